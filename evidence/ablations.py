@@ -34,7 +34,6 @@ from fitting.language_models import Runs, runs
 from fitting.unseen import groups, without
 from foreign import score
 from simulator.compute import (
-    device_time,
     exchange,
     experts,
     kernels,
@@ -49,8 +48,9 @@ from simulator.equations.batch import stated
 from simulator.files.convert import framework_figures as software
 from simulator.files.convert import training as convert_training
 from simulator.files.convert.framework_figures import HabitTable
+from simulator.files.fitted import kernels as fitted_kernels
 from simulator.files.fitted.kernel_figures import KernelFile, kernel_files, with_values
-from simulator.files.fitted.kernels import DeviceShares, device_shares
+from simulator.files.fitted.kernels import DeviceShares
 from simulator.files.fitted.unseen import unseen_groups
 from simulator.network import collectives
 from simulator.scenario.workload.software import MemoryFormat
@@ -113,15 +113,11 @@ def _no_time(*_: object, **__: object) -> Both:
     return Both(0.0, 0.0)
 
 
-def _device_alone(_d: object, _k: object, device: float, *_: object) -> float:
-    return device
-
-
-def _layer_alone(_d: object, _k: object, device: Term | float, *_: object) -> Term:
+def _device_alone(_k: object, device: Term | float, *_: object) -> Term:
     return term(stated, value=device)
 
 
-def _pass_alone(device: float, *_: object) -> Term:
+def _layer_alone(_d: object, _k: object, device: Term | float, *_: object) -> Term:
     return term(stated, value=device)
 
 
@@ -138,18 +134,18 @@ def _stated_links(*given: Any) -> list[collectives.Regime]:  # noqa: ANN401 - as
     return [collectives._stated(link, collectives.reachable(ranks, host))]  # noqa: SLF001
 
 
-def _data_sheet(*given: Any) -> DeviceShares | None:  # noqa: ANN401 - as what it replaces
-    known = device_shares(*given)
-    if known is None or given[0].relative is None:
-        return known
+_shares: Final = fitted_kernels._shares  # noqa: SLF001
+
+
+def _data_sheet(*given: Any) -> DeviceShares:  # noqa: ANN401 - as what it replaces
+    if given[2].relative is None:
+        return _shares(*given)
     return DeviceShares(products=1.0, throttle=0.0, memory=1.0)
 
 
-def _whole_clock(*given: Any) -> DeviceShares | None:  # noqa: ANN401 - as what it replaces
-    known = device_shares(*given)
-    if known is None or given[0].relative is None:
-        return known
-    return replace(known, throttle=0.0)
+def _whole_clock(*given: Any) -> DeviceShares:  # noqa: ANN401 - as what it replaces
+    known = _shares(*given)
+    return known if given[2].relative is None else replace(known, throttle=0.0)
 
 
 def _a_copy_for_each(size: Any, d: Description) -> traffic.Moved:  # noqa: ANN401 - a number or array
@@ -182,7 +178,6 @@ MECHANISMS: Final = (
         equations=(
             (launch, "beside", _device_alone),
             (launch, "layer_beside", _layer_alone),
-            (device_time, "_beside", _pass_alone),
         ),
     ),
     Mechanism(
@@ -201,11 +196,11 @@ MECHANISMS: Final = (
     ),
     Mechanism(
         name="cards nobody measured reach what a relative does (off: the data sheet)",
-        equations=((software, "device_shares", _data_sheet),),
+        equations=((fitted_kernels, "_shares", _data_sheet),),
     ),
     Mechanism(
         name="the clock of cards nobody measured sinks as a relative's",
-        equations=((software, "device_shares", _whole_clock),),
+        equations=((fitted_kernels, "_shares", _whole_clock),),
     ),
     Mechanism(
         name="measured curves of NCCL",

@@ -15,7 +15,8 @@ unseen
 loader
     What decoding threads cost each other: ``hardware.contention`` of the default profile.
 shares
-    ``data/software.toml``: shares of the data sheet, from steps measured on one device.
+    ``data/kernels``: shares of the data sheet that no language model tells, from steps measured on
+    one device.
 data-parallel
     ``data/measured/bases/data-parallel*.toml``: what ranks cost beside the bytes they exchange.
 serving

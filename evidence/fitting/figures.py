@@ -18,12 +18,12 @@ from simulator.files.fitted.kernel_figures import kernel_files
 from simulator.files.quantity import NumberField, NumberOrZeroField, TextField
 
 Vector = NDArray[np.float64]
-Part = Literal["step", "memory", "expected"]
+Part = Literal["step", "memory", "alone", "expected"]
 
 PRIORS: Final = Path(__file__).resolve().parent / "figures.toml"
 DIGITS: Final = 5
 """Significant digits of a figure as shipped."""
-_SOURCES: Final = {"step": "steps", "memory": "memory"}
+_SOURCES: Final = {"step": "steps", "memory": "memory", "alone": "alone"}
 """What fitted figures rest on, by a key of ``kernels/sources.toml``."""
 _NEAR: Final = 2e-3
 """Share of its range within which a figure lies at a bound."""
@@ -45,7 +45,8 @@ class FreeTable(FileModel):
     linear: bool = False
     """Whether `spread` is that of the figure itself."""
     part: Part = "step"
-    """What it is fitted to: times of steps, device memory, or nothing."""
+    """What it is fitted to: times of steps, device memory, steps of any model on one device
+    alone, or nothing."""
     why: TextField
     """Where the expectation comes from."""
 

@@ -10,15 +10,15 @@ from functools import cache
 
 import numpy as np
 
-from simulator.compute.device_time import device_time
+from fitting.shares import steps
 from simulator.confidence.doubts import Axis, Grade, Rate
 from simulator.confidence.measurement import MeasurementSet, Row, Split
 from simulator.engine.intervals import HALF_WIDTH, figures
 from simulator.engine.run import Question
 from simulator.equations.uncertainty import doublings_outside
 from simulator.errors import NotModelled
-from simulator.files.convert.framework_figures import efficiency
-from simulator.files.convert.models import load_model, model_names
+from simulator.files.convert.models import model_names
+from simulator.files.fitted.kernel_figures import kernel_files
 from simulator.files.fitted.uncertainty import calibrated, rate_of
 from simulator.files.hardware.catalogue import Catalogue
 from simulator.files.measured.measurement_set import load_set
@@ -29,10 +29,8 @@ from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.topology import build
 from simulator.predict import predict
 from simulator.results.envelope import placed
-from simulator.scenario.hardware.cluster import Cluster
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.models import Model
-from simulator.scenario.workload.software import Software
 from simulator.studies.search.workers import cores, local_workers
 from simulator.studies.validation.forecast import Fitted, Fitting, fitted_group, noise
 
@@ -226,30 +224,12 @@ def without_steps(model: Model) -> Model:
 @cache
 def roofline_errors() -> dict[str, list[float]]:
     """log(measured / computed) of every step time of the model library, by model."""
-    catalogue, base = Catalogue.default(), load_scenario("resnet50-imagenet-p4d")
-    group = base.cluster.groups[0]
-    found: dict[str, list[float]] = {}
-    for name in model_names():
-        model = load_model(name)
-        for times in model.step_times:
-            if times.gpu is None or times.precision is None:
-                continue
-            gpu = catalogue.gpu(times.gpu)
-            shares = efficiency(gpu, times.framework, times.precision)
-            host = replace(group.host, gpu=gpu)
-            for batch, seconds in zip(times.batch_sizes, times.seconds, strict=True):
-                job = replace(
-                    base.job,
-                    model=without_steps(model),
-                    step_times=None,
-                    train=replace(base.job.train, batch_size=batch, precision=times.precision),
-                    software=Software(framework=times.framework, efficiency=shares),
-                )
-                cluster = Cluster(groups=(replace(group, host=host),))
-                time = device_time(replace(base, jobs=(job,), cluster=cluster))
-                if time is not None:
-                    found.setdefault(name, []).append(math.log(seconds / float(time.total)))
-    return found
+    files = kernel_files()
+    return {
+        name: errors
+        for name in model_names()
+        if (errors := [-math.log1p(step.error(files)) for step in steps(name)])
+    }
 
 
 def achieved_over_stated() -> dict[str, list[float]]:

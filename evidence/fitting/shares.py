@@ -1,30 +1,29 @@
-"""Shares of the datasheet rates that a step reaches, fitted to ResNet-50 and BERT-large on one GPU.
+"""Shares of the data sheet that no step of a language model tells, fitted to steps on one GPU.
 
-Shares of ``simulator/data/software.toml``, with launches and kernels as figures fitted to language
-models have them, and by plain roofline for comparison; the error on every step measured on one GPU
-is told by batch size. Least squares on the log step time without its optimizer, both
-models weighted alike. U-Net, DLRM and Mask R-CNN are read only to print their errors.
+What products reach without matrix units, whatever the model, and what kernels of TensorFlow reach
+of others', by ResNet-50 and BERT-large; all else is as fitted to language models. Least squares on
+the log step time without its optimizer, both models weighted alike. U-Net, DLRM and Mask R-CNN are
+read only to print their errors.
 """
 
 from __future__ import annotations
 
-import re
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from fitting.figures import changed_texts, free, shipped
 from fitting.part import DATA, Outcome, Say
 from simulator.compute.operator_time import work_of
 from simulator.compute.rates import rates_of
-from simulator.equations.pipeline import overlapped
-from simulator.files.convert.framework_figures import EfficiencyTable, efficiency_by
 from simulator.files.convert.models import load_model
-from simulator.files.fitted.launches import launching
+from simulator.files.fitted.kernel_figures import KernelFiles, with_values
+from simulator.files.fitted.kernels import Use, kernels
 from simulator.files.hardware.catalogue import Catalogue
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.precision import Precision
@@ -35,14 +34,10 @@ from simulator.scenario.workload.software import Software
 Vector = NDArray[np.float64]
 FITTED = ("resnet50", "bert-large")
 OTHERS = ("dlrm", "unet-2d", "mask-rcnn-r50-fpn")
-FRAMEWORKS = ("pytorch", "tensorflow", "any")
-LOW, START, HIGH = (0.1, 0.1, 0.4), (0.5, 0.8, 1.0), (1.0, 1.0, 1.13)
-"""Memory is at most 0.9 of the A100's data sheet, of which language models' kernels reach 0.8."""
-NAMES = ("matrix", "vector", "memory")
-FILE = DATA / "software.toml"
+FREE = free("alone")
+FOLDER = "kernels"
 CHANGE = 1e-3
 """Change of a share over which slopes are taken."""
-NEAR = 1e-6
 SHORT = 128
 """Tokens of the short sequences that BERT was measured with."""
 
@@ -58,23 +53,18 @@ class Step:
     batch: float
     seconds: float
 
-    def predicted(self, shares: Vector, *, launched: bool) -> float:
-        """Seconds at shares of matrix units, other units and memory."""
-        found = launching(self.gpu, Software(framework=self.framework)) if launched else None
-        matrix, vector, memory = shares.tolist()
-        table = EfficiencyTable.model_construct(
-            matrix=matrix, vector=vector, memory=memory, source="a fit", date="undated"
-        )
-        rates = rates_of(self.gpu, self.precision, efficiency_by(table, self.gpu, self.precision))
-        work = work_of(self.model.operators(self.batch, self.precision), rates, found)
-        if found is None:
-            return float(work.forward + work.backward)
-        passes = ((work.forward, work.kernels), (work.backward, work.backward_kernels))
-        return sum(float(overlapped(t, n * found.kernel, found.blend)) for t, n in passes)
+    def predicted(self, files: KernelFiles) -> float:
+        """Seconds by the figures of these files."""
+        software = Software(framework=self.framework)
+        use = Use(software=software, precision=self.precision, summed_in=Precision.FP32)
+        found = kernels(self.gpu, use, files)
+        operators = self.model.operators(self.batch, self.precision)
+        work = work_of(operators, rates_of(self.gpu, self.precision, found), found)
+        return float(work.forward + work.backward)
 
-    def error(self, shares: Vector, *, launched: bool) -> float:
+    def error(self, files: KernelFiles) -> float:
         """Relative error."""
-        return self.predicted(shares, launched=launched) / self.seconds - 1.0
+        return self.predicted(files) / self.seconds - 1.0
 
 
 def steps(name: str) -> Iterator[Step]:
@@ -98,84 +88,63 @@ def steps(name: str) -> Iterator[Step]:
                 )
 
 
-def chosen(framework: str) -> list[Step]:
-    """What a framework's shares are fitted to."""
-    found = [step for name in FITTED for step in steps(name)]
-    return [step for step in found if framework in (step.framework, "any")]
+def at(shares: Vector) -> KernelFiles:
+    """The files with these shares in them."""
+    pairs = zip(FREE.tables, shares.tolist(), strict=True)
+    return with_values({name: value for table, value in pairs for name in table.names})
 
 
-def fitted(rows: Sequence[Step], *, launched: bool) -> Vector:
-    """Shares of matrix units, other units and memory."""
-    counts = {name: sum(row.model.name == name for row in rows) for name in FITTED}
-    weights = np.array([counts[row.model.name] ** -0.5 for row in rows])
+@cache
+def chosen() -> tuple[Step, ...]:
+    """What shares are fitted to."""
+    return tuple(step for name in FITTED for step in steps(name))
 
-    def residuals(shares: Vector) -> Vector:
-        errors = [row.error(shares, launched=launched) for row in rows]
-        return np.asarray(weights * np.log1p(errors))
 
-    best = least_squares(residuals, START, bounds=(LOW, HIGH), diff_step=1e-3)
-    return np.asarray(best.x)
+def logs(shares: Vector) -> Vector:
+    """Logarithm of predicted over measured of all rows."""
+    files = at(shares)
+    return np.log1p([row.error(files) for row in chosen()])
+
+
+def fitted() -> tuple[Vector, Vector]:
+    """Shares, and their standard errors from the slopes of the residuals."""
+    counts = {name: sum(row.model.name == name for row in chosen()) for name in FITTED}
+    weights = np.array([counts[row.model.name] ** -0.5 for row in chosen()])
+    bounds = [t.low for t in FREE.tables], [t.high for t in FREE.tables]
+    start = [t.prior for t in FREE.tables]
+    search = least_squares(
+        lambda shares: weights * logs(shares), start, bounds=bounds, diff_step=CHANGE
+    )
+    best = np.asarray(search.x)
+    left = logs(best)
+    slopes = np.stack([(logs(best + step) - left) / CHANGE for step in CHANGE * np.eye(len(best))])
+    spread = float(left @ left) / max(1, len(left) - len(best))
+    return best, np.sqrt(np.diag(spread * np.linalg.pinv(slopes @ slopes.T)))
 
 
 def part(tables: Path | None, say: Say) -> Outcome:  # noqa: ARG001 - parts are alike
     """The part of ``evidence/fit.py``."""
-    figures: dict[str, float] = {}
+    best, errors = fitted()
     lines = [f"{'figure':24} {'value':>8} {'error':>7}"]
-    fitted_to: dict[str, Vector] = {}
-    for framework in FRAMEWORKS:
-        rows = chosen(framework)
-        best, errors = fitted_with_errors(rows)
-        fitted_to[framework] = best
-        for name, value, error in zip(NAMES, best, errors, strict=True):
-            figures[f"{framework}.{name}"] = float(f"{value:.4g}")
-            bound = " at its bound" if value > HIGH[NAMES.index(name)] - NEAR else ""
-            lines.append(f"{framework + '.' + name:24} {value:8.4f} {error:7.4f}{bound}")
-        wrong = [abs(row.error(best, launched=True)) for row in rows]
-        say(f"{framework}, {len(rows)} rows: median error {np.median(wrong):.1%}")
-    lines += _each_error(fitted_to)
-    text = FILE.read_text(encoding="utf-8")
+    for name, value, error in zip(FREE.names, best, errors, strict=True):
+        lines.append(f"{name:24} {value:8.4f} {error:7.4f}")
+    files = at(best)
+    rows = chosen()
+    for framework in sorted({row.framework for row in rows}):
+        wrong = [abs(row.error(files)) for row in rows if row.framework == framework]
+        say(f"{framework}, {len(wrong)} rows: median error {np.median(wrong):.1%}")
+    figures = {n: float(f"{v:.4g}") for n, v in zip(FREE.names, best.tolist(), strict=True)}
+    texts = changed_texts(figures, FREE.tables, DATA / FOLDER)
     return Outcome(
         figures=figures,
-        shipped=_shipped(),
-        files={FILE.name: _put(text, figures)},
-        lines=tuple(lines),
+        shipped=dict(zip(FREE.names, shipped(FREE.names), strict=True)),
+        files={f"{FOLDER}/{file}": text for file, text in texts.items()},
+        lines=(*lines, *_each_error(files)),
     )
 
 
-def fitted_with_errors(rows: Sequence[Step]) -> tuple[Vector, Vector]:
-    """Shares, and their standard errors from the slopes of the residuals."""
-    best = fitted(rows, launched=True)
-    at = np.log1p([row.error(best, launched=True) for row in rows])
-    slopes = np.stack(
-        [
-            (np.log1p([row.error(best + step, launched=True) for row in rows]) - at) / CHANGE
-            for step in CHANGE * np.eye(len(best))
-        ],
-        axis=1,
-    )
-    spread = float(at @ at) / max(1, len(rows) - len(best))
-    covariance = spread * np.linalg.pinv(slopes.T @ slopes)
-    return best, np.sqrt(np.diag(covariance))
-
-
-def _each_error(fitted_to: Mapping[str, Vector]) -> Iterator[str]:
+def _each_error(files: KernelFiles) -> Iterator[str]:
     for name in (*FITTED, *OTHERS):
         for row in steps(name):
-            own = row.framework if row.framework in FRAMEWORKS else "any"
             told = f"{name:18} {row.gpu.name:20} {row.precision:5} {row.framework:11}"
-            yield f"{told} {row.batch:6.0f} {row.error(fitted_to[own], launched=True):+8.0%}"
-
-
-def _shipped() -> dict[str, float]:
-    tables = tomllib.loads(FILE.read_text(encoding="utf-8"))["efficiency"]
-    return {f"{t['framework']}.{name}": float(t[name]) for t in tables for name in NAMES}
-
-
-def _put(text: str, figures: Mapping[str, float]) -> str:
-    """The file with other shares."""
-    for key, value in figures.items():
-        framework, name = key.split(".")
-        start = text.index(f'framework = "{framework}"')
-        line = re.compile(rf"^{name} = .*$", re.MULTILINE)
-        text = text[:start] + line.sub(f"{name} = {value:.4g}", text[start:], count=1)
-    return text
+            yield f"{told} {row.batch:6.0f} {row.error(files):+8.0%}"

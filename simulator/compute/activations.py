@@ -148,23 +148,23 @@ def kept_bytes(d: Description, f: MemoryFigures) -> Bytes | Real:
     Parameters
     ----------
     d : Description
-        Its `redo_*` shares say what is recomputed, in `redone_layers` of its layers.
+        Its `redone` shares say what is recomputed, in which share of its layers.
     f : MemoryFigures
         Whether outputs that are not read are kept.
     """
-    share, whole = d.work.redone_layers, _whole(d, f) + _scores(d) / d.layout.tensor
+    share, whole = d.work.redone.layers, _whole(d, f) + _scores(d) / d.layout.tensor
     return share * _kept_where_redone(d, f) + (1.0 - share) * tokens(d) * whole
 
 
 def _kept_where_redone(d: Description, f: MemoryFigures) -> Bytes | Real:
     """The same of a layer that is recomputed [B]."""
-    work = d.work
-    scores = where(work.redo_attention > 0, 0.0, _scores(d)) / d.layout.tensor
-    modules, whole = (work.redo_passes > 0) & (work.redo_passes < 1), _whole(d, f)
+    redone = d.work.redone
+    scores = where(redone.attention > 0, 0.0, _scores(d)) / d.layout.tensor
+    modules, whole = (redone.passes > 0) & (redone.passes < 1), _whole(d, f)
     plain = where(modules, at_most(_without_modules(d), whole), whole) + scores
-    some = where(work.redo_products > 0, _every_second(d, f), plain)
+    some = where(redone.products > 0, _every_second(d, f), plain)
     full = d.work.element * d.shape.hidden / along(d)
-    return tokens(d) * where(work.redo_products >= 1, full, some)
+    return tokens(d) * where(redone.products >= 1, full, some)
 
 
 def working_bytes(d: Description, f: MemoryFigures) -> Bytes | Real:

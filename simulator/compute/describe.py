@@ -8,7 +8,15 @@ from typing import Final
 import numpy as np
 
 from simulator.compute.adapters import learned_parameters
-from simulator.compute.description import WHOLE, Description, Device, Layout, Shape, Work
+from simulator.compute.description import (
+    WHOLE,
+    Description,
+    Device,
+    Layout,
+    Redone,
+    Shape,
+    Work,
+)
 from simulator.equations.memory import FULL_PRECISION, state_bytes
 from simulator.errors import NotModelled
 from simulator.memo import Memo
@@ -25,7 +33,7 @@ from simulator.scenario.workload.models.transformer import Transformer
 from simulator.scenario.workload.parallelism import Partition, Schedule, Sharding
 from simulator.scenario.workload.software import CudaGraphs
 from simulator.scenario.workload.train import Recompute, Targets, Train
-from simulator.units import Bytes, BytesPerSecond, Real, in_common, where
+from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, in_common, where
 
 NARROW: Final = (Precision.FP8, Precision.FP4)
 SIXTEEN: Final = (Precision.BF16, Precision.FP16)
@@ -65,7 +73,8 @@ def learning_head(model: Model | None) -> float:
 def covers(scenario: Scenario) -> bool:
     """Whether there are figures for the scenario's model, software, precision and device."""
     job = scenario.job
-    known = of_tokens(job.model) and job.software.kernels is not None
+    found = job.software.kernels
+    known = of_tokens(job.model) and found is not None and found.of_layers
     return known and job.train.precision in (*NARROW, *SIXTEEN, *FULL)
 
 
@@ -78,7 +87,7 @@ def kernels_of(scenario: Scenario) -> Kernels:
         If there are none.
     """
     found = scenario.job.software.kernels
-    if found is None:
+    if found is None or not found.of_layers:
         msg = f"{scenario.name}: nothing is known of the kernels of its software on its device"
         raise NotModelled(msg)
     return found
@@ -245,7 +254,7 @@ def _common_work(job: Job) -> Work:
     train, gathered = job.train, job.parallelism.gather_precision
     element = FULL_PRECISION if train.precision in FULL else _HALF_WIDTH
     low = train.precision in NARROW
-    return Work(
+    work = Work(
         element=element,
         low=float(low),
         width=_LOW_WIDTH if low else element,
@@ -253,8 +262,8 @@ def _common_work(job: Job) -> Work:
         gather_bytes=_gathered_in(train, element, gathered),
         optimizer_bytes=state_bytes(train.optimizer, FULL_PRECISION),
         wide_gradients=float(summed_in(job) is Precision.FP32),
-        **_learned(train, element),
     )
+    return _learning(work, train)
 
 
 def _gathered_in(train: Train, element: Bytes, stated: Precision | None) -> Bytes:
@@ -266,23 +275,24 @@ def _gathered_in(train: Train, element: Bytes, stated: Precision | None) -> Byte
     return stored_width(train.frozen_precision)
 
 
-def _learned(train: Train, element: Bytes) -> dict[str, float]:
-    """What learns, and how what is frozen is stored."""
-    adapters, stored = train.adapters, train.frozen_precision
+def _learning(work: Work, train: Train) -> Work:
+    """The same with what learns, and how what is frozen is stored."""
+    adapters, stored, element = train.adapters, train.frozen_precision, work.element
     width = element if stored is None else stored_width(stored)
     if adapters is None:
-        return {"learned": 0.0, "frozen_bytes": width} if train.head_only else {}
+        return replace(work, learned=0.0, frozen_bytes=width) if train.head_only else work
     order = list(Targets).index(adapters.targets)
-    return {
-        "learned": 0.0,
-        "rank": adapters.rank,
-        "adapted_keys": float(order >= list(Targets).index(Targets.QUERIES_KEYS_VALUES)),
-        "adapted_output": float(order >= list(Targets).index(Targets.ATTENTION)),
-        "adapted_mlp": float(adapters.targets is Targets.LINEAR),
-        "joined": float(adapters.joined),
-        "frozen_bytes": width,
-        "widened": float(width < (_LOW_WIDTH if train.precision in NARROW else element)),
-    }
+    return replace(
+        work,
+        learned=0.0,
+        rank=adapters.rank,
+        adapted_keys=float(order >= list(Targets).index(Targets.QUERIES_KEYS_VALUES)),
+        adapted_output=float(order >= list(Targets).index(Targets.ATTENTION)),
+        adapted_mlp=float(adapters.targets is Targets.LINEAR),
+        joined=float(adapters.joined),
+        frozen_bytes=width,
+        widened=where(width < (_LOW_WIDTH if train.precision in NARROW else element), 1.0, 0.0),
+    )
 
 
 def learned_in_all(job: Job) -> float:
@@ -313,21 +323,12 @@ def _work(job: Job, model: Transformer) -> Work:
     element = FULL_PRECISION if train.precision in FULL else _HALF_WIDTH
     short = model.sequence <= _SOFTMAX_LONGEST and element == _HALF_WIDTH
     fits = (many % _SOFTMAX_GROUP == 0) & short
-    full = train.recompute is Recompute.FULL
-    operators = train.recompute is Recompute.OPERATORS
-    scores = train.recompute is Recompute.SELECTIVE and not software.fused_attention
-    small = _SMALL_MODULES if train.recompute is Recompute.MODULES else 0.0
     own = 0.0 if software.kernels is None else software.kernels.kernel.softmax
     experts = model.experts
     waits = not degrees.deduplicated_dispatch and software.cuda_graphs is not CudaGraphs.FULL
     return replace(
         _common_work(job),
-        redo_products=1.0 if full else _EVERY_SECOND * operators,
-        redo_attention=float(full or scores),
-        redo_passes=1.0 if full or operators else small,
-        redo_exchange=float(full or operators),
-        redo_launches=float(full or operators),
-        redone_layers=train.recompute_share,
+        redone=redone(train, fused_attention=software.fused_attention),
         fused_attention=float(software.fused_attention),
         fused_softmax=where(fits, own, 0.0),
         padded_vocabulary=float(software.padded_vocabulary),
@@ -336,19 +337,32 @@ def _work(job: Job, model: Transformer) -> Work:
             experts is not None and experts.clamped and not software.fused_experts
         ),
         fused_experts=float(software.fused_experts),
-        blocking=float(software.blocking_launches),
+    )
+
+
+def redone(train: Train, *, fused_attention: bool) -> Redone:
+    """What the backward pass of a job repeats of its forward pass."""
+    full = train.recompute is Recompute.FULL
+    operators = train.recompute is Recompute.OPERATORS
+    scores = train.recompute is Recompute.SELECTIVE and not fused_attention
+    small = _SMALL_MODULES if train.recompute is Recompute.MODULES else 0.0
+    return Redone(
+        products=1.0 if full else _EVERY_SECOND * operators,
+        attention=float(full or scores),
+        passes=1.0 if full or operators else small,
+        exchange=float(full or operators),
+        launches=float(full or operators),
+        layers=train.recompute_share,
     )
 
 
 def _device(scenario: Scenario, gpu: Gpu) -> Device:
     host, precision = scenario.cluster.trainers.host, scenario.job.train.precision
     used, factor = scenario.cluster.trainers.gpus_per_host, scenario.calibration.value
-    wide = precision if precision in (*SIXTEEN, *FULL) else Precision.BF16
-    peaks = {each: gpu.peak[gpu.fallback.get(each, each)] for each in (wide, precision)}
     link = host.peer_link or host.host_link
     return Device(
-        peak16=peaks[wide] * factor("compute"),
-        peak=peaks[precision] * factor("compute"),
+        peak16=peak_of_values(gpu, precision) * factor("compute"),
+        peak=gpu.peak[gpu.fallback.get(precision, precision)] * factor("compute"),
         bandwidth=gpu.memory_bandwidth * factor("device_memory"),
         link=np.inf if link is None else link.peak * factor("collective"),
         units=float(gpu.multiprocessors or 1),
@@ -360,6 +374,12 @@ def _device(scenario: Scenario, gpu: Gpu) -> Device:
         scatter=in_machine(Collective.REDUCE_SCATTER, host, factor("collective")),
         all_to_all=in_machine(Collective.ALL_TO_ALL, host, factor("collective")),
     )
+
+
+def peak_of_values(gpu: Gpu, precision: Precision) -> FlopsPerSecond:
+    """The device's peak in the format that values are stored in: 16 bit below that [FLOP/s]."""
+    wide = precision if precision in (*SIXTEEN, *FULL) else Precision.BF16
+    return gpu.peak[gpu.fallback.get(wide, wide)]
 
 
 def _copy_rate(host: Host, used: int) -> BytesPerSecond | Real:

@@ -109,14 +109,32 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Redone:
+    """Shares of a forward pass that the backward pass repeats, in a share of the `layers`.
+
+    Of `products`, `attention`, `passes` over memory, `exchange` and `launches`.
+    """
+
+    products: Real = 0.0
+    attention: Real = 0.0
+    passes: Real = 0.0
+    exchange: Real = 0.0
+    launches: Real = 0.0
+    layers: Real = 1.0
+
+
+NOT_REDONE: Final = Redone()
+"""Everything is kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """How it is computed: bytes of numbers, what is recomputed, which kernels there are.
 
     `element` is what a stored value takes. `low`: linear layers compute in `width` bytes below
-    16 bit. `optimizer_bytes` are those of state in fp32 beside a weight. `redo_*` are the shares
-    of a forward pass that the backward pass of a layer repeats, `redone_layers` the share of layers
-    that do. `fused_softmax`: scale, mask and softmax of
-    unfused attention are one kernel. `waits`: the host waits for the counts of tokens that go to
+    16 bit. `optimizer_bytes` are those of state in fp32 beside a weight. `redone` is what the
+    backward pass of a layer repeats. `fused_softmax`: scale, mask and softmax of unfused attention
+    are one kernel. `waits`: the host waits for the counts of tokens that go to
     experts. `eager_activation`: the activation of experts is many kernels. `learned` is 0 where
     the model's own parameters are frozen, in `frozen_bytes` each; adapters of `rank` then learn:
     those of queries and values, and of what is `adapted_*`; `joined`: one for projections that are
@@ -131,19 +149,13 @@ class Work:
     gather_bytes: Bytes | Real = 2.0
     optimizer_bytes: Bytes | Real = 8.0
     wide_gradients: Real = 0.0
-    redo_products: Real = 0.0
-    redo_attention: Real = 0.0
-    redo_passes: Real = 0.0
-    redo_exchange: Real = 0.0
-    redo_launches: Real = 0.0
-    redone_layers: Real = 1.0
+    redone: Redone = NOT_REDONE
     fused_attention: Real = 1.0
     fused_softmax: Real = 1.0
     padded_vocabulary: Real = 1.0
     waits: Real = 0.0
     eager_activation: Real = 0.0
     fused_experts: Real = 0.0
-    blocking: Real = 0.0
     learned: Real = 1.0
     rank: Real = 0.0
     adapted_keys: Real = 0.0

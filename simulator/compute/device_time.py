@@ -14,7 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from simulator.compute.describe import covers, describe, kernels_of, learned_in_all
+from simulator.compute.describe import covers, describe, kernels_of, learned_in_all, redone
+from simulator.compute.description import Redone
 from simulator.compute.operator_time import Rates, Work, work_of
 from simulator.compute.rates import Computing, core_rates, of_cores, of_gpu
 from simulator.compute.schedule import Pipeline, chunked, simulated_bubble
@@ -23,19 +24,18 @@ from simulator.confidence.calibration import IDENTITY
 from simulator.confidence.provenance import Source
 from simulator.equations.batch import added, optimizer_time, scaled, stated
 from simulator.equations.memory import state_bytes
-from simulator.equations.pipeline import overlapped
 from simulator.equations.roofline import carried_over_time, interpolated_step_time
 from simulator.errors import NotModelled
 from simulator.memo import Memo
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import Job, Scenario
-from simulator.scenario.workload.kernels import Launching
-from simulator.scenario.workload.models import Model, Operator, StepTimes
+from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.models import Kind, Model, Operator, StepTimes
 from simulator.scenario.workload.models.convnet import ConvNet
 from simulator.scenario.workload.models.custom import CustomModel
 from simulator.scenario.workload.parallelism import Parallelism, Schedule
-from simulator.scenario.workload.train import Mode, Recompute, Train
+from simulator.scenario.workload.train import Mode, Train
 from simulator.terms import Term, term
 from simulator.units import Bytes, Real, Seconds
 
@@ -383,7 +383,7 @@ def _from_roofline(scenario: Scenario, train: Train, model: Model, gpu: Gpu) -> 
 def _from_operators(
     scenario: Scenario, train: Train, model: Model, device: Computing
 ) -> DeviceTime:
-    job, launching, rates = scenario.job, device.launching, device.rates
+    job, k, rates = scenario.job, device.kernels, device.rates
     training = job.mode is Mode.TRAIN
     asked = _Asked(
         rates=rates,
@@ -391,31 +391,28 @@ def _from_operators(
         precision=device.precision,
         training=training,
         head_only=train.head_only,
+        redone=redone(train, fused_attention=job.software.fused_attention),
     )
-    counted = _counted(model, launching, asked)
-    # as far as all is recomputed
-    redone = counted.work.redone(train.recompute_share * (train.recompute is Recompute.FULL))
-    forward = _beside(redone.terms.forward, redone.kernels, launching)
-    backward = _beside(redone.terms.backward, redone.backward_kernels, launching)
-    once = 0.0 if launching is None else launching.step
+    counted = _counted(model, k, asked)
+    work = counted.work
     update = term(
         optimizer_time,
         traffic=optimizer_traffic(job, model),
         bandwidth=rates.memory,
-        launches=once,
+        launches=0.0 if k is None else k.launch.step * k.launch.factor,
     )
     nothing = term(stated, value=0.0)
     return DeviceTime(
         terms={
-            "forward": forward,
-            "backward": backward if training else nothing,
+            "forward": work.terms.forward,
+            "backward": work.terms.backward if training else nothing,
             "optimizer": update if training else nothing,
         },
         equation="roofline.roofline_time",
         inputs={
             "operators": counted.operators,
-            "kernels": redone.kernels + redone.backward_kernels,
-            "host's time to launch one [s]": 0.0 if launching is None else launching.kernel,
+            "kernels": work.kernels.forward + work.kernels.backward,
+            "host's time to launch them [s]": work.host.forward + work.host.backward,
             "forward FLOP": counted.flops,
             "matrix rate [FLOP/s]": rates.matrix,
             "memory rate [B/s]": rates.memory,
@@ -433,12 +430,13 @@ class _Asked:
     precision: Precision
     training: bool
     head_only: bool
+    redone: Redone
 
     @property
     def plain(self) -> bool:
         """Whether it is about one candidate, so that it can be told apart by its numbers."""
         rates = self.rates
-        figures = (self.samples, rates.matrix, rates.vector, rates.memory)
+        figures = (self.samples, rates.matrix, rates.vector, rates.memory, self.redone.layers)
         return not any(isinstance(figure, np.ndarray) for figure in figures)
 
 
@@ -455,20 +453,20 @@ _known: Final[Memo[_Counted]] = Memo(1000)
 """Of the last candidates: most of those tried one after the other compute the same batch."""
 
 
-def _counted(model: Model, launching: Launching | None, asked: _Asked) -> _Counted:
+def _counted(model: Model, k: Kernels | None, asked: _Asked) -> _Counted:
     """The operators of a batch on a device of these rates."""
     if not asked.plain:
-        return _count(model, launching, asked)
-    return _known.of((model, launching), lambda: _count(model, launching, asked), asked)
+        return _count(model, k, asked)
+    return _known.of((model, k), lambda: _count(model, k, asked), asked)
 
 
-def _count(model: Model, launching: Launching | None, asked: _Asked) -> _Counted:
+def _count(model: Model, k: Kernels | None, asked: _Asked) -> _Counted:
     operators = model.operators(asked.samples, asked.precision)
     passes = operators if asked.training else _inferring(operators)
     if asked.head_only:
         passes = tuple(op if op.head else _frozen(op) for op in passes)
     return _Counted(
-        work=work_of(passes, asked.rates, launching),
+        work=work_of(passes, asked.rates, k, asked.redone),
         operators=len(operators),
         flops=sum((op.flops for op in operators), 0.0),
     )
@@ -480,7 +478,11 @@ def _frozen(op: Operator) -> Operator:
 
 
 def _inferring(operators: Sequence[Operator]) -> tuple[Operator, ...]:
-    """Operators of a forward pass alone, without what it moves for training."""
+    """Operators of a forward pass alone, without what it moves for training.
+
+    Norms and activations move what is counted: the factor that language models have was fitted to
+    steps of training.
+    """
     return tuple(
         replace(
             op,
@@ -489,17 +491,10 @@ def _inferring(operators: Sequence[Operator]) -> tuple[Operator, ...]:
             backward_traffic=0.0,
             backward_kernels=0.0,
             blocks=np.inf,
+            kind=op.kind if op.kind is Kind.ATTENTION else Kind.OTHER,
         )
         for op in operators
     )
-
-
-def _beside(device: Term, kernels: float, launching: Launching | None) -> Term:
-    """A pass on the device's timeline and on that of the host, which launches its kernels."""
-    if launching is None:
-        return term(stated, value=device)
-    host = term(scaled, amount=launching.kernel, factor=kernels)
-    return term(overlapped, one=device, other=host, sharpness=launching.blend)
 
 
 def optimizer_traffic(job: Job, model: Model) -> Bytes | Real:

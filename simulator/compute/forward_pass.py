@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from simulator.compute.description import Device, Shape
 from simulator.compute.products import Gemms, Units, gemm_seconds
+from simulator.compute.rates import core_peak
 from simulator.equations.collectives import ring_wire_bytes
 from simulator.equations.decoding import growing_contexts, kv_token_bytes, touched_experts
 from simulator.equations.gemm import product_traffic
@@ -304,24 +305,19 @@ def serving_cores(host: Host, weights: Precision) -> Device | None:
     Parameters
     ----------
     host : Host
-        The machine: cores x base clock x operations of a cycle; in 16 bit those of matrix units
-        where cores have some, else weights are widened.
+        The machine.
     weights : Precision
         Number format of the weights; narrower ones are read as they are stored.
     """
-    cpu = host.cpu
-    if cpu.vector is None or cpu.base_clock is None or host.memory_bandwidth is None:
+    peak = core_peak(host, weights)
+    if peak is None or host.memory_bandwidth is None:
         return None
-    units = cpu.vector
-    wide = weights is Precision.FP32 or units.matrix_per_cycle is None
-    a_cycle = units.flop_per_cycle if wide else units.matrix_per_cycle
-    peak = cpu.cores * cpu.base_clock * (a_cycle or units.flop_per_cycle)
     return Device(
         peak16=peak,
         peak=peak,
         bandwidth=host.memory_bandwidth,
         link=np.inf,
-        units=float(cpu.cores),
+        units=float(host.cpu.cores),
         network=np.inf,
         host_link=np.inf,
     )
@@ -361,9 +357,7 @@ class _On(NamedTuple):
             narrow = weight < _HALF
             product, device = self.products, self.device
             rate = device.peak * product.share if narrow else device.peak16 * product.share16
-            units = Units(
-                rate, self.bandwidth, device.units, product.tile_half, product.wave, product.fill
-            )
+            units = Units(rate, self.bandwidth, device.units, product)
             read = product_traffic(rows, 0.0, inner, _NARROW if narrow else _HALF, 0.0)
             moved = read + inner * columns * weight + _HALF * rows * columns
             sizes = (np.asarray(rows), np.asarray(columns), np.asarray(inner), np.asarray(count))

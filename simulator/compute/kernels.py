@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from simulator.compute import adapters
-from simulator.compute.description import Description
+from simulator.compute.description import Description, Redone
 from simulator.compute.shapes import (
     attended,
     layer_parameters,
@@ -18,6 +18,7 @@ from simulator.compute.shapes import (
 from simulator.equations.gemm import throttled
 from simulator.equations.pipeline import device_work
 from simulator.scenario.workload.kernels import SMALL_KERNELS, Kernels
+from simulator.scenario.workload.models.layer import DROPOUT, FUNCTION, GATE, NORM, SUM, TURN
 from simulator.terms import Term, term
 from simulator.units import Bytes, BytesPerSecond, Real, Seconds, at_least, where
 
@@ -67,16 +68,49 @@ class Terms(NamedTuple):
         return Both(self.forward.value, self.backward.value)
 
 
-def device_terms(  # noqa: PLR0913 - the parts of a pass
-    products: Both,
-    *,
-    passes: Both,
-    starts: Both,
-    attention: Both = NOTHING,
-    again: Seconds | Real = 0.0,
-    accumulated: Seconds | Real = 0.0,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Work of a layer, or of a whole model, by kind of kernel, and the host's time to launch it.
+
+    `products` are at the whole clock, `passes` kernels that only move memory, `starts` what kernels
+    take to start on the device.
+    """
+
+    products: Both
+    attention: Both
+    passes: Both
+    starts: Both
+    host: Both
+
+
+def launched(host: Both, redone: Redone) -> Both:
+    """Launches, with those that the backward pass does again: their time or their number."""
+    return Both(host.forward, host.backward + redone.layers * redone.launches * host.forward)
+
+
+def device_terms(
+    parts: Parts, throttle: Real, redone: Redone, accumulated: Seconds | Real = 0.0
 ) -> Terms:
-    """Work of a device in a forward and in a backward pass, from its kinds of kernels."""
+    """Work of a device in a forward and in a backward pass.
+
+    Parameters
+    ----------
+    parts : Parts
+        Its kinds of kernels.
+    throttle : float or array
+        How far the clock sinks when only matrix units work, as a share of it [1].
+    redone : Redone
+        What the backward pass does again.
+    accumulated : float or array
+        Gradients added to those of micro-batches before [s].
+    """
+    products = parts.products.times(_clock(parts, throttle))
+    attention, passes, starts = parts.attention, parts.passes, parts.starts
+    again = redone.layers * (
+        redone.products * products.forward
+        + redone.attention * attention.forward
+        + redone.passes * (passes.forward + starts.forward)
+    )
     return Terms(
         term(
             device_work,
@@ -99,19 +133,13 @@ def device_terms(  # noqa: PLR0913 - the parts of a pass
     )
 
 
-def clock(products: Both, rest: Both, host: Both, throttle: Real) -> Real:
+def _clock(parts: Parts, throttle: Real) -> Real:
     """How much longer products take: the clock sinks with the time matrix units are busy.
 
-    Parameters
-    ----------
-    products, rest : Both
-        Work of matrix units at the whole clock, and all other work of the device [s].
-    host : Both
-        The host's time to launch it [s]; where that is longer, matrix units are busy less.
-    throttle : float or array
-        How far the clock sinks when only matrix units work, as a share of it [1].
+    Where the host takes longer to launch the work than the device to do it, they are busy less.
     """
-    busy = products.forward + products.backward
+    busy, host = parts.products.forward + parts.products.backward, parts.host
+    rest = parts.attention + parts.passes + parts.starts
     device = busy + rest.forward + rest.backward
     return throttled(busy, at_least(device, host.forward + host.backward), throttle)
 
@@ -166,8 +194,8 @@ def _whole_bytes(d: Description, k: Kernels) -> Both:
     """Bytes of what tensor parallelism leaves whole: two norms, two residual sums with dropout."""
     values, dropped = tokens(d) * d.shape.hidden, d.shape.dropout
     size = d.work.element
-    norms, sums = 2.0 * 2.0 * size, 2.0 * (3.0 * size + dropped)
-    back = 2.0 * 5.0 * size + 2.0 * (2.0 * size + _MASK) * dropped + 2.0 * 3.0 * size
+    norms, sums = 2.0 * NORM[0] * size, 2.0 * ((SUM[0] + DROPOUT[0] * dropped) * size + dropped)
+    back = 2.0 * NORM[1] * size + 2.0 * (DROPOUT[1] * size + _MASK) * dropped + 2.0 * SUM[1] * size
     cast = 2.0 * cast_bytes(d, k)
     return Both(values * (norms + sums + cast), values * (back + cast))
 
@@ -176,11 +204,11 @@ def _split_bytes(d: Description, k: Kernels) -> Both:
     """Bytes of what tensor-parallel ranks share: activation function, layout of heads."""
     s, rows, cast, size = d.shape, tokens(d), cast_bytes(d, k), d.work.element
     inside = s.ffn * (1.0 - s.routed)
-    function = inside * size * where(s.gated > 0, 3.0, 2.0)
-    derived = inside * size * where(s.gated > 0, 5.0, 3.0 + s.bias)
+    function = inside * size * where(s.gated > 0, GATE[0], FUNCTION[0])
+    derived = inside * size * where(s.gated > 0, GATE[1], FUNCTION[1] + s.bias)
     sides, width = (s.heads + 2.0 * s.kv_heads) * s.head_width, s.heads * s.head_width
     apart = 1.0 - d.work.fused_attention
-    moved = (sides + width) * 2.0 * size * apart + sides * 2.0 * size * s.rotary
+    moved = (sides + width) * TURN[0] * size * apart + sides * TURN[0] * size * s.rotary
     back = moved + sides * size * s.bias + width * 2.0 * size * d.work.fused_attention
     narrow = cast * (width + inside)
     narrow_back = cast * (sides + inside * (1.0 + s.gated))

@@ -25,21 +25,26 @@ def layer(d: Description, k: Kernels) -> Both:
     one_kernel = (d.work.fused_attention > 0) | (d.work.fused_softmax > 0)
     scores = where(one_kernel, 0.0, k.launch.unfused)
     collective = where(d.layout.tensor > 1, k.launch.collective, 0.0)
-    more = _of_adapters(d)
+    host = of_kernels(_number(d), k)
     return Both(
-        (k.launch.forward * more.forward + scores + collective) * factor,
-        (k.launch.backward * more.backward + 0.5 * scores + collective) * factor,
+        (host.forward + scores + collective) * factor,
+        (host.backward + 0.5 * scores + collective) * factor,
     )
 
 
-def _of_adapters(d: Description) -> Both:
-    """How many kernels a layer with adapters has over one without: frozen weights need fewer."""
+def of_kernels(number: Both, k: Kernels) -> Both:
+    """Launches of so many kernels, one by one."""
+    return Both(number.forward * k.launch.forward, number.backward * k.launch.backward)
+
+
+def _number(d: Description) -> Both:
+    """Kernels of a layer, with those of adapters; frozen weights need fewer."""
     own = adapters.number(d)
     frozen = _OF_WEIGHTS * _PRODUCTS * (1.0 - d.work.learned)
     forward, backward = adapters.KERNELS
     return Both(
-        1.0 + (forward * own + _PRODUCTS * d.work.widened) / LAYER_KERNELS[0],
-        1.0 + (backward * own - frozen + _PRODUCTS * d.work.widened) / LAYER_KERNELS[1],
+        LAYER_KERNELS[0] + forward * own + _PRODUCTS * d.work.widened,
+        LAYER_KERNELS[1] + backward * own - frozen + _PRODUCTS * d.work.widened,
     )
 
 
@@ -49,9 +54,9 @@ def experts(d: Description, k: Kernels) -> Seconds | Real:
     return k.launch.experts * d.shape.routed * longer
 
 
-def beside(d: Description, k: Kernels, device: Real, host: Real) -> Seconds | Real:
-    """Time of a piece of work on both timelines; one after the other where launches block [s]."""
-    return overlapped(device, host, _sharpness(d, k))
+def beside(k: Kernels, device: Term | Real, host: Term | Real) -> Term:
+    """A piece of work on both timelines; one after the other where launches block."""
+    return term(overlapped, one=device, other=host, sharpness=k.launch.blend)
 
 
 def layer_beside(
@@ -63,11 +68,6 @@ def layer_beside(
         layer_time,
         device=device,
         launches=where(waits, host, host + routing),
-        sharpness=_sharpness(d, k),
+        sharpness=k.launch.blend,
         in_turn=where(waits, routing, 0.0),
     )
-
-
-def _sharpness(d: Description, k: Kernels) -> Real:
-    """How sharply the longer timeline decides: not at all where launches block."""
-    return where(d.work.blocking > 0, 1.0, k.launch.blend)

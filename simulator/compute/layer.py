@@ -10,7 +10,7 @@ from simulator.compute import experts, kernels, launch
 from simulator.compute.adapters import adapter_products, learned_parameters
 from simulator.compute.description import Description
 from simulator.compute.exchange import channels, ring, tensor_all_reduce
-from simulator.compute.kernels import Both, Terms, bandwidth
+from simulator.compute.kernels import Both, Parts, Terms, bandwidth
 from simulator.compute.products import Array, product_times
 from simulator.compute.shapes import (
     attention_products,
@@ -74,30 +74,21 @@ def layer_times(d: Description, k: Kernels) -> LayerTimes:
     routed = bool(anywhere(d.shape.experts > 0))
     if routed:
         products = products + experts.passes(d, k)
-    small, passed, host = kernels.starts(d, k), kernels.passes(d, k), launch.layer(d, k)
-    rest = attention + passed + small
-    products = products.times(kernels.clock(products, rest, host, k.product.throttle))
-    work = d.work
-    again = work.redone_layers * (
-        work.redo_products * products.forward
-        + work.redo_attention * attention.forward
-        + work.redo_passes * (passed.forward + small.forward)
+    own = Parts(
+        products=products,
+        attention=attention,
+        passes=kernels.passes(d, k),
+        starts=kernels.starts(d, k),
+        host=launch.layer(d, k),
     )
     held, _ = learned_parameters(d)
     added = held * k.update.accumulated / bandwidth(d, k)
     exposed, exchanged = _exchange(d, k, routed=routed)
     return LayerTimes(
-        device=kernels.device_terms(
-            products,
-            attention=attention,
-            passes=passed,
-            starts=small,
-            again=again,
-            accumulated=added,
-        ),
+        device=kernels.device_terms(own, k.product.throttle, d.work.redone, added),
         exposed=exposed,
         exchanged=exchanged,
-        host=host,
+        host=kernels.launched(own.host, d.work.redone),
         routing=launch.experts(d, k) if routed else 0.0,
         head=head,
     )

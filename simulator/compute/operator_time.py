@@ -8,19 +8,19 @@ start.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.compute.kernels import NOTHING, Both, Terms, clock, device_terms
+from simulator.compute import launch
+from simulator.compute.description import NOT_REDONE, Redone
+from simulator.compute.kernels import NOTHING, Both, Parts, Terms, device_terms, launched
 from simulator.compute.products import Gemms, Units, forward_and_backward, stacked, three_passes
-from simulator.equations.pipeline import device_work
 from simulator.equations.roofline import roofline_time
-from simulator.scenario.workload.kernels import Launching
-from simulator.scenario.workload.models import Operator
-from simulator.terms import term
+from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.models import Kind, Operator
 from simulator.units import BytesPerSecond, FlopsPerSecond, Real, Seconds
 
 _Array: TypeAlias = NDArray[np.float64]
@@ -36,24 +36,29 @@ channels-first on an A100 SXM (lambdal/deeplearning-benchmark@aa5addb6 pytorch-t
 class Rates:
     """What a device reaches: matrix and other arithmetic [FLOP/s], memory [B/s].
 
-    `units` compute a tile of a product each; None where their number is not known. `throttle` is
-    how far the clock sinks when only matrix units work, as a share of it.
+    `attention` in one kernel, forward and backward [FLOP/s]. `units` compute a tile of a product
+    each; None where their number is not known. `throttle` is how far the clock sinks when only
+    matrix units work, as a share of it.
     """
 
     matrix: FlopsPerSecond
     vector: FlopsPerSecond
     memory: BytesPerSecond
+    attention: tuple[FlopsPerSecond, FlopsPerSecond]
     units: float | None = None
     throttle: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a device is busy with in a forward and a backward pass, and kernels of each."""
+    """A forward and a backward pass: on the device and on the host that launches its kernels.
+
+    `kernels` is their number, with those launched again, `host` the time to launch them.
+    """
 
     terms: Terms
-    kernels: float
-    backward_kernels: float
+    kernels: Both
+    host: Both
 
     @property
     def forward(self) -> Seconds | Real:
@@ -65,19 +70,11 @@ class Work:
         """The backward pass [s]."""
         return self.terms.backward.value
 
-    def redone(self, share: float) -> Work:
-        """The same with a share of the forward pass once more in the backward one."""
-        forward, backward = self.terms
-        again = {**backward.inputs, "again": share * self.forward}
-        return Work(
-            terms=Terms(forward, term(device_work, **again)),
-            kernels=self.kernels,
-            backward_kernels=self.backward_kernels + share * self.kernels,
-        )
 
-
-def work_of(operators: Sequence[Operator], rates: Rates, launching: Launching | None) -> Work:
-    """Time of all operators on the device.
+def work_of(
+    operators: Sequence[Operator], rates: Rates, k: Kernels | None, redone: Redone = NOT_REDONE
+) -> Work:
+    """Time of all operators.
 
     Parameters
     ----------
@@ -85,48 +82,68 @@ def work_of(operators: Sequence[Operator], rates: Rates, launching: Launching | 
         Of one batch.
     rates : Rates
         What the device reaches where all of its units are busy.
-    launching : Launching or None
-        What kernels cost beside their work; None: nothing.
+    k : Kernels or None
+        What kernels reach and cost beside their work; None: cores, which nobody launches kernels
+        on.
+    redone : Redone
+        What the backward pass does again.
     """
-    kernels = Both(
-        sum(op.kernels for op in operators), sum(op.backward_kernels for op in operators)
+    number = Both(sum(op.kernels for op in operators), sum(op.backward_kernels for op in operators))
+    attention = [op for op in operators if op.kind is Kind.ATTENTION]
+    products = [op for op in operators if op.matrix and op.kind is not Kind.ATTENTION]
+    tiled = [op for op in products if _is_tiled(op, rates, k)]
+    whole = [op for op in products if not _is_tiled(op, rates, k)]
+    parts = Parts(
+        products=_tiled(tiled, rates, k) + _rooflines(whole, rates, rates.matrix),
+        attention=Both(
+            _rooflines(attention, rates, rates.attention[0]).forward,
+            _rooflines(attention, rates, rates.attention[1]).backward,
+        ),
+        passes=_passes([op for op in operators if not op.matrix], rates, k),
+        starts=number.times(0.0 if k is None else k.kernel.start),
+        host=NOTHING if k is None else launch.of_kernels(number, k).times(k.launch.factor),
     )
-    starts = kernels.times(0.0 if launching is None else launching.start)
-    passes = 1.0 if launching is None else launching.passes
-    tiled = [op for op in operators if _is_tiled(op, rates, launching)]
-    whole = [op for op in operators if op.matrix and not _is_tiled(op, rates, launching)]
-    products = _tiled(tiled, rates, launching) + _rooflines(whole, rates, rates.matrix, 1.0)
-    others = [op for op in operators if not op.matrix]
-    moved = _rooflines(others, rates, rates.vector, passes)
-    if any(op.matrix for op in operators):
-        host = kernels.times(0.0 if launching is None else launching.kernel)
-        products = products.times(clock(products, moved + starts, host, rates.throttle))
-    return Work(
-        terms=device_terms(products, passes=moved, starts=starts),
-        kernels=float(kernels.forward),
-        backward_kernels=float(kernels.backward),
-    )
+    terms, host = device_terms(parts, rates.throttle, redone), launched(parts.host, redone)
+    if k is not None:
+        terms = Terms(
+            launch.beside(k, terms.forward, host.forward),
+            launch.beside(k, terms.backward, host.backward),
+        )
+    return Work(terms=terms, kernels=launched(number, redone), host=host)
 
 
-def _is_tiled(op: Operator, rates: Rates, launching: Launching | None) -> bool:
+def _is_tiled(op: Operator, rates: Rates, k: Kernels | None) -> bool:
     """Whether the shape of an operator's products and the device's units are known."""
-    known = launching is not None and rates.units is not None
-    return known and op.matrix and op.product is not None
+    return k is not None and rates.units is not None and op.product is not None
 
 
-def _rooflines(
-    operators: Sequence[Operator], rates: Rates, rate: FlopsPerSecond, passes: float
-) -> Both:
-    """Operators one after another; those without arithmetic move `passes` of their traffic."""
+def _rooflines(operators: Sequence[Operator], rates: Rates, rate: FlopsPerSecond) -> Both:
+    """Operators one after another."""
     time = NOTHING
     for op in operators:
-        moved = 1.0 if np.any(op.flops) else passes
         memory = _memory(op, rates)
         time += Both(
-            roofline_time(op.flops, moved * op.traffic, rate, memory),
-            roofline_time(op.backward_flops, moved * op.backward_traffic, rate, memory),
+            roofline_time(op.flops, op.traffic, rate, memory),
+            roofline_time(op.backward_flops, op.backward_traffic, rate, memory),
         )
     return time
+
+
+def _passes(operators: Sequence[Operator], rates: Rates, k: Kernels | None) -> Both:
+    """Operators without products; those without arithmetic move more or less than is counted."""
+    moved = [op if np.any(op.flops) else _as_moved(op, k) for op in operators]
+    return _rooflines(moved, rates, rates.vector)
+
+
+def _as_moved(op: Operator, k: Kernels | None) -> Operator:
+    """An operator with the traffic that kernels of the framework have over what is counted."""
+    if k is None:
+        return op
+    fitted = {Kind.PLAIN: k.kernel.plain, Kind.GATED: k.kernel.gated}
+    factor = fitted.get(op.kind, k.kernel.others)
+    if factor == 1.0:
+        return op
+    return replace(op, traffic=factor * op.traffic, backward_traffic=factor * op.backward_traffic)
 
 
 def _memory(op: Operator, rates: Rates) -> BytesPerSecond:
@@ -136,12 +153,12 @@ def _memory(op: Operator, rates: Rates) -> BytesPerSecond:
     return min(rates.memory, min(op.blocks, rates.units) * BLOCK_RATE)
 
 
-def _tiled(operators: Sequence[Operator], rates: Rates, launching: Launching | None) -> Both:
+def _tiled(operators: Sequence[Operator], rates: Rates, k: Kernels | None) -> Both:
     """Products forward, and the gradients of their inputs and weights, as far as each is counted.
 
     Where a backward pass has less arithmetic than two gradients, that of the input is left out.
     """
-    if not operators or launching is None or rates.units is None:
+    if not operators or k is None or rates.units is None:
         return NOTHING
     rows = [
         (*op.product[:4], op.flops, op.backward_flops, op.traffic, op.backward_traffic)
@@ -154,14 +171,7 @@ def _tiled(operators: Sequence[Operator], rates: Rates, launching: Launching | N
     shares = np.array((np.ones_like(of_weights), 1.0 - of_weights, of_weights))
     all_flops = shares * np.array((flops, back, back))
     moved = shares * np.array((traffic, back_traffic, back_traffic))
-    units = Units(
-        rate=rates.matrix,
-        bandwidth=rates.memory,
-        tiles=rates.units,
-        half=launching.tile_half,
-        wave=launching.wave,
-        fill=launching.fill,
-    )
+    units = Units(rates.matrix, rates.memory, rates.units, k.product)
     gemms = Gemms(*three_passes(m, n, inner), count, all_flops / one, moved)
     candidates = np.broadcast_shapes(*(np.shape(value) for row in rows for value in row))
     forward, backward = forward_and_backward(gemms, units)

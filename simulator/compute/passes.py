@@ -85,11 +85,9 @@ def layer_pass(d: Description, k: Kernels, times: LayerTimes, gathered: Gatherin
 
 def _of_layer(d: Description, k: Kernels, times: LayerTimes, device: Terms | Both) -> Terms:
     host, routing = times.host, times.routing
-    again = d.work.redone_layers * d.work.redo_launches
-    back = host.backward + again * host.forward
     return Terms(
         launch.layer_beside(d, k, device.forward, host.forward, routing),
-        launch.layer_beside(d, k, device.backward, back, routing),
+        launch.layer_beside(d, k, device.backward, host.backward, routing),
     )
 
 
@@ -98,8 +96,8 @@ def stage_pass(
 ) -> Pass:
     """A micro-batch on a stage of `layers` layers with `beside` before or after them."""
     rest = Both(
-        launch.beside(d, k, beside.device.forward, beside.host.forward),
-        launch.beside(d, k, beside.device.backward, beside.host.backward),
+        launch.beside(k, beside.device.forward, beside.host.forward).value,
+        launch.beside(k, beside.device.backward, beside.host.backward).value,
     )
     gathered = one.gathered
     alone = one.alone.seconds.times(layers) + rest

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from simulator.compute.description import Description, Device
 from simulator.equations.gemm import memory_time, product_time, product_traffic
 from simulator.memo import Memo
-from simulator.scenario.workload.kernels import Kernels
+from simulator.scenario.workload.kernels import Kernels, ProductFigures
 from simulator.scenario.workload.models import Product
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real
 
@@ -37,20 +37,19 @@ class Units(NamedTuple):
     """What matrix products run on, with the best tile on all units.
 
     `rate` is that of all units [FLOP/s], `bandwidth` the memory's [B/s]; `tiles` are computed
-    at once, one a unit. `half`, `wave` and `fill` are the figures of `equations.gemm.product_time`.
+    at once, one a unit, as `figures` say.
     """
 
     rate: FlopsPerSecond | Real
     bandwidth: BytesPerSecond | Real
     tiles: Real
-    half: float
-    wave: float
-    fill: float
+    figures: ProductFigures
 
 
 def gemm_seconds(g: Gemms, units: Units) -> Array:
     """Seconds of products: by the best tile and cut, or the memory's time where that is longer."""
-    shape = units.tiles, units.half, units.wave, units.fill
+    f = units.figures
+    shape = units.tiles, f.tile_half, f.wave, f.fill
     best = product_time(g.m, g.n, g.inner, g.batch, units.rate, units.bandwidth, *shape)
     longest: Array = np.maximum(g.repeat * best, memory_time(g.traffic, units.bandwidth))
     return longest
@@ -129,9 +128,7 @@ def _worked_out(
         rate=peak * (np.where(low > 0, k.product.share, k.product.share16) * aligned),
         bandwidth=np.asarray(device.bandwidth * k.kernel.memory, dtype=float),
         tiles=np.asarray(device.units, dtype=float),
-        half=k.product.tile_half,
-        wave=k.product.wave,
-        fill=k.product.fill,
+        figures=k.product,
     )
     forward, inputs, weights = gemm_seconds(Gemms(m, n, inner, batch, share, moved), units)
     return forward, inputs + learned * weights

@@ -5,39 +5,40 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from simulator.compute.describe import peak_of_values
 from simulator.compute.operator_time import Rates
-from simulator.confidence.calibration import Efficiency
 from simulator.confidence.provenance import Source
 from simulator.errors import NotModelled
 from simulator.scenario.hardware.gpu import Gpu
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.kernels import Launching
+from simulator.scenario.workload.kernels import Kernels
 from simulator.scenario.workload.train import Train
+from simulator.units import FlopsPerSecond
 
 UNSTATED: Final = Source(reference="the accelerator's profile", date="undated")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computing:
-    """What computes: what it reaches, in which format, and what kernels cost beside their work."""
+    """What computes: what it reaches, in which format, and what kernels reach and cost there."""
 
     rates: Rates
     precision: Precision
-    launching: Launching | None
+    kernels: Kernels | None
     source: Source
 
 
 def of_gpu(scenario: Scenario, train: Train, gpu: Gpu) -> Computing:
     """What an accelerator computes a scenario's model with; `train` has the precision."""
-    software = scenario.job.software
-    rates = rates_of(gpu, scenario.job.train.precision, software.efficiency)
+    k = scenario.job.software.kernels
+    rates = rates_of(gpu, scenario.job.train.precision, k)
     return Computing(
         rates=_calibrated(scenario, rates),
         precision=_runs_as(gpu, train.precision),
-        launching=software.launching,
-        source=_of_rates(scenario, gpu, train.precision),
+        kernels=k,
+        source=_of_rates(gpu, train.precision, k),
     )
 
 
@@ -57,7 +58,7 @@ def of_cores(scenario: Scenario) -> Computing:
     return Computing(
         rates=_calibrated(scenario, rates),
         precision=Precision.FP32,
-        launching=None,
+        kernels=None,
         source=vector.source,
     )
 
@@ -68,14 +69,31 @@ def core_rates(host: Host) -> Rates | None:
     Parameters
     ----------
     host : Host
-        The machine: cores x base clock x operations of a cycle x the share that is reached.
+        The machine; its processor says which share of the peak is reached.
     """
-    cpu = host.cpu
-    if cpu.vector is None or cpu.base_clock is None or host.memory_bandwidth is None:
+    peak, units = core_peak(host, Precision.FP32), host.cpu.vector
+    if peak is None or units is None or host.memory_bandwidth is None:
         return None
-    reached = cpu.vector.share * cpu.cores * cpu.base_clock * cpu.vector.flop_per_cycle
-    memory = cpu.vector.memory_share * host.memory_bandwidth
-    return Rates(matrix=reached, vector=reached, memory=memory)
+    reached, memory = units.share * peak, units.memory_share * host.memory_bandwidth
+    return Rates(matrix=reached, vector=reached, memory=memory, attention=(reached, reached))
+
+
+def core_peak(host: Host, precision: Precision) -> FlopsPerSecond | None:
+    """Most that all cores of a machine multiply and add [FLOP/s]; None where it is not known.
+
+    Parameters
+    ----------
+    host : Host
+        The machine: cores x base clock x operations of a cycle.
+    precision : Precision
+        Number format. In 16 bit and less those of matrix units, where cores have some; else values
+        are widened.
+    """
+    cpu, units = host.cpu, host.cpu.vector
+    if units is None or cpu.base_clock is None or host.memory_bandwidth is None:
+        return None
+    narrow = None if precision is Precision.FP32 else units.matrix_per_cycle
+    return cpu.cores * cpu.base_clock * (narrow or units.flop_per_cycle)
 
 
 def _calibrated(scenario: Scenario, own: Rates) -> Rates:
@@ -85,15 +103,15 @@ def _calibrated(scenario: Scenario, own: Rates) -> Rates:
         own,
         matrix=own.matrix * arithmetic,
         vector=own.vector * arithmetic,
+        attention=(own.attention[0] * arithmetic, own.attention[1] * arithmetic),
         memory=own.memory * calibration.value("device_memory"),
     )
 
 
-def rates_of(gpu: Gpu, precision: Precision, efficiency: Efficiency) -> Rates:
+def rates_of(gpu: Gpu, precision: Precision, k: Kernels | None) -> Rates:
     """What operators reach on a device.
 
-    A measured rate below the share of the data sheet limits too: that of the best matrix product,
-    and of the memory. A precision that the device lacks runs at the rate of its stated fallback.
+    A precision that the device lacks runs at the rate of its stated fallback.
 
     Parameters
     ----------
@@ -101,24 +119,29 @@ def rates_of(gpu: Gpu, precision: Precision, efficiency: Efficiency) -> Rates:
         The accelerator.
     precision : Precision
         Of the bulk of the arithmetic.
-    efficiency : Efficiency
-        Shares of the data sheet's rates.
+    k : Kernels or None
+        Shares of the data sheet's rates; None: all of them.
     """
     runs_as = _runs_as(gpu, precision)
     peak, bandwidth = gpu.peak[runs_as], gpu.memory_bandwidth
+    vector = gpu.peak.get(Precision.FP32, peak)
+    if k is None:
+        return Rates(matrix=peak, vector=vector, memory=bandwidth, attention=(peak, peak))
+    attention = peak_of_values(gpu, precision) * k.kernel.attention
     return Rates(
-        matrix=min(peak * efficiency.matrix, gpu.achievable.get(runs_as, peak)),
-        vector=gpu.peak.get(Precision.FP32, peak),
-        memory=min(bandwidth * efficiency.memory, gpu.achievable_memory_bandwidth or bandwidth),
+        matrix=peak * k.product.share,
+        vector=vector,
+        memory=bandwidth * k.kernel.memory,
+        attention=(attention, attention * k.kernel.attention_backward),
         units=gpu.multiprocessors,
-        throttle=efficiency.throttle,
+        throttle=k.product.throttle,
     )
 
 
-def _of_rates(scenario: Scenario, gpu: Gpu, precision: Precision) -> Source:
+def _of_rates(gpu: Gpu, precision: Precision, k: Kernels | None) -> Source:
     """Where the rates of a roofline come from: the datasheet, and the share of it in training."""
     peak = gpu.sources.get(f"peak.{_runs_as(gpu, precision)}", UNSTATED)
-    share = scenario.job.software.efficiency.source
+    share = UNSTATED if k is None else k.sources["share16"]
     return Source(
         reference=f"{peak.reference}; shares of the datasheet: {share.reference}",
         date=share.date,

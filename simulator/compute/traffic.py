@@ -102,7 +102,7 @@ def tensor_reduces(d: Description) -> tuple[Real, Real]:
     """
     forward = where(d.shape.experts > 0, 1.0 + d.shape.dense_share, 2.0)
     gathered = where(d.layout.sequence_parallel > 0, _GATHERED_AGAIN, 0.0)
-    again = d.work.redone_layers * d.work.redo_exchange
+    again = d.work.redone.layers * d.work.redone.exchange
     return forward, forward * (1.0 + gathered + again)
 
 

@@ -159,27 +159,7 @@ class Calibration:
         return next((f.value for f in self.factors if f.name == name), 1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Efficiency:
-    """Shares of a device's rates that training reaches where nothing was measured on it.
-
-    `matrix` is the share of the datasheet's matrix rate at the precision that runs, while the clock
-    is whole, `throttle` how far that sinks when only matrix units work, `memory` the share of the
-    datasheet's memory bandwidth; a measured rate below them is a limit too.
-    """
-
-    matrix: float
-    memory: float
-    source: Source
-    throttle: float = 0.0
-
-
 IDENTITY = Calibration()
-PERFECT = Efficiency(
-    matrix=1.0,
-    memory=1.0,
-    source=Source(reference="upper limit: the device's own rates", date="undated", verified=False),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,7 @@ def _not_spread(scenario: Scenario) -> Iterator[str]:
         yield "from model.step_times: they don't tell compute from exchange"
     if not isinstance(job.model, Transformer) or not of_tokens(job.model):
         yield "but for transformers over tokens: families bert, gpt, llama and moe"
-    elif job.software.kernels is None:
+    elif job.software.kernels is None or not job.software.kernels.of_layers:
         yield (
             f"for the framework '{job.software.framework}' on this accelerator: no kernel "
             "figures were fitted to it; docs/spread.md lists those there are"

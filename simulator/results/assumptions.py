@@ -278,25 +278,25 @@ def _offload(scenario: Scenario) -> tuple[Assumption, ...]:
 
 def _software(scenario: Scenario) -> tuple[Assumption, ...]:
     """What a compiler saves, where the device's time is computed operator by operator."""
-    time, launching = cost_model(scenario).time, scenario.job.software.launching
-    if time is None or time.measured or time.step is not None or launching is None:
+    time, k = cost_model(scenario).time, scenario.job.software.kernels
+    if time is None or time.measured or time.step is not None or k is None:
         return ()
-    if launching.passes == 1.0:
+    if k.kernel.others == 1.0:
         return ()
     what = "memory that compiled norms, activations and sums move, of eager ones"
-    return (Assumption(what=what, value=f"{launching.passes:.0%}", source=launching.source),)
+    return (Assumption(what=what, value=f"{k.kernel.others:.0%}", source=k.launch.source),)
 
 
 def _launches(scenario: Scenario) -> tuple[Assumption, ...]:
     """The host's time to launch a kernel, where the device's time is computed kernel by kernel."""
-    time, launching = cost_model(scenario).time, scenario.job.software.launching
-    if time is None or time.measured or time.step is not None or launching is None:
+    time, k = cost_model(scenario).time, scenario.job.software.kernels
+    if time is None or time.measured or time.step is not None or k is None:
         return ()
     return (
         Assumption(
             what="launching a kernel",
-            value=show(launching.kernel, SECOND),
-            source=launching.source,
+            value=show(k.launch.kernel, SECOND),
+            source=k.launch.source,
         ),
     )
 

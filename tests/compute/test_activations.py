@@ -10,22 +10,17 @@ import pytest
 
 from simulator.compute.activations import kept_bytes, logits_bytes, working_bytes
 from simulator.compute.describe import describe, kernels_of
-from simulator.compute.description import Description
+from simulator.compute.description import Description, Redone
 from simulator.compute.layer import layer_times
 from simulator.files.scenario import load_scenario
 from simulator.units import Real
 
 GPT3: Final = load_scenario("gpt3-175b-megatron")
 FIGURES: Final = GPT3.job.software.memory
-NOTHING: Final = {
-    "redo_products": 0.0,
-    "redo_attention": 0.0,
-    "redo_passes": 0.0,
-    "fused_attention": 0.0,
-}
+NOTHING: Final = {"redone": Redone(), "fused_attention": 0.0}
 
 
-def described(**changes: Real) -> Description:
+def described(**changes: Real | Redone) -> Description:
     """GPT-3's layers without recomputation and unfused, but for `changes` by name."""
     base = describe(GPT3)
     parts = {}
@@ -55,13 +50,14 @@ def test_layers_as_published(
     d = described(tensor=tensor, sequence_parallel=sequence_parallel)
     scores = 5.0 * d.shape.heads * d.shape.sequence / d.shape.hidden / tensor
     assert per_value(d) == pytest.approx(outer + inner + scores)
-    selective = described(tensor=tensor, sequence_parallel=sequence_parallel, redo_attention=1.0)
+    redone = Redone(attention=1.0)
+    selective = described(tensor=tensor, sequence_parallel=sequence_parallel, redone=redone)
     assert per_value(selective) == pytest.approx(outer + inner)
 
 
 def test_full_recomputation_keeps_inputs_only() -> None:
     """Two bytes of each value; the layer at work has the rest, so nothing is lost."""
-    full = described(redo_products=1.0, redo_attention=1.0, redo_passes=1.0)
+    full = described(redone=Redone(products=1.0, attention=1.0, passes=1.0))
     plain = described()
     assert per_value(full) == pytest.approx(2.0)
     more = working_bytes(full, FIGURES) - working_bytes(plain, FIGURES)
@@ -84,7 +80,7 @@ def test_every_second_product_as_counted_by_hand() -> None:
 
 def test_small_modules_keep_less_than_everything_and_more_than_inputs() -> None:
     """Norms and activations again: two normed inputs, masks and the MLP's inner output go."""
-    modules, plain = described(redo_passes=0.2), described()
+    modules, plain = described(redone=Redone(passes=0.2)), described()
     assert per_value(plain) - per_value(modules) == pytest.approx(2.0 * 2.0 + 2.0 + 2.0 * 4.0 / 8.0)
 
 

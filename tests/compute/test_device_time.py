@@ -31,8 +31,7 @@ def test_one_request_takes_as_long_as_its_launches() -> None:
     one = times(ONE_REQUEST)
     two = times(ONE_REQUEST, "train.batch_size=2")
     graphs = times(ONE_REQUEST, "software.cuda_graphs=full")
-    launched = one.inputs["kernels"] * one.inputs["host's time to launch one [s]"]
-    assert float(one.total) > launched
+    assert float(one.total) > one.inputs["host's time to launch them [s]"]
     assert float(two.total) < 1.4 * float(one.total)
     assert float(graphs.total) < 0.8 * float(one.total)
 
@@ -48,8 +47,7 @@ def test_launches_that_block_add_up() -> None:
     """The host waits for each kernel, so its time and the device's come one after the other."""
     free = times(ONE_REQUEST)
     blocked = times(ONE_REQUEST, "software.blocking_launches=true")
-    launched = blocked.inputs["kernels"] * blocked.inputs["host's time to launch one [s]"]
-    assert float(blocked.total) > launched
+    assert float(blocked.total) > blocked.inputs["host's time to launch them [s]"]
     assert float(blocked.total) > float(free.total)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from simulator.compute.describe import describe, kernels_of
-from simulator.compute.description import Description
+from simulator.compute.description import Description, Redone
 from simulator.compute.shapes import layer_parameters, table_parameters
 from simulator.compute.step import training_step
 from simulator.compute.traffic import Moved, all_reduced, passed_round, traffic
@@ -23,19 +23,19 @@ def described(name: str, *overrides: str, **layout: float) -> Description:
 def test_a_tensor_group_in_a_machine_reduces_twice_a_layer_and_pass() -> None:
     """Eight ranks send 2 x 7/8 of a micro-batch's activations four times, more if recomputed."""
     d = described("gpt3-175b-megatron", tensor=8.0, domain=8.0, sequence_parallel=0.0)
-    d = replace(d, work=replace(d.work, redo_exchange=0.0))
+    d = replace(d, work=replace(d.work, redone=Redone()))
     activations = 2048 * 12288 * 2.0
     found = traffic(d).tensor
     assert found.inside == pytest.approx(4.0 * 2.0 * 7.0 / 8.0 * activations)
     assert found.outside == 0.0
-    again = replace(d, work=replace(d.work, redo_exchange=1.0))
+    again = replace(d, work=replace(d.work, redone=Redone(exchange=1.0)))
     assert traffic(again).tensor.inside == pytest.approx(1.5 * found.inside)
 
 
 def test_sequence_parallelism_gathers_once_more_in_the_backward_pass() -> None:
     """Half an all-reduce for each of two blocks on top of four all-reduces."""
     plain = described("gpt3-175b-megatron", sequence_parallel=0.0)
-    plain = replace(plain, work=replace(plain.work, redo_exchange=0.0))
+    plain = replace(plain, work=replace(plain.work, redone=Redone()))
     along = replace(plain, layout=replace(plain.layout, sequence_parallel=1.0))
     assert traffic(along).tensor.inside == pytest.approx(1.25 * traffic(plain).tensor.inside)
 

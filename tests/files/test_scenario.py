@@ -201,8 +201,8 @@ def test_software_cost_and_memory_arrive() -> None:
     )
     software, memory = scenario.job.software, scenario.job.memory
     assert (software.framework, software.version, software.compiled) == ("mxnet", "1.9", True)
-    assert software.launching is not None
-    assert software.launching.passes < 1.0
+    assert software.kernels is not None
+    assert software.kernels.kernel.others < 1.0
     assert scenario.cost.purchase is Purchase.SPOT
     assert scenario.cost.price == pytest.approx(0.01)
     assert scenario.cost.provisioning == 300.0

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 from simulator.confidence.provenance import Source
+from simulator.files.fitted.kernels import Use, kernels
 from simulator.files.hardware.catalogue import Catalogue
 from simulator.scenario.hardware.cluster import Cluster, Group, Role
 from simulator.scenario.hardware.host import Host
@@ -49,6 +50,15 @@ def per_vcpu(host: Host) -> float:
     """CoreMark of one hardware thread with all of them busy [/s]."""
     assert host.cpu.coremark is not None
     return host.cpu.coremark / host.cpu.threads
+
+
+def in_pytorch(host: Host) -> Software:
+    """PyTorch in 16 bit on a machine's accelerators; every model is timed operator by operator."""
+    software = Software(framework="pytorch")
+    use = Use(software=software, precision=Precision.FP16, summed_in=Precision.FP32)
+    found = kernels(host.gpu, use)
+    assert found is not None
+    return replace(software, kernels=replace(found, of_layers=False))
 
 
 def alike(host: Host) -> Host:

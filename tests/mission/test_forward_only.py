@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from mission.machines import in_memory, job, rented, scenario, trainers
+from mission.machines import in_memory, in_pytorch, job, rented, scenario, trainers
 
-from simulator.files.convert.framework_figures import efficiency
 from simulator.files.convert.models import load_model
 from simulator.predict import predict
 from simulator.results.prediction import Prediction
 from simulator.scenario.hardware.cluster import Role
 from simulator.scenario.precision import Precision
 from simulator.scenario.workload.loader import Loader, Preprocessing
-from simulator.scenario.workload.software import Software
 from simulator.scenario.workload.train import Mode
 
 
@@ -30,7 +28,7 @@ def inference(batch: float, name: str = "vit-b16", gpus: int = 1) -> Prediction:
         mode=Mode.INFER,
         train={"precision": Precision.FP16, "sync_every_step": True},
         model=model,
-        software=Software(efficiency=efficiency(host.gpu, "pytorch", Precision.FP16)),
+        software=in_pytorch(host),
     )
     return predict(scenario("inference", made, group))
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from mission.machines import in_memory, job, rented, scenario, store, trainers
+from mission.machines import in_memory, in_pytorch, job, rented, scenario, store, trainers
 from support.scenarios import simulate
 
-from simulator.files.convert.framework_figures import efficiency
 from simulator.files.convert.models import load_model
 from simulator.files.scenario import load_scenario
 from simulator.predict import predict
@@ -24,7 +23,6 @@ from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import Access, CachePolicy, Dataset, Layout
 from simulator.scenario.workload.loader import Loader, Preprocessing
-from simulator.scenario.workload.software import Software
 from simulator.units import DAY
 
 P4D, G5 = "p4d.24xlarge", "g5.48xlarge"
@@ -34,7 +32,6 @@ BUCKET = 25e6
 def data_parallel(machine: str, model_name: str, batch: float, *, steps: int = 1000) -> Scenario:
     """A model of the library on all GPUs of a machine, batches always ready."""
     host, model = rented(machine), load_model(model_name)
-    software = Software(efficiency=efficiency(host.gpu, "pytorch", Precision.FP16))
     made = job(
         dataset=in_memory(steps * batch * host.gpu_count, 1e5),
         batch=batch,
@@ -42,7 +39,7 @@ def data_parallel(machine: str, model_name: str, batch: float, *, steps: int = 1
         work=Preprocessing(output_bytes=model.input_bytes),
         train={"precision": Precision.FP16, "mixed": True, "bucket_bytes": BUCKET},
         model=model,
-        software=software,
+        software=in_pytorch(host),
     )
     return scenario("data parallel", made, trainers(host))
 

@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.files.convert.framework_figures import efficiency
 from simulator.files.convert.training import fused_attention
 from simulator.files.fitted.kernels import Use, kernels, memory_figures
-from simulator.files.fitted.launches import launching
 from simulator.files.resolved import Draft
 from simulator.files.sections import SoftwareSection
 from simulator.memo import Memo
@@ -69,7 +67,6 @@ def _built(given: SoftwareSection, gpu: Gpu | None, link: Link | None, words: _W
         chunked_loss=given.chunked_loss,
         profiled_kernels=given.profiled_kernels,
         degraded=given.degraded,
-        efficiency=efficiency(gpu, given.framework, words.precision),
     )
     use = Use(
         software=software,
@@ -80,6 +77,5 @@ def _built(given: SoftwareSection, gpu: Gpu | None, link: Link | None, words: _W
     return replace(
         software,
         kernels=kernels(gpu, use),
-        launching=launching(gpu, software),
         memory=memory_figures(gpu, use),
     )

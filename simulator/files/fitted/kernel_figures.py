@@ -103,7 +103,7 @@ class RelativeTable(FileModel):
 class KernelFile(FileModel):
     """A file of figures."""
 
-    kind: Literal["shared", "architecture", "software", "memory", "networks", "relatives"]
+    kind: Literal["shared", "architecture", "software", "framework", "networks", "relatives"]
     """What they are for."""
     figures: dict[str, FigureTable] = Field(default_factory=dict)
     """By name."""
@@ -121,8 +121,6 @@ class KernelFile(FileModel):
     """Whether they hold for compiled models; both by default."""
     carried_over: bool = False
     """Whether nothing was fitted to it: its figures are those of another device or framework."""
-    launches_of_others: bool = False
-    """Whether frameworks that nothing was fitted to are taken to launch as these do."""
     attention_kernel: TextField | None = None
     """Fused attention kernel the framework takes."""
     gradient_sum: Annotated[GradientSum, Choice(GradientSum)] = GradientSum.IN_PLACE

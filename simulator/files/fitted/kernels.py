@@ -22,12 +22,12 @@ from simulator.files.fitted.kernel_figures import (
     launch_factor,
     source_of,
 )
-from simulator.files.fitted.launches import launching
 from simulator.scenario.hardware.gpu import Gpu, Stack
 from simulator.scenario.hardware.link import Link
 from simulator.scenario.precision import Precision
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.kernels import (
+    LAYER_KERNELS,
     ExchangeFigures,
     ExpertFigures,
     KernelFigures,
@@ -43,6 +43,9 @@ from simulator.units import Bytes
 ANY: Final = "any"
 """A framework nobody measured: it takes the figures of one, as carried over."""
 _FULL: Final = (Precision.FP32, Precision.TF32)
+_WITHOUT_MATRIX_UNITS: Final = frozenset({"Kepler", "Maxwell", "Pascal", "M1"})
+_WIDE: Final = (Precision.FP32, Precision.FP64)
+"""What matrix units of accelerators do not multiply."""
 _CONTEXT_STACKS: Final = (Stack.CUDA, Stack.ROCM)
 
 
@@ -75,25 +78,25 @@ def kernels(gpu: Gpu | None, use: Use, files: KernelFiles | None = None) -> Kern
     Returns
     -------
     Kernels or None
-        None where no file holds for one of them.
+        None without an accelerator whose kernels are known, or a relative's.
     """
-    if gpu is None or gpu.multiprocessors is None:
-        return None
     files = kernel_files() if files is None else files
-    device = _of_device(gpu, files)
-    era = next(iter(_with(use, files)), None)
-    if device is None or era is None:
+    device = None if gpu is None or gpu.emulated else _of_device(gpu, files)
+    if gpu is None or device is None:
         return None
-    found = Figures(files["shared"], device, era, *_remembers(use, files))
+    era, own = _era(use.software, files)
+    found = Figures(files["shared"], device, era, *_of_framework(use.software, files))
     kernel = use.software.attention_kernel or era.attention_kernel or ""
-    if f"attention_{_key(kernel)}" not in found:
-        return None
+    known = f"attention_{_key(kernel)}" in found
+    kernel = kernel if known else era.attention_kernel or ""
+    own_kernels = _kernel(found, device, gpu, kernel, use)
+    others = found.value("others") * _others(era, files)
     wide = found.value("network_gradients"), found.value("network_sends")
     factors = _network_factors(use.link, files)
     return Kernels(
         product=_product(found, device, gpu, use),
-        kernel=_kernel(found, device, gpu, kernel, use),
-        launch=_launch(found, use.software),
+        kernel=replace(own_kernels, others=others),
+        launch=_launch(found, use.software, _launched(found, gpu, use.software, files)),
         exchange=_exchange(found, (wide[0] * factors[0], wide[1] * factors[1])),
         update=UpdateFigures(
             traffic=found.value("update_traffic"),
@@ -106,6 +109,7 @@ def kernels(gpu: Gpu | None, use: Use, files: KernelFiles | None = None) -> Kern
             fused=found.value("expert_fused"),
             padding=found.value("expert_padding"),
         ),
+        of_layers=own and known and gpu.multiprocessors is not None,
         carried_over=_carried_over(gpu, device, era, use),
         slowness=found.value("degraded") if use.software.degraded else 1.0,
         at_bound=tuple(found.at_bound()),
@@ -132,7 +136,7 @@ class DeviceShares:
 
     `products`: share of the peak at a precision that large matrix products reach while the clock
     is whole. `throttle`: how far the clock sinks when only matrix units work. `memory`: share of
-    the memory's bandwidth.
+    the memory's bandwidth. Both are at most what was measured on the device.
     """
 
     products: float
@@ -140,40 +144,24 @@ class DeviceShares:
     memory: float
 
 
-def device_shares(
-    gpu: Gpu, precision: Precision, files: KernelFiles | None = None
-) -> DeviceShares | None:
-    """Shares of a device's rates, fitted to language models on its architecture.
-
-    Parameters
-    ----------
-    gpu : Gpu
-        The accelerator; its architecture, or that of its relative, picks a file.
-    precision : Precision
-        That of linear layers.
-    files : mapping of str to KernelFile, optional
-        Another set of figures than the one that ships.
-
-    Returns
-    -------
-    DeviceShares or None
-        None where no file holds for it.
-    """
-    files = kernel_files() if files is None else files
-    device = _of_device(gpu, files)
-    if device is None:
-        return None
-    return _shares(Figures(files["shared"], device), device, gpu, precision)
-
-
 def _shares(found: Figures, device: KernelFile, gpu: Gpu, precision: Precision) -> DeviceShares:
-    variant = _variant(device, gpu)
+    variant, throttle = _variant(device, gpu), found.value("throttle")
+    memory = min(found.value("memory") * gpu.streaming, gpu.streamed)
+    if _on_vector_units(gpu, precision):
+        return DeviceShares(products=found.value("vector"), throttle=0.0, memory=memory)
     factor = 1.0 if variant is None else variant.products
+    share = found.value(_share_at(found, gpu, precision)) * found.value("products")
     return DeviceShares(
-        products=found.value(_share_at(found, gpu, precision)) * factor * gpu.reach,
-        throttle=found.value("throttle"),
-        memory=found.value("memory") * gpu.streaming,
+        products=min(share * factor * gpu.reach, gpu.best / (1.0 - throttle)),
+        throttle=throttle,
+        memory=memory,
     )
+
+
+def _on_vector_units(gpu: Gpu, precision: Precision) -> bool:
+    """Whether a device's products at a precision run without matrix units."""
+    runs_as = gpu.fallback.get(precision, precision)
+    return gpu.architecture in _WITHOUT_MATRIX_UNITS or runs_as in _WIDE
 
 
 def _share_at(found: Figures, gpu: Gpu, precision: Precision) -> str:
@@ -194,12 +182,40 @@ def _of_device(gpu: Gpu, files: KernelFiles) -> KernelFile | None:
     return next((file for file in files.values() if own in file.architectures), None)
 
 
-def _with(use: Use, files: KernelFiles) -> Iterator[KernelFile]:
-    name, compiled = use.software.framework.lower(), use.software.compiled
-    for file in files.values():
-        names = (*file.frameworks, *_stands_for(file))
-        if file.kind == "software" and name in names and file.compiled in (None, compiled):
-            yield file
+def _era(software: Software, files: KernelFiles) -> tuple[KernelFile, bool]:
+    """The file of a framework's kernels, and whether it is its own or stands for others.
+
+    Of two that hold, the one that says whether it is compiled.
+    """
+    name = software.framework.lower()
+    eras = [file for file in files.values() if file.kind == "software"]
+    fitting = [file for file in eras if file.compiled in (None, software.compiled)]
+    own = [file for file in fitting if name in (*file.frameworks, *_stands_for(file))]
+    others = [file for file in fitting if file.generic]
+    return max(own or others, key=lambda file: file.compiled is not None), bool(own)
+
+
+def _others(era: KernelFile, files: KernelFiles) -> float:
+    """What kernels that no figure of their own holds for move of what eager ones do.
+
+    Less where they are compiled: as norms and activations of language models of the same
+    frameworks.
+    """
+    if not era.compiled:
+        return 1.0
+    eras = [file for file in files.values() if file.kind == "software"]
+    eager = next(f for f in eras if f.compiled is False and f.frameworks == era.frameworks)
+    return era.figures["plain"].value / eager.figures["plain"].value
+
+
+def _launched(found: Figures, gpu: Gpu, software: Software, files: KernelFiles) -> Source:
+    """What launches rest on."""
+    eras = (f for f in files.values() if f.kind == "software")
+    own = any(software.framework.lower() in (*f.frameworks, *f.stands_for) for f in eras)
+    known = "" if own else "taken over from other frameworks; "
+    known += "" if gpu.stack is Stack.CUDA else "taken over from devices of CUDA; "
+    fitted = found.source("launch_forward")
+    return replace(fitted, reference=f"{known}{fitted.reference}", verified=known == "")
 
 
 def _stands_for(file: KernelFile) -> tuple[str, ...]:
@@ -229,10 +245,11 @@ def attentions() -> tuple[str, ...]:
     return tuple(sorted(name.replace("_", "-") for name in own))
 
 
-def _remembers(use: Use, files: KernelFiles) -> Iterator[KernelFile]:
-    """Files on the memory a framework takes, whatever its kernels."""
-    name = use.software.framework.lower()
-    return (f for f in files.values() if f.kind == "memory" and name in f.frameworks)
+def _of_framework(software: Software, files: KernelFiles) -> Iterator[KernelFile]:
+    """Files on one framework alone, whatever others its kernels are like."""
+    name, compiled = software.framework.lower(), (None, software.compiled)
+    own = (f for f in files.values() if f.kind == "framework" and name in f.frameworks)
+    return (file for file in own if file.compiled in compiled)
 
 
 def _key(kernel: str) -> str:
@@ -242,8 +259,9 @@ def _key(kernel: str) -> str:
 def _product(found: Figures, device: KernelFile, gpu: Gpu, use: Use) -> ProductFigures:
     variant, own = _variant(device, gpu), _shares(found, device, gpu, use.precision)
     others = 1.0 if variant is None else variant.others
+    wide = found.value("share16") * found.value("products") * others * gpu.reach
     return ProductFigures(
-        share16=found.value("share16") * others * gpu.reach,
+        share16=own.products if _on_vector_units(gpu, use.precision) else wide,
         share=own.products,
         tile_half=found.value("tile_half"),
         wave=found.value("wave"),
@@ -275,13 +293,13 @@ def _kernel(found: Figures, device: KernelFile, gpu: Gpu, kernel: str, use: Use)
     )
 
 
-def _launch(found: Figures, software: Software) -> LaunchFigures:
+def _launch(found: Figures, software: Software, source: Source) -> LaunchFigures:
     """Launches; a step that was put together from kernels has no program around them."""
     recorded = software.cuda_graphs is not CudaGraphs.NONE
     experts = found.value(f"graphs_{software.cuda_graphs}_experts") if recorded else 1.0
     return LaunchFigures(
-        forward=found.value("launch_forward"),
-        backward=found.value("launch_backward"),
+        forward=found.value("launch_forward") / LAYER_KERNELS[0],
+        backward=found.value("launch_backward") / LAYER_KERNELS[1],
         unfused=found.value("launch_unfused"),
         collective=found.value("launch_collective"),
         embedding=found.value("launch_embedding"),
@@ -291,7 +309,8 @@ def _launch(found: Figures, software: Software) -> LaunchFigures:
         overlapped_experts=found.value("launch_overlapped_experts"),
         factor=launch_factor(found, software),
         jitter=found.value("jitter"),
-        blend=found.value("blend"),
+        blend=1.0 if software.blocking_launches else found.value("blend"),
+        source=source,
     )
 
 
@@ -317,9 +336,9 @@ def memory_figures(gpu: Gpu | None, use: Use, files: KernelFiles | None = None) 
         Another set of figures than the one that ships.
     """
     files = kernel_files() if files is None else files
-    era = next(iter(_with(use, files)), None)
-    own = () if era is None else (era,)
-    found = Figures(files["shared"], *own, *_remembers(use, files))
+    era, known = _era(use.software, files)
+    own = (era,) if known else ()
+    found = Figures(files["shared"], *own, *_of_framework(use.software, files))
     scores = "memory_scores_compiled" if use.software.compiled_loss else "memory_scores"
     figures = MemoryFigures(
         scores=0.0 if use.software.chunked_loss else found.value(scores),
@@ -385,7 +404,6 @@ def with_kernel_files(scenario: Scenario, files: KernelFiles) -> Scenario:
     software = replace(
         job.software,
         kernels=kernels(gpu, use, files),
-        launching=launching(gpu, job.software, files),
         memory=memory_figures(gpu, use, files),
     )
     return replace(scenario, jobs=(replace(job, software=software), *scenario.jobs[1:]))

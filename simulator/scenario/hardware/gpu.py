@@ -98,6 +98,20 @@ class Gpu:
     sources: Mapping[str, Source] = field(default_factory=dict)
 
     @property
+    def best(self) -> float:
+        """Share of the peak that the best product measured on the device reached [1].
+
+        Its clock was as low as matrix units bring it. 1 where none was measured.
+        """
+        shares = [rate / self.peak[name] for name, rate in self.achievable.items()]
+        return max(shares, default=1.0)
+
+    @property
+    def streamed(self) -> float:
+        """Share of the memory's bandwidth that was measured; 1 where it was not."""
+        return (self.achievable_memory_bandwidth or self.memory_bandwidth) / self.memory_bandwidth
+
+    @property
     def reach(self) -> float:
         """What kernels of the relative reach here of what they reach there, as a factor [1].
 
@@ -108,10 +122,9 @@ class Gpu:
         large = self.product_share.get(Precision.BF16)
         if self.relative is not None and large is not None:
             return large / self.relative.products
-        shares = [rate / self.peak[name] for name, rate in self.achievable.items()]
-        if self.relative is None or not shares:
+        if self.relative is None or not self.achievable:
             return 1.0
-        return min(1.0, max(shares) / self.relative.best)
+        return min(1.0, self.best / self.relative.best)
 
     @property
     def streaming(self) -> float:

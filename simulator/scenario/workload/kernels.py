@@ -41,14 +41,15 @@ class ProductFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelFigures:
-    """All other kernels of a layer.
+    """All other kernels.
 
     `memory`: share of the device memory's bandwidth. `start`: device time a small kernel takes
     beside its work [s]. `attention` and `attention_backward`: share of the 16-bit peak of the fused
     kernel, and of that in its backward pass. `gated` and `plain`: traffic of norms and activations
-    over what is counted, for gated MLPs and plain ones. `cast`: bytes moved for each value brought
-    to 8 bit or less. `loss`: bytes moved for each score [B]. `softmax`: 1 where scale, mask and
-    softmax of attention that is not fused are one kernel, for the shapes that it takes.
+    of a transformer's layer over what is counted, in training, for gated MLPs and plain ones;
+    `others`: that of all other kernels that only move memory. `cast`: bytes moved for each value
+    brought to 8 bit or less. `loss`: bytes moved for each score [B]. `softmax`: 1 where scale, mask
+    and softmax of attention that is not fused are one kernel, for the shapes that it takes.
     `unbalanced_context`: how much of the waiting for the busiest part of a sequence is not hidden.
     """
 
@@ -62,18 +63,20 @@ class KernelFigures:
     loss: Bytes
     softmax: float
     unbalanced_context: float
+    others: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchFigures:
     """The host's time to launch kernels, all in seconds but for factors.
 
-    `forward` and `backward` of a layer, more where scores are not fused (`unfused`) and where a
-    collective is launched (`collective`). `embedding`, `head` and `step` are the rest of a
-    micro-batch and of a step. `factor` multiplies all of them, `experts` is for a layer of experts
-    and pass, `overlapped_experts` how much longer that is where their exchange is overlapped.
-    `jitter`: spread of a rank's launches, which ranks that reduce together wait for. `blend`: how
-    sharply the longer of host and device decides.
+    `forward` and `backward` are those of a kernel of each pass; a layer takes more where scores are
+    not fused (`unfused`) and where a collective is launched (`collective`). `embedding`, `head` and
+    `step` are the rest of a micro-batch and of a step. `factor` multiplies all of them, `experts`
+    is for a layer of experts and pass, `overlapped_experts` how much longer that is where their
+    exchange is overlapped. `jitter`: spread of a rank's launches, which ranks that reduce together
+    wait for. `blend`: how sharply the longer of host and device decides, 1 where launches block.
+    `source` is what they rest on.
     """
 
     forward: Seconds
@@ -88,29 +91,13 @@ class LaunchFigures:
     factor: float
     jitter: float
     blend: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launching:
-    """What kernels cost beside their work, where a model is timed operator by operator.
-
-    `kernel` is the host's time to launch one, `step` what it takes once a step beside (the
-    optimizer, which updates many tensors with one kernel, and the program around it), both [s].
-    `start` is the device's time of a kernel beside its work [s]. `blend`, `tile_half`, `wave`
-    and `fill` as in `LaunchFigures` and `ProductFigures`; a `blend` of 1 adds the two
-    timelines up. `passes` is what kernels that only move memory move of what eager ones do, less
-    where a compiler fuses them.
-    """
-
-    kernel: Seconds
-    step: Seconds
-    start: Seconds
-    blend: float
-    tile_half: float
-    wave: float
-    fill: float
     source: Source
-    passes: float = 1.0
+
+    @property
+    def kernel(self) -> Seconds:
+        """The host's time to launch a kernel, on average over a transformer's layer [s]."""
+        both = LAYER_KERNELS[0] * self.forward + LAYER_KERNELS[1] * self.backward
+        return both / sum(LAYER_KERNELS) * self.factor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,11 +196,13 @@ BARE_MEMORY: Final = MemoryFigures()
 class Kernels:
     """What the software of a scenario reaches on its device.
 
-    `slowness` is a factor of the whole step. `carried_over`: nothing was fitted to this device,
-    framework or precision; figures are those of others. `at_bound` names the figures that the fit
-    would have moved beyond what is physically possible; `sources` say what each was fitted to.
-    `apart` is the factor by which measured rows tell the device's products from those of the rest
-    of its architecture, with the rows; None where none do.
+    `of_layers`: figures of language models hold for the framework, so that their layers are timed
+    with it, and exchange between devices too. `slowness` is a factor of the whole step.
+    `carried_over`: nothing was fitted to this device, framework or precision; figures are those of
+    others. `at_bound` names the figures that the fit would have moved beyond what is physically
+    possible; `sources` say what each was fitted to. `apart` is the factor by which measured rows
+    tell the device's products from those of the rest of its architecture, with the rows; None where
+    none do.
     """
 
     product: ProductFigures
@@ -222,6 +211,7 @@ class Kernels:
     exchange: ExchangeFigures
     update: UpdateFigures
     expert: ExpertFigures
+    of_layers: bool = True
     slowness: float = 1.0
     carried_over: bool = False
     at_bound: tuple[str, ...] = ()

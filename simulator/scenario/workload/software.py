@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from simulator.confidence.calibration import PERFECT, Efficiency
-from simulator.scenario.workload.kernels import BARE_MEMORY, Kernels, Launching, MemoryFigures
+from simulator.scenario.workload.kernels import BARE_MEMORY, Kernels, MemoryFigures
 
 
 class CudaGraphs(StrEnum):
@@ -52,7 +51,7 @@ class GradientSum(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Software:
-    """Framework, version and switches; `efficiency` is what kernels of this software reach.
+    """Framework, version and switches.
 
     `blocking_launches`: the host waits for each kernel. `fused_experts`: activation, casts and
     permutation of experts are fused into their products. `attention_kernel` names the fused kernel
@@ -62,7 +61,6 @@ class Software:
     never lie in memory together. `profiled_kernels`: the step is put together from kernels timed
     one by one, on a device too cool to lower its clock. `degraded`: it ran while the machines had
     a fault that was found later. `kernels` is what its kernels and exchanges reach on the device,
-    where that was fitted; `launching` what kernels cost beside their work, for all other models,
     `memory` what its allocator and libraries take of a device beside what is counted.
     """
 
@@ -81,7 +79,5 @@ class Software:
     chunked_loss: bool = False
     profiled_kernels: bool = False
     degraded: bool = False
-    efficiency: Efficiency = PERFECT
     kernels: Kernels | None = None
-    launching: Launching | None = None
     memory: MemoryFigures = BARE_MEMORY

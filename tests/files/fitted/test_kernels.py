@@ -123,15 +123,17 @@ def test_what_is_at_its_bound_is_told() -> None:
     assert "blend" not in figures().at_bound
 
 
-def test_other_frameworks_have_none_and_other_devices_those_of_a_relative() -> None:
-    """Nothing is made up for a framework; a device follows as far as its best product goes."""
+def test_other_frameworks_time_no_layers_and_other_devices_have_those_of_a_relative() -> None:
+    """No layers are timed for a framework; a device follows as far as its best product goes."""
     catalogue = Catalogue.default(())
     use = Use(
         software=Software(framework="jax"),
         precision=Precision.BF16,
         summed_in=Precision.BF16,
     )
-    assert kernels(catalogue.gpu("a100-sxm4-80gb"), use) is None
+    others = kernels(catalogue.gpu("a100-sxm4-80gb"), use)
+    assert others is not None
+    assert not others.of_layers
     known = replace(use, software=Software(framework="megatron-lm"))
     own, other = (kernels(catalogue.gpu(name), known) for name in ("a100-sxm4-80gb", "mi300x"))
     assert own is not None

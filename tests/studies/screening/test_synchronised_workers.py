@@ -32,7 +32,7 @@ BUSY_CORES = (
 BUSY_DEVICES = (
     ("instance/aws/g5.12xlarge", 8, 128),
     ("instance/aws/g6e.48xlarge", 16, 96),
-    ("instance/aws/g4dn.2xlarge", 4, 64),
+    ("instance/aws/g4dn.2xlarge", 6, 64),
 )
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -47,6 +48,19 @@ class Product(NamedTuple):
     learned: Real = 1.0
 
 
+class Kind(StrEnum):
+    """Which figures hold for an operator beside those of all products and of memory."""
+
+    OTHER = "other"
+    """What it moves is as counted."""
+    PLAIN = "plain"
+    """Norms, sums, activations of a transformer's layer with a plain MLP."""
+    GATED = "gated"
+    """The same with a gated one."""
+    ATTENTION = "attention"
+    """One kernel that keeps scores on the chip."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     """One piece of a forward pass over a batch.
@@ -58,7 +72,8 @@ class Operator:
     and `backward_kernels` count the launches it stands for: each costs the device some microseconds
     however little work is in it. `product` is the shape of its matrix products, all alike; None
     where it is not known. `blocks` are those of threads that its kernels consist of, where they may
-    be too few for the device's units. `head`: it is of the part that gives scores.
+    be too few for the device's units. `head`: it is of the part that gives scores. `kind` says
+    which figures hold for it.
     """
 
     name: str
@@ -73,6 +88,7 @@ class Operator:
     product: Product | None = None
     blocks: float = np.inf
     head: bool = False
+    kind: Kind = Kind.OTHER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

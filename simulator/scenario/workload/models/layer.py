@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from simulator.scenario.precision import Precision
-from simulator.scenario.workload.models import Operator, Product
+from simulator.scenario.workload.models import Kind, Operator, Product
 from simulator.units import Bytes, Real
 
 _FLOPS_PER_MAC: Final = 2.0
@@ -49,7 +49,8 @@ class Layer:
     `product` is the matrix product of one sample: samples add rows to it or, where it has no
     weights, more products beside it. `channels` are those that a layer has
     statistics of. `live` elements exist while it is computed in a forward pass: its input, its
-    output and what later layers wait for. `head`: it is of the part that gives scores.
+    output and what later layers wait for. `head`: it is of the part that gives scores. `kind` says
+    which figures hold for it.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Layer:
     product: Product | None = None
     channels: float = np.inf
     head: bool = False
+    kind: Kind = Kind.OTHER
 
     def times(self, count: float) -> Layer:
         """The same layer `count` times over, under one name."""
@@ -95,6 +97,7 @@ class Layer:
             product=self._product(samples),
             blocks=self.channels,
             head=self.head,
+            kind=self.kind,
         )
 
     def _product(self, samples: Real) -> Product | None:
@@ -138,8 +141,29 @@ MASK: Final = 1.0 / WIDE
 """A dropout mask's byte, counted in elements of fp32."""
 
 
-def pass_over(
-    name: str, values: float, forward: float, backward: float, *, parameters: float = 0.0
+NORM: Final = (2.0, 5.0)
+"""How often a value moves in a norm, forward and backward: twice read in the backward pass, once
+for sums over a row, once for the gradient, which is added up."""
+SUM: Final = (3.0, 3.0)
+"""Likewise where a branch is added to the other one."""
+DROPOUT: Final = (0.0, 2.0)
+"""Likewise in the dropout before that, one kernel with it forward."""
+GATE: Final = (3.0, 5.0)
+"""Likewise in a function times the other half of a gated MLP."""
+FUNCTION: Final = (2.0, 3.0)
+"""Likewise in the activation of a plain MLP."""
+TURN: Final = (2.0, 2.0)
+"""Likewise where positions turn it, or where it is laid out anew for heads."""
+
+
+def pass_over(  # noqa: PLR0913 - a layer of few words
+    name: str,
+    values: float,
+    forward: float,
+    backward: float,
+    *,
+    parameters: float = 0.0,
+    kind: Kind = Kind.OTHER,
 ) -> Layer:
     """A kernel that moves `values` elements `forward` and `backward` times."""
     return Layer(
@@ -148,6 +172,7 @@ def pass_over(
         moved_back=backward * values,
         parameters=parameters,
         matrix=False,
+        kind=kind,
     )
 
 

@@ -22,11 +22,17 @@ from simulator.confidence.provenance import Source
 from simulator.equations.lengths import mean_square_length
 from simulator.memo import Memo
 from simulator.scenario.precision import Precision
-from simulator.scenario.workload.models import Forward, Operator, Product, StepTimes
+from simulator.scenario.workload.models import Forward, Kind, Operator, Product, StepTimes
 from simulator.scenario.workload.models.ends import Embedding, Head
 from simulator.scenario.workload.models.experts import Experts, Latent, expert_layers
 from simulator.scenario.workload.models.layer import (
+    DROPOUT,
+    FUNCTION,
+    GATE,
     MASK,
+    NORM,
+    SUM,
+    TURN,
     WIDE,
     Layer,
     activation_element,
@@ -323,11 +329,11 @@ class Transformer:
             for name, inputs, outputs in self.latent.products(hidden, self.heads):
                 yield self._product(name, tokens, inputs, outputs)
         if (self.gated or self.rotary) and not self.buckets:
-            yield pass_over("rotary positions", tokens * (query + self.kv_width), 2.0, 2.0)
+            yield self._passed("rotary positions", tokens * (query + self.kv_width), TURN)
         share = self.attention_share * (0.5 if self.causal else 1.0)
         yield from self._attended("attention", tokens, self.pairs, share)
         values = query if self.latent is None else float(self.heads * self.latent.value_dim)
-        yield pass_over("head transpose", tokens * values, 2.0, 2.0)
+        yield self._passed("head transpose", tokens * values, TURN)
         yield self._product("attention output", tokens, values, hidden)
         yield self._residual()
 
@@ -338,7 +344,7 @@ class Transformer:
         yield self._product("cross queries", tokens, self.hidden, query)
         yield self._product("cross keys, values", others, self.hidden, 2.0 * self.kv_width)
         yield from self._attended("cross attention", others, tokens * others, 1.0)
-        yield pass_over("cross head transpose", tokens * query, 2.0, 2.0)
+        yield self._passed("cross head transpose", tokens * query, TURN)
         yield self._product("cross output", tokens, query, self.hidden)
         yield self._residual()
 
@@ -357,6 +363,7 @@ class Transformer:
             wide=tokens * self.heads,
             wide_back=tokens * self.heads,
             backward_kernels=2.0,
+            kind=Kind.ATTENTION,
         )
 
     def _with_scores(self, name: str, keys: float, pairs: float) -> Iterator[Layer]:
@@ -382,19 +389,15 @@ class Transformer:
         inside = tokens * self.ffn
         yield self._norm()
         yield self._product("MLP in", tokens, self.hidden, self.ffn * (2.0 if self.gated else 1.0))
-        if self.gated:
-            # two kernels: the function of one projection, and its product with the other
-            yield pass_over("activation", inside, 2.0, 3.0)
-            yield pass_over("activation", inside, 3.0, 5.0)
-        else:
-            yield pass_over("activation", inside, 2.0, 3.0)
+        yield self._passed("activation", inside, GATE if self.gated else FUNCTION)
         yield self._product("MLP out", tokens, self.ffn, self.hidden)
         yield self._residual()
 
     def _expert_half(self) -> Iterator[Layer]:
         if self.experts is not None:
             yield self._norm()
-            yield from expert_layers(self.experts, self.computed, self.hidden, bias=self.bias)
+            for layer in expert_layers(self.experts, self.computed, self.hidden, bias=self.bias):
+                yield layer if layer.matrix else replace(layer, kind=Kind.GATED)
             yield self._residual()
 
     @property
@@ -430,20 +433,25 @@ class Transformer:
 
     def _norm(self) -> Layer:
         learned = self.hidden * (1.0 if self.scaled else 2.0)
-        return pass_over("normalization", self.computed * self.hidden, 2.0, 3.0, parameters=learned)
+        values = self.computed * self.hidden
+        return replace(self._passed("normalization", values, NORM), parameters=learned)
+
+    def _passed(self, name: str, values: float, moves: tuple[float, float]) -> Layer:
+        """A kernel of a layer that moves `values` so many times, forward and backward."""
+        return pass_over(name, values, *moves, kind=Kind.GATED if self.gated else Kind.PLAIN)
 
     def _residual(self) -> Layer:
         """Dropout of a branch and its sum with the other; backward, the sum of their gradients."""
         values = self.computed * self.hidden
+        added = self._passed("residual sum", values, SUM)
         if not self.dropout:
-            return pass_over("residual sum", values, 3.0, 3.0)
-        return Layer(
-            name="residual sum",
-            moved=5.0 * values,
-            moved_back=5.0 * values,
+            return added
+        return replace(
+            added,
+            moved=(SUM[0] + DROPOUT[0]) * values,
+            moved_back=(SUM[1] + DROPOUT[1]) * values,
             wide=MASK * values,
             wide_back=MASK * values,
-            matrix=False,
             kernels=2.0,
             backward_kernels=2.0,
         )
