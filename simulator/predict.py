@@ -347,10 +347,7 @@ def _reading(job: Scenario) -> Reading:
 def _far_store(job: Scenario) -> str:
     """That a store lies in another cloud than the machines that read it; empty otherwise."""
     far = belongs_elsewhere(job, job.site.storage)
-    not_counted = (
-        "what bytes cost that leave its cloud is not counted, and its rates hold within it"
-    )
-    return far and f"{far}: {not_counted}"
+    return far and f"{far}: its rates hold within its cloud, and bytes that leave it are paid"
 
 
 def pass_of(service: Service) -> ForwardPass:

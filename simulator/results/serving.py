@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Final
 
 from simulator.confidence.provenance import Assumption
+from simulator.results.prediction import StorageBill
 from simulator.scenario.serving import Service
 from simulator.units import (
     HOUR,
@@ -118,9 +119,15 @@ class DeviceMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceCost:
-    """What the machines cost; None where no price is known, or nothing is steady."""
+    """What the machines cost [$/s], and tokens and requests [$].
+
+    None where no price is known, or nothing is steady. `stores` is the bill of the store that
+    requests are read from and answers written to, over all of them; as far as it is known, tokens
+    and requests cost their part of it, too.
+    """
 
     per_second: UsdPerSecond | None
+    stores: StorageBill | None = None
     per_million_output_tokens: Usd | None = None
     per_million_tokens: Usd | None = None
     per_thousand_requests: Usd | None = None
@@ -231,6 +238,19 @@ def work_cost_metrics(cost: ServiceCost) -> dict[str, float | None]:
         "cost.usd_per_million_output_tokens": cost.per_million_output_tokens,
         "cost.usd_per_million_tokens": cost.per_million_tokens,
         "cost.usd_per_thousand_requests": cost.per_thousand_requests,
+        **_of_stores(cost.stores),
+    }
+
+
+def _of_stores(bill: StorageBill | None) -> dict[str, float | None]:
+    """The bill of a store by its dotted paths, those of training; nothing where there is none."""
+    if bill is None:
+        return {}
+    return {
+        "cost.storage.usd": bill.total,
+        "cost.storage.rent_usd": bill.rent,
+        "cost.storage.requests_usd": bill.requests,
+        "cost.storage.egress_usd": bill.egress,
     }
 
 

@@ -303,6 +303,17 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Bytes between clients and a service, for each token of a prompt and of an answer [B].
+
+    Of a model that answers in one pass for each sample, and for each request.
+    """
+
+    prompt_token: Bytes = 0.0
+    token: Bytes = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """The requests that reach a service.
 
@@ -310,7 +321,7 @@ class Load:
     for each client (`ClosedLoop`), those of one period (`RateCurve`), all (`Trace`). The first
     `shared_prefix` tokens of every prompt are alike, and lie in the engine's cache where it keeps
     prefixes; of the others `prefix_hit_rate` are found there. `users` is how many people that is,
-    where the load was told so.
+    where the load was told so. `traffic` is what requests and answers take on the network.
     """
 
     arrivals: ClosedLoop | OpenLoop | RateCurve | Trace
@@ -320,6 +331,7 @@ class Load:
     users: int | None = None
     shared_prefix: int = 0
     prefix_hit_rate: float = 0.0
+    traffic: Traffic = Traffic()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

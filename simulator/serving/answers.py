@@ -22,7 +22,7 @@ from simulator.serving.intervals import intervals
 from simulator.serving.kv_pool import Pool
 from simulator.serving.layout import Layout
 from simulator.serving.run import ServiceRun
-from simulator.units import BYTE, show
+from simulator.units import BYTE, PerSecond, show
 
 NEAR: Final = 0.95
 """Share of saturation from which on a run of this length may not have become steady."""
@@ -77,7 +77,12 @@ def answer(
         cost=cost_of(service, told, saturation),
         energy=energy_of(service, told, saturation),
         meets=meets(service, told),
-        warnings=(*service.cautions, *_warnings(told, saturation), *_reads(layout, saturation)),
+        warnings=(
+            *service.cautions,
+            *_warnings(told, saturation),
+            *_reads(layout, saturation),
+            *_sent(service, layout, saturation),
+        ),
     )
     return replace(found, interval=intervals(found, layout)) if doubts else found
 
@@ -124,11 +129,27 @@ def _reads(layout: Layout, saturation: Saturation) -> Iterator[str]:
     """That requests are read no faster than they could be answered, and what is not counted."""
     reading = layout.reading
     if reading is not None and saturation.request_rate >= reading.rate:
-        digits = max(0, 1 - math.floor(math.log10(reading.rate)))
-        rate = f"{round(reading.rate, digits):,.{digits}f}"
+        rate = _two_digits(reading.rate)
         yield f"reading requests limits the rate to {rate} a second: {reading.limited_by}"
     if reading is not None and reading.caution:
         yield reading.caution
+
+
+def _sent(service: Service, layout: Layout, saturation: Saturation) -> Iterator[str]:
+    """That clients can send or get no more than the machines' networks carry."""
+    wire = layout.wire
+    most = math.inf if wire is None else service.group.count * wire.most(service.load)
+    if saturation.request_rate >= most:
+        yield (
+            "the machines' network limits the rate: it carries what clients send and get for "
+            f"{_two_digits(most)} requests a second"
+        )
+
+
+def _two_digits(rate: PerSecond) -> str:
+    """A rate, at least its first two digits."""
+    digits = max(0, 1 - math.floor(math.log10(rate)))
+    return f"{round(rate, digits):,.{digits}f}"
 
 
 def _warnings(told: Answered | None, saturation: Saturation) -> list[str]:

@@ -9,6 +9,7 @@ from random import Random
 
 from simulator.scenario.serving import Autoscaling, Routing
 from simulator.serving.autoscaler import Autoscaler
+from simulator.serving.clients import Clients
 from simulator.serving.engine import Counts, Replica
 from simulator.serving.inputs import Inputs
 from simulator.serving.load import Requests
@@ -30,6 +31,8 @@ class Fleet:
         How many there are later; none: as many as at the start.
     inputs : Inputs, optional
         How requests are read; none: they are there.
+    clients : Clients, optional
+        How they come over the network; none: that takes no time.
     seed : int
         Of a random choice.
     """
@@ -42,9 +45,10 @@ class Fleet:
         *,
         scaling: Autoscaling | None = None,
         inputs: Inputs | None = None,
+        clients: Clients | None = None,
         seed: int = 0,
     ) -> None:
-        self.inputs = inputs
+        self.inputs, self.clients = inputs, clients
         self.routing = routing
         self.replicas = [make() for _ in range(count)]
         self.open: Sequence[int] = range(count)
@@ -68,7 +72,11 @@ class Fleet:
         index = self._pick()
         replica = self.replicas[index]
         before = replica.due
-        replica.send(request, now if self.inputs is None else self.inputs.read(now))
+        if self.inputs is not None:
+            now = self.inputs.read(now)
+        if self.clients is not None:
+            now = self.clients.receive(index, replica.requests.prompts[request], now)
+        replica.send(request, now)
         if replica.due != before:
             heappush(self._heap, (replica.due, False, index))
 

@@ -26,7 +26,7 @@ from simulator.serving.energy import energy_of
 from simulator.serving.layout import Layout
 from simulator.serving.load import usual_count
 from simulator.serving.run import ServiceRun, offered_rate, saturated
-from simulator.serving.saturation import saturation_rates
+from simulator.serving.saturation import let_through, saturation_rates
 from simulator.units import PerSecond
 
 MANY: Final = 20_000
@@ -86,25 +86,26 @@ def _at(
     if known is None:
         return {}
     slower = doubted(layout, service, deviations)
-    rate, tokens = _rates_at(found, known, slower, deviations)
+    rate, tokens = _rates_at(found, known, (layout, slower), deviations)
     saturation = saturated(rate, tokens, offered_rate(service))
     told = ServiceRun(service, slower, found.seed).answered(saturation)
     return _figures(service, told, saturation)
 
 
 def _rates_at(
-    found: ServicePrediction, known: Saturation, slower: Layout, deviations: float
+    found: ServicePrediction, known: Saturation, layouts: tuple[Layout, Layout], deviations: float
 ) -> tuple[PerSecond, PerSecond]:
-    """Requests and output tokens a second at saturation, with times so many deviations longer."""
-    service, reading = found.service, slower.reading
+    """Requests and output tokens a second at saturation, with times so many deviations longer.
+
+    `layouts` are those of the service as it is, and with these times.
+    """
+    service, (layout, slower) = found.service, layouts
     factor = math.exp(deviations * service.log_sd)
     scaled = known.request_rate / factor, known.output_rate / factor
-    if reading is None:
-        return scaled
-    if known.request_rate >= reading.slower(-deviations).rate:
-        # Requests are read no faster than they are answered: how fast that is, no run has shown.
+    if known.request_rate >= let_through(service, layout):
+        # Requests come no faster than they are answered: how fast that is, no run has shown.
         return saturation_rates(service, slower, found.seed)
-    share = min(1.0, reading.rate / scaled[0])
+    share = min(1.0, let_through(service, slower) / scaled[0])
     return share * scaled[0], share * scaled[1]
 
 

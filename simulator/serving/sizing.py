@@ -176,6 +176,7 @@ def _on(layout: Layout, machines: int) -> Layout:
         main=more(layout.main),
         prompts=None if layout.prompts is None else more(layout.prompts),
         transfer=None if sent is None else replace(sent, senders=machines * sent.senders),
+        wire=layout.wire,
     )
 
 

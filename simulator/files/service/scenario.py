@@ -68,6 +68,7 @@ from simulator.files.service.sections import (
     ServingSection,
     SloSection,
 )
+from simulator.files.service.traffic import traffic_notes
 from simulator.files.settings import as_option
 from simulator.results.assumptions import electricity_notes, owned_notes
 from simulator.scenario.energy import EnergyPlan
@@ -268,7 +269,7 @@ class _Draft:
             products=_products(parts.host, given.weights) if one is None else None,
             figures=_figures(given, parts.host) if one is None else None,
             serving=parts.settings,
-            load=load_of(file.load, self.document, one_pass=self.at_once),
+            load=load_of(file.load, self.document, parts.model if self.at_once else None),
             slo=_slo(file.slo),
             cost=_cost(file.cost),
             owned=ownership(file.owned or OwnedSection()) if self.is_owned else None,
@@ -280,7 +281,8 @@ class _Draft:
         )
         if file.calibration is not None:
             found = calibrated(found, ServiceFactors(**file.calibration.model_dump()))
-        notes = (*self._notes(found), *load_notes(file.load), *_bill_notes(found))
+        sent = traffic_notes(file.load, found.load, found.model if self.at_once else None)
+        notes = (*self._notes(found), *load_notes(file.load), *sent, *_bill_notes(found))
         noted = replace(found, notes=notes)
         return unknown_version(noted, given)
 
