@@ -333,6 +333,11 @@ class Load:
     prefix_hit_rate: float = 0.0
     traffic: Traffic = Traffic()
 
+    @property
+    def is_bulk(self) -> bool:
+        """Whether all requests are there from the start."""
+        return isinstance(self.arrivals, OpenLoop) and math.isinf(self.arrivals.rate)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slo:
@@ -375,7 +380,8 @@ class Service:
     `factors` are those that `products`, `figures` and settings hold already. `notes` are
     assumptions, `cautions` those of them that a reader must not miss. A model that does not write
     token after token has `one_pass` in place of products and figures. `reading` is the job that
-    reads what requests hold from a store; None: they are there.
+    reads what requests hold from a store; None: they are there. `deadline` is by when a goal has
+    all requests of a bulk job answered [s].
     """
 
     name: str
@@ -397,6 +403,7 @@ class Service:
     cautions: tuple[str, ...] = ()
     one_pass: OnePass | None = None
     reading: Scenario | None = None
+    deadline: Seconds | None = None
 
     @property
     def memory(self) -> Bytes:

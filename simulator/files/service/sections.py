@@ -324,6 +324,9 @@ class ServiceGoal(FileModel):
     prefill: list[CountOrZeroField] = Field(default_factory=list)
     """Replicas of each machine that compute prompts alone, such as [0, 1, 2]; as many as the
     service has by default."""
+    deadline: TimeField | None = None
+    """Time within which all requests of a bulk job are answered, such as 8 h; the limit of
+    slo.end_to_end by default."""
 
 
 class ServiceFile(FileModel):

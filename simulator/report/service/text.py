@@ -360,7 +360,7 @@ def rate_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
         yield "requests", f"{_rate(prediction, 'requests_per_s', told.request_rate)}, {kept}"
         if not at_once:
             yield "output tokens", _rate(prediction, "output_tokens_per_s", told.output_rate)
-        if is_bulk(prediction.service):
+        if prediction.service.load.is_bulk:
             time = quantity(told.duration, SECOND, _digits(prediction, "duration_s"))
             yield "all answered", f"after {time}"
         yield (
@@ -380,12 +380,6 @@ def _rate(prediction: ServicePrediction, name: str, rate: PerSecond, of: str = "
     """A rate with its interval in brackets."""
     known = significant(rate, _digits(prediction, name))
     return f"{known}{of}/s{_band(prediction, name)}"
-
-
-def is_bulk(service: Service) -> bool:
-    """Whether all requests are there from the start."""
-    ways = service.load.arrivals
-    return isinstance(ways, OpenLoop) and math.isinf(ways.rate)
 
 
 def _device_rows(prediction: ServicePrediction, told: Answered) -> Iterator[tuple[str, str]]:
@@ -448,7 +442,7 @@ def cost_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
     if told is not None and serving.autoscaling is not None and prediction.service.owned is None:
         share = told.replicas / serving.replicas
         yield "on average", show(share * cost.per_second, USD_PER_SECOND, 3)
-    if told is not None and is_bulk(prediction.service):
+    if told is not None and prediction.service.load.is_bulk:
         yield from _work_rows(prediction, _ALL_COST, USD, told.requests / THOUSAND)
     yield from _work_rows(prediction, _COSTS, USD)
 
@@ -473,7 +467,8 @@ def store_called(bill: StorageBill) -> str:
     """
     parts = {"rent": bill.rent, "requests": bill.requests, "bytes that leave": bill.egress}
     least = HALF_PERCENT * bill.known
-    paid = [f"{name} {quantity(usd, USD, 2)}" for name, usd in parts.items() if (usd or 0) > least]
+    worth = {name: usd for name, usd in parts.items() if usd is not None and usd > least}
+    paid = [f"{name} {quantity(usd, USD, 2)}" for name, usd in worth.items()]
     missing = ", ".join(name for name, usd in parts.items() if usd is None)
     of = f" ({', '.join(paid)})" if paid else ""
     known = f"{quantity(bill.known, USD, 2)}{of}" if bill.known or not missing else ""
@@ -494,7 +489,7 @@ def energy_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
             yield "machines", "not known: the profile of the accelerator states no power"
         return
     yield from _work_rows(prediction, {"machines": "energy.power_w"}, WATT)
-    if told is not None and is_bulk(prediction.service):
+    if told is not None and prediction.service.load.is_bulk:
         yield from _work_rows(prediction, _ALL_ENERGY, KILOWATT_HOURS, told.requests / THOUSAND)
     yield from _work_rows(prediction, _ENERGIES, KILOWATT_HOURS)
     yield from _work_rows(prediction, _EMISSIONS, KILOGRAM)
