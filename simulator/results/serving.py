@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Final
 
 from simulator.confidence.provenance import Assumption
@@ -84,6 +85,18 @@ class Answered:
     half_width: Seconds
 
 
+class AtSaturation(StrEnum):
+    """What of a service at saturation is worked out.
+
+    `NEEDED`: nothing where the load has an end, whose answers do not hang on it. `ROUGHLY`: the
+    same from a shorter run, as one of many services needs it.
+    """
+
+    WHOLE = "whole"
+    NEEDED = "needed"
+    ROUGHLY = "roughly"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saturation:
     """The most requests and output tokens a second that the replicas complete for ever.
@@ -153,8 +166,9 @@ class ServicePrediction:
     """Everything `plan` says about one service.
 
     `answered` is None where nothing can be answered: the model does not fit, or the load is beyond
-    saturation, where latencies grow for as long as one waits. `meets` says for each limit whether
-    enough requests keep it.
+    saturation, where latencies grow for as long as one waits. `saturation` is None where the model
+    does not fit, or where nobody asked for it (see `AtSaturation`). `meets` says for each limit
+    whether enough requests keep it.
     """
 
     service: Service
@@ -172,7 +186,7 @@ class ServicePrediction:
     @property
     def fits(self) -> bool:
         """Whether the model and one request fit the memory of the devices."""
-        return self.saturation is not None
+        return self.saturation is not None or self.answered is not None
 
     @property
     def keeps_limits(self) -> bool:

@@ -38,7 +38,7 @@ they are."""
 
 def intervals(found: ServicePrediction, layout: Layout) -> dict[str, Mapping[str, float | None]]:
     """Each figure with the forward pass at its P10, as it is, and at its P90."""
-    if found.service.log_sd <= 0.0 or found.saturation is None:
+    if found.service.log_sd <= 0.0 or not found.fits:
         return {}
     middle = _figures(found.service, found.answered, found.saturation)
     few = _fewer(found.service)
@@ -82,12 +82,10 @@ def _at(
     found: ServicePrediction, layout: Layout, service: Service, deviations: float
 ) -> dict[str, float]:
     """The figures of a run whose times are so many deviations longer than expected."""
-    known = found.saturation
-    if known is None:
-        return {}
-    slower = doubted(layout, service, deviations)
-    rate, tokens = _rates_at(found, known, (layout, slower), deviations)
-    saturation = saturated(rate, tokens, offered_rate(service))
+    slower, saturation = doubted(layout, service, deviations), None
+    if found.saturation is not None:
+        rate, tokens = _rates_at(found, found.saturation, (layout, slower), deviations)
+        saturation = saturated(rate, tokens, offered_rate(service))
     told = ServiceRun(service, slower, found.seed).answered(saturation)
     return _figures(service, told, saturation)
 
@@ -117,10 +115,13 @@ def doubted(layout: Layout, service: Service, deviations: float) -> Layout:
     return slower if reading is None else replace(slower, reading=reading.slower(deviations))
 
 
-def _figures(service: Service, told: Answered | None, saturation: Saturation) -> dict[str, float]:
+def _figures(
+    service: Service, told: Answered | None, saturation: Saturation | None
+) -> dict[str, float]:
     """What an interval is told of."""
     cost, energy = cost_of(service, told, saturation), energy_of(service, told, saturation)
-    maybe = saturation_metrics(saturation) | work_cost_metrics(cost) | energy_metrics(energy)
+    maybe = work_cost_metrics(cost) | energy_metrics(energy)
+    maybe |= {} if saturation is None else saturation_metrics(saturation)
     found = {} if told is None else answered_metrics(told)
     found |= {name: value for name, value in maybe.items() if value is not None}
     return {name: value for name, value in found.items() if name not in _COUNTED}

@@ -70,13 +70,16 @@ class ServiceRun:
         rate, tokens = saturation_rates(self.service, self.layout, self.seed, least)
         return saturated(rate, tokens, offered_rate(self.service))
 
-    def answered(self, saturation: Saturation) -> Answered | None:
-        """What requests see; None where a load that goes on for ever is beyond saturation."""
+    def answered(self, saturation: Saturation | None) -> Answered | None:
+        """What requests see; None where a load that goes on for ever is beyond saturation.
+
+        One that has an end asks for none.
+        """
         load = self.service.load
         ways, count = load.arrivals, usual_count(load)
         if count is not None:
             return self._seen(load, count, 1.0, steady=False)
-        if saturation.is_passed or not isinstance(ways, OpenLoop):
+        if saturation is None or saturation.is_passed or not isinstance(ways, OpenLoop):
             return None
         share, count = self._steady(ways.rate)
         sources = None if ways.sources is None else max(1, round(share * ways.sources))
