@@ -15,7 +15,7 @@ from typing import Final
 
 from simulator.errors import InputError, PlanError, UnknownName
 from simulator.files.hardware.catalogue import Catalogue
-from simulator.predict import predict_service, saturation_of
+from simulator.predict import layout_of, predict_service, saturation_of
 from simulator.results.serving import AtSaturation, ServicePrediction
 from simulator.scenario.goal import Plain
 from simulator.scenario.hardware.gpu import Stack
@@ -27,7 +27,7 @@ from simulator.serving.load import usual_count
 from simulator.studies.changes.action_levers import Lever
 from simulator.studies.changes.actions import LEAST, MOST, machines_beside
 from simulator.studies.recommend.machines import machine_of
-from simulator.studies.service.levers import service_levers
+from simulator.studies.service.levers import ServiceKind, service_levers
 from simulator.units import Usd, UsdPerSecond
 
 ATTAINMENT: Final = "slo.attainment"
@@ -69,7 +69,10 @@ def service_actions(
     quick = base if same else _quick(base.service, base.seed)
     best: dict[StrEnum, tuple[Lever, ServicePrediction]] = {}
     hosts = _hosts(base.service, catalogue, keeps=base.keeps_limits)
-    for lever, service in _read(read, service_levers(base.service, hosts)):
+    levers = service_levers(base.service, hosts)
+    if not _waits_for_reads(base):
+        levers = (lever for lever in levers if lever.kind is not ServiceKind.READS)
+    for lever, service in _read(read, levers):
         if not _may_gain(base, service):
             continue
         try:
@@ -169,6 +172,12 @@ def _read(read: Read, levers: Iterable[Lever]) -> Iterator[tuple[Lever, Service]
             yield lever, read(lever.settings)
         except PlanError:
             continue
+
+
+def _waits_for_reads(base: ServicePrediction) -> bool:
+    """Whether requests are answered as fast as they are read; else faster reads are no gain."""
+    found, reading = base.saturation, layout_of(base.service).reading
+    return reading is not None and (found is None or found.request_rate >= reading.rate)
 
 
 def _may_gain(base: ServicePrediction, service: Service) -> bool:
