@@ -54,7 +54,7 @@ from simulator.scenario.workload.models.transformer import Transformer
 
 if TYPE_CHECKING:
     from simulator.compute.forward_pass import ForwardPass
-    from simulator.results.serving import ServicePrediction
+    from simulator.results.serving import Answered, AtSaturation, Saturation, ServicePrediction
     from simulator.serving.forward import Pass
     from simulator.serving.layout import Layout, Reading
 
@@ -290,7 +290,12 @@ def streaming(scenario: Scenario) -> Scenario:
 
 
 def predict_service(
-    service: Service, *, seed: int = 0, doubts: bool = True, rough: bool = False
+    service: Service,
+    *,
+    seed: int = 0,
+    doubts: bool = True,
+    wanted: AtSaturation | None = None,
+    known: Answered | None = None,
 ) -> ServicePrediction:
     """Predict what a service does under its load.
 
@@ -302,12 +307,29 @@ def predict_service(
         Of lengths and arrivals; the same seed gives the same prediction.
     doubts : bool
         Work out intervals; searches that only want the figures leave them out.
-    rough : bool
-        Saturation from a shorter run; for searches that predict again what they choose.
+    wanted : AtSaturation, optional
+        What of the replicas at saturation is worked out: all of it by default.
+    known : Answered, optional
+        What requests see, where a prediction of this very service has found it.
     """
+    from simulator.results.serving import AtSaturation  # noqa: PLC0415 - no job needs it
     from simulator.serving.answers import answer  # noqa: PLC0415 - no job needs it
 
-    return answer(service, layout_of(service), seed=seed, doubts=doubts, rough=rough)
+    return answer(
+        service,
+        layout_of(service),
+        seed=seed,
+        doubts=doubts,
+        wanted=wanted or AtSaturation.WHOLE,
+        known=known,
+    )
+
+
+def saturation_of(service: Service, *, seed: int = 0) -> Saturation:
+    """What a service that fits its machines does at saturation."""
+    from simulator.serving.run import ServiceRun  # noqa: PLC0415 - no job needs it
+
+    return ServiceRun(service, layout_of(service), seed).saturation()
 
 
 def layout_of(service: Service) -> Layout:
@@ -347,10 +369,7 @@ def _reading(job: Scenario) -> Reading:
 def _far_store(job: Scenario) -> str:
     """That a store lies in another cloud than the machines that read it; empty otherwise."""
     far = belongs_elsewhere(job, job.site.storage)
-    not_counted = (
-        "what bytes cost that leave its cloud is not counted, and its rates hold within it"
-    )
-    return far and f"{far}: {not_counted}"
+    return far and f"{far}: its rates hold within its cloud, and bytes that leave it are paid"
 
 
 def pass_of(service: Service) -> ForwardPass:

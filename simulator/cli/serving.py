@@ -99,7 +99,10 @@ def sized_machines(reader: ServiceReader, form: str, seed: int, typed: str) -> E
 def _check_limits(reader: ServiceReader) -> Service:
     """The service, which has limits that machines can keep."""
     service = reader.read({})
-    if not service.slo.limits:
+    if service.load.is_bulk and not (service.deadline or service.slo.end_to_end):
+        msg = 'has no deadline; add [goal] with deadline = "8 h", or slo.end_to_end'
+        raise InputError((reader.document().problem(("goal",), msg, show=False),))
+    if not service.slo.limits and not service.load.is_bulk:
         msg = "has no limits to keep; add [slo] with first_token, per_token or end_to_end"
         raise InputError((reader.document().problem(("slo",), msg, show=False),))
     return service

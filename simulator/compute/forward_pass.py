@@ -55,8 +55,7 @@ _POINTS: Final = 24
 """Grid points to a factor of ten."""
 
 
-@dataclass(frozen=True, slots=True)
-class Iteration:
+class Iteration(NamedTuple):
     """What one iteration of a serving engine computes.
 
     `prefill_tokens` are those of prompts, which attend to `prefill_pairs` pairs of positions;
@@ -139,22 +138,23 @@ class ForwardPass:
 
     def seconds(self, work: Iteration) -> Seconds:
         """Time of an iteration [s]."""
-        scored = work.first_tokens + work.decoding
-        prompts, answers = self._most(work.first_tokens), self._most(work.decoding)
-        by_tokens = self.by_tokens if work.prefill_tokens else self.by_answers
+        prefilled, pairs, first, decoding, context = work
+        prompts = answers = 1.0
+        if self.groups > 1:
+            prompts, answers = self._most(first), self._most(decoding)
+        by_tokens = self.by_tokens if prefilled else self.by_answers
         own = 0.0
         if self.by_own:
-            most = prompts * work.prefill_tokens + answers * work.decoding
-            own = _between(most, self.grid, self.by_own)
+            own = _between(prompts * prefilled + answers * decoding, self.grid, self.by_own)
         return max(
-            self.launched if work.prefill_tokens else 0.0,
+            self.launched if prefilled else 0.0,
             self.fixed
             + own
-            + _between(work.prefill_tokens + work.decoding, self.grid, by_tokens)
-            + _between(scored, self.grid, self.by_scored)
-            + self.pair * prompts * work.prefill_pairs
-            + self.context * answers * work.context_tokens
-            + self.sequence * (prompts * work.first_tokens + answers * work.decoding),
+            + _between(prefilled + decoding, self.grid, by_tokens)
+            + _between(first + decoding, self.grid, self.by_scored)
+            + self.pair * prompts * pairs
+            + self.context * answers * context
+            + self.sequence * (prompts * first + answers * decoding),
         )
 
     def link_seconds(self, prompts: float, answers: float) -> dict[str, Seconds]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Final
 
 from simulator.confidence.provenance import Assumption
+from simulator.results.prediction import StorageBill
 from simulator.scenario.serving import Service
 from simulator.units import (
     HOUR,
@@ -83,6 +85,18 @@ class Answered:
     half_width: Seconds
 
 
+class AtSaturation(StrEnum):
+    """What of a service at saturation is worked out.
+
+    `NEEDED`: nothing where the load has an end, whose answers do not hang on it. `ROUGHLY`: the
+    same from a shorter run, as one of many services needs it.
+    """
+
+    WHOLE = "whole"
+    NEEDED = "needed"
+    ROUGHLY = "roughly"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saturation:
     """The most requests and output tokens a second that the replicas complete for ever.
@@ -118,9 +132,15 @@ class DeviceMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceCost:
-    """What the machines cost; None where no price is known, or nothing is steady."""
+    """What the machines cost [$/s], and tokens and requests [$].
+
+    None where no price is known, or nothing is steady. `stores` is the bill of the store that
+    requests are read from and answers written to, over all of them; as far as it is known, tokens
+    and requests cost their part of it, too.
+    """
 
     per_second: UsdPerSecond | None
+    stores: StorageBill | None = None
     per_million_output_tokens: Usd | None = None
     per_million_tokens: Usd | None = None
     per_thousand_requests: Usd | None = None
@@ -146,8 +166,9 @@ class ServicePrediction:
     """Everything `plan` says about one service.
 
     `answered` is None where nothing can be answered: the model does not fit, or the load is beyond
-    saturation, where latencies grow for as long as one waits. `meets` says for each limit whether
-    enough requests keep it.
+    saturation, where latencies grow for as long as one waits. `saturation` is None where the model
+    does not fit, or where nobody asked for it (see `AtSaturation`). `meets` says for each limit
+    whether enough requests keep it.
     """
 
     service: Service
@@ -165,7 +186,7 @@ class ServicePrediction:
     @property
     def fits(self) -> bool:
         """Whether the model and one request fit the memory of the devices."""
-        return self.saturation is not None
+        return self.saturation is not None or self.answered is not None
 
     @property
     def keeps_limits(self) -> bool:
@@ -231,6 +252,19 @@ def work_cost_metrics(cost: ServiceCost) -> dict[str, float | None]:
         "cost.usd_per_million_output_tokens": cost.per_million_output_tokens,
         "cost.usd_per_million_tokens": cost.per_million_tokens,
         "cost.usd_per_thousand_requests": cost.per_thousand_requests,
+        **_of_stores(cost.stores),
+    }
+
+
+def _of_stores(bill: StorageBill | None) -> dict[str, float | None]:
+    """The bill of a store by its dotted paths, those of training; nothing where there is none."""
+    if bill is None:
+        return {}
+    return {
+        "cost.storage.usd": bill.total,
+        "cost.storage.rent_usd": bill.rent,
+        "cost.storage.requests_usd": bill.requests,
+        "cost.storage.egress_usd": bill.egress,
     }
 
 

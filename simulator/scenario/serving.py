@@ -303,6 +303,17 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Bytes between clients and a service, for each token of a prompt and of an answer [B].
+
+    Of a model that answers in one pass for each sample, and for each request.
+    """
+
+    prompt_token: Bytes = 0.0
+    token: Bytes = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """The requests that reach a service.
 
@@ -310,7 +321,7 @@ class Load:
     for each client (`ClosedLoop`), those of one period (`RateCurve`), all (`Trace`). The first
     `shared_prefix` tokens of every prompt are alike, and lie in the engine's cache where it keeps
     prefixes; of the others `prefix_hit_rate` are found there. `users` is how many people that is,
-    where the load was told so.
+    where the load was told so. `traffic` is what requests and answers take on the network.
     """
 
     arrivals: ClosedLoop | OpenLoop | RateCurve | Trace
@@ -320,6 +331,12 @@ class Load:
     users: int | None = None
     shared_prefix: int = 0
     prefix_hit_rate: float = 0.0
+    traffic: Traffic = Traffic()
+
+    @property
+    def is_bulk(self) -> bool:
+        """Whether all requests are there from the start."""
+        return isinstance(self.arrivals, OpenLoop) and math.isinf(self.arrivals.rate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,7 +380,8 @@ class Service:
     `factors` are those that `products`, `figures` and settings hold already. `notes` are
     assumptions, `cautions` those of them that a reader must not miss. A model that does not write
     token after token has `one_pass` in place of products and figures. `reading` is the job that
-    reads what requests hold from a store; None: they are there.
+    reads what requests hold from a store; None: they are there. `deadline` is by when a goal has
+    all requests of a bulk job answered [s].
     """
 
     name: str
@@ -385,6 +403,7 @@ class Service:
     cautions: tuple[str, ...] = ()
     one_pass: OnePass | None = None
     reading: Scenario | None = None
+    deadline: Seconds | None = None
 
     @property
     def memory(self) -> Bytes:

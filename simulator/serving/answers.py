@@ -11,6 +11,7 @@ from simulator.equations.serving import blocks_of
 from simulator.results.serving import (
     TOGETHER,
     Answered,
+    AtSaturation,
     DeviceMemory,
     Saturation,
     ServicePrediction,
@@ -21,20 +22,22 @@ from simulator.serving.energy import energy_of
 from simulator.serving.intervals import intervals
 from simulator.serving.kv_pool import Pool
 from simulator.serving.layout import Layout
+from simulator.serving.load import usual_count
 from simulator.serving.run import ServiceRun
-from simulator.units import BYTE, show
+from simulator.units import BYTE, PerSecond, show
 
 NEAR: Final = 0.95
 """Share of saturation from which on a run of this length may not have become steady."""
 
 
-def answer(
+def answer(  # noqa: PLR0913 - what a caller may want beside the figures
     service: Service,
     layout: Layout,
     *,
     seed: int = 0,
     doubts: bool = True,
-    rough: bool = False,
+    wanted: AtSaturation = AtSaturation.WHOLE,
+    known: Answered | None = None,
 ) -> ServicePrediction:
     """Predict what a service does under its load.
 
@@ -49,8 +52,10 @@ def answer(
         Of lengths and arrivals.
     doubts : bool
         Whether to work out intervals.
-    rough : bool
-        Whether saturation may come from a shorter run, as one of many services needs it.
+    wanted : AtSaturation
+        What of the replicas at saturation is worked out.
+    known : Answered, optional
+        What requests see, where a prediction of this very service has found it.
     """
     pool = layout.main.pool
     tokens = 0 if service.one_pass is not None else pool.tokens
@@ -68,8 +73,8 @@ def answer(
     if lacking:
         return replace(found, warnings=(*service.cautions, lacking))
     run = ServiceRun(service, layout, seed)
-    saturation = run.saturation(rough=rough)
-    told = run.answered(saturation)
+    saturation = _saturation(run, wanted)
+    told = known or run.answered(saturation)
     found = replace(
         found,
         saturation=saturation,
@@ -77,9 +82,15 @@ def answer(
         cost=cost_of(service, told, saturation),
         energy=energy_of(service, told, saturation),
         meets=meets(service, told),
-        warnings=(*service.cautions, *_warnings(told, saturation), *_reads(layout, saturation)),
+        warnings=(*service.cautions, *_all_warnings(service, layout, told, saturation)),
     )
     return replace(found, interval=intervals(found, layout)) if doubts else found
+
+
+def _saturation(run: ServiceRun, wanted: AtSaturation) -> Saturation | None:
+    if wanted is not AtSaturation.WHOLE and usual_count(run.service.load) is not None:
+        return None
+    return run.saturation(rough=wanted is AtSaturation.ROUGHLY)
 
 
 def meets(service: Service, told: Answered | None) -> dict[str, bool]:
@@ -120,15 +131,41 @@ def too_small(service: Service, pool: Pool) -> str:
     )
 
 
+def _all_warnings(
+    service: Service, layout: Layout, told: Answered | None, saturation: Saturation | None
+) -> Iterator[str]:
+    """What a reader must not miss; nothing of saturation where nobody asked for it."""
+    if saturation is not None:
+        yield from _warnings(told, saturation)
+        yield from _reads(layout, saturation)
+        yield from _sent(service, layout, saturation)
+
+
 def _reads(layout: Layout, saturation: Saturation) -> Iterator[str]:
     """That requests are read no faster than they could be answered, and what is not counted."""
     reading = layout.reading
     if reading is not None and saturation.request_rate >= reading.rate:
-        digits = max(0, 1 - math.floor(math.log10(reading.rate)))
-        rate = f"{round(reading.rate, digits):,.{digits}f}"
+        rate = _two_digits(reading.rate)
         yield f"reading requests limits the rate to {rate} a second: {reading.limited_by}"
     if reading is not None and reading.caution:
         yield reading.caution
+
+
+def _sent(service: Service, layout: Layout, saturation: Saturation) -> Iterator[str]:
+    """That clients can send or get no more than the machines' networks carry."""
+    wire = layout.wire
+    most = math.inf if wire is None else service.group.count * wire.most(service.load)
+    if saturation.request_rate >= most:
+        yield (
+            "the machines' network limits the rate: it carries what clients send and get for "
+            f"{_two_digits(most)} requests a second"
+        )
+
+
+def _two_digits(rate: PerSecond) -> str:
+    """A rate, at least its first two digits."""
+    digits = max(0, 1 - math.floor(math.log10(rate)))
+    return f"{round(rate, digits):,.{digits}f}"
 
 
 def _warnings(told: Answered | None, saturation: Saturation) -> list[str]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from simulator.equations.serving import per_million_tokens
 from simulator.results.ownership import electricity_by_time, standing_of, working_price
+from simulator.results.prediction import StorageBill
 from simulator.results.price_age import Listed
 from simulator.results.serving import Answered, Saturation, ServiceCost
+from simulator.results.storage_bill import bill_of
+from simulator.results.stores import uses
 from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.hardware.price import Price, price_of
 from simulator.scenario.owned import Ownership
@@ -63,19 +66,37 @@ def cost_of(service: Service, told: Answered | None, saturation: Saturation | No
     """
     found, owned = told or saturation, service.owned is not None
     price = price_of_all(service, energy_of(service, told, saturation).power if owned else None)
+    stores = None if found is None else bill_of_store(service, found.request_rate)
     if price is None or found is None or not found.output_rate:
-        return ServiceCost(per_second=price)
+        return ServiceCost(per_second=price, stores=stores)
     if told is not None and service.serving.autoscaling is not None and not owned:
         price *= told.replicas / service.serving.replicas
     output, requests = found.output_rate, found.request_rate
     prompts = requests * service.load.prompt.mean if told is None else told.prompt_rate
+    paid = price if stores is None else price + stores.known * requests / _all(service)
 
     def per(rate: PerSecond) -> Usd:
-        return float(per_million_tokens(price, rate))
+        return float(per_million_tokens(paid, rate))
 
     return ServiceCost(
         per_second=price,
+        stores=stores,
         per_million_output_tokens=per(output),
         per_million_tokens=per(output + prompts),
         per_thousand_requests=per(requests) * THOUSAND / MILLION,
     )
+
+
+def bill_of_store(service: Service, rate: PerSecond) -> StorageBill | None:
+    """The bill of the store that requests lie in, for all of them answered at a rate.
+
+    What is read and written is that of the job that does so; the store is rented until the last
+    answer. None where they lie in none.
+    """
+    job = service.reading
+    return None if job is None or not rate else bill_of(job, uses(job), _all(service) / rate)
+
+
+def _all(service: Service) -> float:
+    """Requests that lie in the store of a service, whose load may be a part of them."""
+    return 1.0 if service.reading is None else float(service.reading.job.dataset.samples)

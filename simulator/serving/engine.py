@@ -6,6 +6,7 @@ import math
 from collections import deque
 from dataclasses import dataclass
 from heapq import heapreplace
+from typing import Final
 
 from simulator.compute.forward_pass import Iteration
 from simulator.scenario.serving import Serving
@@ -47,6 +48,9 @@ _ADDED = (
     *("provided", "busy", "iterations", "running", "held", "prefilled", "decoded"),
     *("preemptions", "prepared"),
 )
+
+_NOBODY: Final[list[int]] = []
+"""The requests that end where none does; nobody adds to it."""
 
 
 class Replica:
@@ -135,21 +139,23 @@ class Replica:
         """
         if self._batch is not None:
             return self._end(self._batch)
-        self.clock = self.due
-        self._receive()
-        scheduler = self.scheduler
-        later = max(self.clock, self._inbox[0][0]) if self._inbox else math.inf
+        scheduler, inbox = self.scheduler, self._inbox
+        self.clock = clock = self.due
+        if inbox:
+            self._receive(inbox, clock)
         if not scheduler.running and not scheduler.waiting:
-            self.due = later
-            return []
-        held = scheduler.held_until(self.clock) if self._kept else self.clock
-        if held > self.clock:
-            self.due = min(held, later)
+            self.due = max(clock, inbox[0][0]) if inbox else math.inf
+        elif (
+            scheduler.batcher is not None
+            and self._kept
+            and (held := scheduler.batcher.held_until(clock)) > clock
+        ):
+            self.due = min(held, max(clock, inbox[0][0])) if inbox else held
         else:
             self._begin(scheduler.compose())
-        return []
+        return _NOBODY
 
-    def _receive(self) -> None:
+    def _receive(self, inbox: deque[tuple[Seconds, int]], clock: Seconds) -> None:
         """Put what has been read by now among those that wait, if it is time to look for it.
 
         An engine that looks every so many iterations does so after all that hold prompts, too, as
@@ -158,23 +164,23 @@ class Replica:
         if self.scheduler.running and self._unpolled < self.poll_interval:
             return
         self._unpolled = 0
-        inbox, clock = self._inbox, self.clock
         while inbox and inbox[0][0] <= clock:
             ready, request = inbox.popleft()
             self.scheduler.join(request, ready)
 
     def _begin(self, batch: Batch) -> None:
         """Let a pass begin, or as many of decoding alone as nothing disturbs."""
+        work = batch.work
         self._batch, self._iterations, self._kept = batch, 1, True
-        if batch.work.prefill_tokens:
-            self.due = self.clock + self.work.seconds(batch.work)
+        if work.prefill_tokens:
+            self.due = self.clock + self.work.seconds(work)
             return
         most, until = self.scheduler.undisturbed(), math.inf
         if self.poll_interval > 1:
             most = min(most, self.poll_interval - self._unpolled)
         elif self._inbox and self.scheduler.is_open:
             until = self._inbox[0][0] - self.clock
-        self._iterations, time = iterations_until(self.work, batch.work, most, until)
+        self._iterations, time = iterations_until(self.work, work, most, until)
         self.due = self.clock + time
 
     def _cut(self, batch: Batch, ready: Seconds) -> None:
@@ -188,15 +194,15 @@ class Replica:
         """Note who started, spoke first and ended in the pass that ends now."""
         scheduler, requests, counts = self.scheduler, self.requests, self.counts
         now, began, iterations = self.due, self.clock, self._iterations
-        time, used = now - began, scheduler.unit * scheduler.used
-        self._unpolled += self.poll_interval if batch.work.prefill_tokens else iterations
+        time, used, work = now - began, scheduler.unit * scheduler.used, batch.work
+        self._unpolled += self.poll_interval if work.prefill_tokens else iterations
         counts.busy += time
         counts.iterations += iterations
         counts.running += len(scheduler.running) * time
         counts.held += used * time
         counts.peak = max(counts.peak, used)
-        counts.prefilled += batch.work.prefill_tokens
-        counts.decoded += batch.work.decoding * iterations
+        counts.prefilled += work.prefill_tokens
+        counts.decoded += work.decoding * iterations
         for request in batch.started:
             if math.isnan(requests.scheduled[request]):
                 requests.scheduled[request] = began
@@ -219,11 +225,7 @@ def iterations_until(
     Iterations grow longer as contexts do, so that their time is convex in their number; a few
     secants find the first that ends at or after `until`.
     """
-
-    def time_of(iterations: int) -> Seconds:
-        return work.decode_seconds(batch.decoding, batch.context_tokens, iterations)
-
-    whole = time_of(most)
+    whole = work.decode_seconds(batch.decoding, batch.context_tokens, most)
     if whole < until or most == 1:
         return most, whole
     short, reached = 0, 0.0
@@ -231,7 +233,7 @@ def iterations_until(
     while long - short > 1:
         share = (until - reached) / (passed - reached) if passed > reached else 0.0
         middle = min(long - 1, max(short + 1, short + math.ceil(share * (long - short))))
-        time = time_of(middle)
+        time = work.decode_seconds(batch.decoding, batch.context_tokens, middle)
         if time < until:
             short, reached = middle, time
         else:

@@ -9,6 +9,7 @@ from random import Random
 
 from simulator.scenario.serving import Autoscaling, Routing
 from simulator.serving.autoscaler import Autoscaler
+from simulator.serving.clients import Clients
 from simulator.serving.engine import Counts, Replica
 from simulator.serving.inputs import Inputs
 from simulator.serving.load import Requests
@@ -30,6 +31,8 @@ class Fleet:
         How many there are later; none: as many as at the start.
     inputs : Inputs, optional
         How requests are read; none: they are there.
+    clients : Clients, optional
+        How they come over the network; none: that takes no time.
     seed : int
         Of a random choice.
     """
@@ -42,20 +45,24 @@ class Fleet:
         *,
         scaling: Autoscaling | None = None,
         inputs: Inputs | None = None,
+        clients: Clients | None = None,
         seed: int = 0,
     ) -> None:
-        self.inputs = inputs
+        self.inputs, self.clients = inputs, clients
         self.routing = routing
         self.replicas = [make() for _ in range(count)]
         self.open: Sequence[int] = range(count)
         self.scaler = None if scaling is None else Autoscaler(scaling, self.replicas, make)
         self._draw = Random(seed)  # noqa: S311 - a router's choice, no secret
         self._heap: list[tuple[Seconds, bool, int]] = []
+        self._alone = self.replicas[0] if count == 1 and scaling is None else None
         self._turn = -1
 
     @property
     def due(self) -> Seconds:
         """When something happens next by itself; infinite where nothing does [s]."""
+        if self._alone is not None:
+            return self._alone.due
         heap, replicas = self._heap, self.replicas
         while heap and replicas[heap[0][2]].due != heap[0][0]:
             heappop(heap)
@@ -68,16 +75,26 @@ class Fleet:
         index = self._pick()
         replica = self.replicas[index]
         before = replica.due
-        replica.send(request, now if self.inputs is None else self.inputs.read(now))
-        if replica.due != before:
+        if self.inputs is not None:
+            now = self.inputs.read(now)
+        if self.clients is not None:
+            now = self.clients.receive(index, replica.requests.prompts[request], now)
+        replica.send(request, now)
+        if replica.due != before and self._alone is None:
             heappush(self._heap, (replica.due, False, index))
 
-    def proceed(self) -> tuple[int, list[int]]:
-        """Let happen what is `due`; returns where that was, and the requests that ended with it."""
-        index = heappop(self._heap)[2]
+    def proceed(self, until: Seconds = -math.inf) -> tuple[int, list[int]]:
+        """Let happen what is `due`; returns where that was, and the requests that ended with it.
+
+        What comes next at the same replica and time happens, too, where nothing is sent before
+        `until`.
+        """
+        index = heappop(self._heap)[2] if self._alone is None else 0
         replica = self.replicas[index]
-        done = replica.proceed()
-        if replica.due < math.inf:
+        now, done = replica.due, replica.proceed()
+        if now < until and replica.due == now and replica.is_between:
+            replica.proceed()
+        if self._alone is None and replica.due < math.inf:
             # What ends at a time comes before what begins then.
             heappush(self._heap, (replica.due, replica.is_between, index))
         return index, done
@@ -85,7 +102,7 @@ class Fleet:
     def release(self, now: Seconds) -> bool:
         """Let go what is kept for larger batches, as no more comes; whether there is any."""
         found = [index for index, each in enumerate(self.replicas) if each.release(now)]
-        for index in found:
+        for index in found if self._alone is None else ():
             heappush(self._heap, (self.replicas[index].due, True, index))
         return bool(found)
 
@@ -122,15 +139,20 @@ def run(fleet: Fleet, requests: Requests) -> Counts:
     request then.
     """
     arrivals, sent, now = requests.arrivals, 0, 0.0
+    open_loop = requests.clients is None
     while True:
         due = fleet.due
-        if sent < len(arrivals) and arrivals[sent] <= due:
-            now = arrivals[sent]
+        comes = arrivals[sent] if sent < len(arrivals) else math.inf
+        if comes <= due and comes < math.inf:
+            now = comes
             fleet.send(sent, now)
             sent += 1
         elif due < math.inf:
             now = due
-            follow(requests, fleet.proceed()[1], now)
+            if open_loop:
+                fleet.proceed(comes)
+            else:
+                follow(requests, fleet.proceed()[1], now)
         elif not fleet.release(now):
             return fleet.counts(now)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from simulator.compute.forward_pass import Iteration
@@ -105,7 +105,7 @@ class SpeculativePass(_OfAnother):
             return self.plain.seconds(work)
         drafts, draft = self.speculation.drafts, self.speculation.draft
         alone = Iteration(decoding=work.decoding, context_tokens=work.context_tokens)
-        checked = replace(work, decoding=work.decoding * (drafts + 1))
+        checked = work._replace(decoding=work.decoding * (drafts + 1))
         return self.plain.seconds(checked) + drafts * draft * self.plain.seconds(alone)
 
     def decode_seconds(self, decoding: int, context_tokens: float, iterations: int) -> Seconds:

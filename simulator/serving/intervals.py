@@ -26,7 +26,7 @@ from simulator.serving.energy import energy_of
 from simulator.serving.layout import Layout
 from simulator.serving.load import usual_count
 from simulator.serving.run import ServiceRun, offered_rate, saturated
-from simulator.serving.saturation import saturation_rates
+from simulator.serving.saturation import let_through, saturation_rates
 from simulator.units import PerSecond
 
 MANY: Final = 20_000
@@ -38,7 +38,7 @@ they are."""
 
 def intervals(found: ServicePrediction, layout: Layout) -> dict[str, Mapping[str, float | None]]:
     """Each figure with the forward pass at its P10, as it is, and at its P90."""
-    if found.service.log_sd <= 0.0 or found.saturation is None:
+    if found.service.log_sd <= 0.0 or not found.fits:
         return {}
     middle = _figures(found.service, found.answered, found.saturation)
     few = _fewer(found.service)
@@ -82,29 +82,28 @@ def _at(
     found: ServicePrediction, layout: Layout, service: Service, deviations: float
 ) -> dict[str, float]:
     """The figures of a run whose times are so many deviations longer than expected."""
-    known = found.saturation
-    if known is None:
-        return {}
-    slower = doubted(layout, service, deviations)
-    rate, tokens = _rates_at(found, known, slower, deviations)
-    saturation = saturated(rate, tokens, offered_rate(service))
+    slower, saturation = doubted(layout, service, deviations), None
+    if found.saturation is not None:
+        rate, tokens = _rates_at(found, found.saturation, (layout, slower), deviations)
+        saturation = saturated(rate, tokens, offered_rate(service))
     told = ServiceRun(service, slower, found.seed).answered(saturation)
     return _figures(service, told, saturation)
 
 
 def _rates_at(
-    found: ServicePrediction, known: Saturation, slower: Layout, deviations: float
+    found: ServicePrediction, known: Saturation, layouts: tuple[Layout, Layout], deviations: float
 ) -> tuple[PerSecond, PerSecond]:
-    """Requests and output tokens a second at saturation, with times so many deviations longer."""
-    service, reading = found.service, slower.reading
+    """Requests and output tokens a second at saturation, with times so many deviations longer.
+
+    `layouts` are those of the service as it is, and with these times.
+    """
+    service, (layout, slower) = found.service, layouts
     factor = math.exp(deviations * service.log_sd)
     scaled = known.request_rate / factor, known.output_rate / factor
-    if reading is None:
-        return scaled
-    if known.request_rate >= reading.slower(-deviations).rate:
-        # Requests are read no faster than they are answered: how fast that is, no run has shown.
+    if known.request_rate >= let_through(service, layout):
+        # Requests come no faster than they are answered: how fast that is, no run has shown.
         return saturation_rates(service, slower, found.seed)
-    share = min(1.0, reading.rate / scaled[0])
+    share = min(1.0, let_through(service, slower) / scaled[0])
     return share * scaled[0], share * scaled[1]
 
 
@@ -116,10 +115,13 @@ def doubted(layout: Layout, service: Service, deviations: float) -> Layout:
     return slower if reading is None else replace(slower, reading=reading.slower(deviations))
 
 
-def _figures(service: Service, told: Answered | None, saturation: Saturation) -> dict[str, float]:
+def _figures(
+    service: Service, told: Answered | None, saturation: Saturation | None
+) -> dict[str, float]:
     """What an interval is told of."""
     cost, energy = cost_of(service, told, saturation), energy_of(service, told, saturation)
-    maybe = saturation_metrics(saturation) | work_cost_metrics(cost) | energy_metrics(energy)
+    maybe = work_cost_metrics(cost) | energy_metrics(energy)
+    maybe |= {} if saturation is None else saturation_metrics(saturation)
     found = {} if told is None else answered_metrics(told)
     found |= {name: value for name, value in maybe.items() if value is not None}
     return {name: value for name, value in found.items() if name not in _COUNTED}

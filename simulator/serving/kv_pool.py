@@ -81,6 +81,8 @@ class Decoding:
     kept as its context less `steps` at its beginning, and what all hold follows without asking
     each of them.
 
+    `number` is how many there are.
+
     Parameters
     ----------
     block : int
@@ -89,11 +91,12 @@ class Decoding:
 
     __slots__ = (
         *("_ends", "_heap", "_needed", "_remainders", "_starts", "_total", "_until", "_whole"),
-        *("block", "steps"),
+        *("block", "number", "steps"),
     )
 
     def __init__(self, block: int) -> None:
         self.block = block
+        self.number = 0
         self.steps = 0
         self._starts: dict[int, int] = {}
         self._ends: dict[int, int] = {}
@@ -105,7 +108,7 @@ class Decoding:
         self._remainders = [0] * block
 
     def __len__(self) -> int:
-        return len(self._starts)
+        return self.number
 
     def join(self, request: int, context: int, left: int) -> None:
         """A sequence that attends to `context` tokens next and takes `left` more."""
@@ -125,6 +128,7 @@ class Decoding:
 
     def _count(self, start: int, sign: int) -> None:
         whole, remainder = divmod(start, self.block)
+        self.number += sign
         self._needed = None
         self._total += sign * start
         self._whole += sign * whole
@@ -133,7 +137,7 @@ class Decoding:
     @property
     def context(self) -> int:
         """Tokens that the next iteration attends to, over all sequences."""
-        return self._total + len(self._starts) * self.steps
+        return self._total + self.number * self.steps
 
     @property
     def left(self) -> int:
@@ -147,7 +151,7 @@ class Decoding:
     @property
     def tokens_left(self) -> int:
         """Tokens that all of them have yet to write."""
-        return self._until - len(self._ends) * self.steps
+        return self._until - self.number * self.steps
 
     def blocks(self, ahead: int = 0) -> int:
         """Blocks they need for the iteration that comes after `ahead` others."""
@@ -160,14 +164,14 @@ class Decoding:
         # none where nothing is left over.
         two = sum(remainders[self.block - part + 1 :])
         none = 0 if part else remainders[0]
-        needed = self._whole + len(self._starts) * (whole + 1) + two - none
+        needed = self._whole + self.number * (whole + 1) + two - none
         if not ahead:
             self._needed = needed
         return needed
 
     def iterations_within(self, blocks: int, most: int) -> int:
         """Of the next `most` iterations those that need no more than so many blocks."""
-        need = (self.context + len(self._starts) * most) / self.block + len(self._starts)
+        need = (self.context + self.number * most) / self.block + self.number
         if need <= blocks or self.blocks(most - 1) <= blocks:
             return most
         fits, fails = 0, most
@@ -181,8 +185,11 @@ class Decoding:
         self.steps += iterations
         self._needed = None
         done = []
-        while self._ends and self.left <= 0:
-            request = heappop(self._heap)[1]
-            self.leave(request)
-            done.append(request)
+        heap, ends, steps = self._heap, self._ends, self.steps
+        while heap and heap[0][0] <= steps:
+            end, request = heappop(heap)
+            # One that left early, or came back since, stands here with its old end, too.
+            if ends.get(request) == end:
+                self.leave(request)
+                done.append(request)
         return done

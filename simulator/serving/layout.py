@@ -75,16 +75,36 @@ class Reading:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Wire:
+    """The network between clients and each machine, whose two directions are apart.
+
+    A token of a prompt, or a sample, takes `prompt_token` of it on the way in, one of an answer
+    `token` on the way out [s]; `flow` is what the former takes on a connection of its own [s].
+    """
+
+    prompt_token: Seconds
+    token: Seconds
+    flow: Seconds
+
+    def most(self, load: Load) -> PerSecond:
+        """Requests of a load that a machine's network carries in a second."""
+        each = max(load.prompt.mean * self.prompt_token, load.output.mean * self.token)
+        return 1.0 / each if each else math.inf
+
+
+@dataclass(frozen=True, kw_only=True)
 class Layout:
     """The replicas of a service, and those that compute their prompts where these are others.
 
-    `reading` says how requests get to them from a store, where they lie in one.
+    `reading` says how requests get to them from a store, where they lie in one, `wire` how from
+    clients, where these send anything.
     """
 
     main: Side
     prompts: Side | None = None
     transfer: Transfer | None = None
     reading: Reading | None = None
+    wire: Wire | None = None
 
     @property
     def sides(self) -> tuple[Side, ...]:
@@ -113,7 +133,7 @@ def layout_of(service: Service, pass_of: Callable[[Serving], Pass]) -> Layout:
     serving, load = service.serving, service.load
     prefix = Reuse(load.shared_prefix, load.prefix_hit_rate)
     if serving.prefill is None:
-        return Layout(main=_side(service, serving, pass_of, prefix))
+        return Layout(main=_side(service, serving, pass_of, prefix), wire=wire_of(service))
     before = serving.prefill
     prompts = replace(
         serving,
@@ -133,6 +153,20 @@ def layout_of(service: Service, pass_of: Callable[[Serving], Pass]) -> Layout:
         main=_side(service, main, pass_of, Reuse(hit_rate=1.0)),
         prompts=first,
         transfer=transfer_of(service, first.work.kv_bytes_per_token),
+        wire=wire_of(service),
+    )
+
+
+def wire_of(service: Service) -> Wire | None:
+    """The network between clients and machines; None where nothing is sent, or none is known."""
+    network, traffic = service.group.host.network, service.load.traffic
+    if network is None or not (traffic.prompt_token or traffic.token):
+        return None
+    rate = network.bandwidth
+    return Wire(
+        prompt_token=traffic.prompt_token / rate,
+        token=traffic.token / rate,
+        flow=traffic.prompt_token / min(rate, network.per_flow or rate),
     )
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simulator.scenario.hardware.link import LinkKind
+from simulator.serving.clients import Clients
 from simulator.serving.engine import Counts
 from simulator.serving.inputs import Inputs
 from simulator.serving.layout import Layout, Side
+from simulator.serving.load import Requests
 from simulator.serving.split import Line
 from simulator.units import Seconds
 
@@ -55,3 +57,25 @@ def with_inputs(
     """The same with what reads requests until the end of a run: the store, the network."""
     read = {} if inputs is None else inputs.shares(end)
     return {name: links.get(name, 0.0) + read.get(name, 0.0) for name in {**links, **read}}
+
+
+def with_clients(
+    links: Mapping[str, float], clients: Clients | None, requests: Requests, counts: Counts
+) -> dict[str, float]:
+    """The same with requests that come in, or answers that go out, on the machines' network.
+
+    Parameters
+    ----------
+    links : mapping of str to float
+        Shares by the kind of link.
+    clients : Clients or None
+        Those that sent the requests.
+    requests : Requests
+        All of them, answered.
+    counts : Counts
+        What the replicas add up to that take requests.
+    """
+    if clients is None:
+        return dict(links)
+    name = str(LinkKind.NETWORK)
+    return {**links, name: links.get(name, 0.0) + clients.share(requests, counts)}

@@ -10,12 +10,13 @@ from simulator.compute.forward_pass import Iteration
 from simulator.equations.serving import causal_pairs
 from simulator.results.serving import Answered, Saturation
 from simulator.scenario.serving import Load, OpenLoop, RateCurve, Service, Trace
+from simulator.serving.clients import Clients
 from simulator.serving.engine import Replica
 from simulator.serving.fleet import Fleet, run
 from simulator.serving.inputs import Inputs
 from simulator.serving.latencies import Ran, answered
 from simulator.serving.layout import Layout, Side, mean_transfer
-from simulator.serving.links import links_of, links_of_both, with_inputs
+from simulator.serving.links import links_of, links_of_both, with_clients, with_inputs
 from simulator.serving.load import Requests, requests_of, usual_count
 from simulator.serving.saturation import LEAST, ROUGHLY, saturation_rates
 from simulator.serving.split import Line, run_split
@@ -69,13 +70,16 @@ class ServiceRun:
         rate, tokens = saturation_rates(self.service, self.layout, self.seed, least)
         return saturated(rate, tokens, offered_rate(self.service))
 
-    def answered(self, saturation: Saturation) -> Answered | None:
-        """What requests see; None where a load that goes on for ever is beyond saturation."""
+    def answered(self, saturation: Saturation | None) -> Answered | None:
+        """What requests see; None where a load that goes on for ever is beyond saturation.
+
+        One that has an end asks for none.
+        """
         load = self.service.load
         ways, count = load.arrivals, usual_count(load)
         if count is not None:
             return self._seen(load, count, 1.0, steady=False)
-        if saturation.is_passed or not isinstance(ways, OpenLoop):
+        if saturation is None or saturation.is_passed or not isinstance(ways, OpenLoop):
             return None
         share, count = self._steady(ways.rate)
         sources = None if ways.sources is None else max(1, round(share * ways.sources))
@@ -98,21 +102,34 @@ class ServiceRun:
         """Have a share of the replicas answer requests."""
         layout, main = self.layout, self.layout.main
         inputs = None if layout.reading is None else Inputs(layout.reading)
+        clients = self._clients(layout.prompts or main)
         if layout.prompts is None or layout.transfer is None:
-            counts = run(self._fleet(main, requests, share, inputs), requests)
+            counts = run(self._fleet(main, requests, share, inputs, clients), requests)
             links = with_inputs(links_of(main, counts), inputs, counts.end)
+            links = with_clients(links, clients, requests, counts)
             return Ran(counts, threads=main.serving.host_threads, links=links)
         fleet = self._fleet(main, requests, share)
         before = Requests(requests.prompts, [1] * len(requests), requests.arrivals)
-        prompts = self._fleet(layout.prompts, before, share, inputs)
+        prompts = self._fleet(layout.prompts, before, share, inputs, clients)
         senders = max(1, round(share * layout.transfer.senders))
         line = Line(replace(layout.transfer, senders=senders))
         first, counts = run_split(prompts, before, line, fleet, requests)
         links = with_inputs(links_of_both(layout, first, counts, line), inputs, counts.end)
+        links = with_clients(links, clients, requests, first)
         return Ran(counts, first, line.travelled / len(requests), links=links)
 
+    def _clients(self, side: Side) -> Clients | None:
+        """Those that send requests to replicas of a kind; None where that takes nothing."""
+        wire, machines = self.layout.wire, self.service.group.count
+        return None if wire is None else Clients(wire, side.serving.replicas / machines)
+
     def _fleet(
-        self, side: Side, requests: Requests, share: float, inputs: Inputs | None = None
+        self,
+        side: Side,
+        requests: Requests,
+        share: float,
+        inputs: Inputs | None = None,
+        clients: Clients | None = None,
     ) -> Fleet:
         serving, scaling = side.serving, side.serving.autoscaling
 
@@ -121,7 +138,9 @@ class ServiceRun:
 
         count = round(share * serving.replicas) if scaling is None else scaling.least
         routing = serving.routing
-        return Fleet(make, count, routing, scaling=scaling, inputs=inputs, seed=self.seed)
+        return Fleet(
+            make, count, routing, scaling=scaling, inputs=inputs, clients=clients, seed=self.seed
+        )
 
     def _steady(self, rate: PerSecond) -> tuple[float, int]:
         """The share of the replicas, and the requests, of a run until all is steady."""

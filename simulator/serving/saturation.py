@@ -28,7 +28,7 @@ def saturation_rates(
 ) -> tuple[PerSecond, PerSecond]:
     """Requests and output tokens a second that all replicas complete while others always wait.
 
-    Of replicas that compute prompts, those that decode, what is between them, and what reads
+    Of replicas that compute prompts, those that decode, what is between them, and what brings
     requests the slowest counts.
     """
     rate, output = _side_rate(service, layout.main, seed, least)
@@ -38,9 +38,15 @@ def saturation_rates(
         prompts, _ = _side_rate(alone, layout.prompts, seed, least)
         between = layout.transfer.senders / mean_transfer(layout, service.load)
         rate = min(rate, layout.prompts.serving.replicas * prompts, between)
-    if layout.reading is not None:
-        rate = min(rate, layout.reading.rate)
+    rate = min(rate, let_through(service, layout))
     return rate, rate * output
+
+
+def let_through(service: Service, layout: Layout) -> PerSecond:
+    """Requests that a store and the clients' network bring in a second; infinite without both."""
+    wire, reading = layout.wire, layout.reading
+    sent = math.inf if wire is None else service.group.count * wire.most(service.load)
+    return sent if reading is None else min(sent, reading.rate)
 
 
 def _side_rate(service: Service, side: Side, seed: int, least: int) -> tuple[PerSecond, float]:

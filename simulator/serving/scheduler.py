@@ -15,13 +15,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from simulator.compute.forward_pass import Iteration
 from simulator.equations.serving import blocks_of, causal_pairs
-from simulator.scenario.serving import Admission, Batching, Dynamic, Serving
+from simulator.scenario.serving import Admission, Batching, Dynamic, Held, Serving
 from simulator.serving.kv_pool import Decoding
 from simulator.serving.load import Requests
 from simulator.units import Seconds
@@ -42,8 +43,7 @@ class Reuse:
     hit_rate: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """The next iteration, the requests that start with it and those whose prompts end in it."""
 
     work: Iteration
@@ -52,6 +52,7 @@ class Batch:
 
 
 NOTHING: Final = Reuse()
+_NONE: Final[Sequence[int]] = ()
 
 
 class Scheduler:
@@ -100,9 +101,11 @@ class Scheduler:
             else Batcher(serving.dynamic, serving.max_batched_tokens)
         )
         self.lacks: dict[int, int] = {}
+        self.mixed = serving.engine.batching is Batching.MIXED
+        self.admission = serving.engine.admission
         self.preemptions = 0
         self.reused = 0
-        self._started: list[int] = []
+        self._started: Sequence[int] = _NONE
         self._partial: tuple[int, int] | None = None
         self._held = 0
         self._promised = 0
@@ -113,7 +116,8 @@ class Scheduler:
     @property
     def used(self) -> int:
         """Blocks that the next iteration needs for what runs now."""
-        return self.decoding.blocks() - len(self.decoding) * self.shared + self._held
+        decoding = self.decoding
+        return decoding.blocks() - decoding.number * self.shared + self._held
 
     @property
     def is_open(self) -> bool:
@@ -139,23 +143,20 @@ class Scheduler:
 
     def compose(self) -> Batch:
         """What the next iteration computes, with requests admitted and preempted as it must."""
-        decoding = self.decoding
-        gave_way = self._make_room()
-        mixed = self.serving.engine.batching is Batching.MIXED
-        most = self.serving.max_batched_tokens if self.batcher is None else self.batcher.take()
-        budget = most - (self.rows * len(decoding) if mixed else 0)
-        self._hold(budget)
-        admit = not gave_way and self._waited is None
-        tokens, pairs, ended = self._prompts(budget, admit=admit)
-        takes_part = len(decoding) if mixed or not tokens else 0
-        work = Iteration(
-            prefill_tokens=tokens,
-            prefill_pairs=pairs,
-            first_tokens=len(ended),
-            decoding=takes_part,
-            context_tokens=self.pace * decoding.context if takes_part else 0.0,
-        )
-        started, self._started = self._started, []
+        decoding, serving = self.decoding, self.serving
+        gave_way = self.used > self.blocks and self._make_room()
+        most = serving.max_batched_tokens if self.batcher is None else self.batcher.take()
+        budget = most - (self.rows * decoding.number if self.mixed else 0)
+        if serving.held_prompts is not None:
+            self._hold(serving.held_prompts, budget)
+        tokens, pairs, ended = 0, 0.0, _NONE
+        if self._partial is not None or self.waiting:
+            admit = not gave_way and self._waited is None
+            tokens, pairs, ended = self._prompts(budget, admit=admit)
+        takes_part = decoding.number if self.mixed or not tokens else 0
+        context = self.pace * decoding.context if takes_part else 0.0
+        work = Iteration(tokens, pairs, len(ended), takes_part, context)
+        started, self._started = self._started, _NONE
         return Batch(work, tuple(started), tuple(ended))
 
     def undisturbed(self) -> int:
@@ -163,18 +164,20 @@ class Scheduler:
         decoding = self.decoding
         most = decoding.left
         seated = len(self.running) < self.serving.max_sequences
-        if seated and self.waiting and self.serving.engine.admission is Admission.ESTIMATE:
+        if seated and self.waiting and self.admission is Admission.ESTIMATE:
             most = min(most, RECHECK)
         if self._waited is not None and self.serving.held_prompts is not None:
             most = min(most, self.serving.held_prompts.iterations - self._waited)
-        room = self.blocks - self._held + len(decoding) * self.shared
+        room = self.blocks - self._held + decoding.number * self.shared
         return max(1, decoding.iterations_within(room, most))
 
     def complete(self, batch: Batch, iterations: int) -> list[int]:
         """What an iteration (or so many of decoding alone) leaves: the requests that ended."""
         if self._waited is not None:
             self._waited += iterations
-        done = self.decoding.advance(iterations) if batch.work.decoding else []
+        done = list[int]()
+        if batch.work.decoding:
+            done = self.decoding.advance(iterations)
         for request in done:
             self._finish(request)
         for request in batch.ended:
@@ -190,13 +193,13 @@ class Scheduler:
                 self._finish(request)
         return done
 
-    def _hold(self, budget: int) -> None:
+    def _hold(self, rule: Held, budget: int) -> None:
         """Note for how many iterations prompts have been kept back; None where they may start.
 
         As TensorRT-LLM does with `batch_wait_timeout_iters` and `batch_wait_max_tokens_ratio`.
         """
-        rule, seats = self.serving.held_prompts, self.serving.max_sequences - len(self.running)
-        if rule is None or not self.waiting or not len(self.decoding) or self._partial is not None:
+        seats = self.serving.max_sequences - len(self.running)
+        if not self.waiting or not self.decoding.number or self._partial is not None:
             self._waited = None
             return
         if self._waited is None and (seats <= 0 or not self._fits(self.waiting[0])):
@@ -210,13 +213,14 @@ class Scheduler:
 
     def _finish(self, request: int) -> None:
         del self.running[request], self.lacks[request]
-        self._promised -= self._whole(request)
+        if self.admission is Admission.WHOLE:
+            self._promised -= self._whole(request)
         if not self.running:
             self._since = self.decoding.steps
 
     def _steps(self, tokens: int) -> int:
         """Iterations in which so many tokens are written."""
-        return math.ceil(tokens / self.pace)
+        return tokens if self.pace == 1.0 else math.ceil(tokens / self.pace)
 
     def _whole(self, request: int) -> int:
         """Blocks of a request with all of its answer."""
@@ -244,7 +248,8 @@ class Scheduler:
         else:
             left = round(self.pace * self.decoding.leave(request))
             self.lacks[request] = max(1, min(self.lacks[request], left))
-        self._promised -= self._whole(request)
+        if self.admission is Admission.WHOLE:
+            self._promised -= self._whole(request)
         self._since = self.decoding.steps
         self.preemptions += 1
         self.waiting.appendleft(request)
@@ -252,11 +257,13 @@ class Scheduler:
     def _prompts(self, budget: int, *, admit: bool) -> tuple[int, float, list[int]]:
         """Tokens of prompts for the next iteration, the pairs they attend to, and what ends."""
         left, pairs, ended = budget, 0.0, list[int]()
+        started = list[int]()
         while left > 0:
             if self._partial is not None:
                 request, before = self._partial
             elif admit and self._may_start(left, budget):
                 request = self.waiting.popleft()
+                started.append(request)
                 before = self._start(request)
             else:
                 break
@@ -267,6 +274,7 @@ class Scheduler:
             self._partial = None if now == todo else (request, before + now)
             if now == todo:
                 ended.append(request)
+        self._started = started
         return max(0, budget) - max(0, left), pairs, ended
 
     def _cached(self, request: int) -> int:
@@ -284,13 +292,14 @@ class Scheduler:
         request = self.waiting[0]
         # A prompt that even alone has no room beside the answers is cut, whatever the engine does
         # with others: it would wait until nothing runs any more.
-        todo = self.length(request) - self._cached(request)
-        if not self.serving.chunked_prefill and self.running and left < todo <= budget:
-            return False
+        if not self.serving.chunked_prefill and self.running:
+            todo = self.length(request) - self._cached(request)
+            if left < todo <= budget:
+                return False
         return self._fits(request)
 
     def _fits(self, request: int) -> bool:
-        admission = self.serving.engine.admission
+        admission = self.admission
         if admission is Admission.WHOLE:
             return self._promised + self._whole(request) <= self.blocks
         if admission is Admission.PROMPT:
@@ -304,10 +313,10 @@ class Scheduler:
     def _start(self, request: int) -> int:
         """Take a request in; returns the tokens of it that are in the cache already."""
         own = self._own(request)
-        self._started.append(request)
         self.running[request] = own
         self._held += own
-        self._promised += self._whole(request)
+        if self.admission is Admission.WHOLE:
+            self._promised += self._whole(request)
         self._writing += self.lacks[request]
         found = self._cached(request)
         self.reused += found

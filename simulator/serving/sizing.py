@@ -11,10 +11,11 @@ from simulator.errors import NotModelled
 from simulator.results.serving import Answered
 from simulator.scenario.serving import OpenLoop, Service, Serving
 from simulator.serving.answers import lack, meets
+from simulator.serving.intervals import doubted
 from simulator.serving.layout import Layout, Side
 from simulator.serving.run import ServiceRun, offered_rate, saturated
 from simulator.serving.saturation import ROUGHLY, saturation_rates
-from simulator.units import SECOND, PerSecond, show
+from simulator.units import SECOND, PerSecond, UsdPerSecond, show
 
 IDLE: Final = 0.02
 """Share of saturation at which limits that are not kept never will be, on any number of machines.
@@ -56,8 +57,8 @@ class Sizing:
         if not isinstance(ways, OpenLoop) or math.isinf(ways.rate):
             msg = (
                 "sizing needs requests that arrive at a rate, as poisson, gamma, even and daily "
-                "arrivals do; with others plan sweep --over hardware.count=1,2,4 tries numbers of "
-                "machines"
+                "arrivals do; plan recommend sizes a bulk job to its deadline, and with others "
+                "plan sweep --over hardware.count=1,2,4 tries numbers of machines"
             )
             raise NotModelled(msg)
         return ways.rate
@@ -77,6 +78,14 @@ class Sizing:
         """Machines without which the load is beyond saturation."""
         return max(1, math.ceil(self.offered / self.saturation[0]))
 
+    def least_price(self, each: UsdPerSecond) -> UsdPerSecond:
+        """What machines at such a price each cost at least, all together [$/s]."""
+        return each * self.least
+
+    def slow(self, deviations: float) -> Sizing:
+        """With iterations, and what requests take beside them, so many deviations longer."""
+        return replace(self, layout=doubted(self.layout, self.service, deviations))
+
     @property
     def idle(self) -> int:
         """Machines that have all but nothing to do."""
@@ -86,7 +95,7 @@ class Sizing:
         """The service on so many machines."""
         service = self.service
         group = replace(service.group, count=machines)
-        return replace(service, group=group, serving=_times(service.serving, machines))
+        return replace(service, group=group, serving=times(service.serving, machines))
 
     def answered(self, machines: int, offered: PerSecond | None = None) -> Answered | None:
         """What requests see on so many machines, at another rate if one is given.
@@ -158,7 +167,7 @@ class Sizing:
         )
 
 
-def _times(serving: Serving, machines: int) -> Serving:
+def times(serving: Serving, machines: int) -> Serving:
     """Settings of so many times the replicas, of both kinds where there are two."""
     before = serving.prefill
     more = None if before is None else replace(before, replicas=machines * before.replicas)
@@ -169,13 +178,14 @@ def _on(layout: Layout, machines: int) -> Layout:
     """The layout of one machine on so many of them."""
 
     def more(side: Side) -> Side:
-        return replace(side, serving=_times(side.serving, machines))
+        return replace(side, serving=times(side.serving, machines))
 
     sent = layout.transfer
     return Layout(
         main=more(layout.main),
         prompts=None if layout.prompts is None else more(layout.prompts),
         transfer=None if sent is None else replace(sent, senders=machines * sent.senders),
+        wire=layout.wire,
     )
 
 

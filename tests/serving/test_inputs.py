@@ -128,10 +128,64 @@ def test_what_reading_limits_is_told_and_doubted() -> None:
 
 
 def test_a_store_of_another_cloud_is_told() -> None:
-    """Its bill is not counted, which nobody may miss."""
+    """Its rates are others, and what leaves it is paid, which nobody may miss."""
     told = predicted("hardware.machine=instance/lambda/gpu_1x_h100_sxm5").warnings
     assert any("s3 belongs to aws, the machines to lambda" in text for text in told)
     assert not any("belongs to" in text for text in predicted().warnings)
+
+
+AWS = "hardware.machine=instance/aws/p4d.24xlarge"
+
+
+def summaries(*overrides: str) -> ServicePrediction:
+    """Documents in an object store, summarised on machines of its cloud, with some settings."""
+    name, few = (
+        "nightly-summaries",
+        ("load.requests=400", "load.inputs.store=s3", "load.prompt.tokens=600", AWS),
+    )
+    found = ServiceReader(chain_of(name), name, overrides=(*few, *overrides)).read({})
+    return predict_service(found, doubts=False)
+
+
+def test_a_store_charges_a_request_for_each_document_and_each_answer() -> None:
+    """Four hundred are read at $0.40 a million and written at $5 a million; none of it leaves."""
+    both, reads = summaries(), summaries("load.inputs.answers=0 B")
+    known, alone = both.cost.stores, reads.cost.stores
+    assert known is not None
+    assert alone is not None
+    assert known.requests == pytest.approx(400 * (0.4e-6 + 5e-6))
+    assert alone.requests == pytest.approx(400 * 0.4e-6)
+    assert known.egress == 0.0
+    assert metrics(both)["cost.storage.requests_usd"] == known.requests
+    each = (known.known - alone.known) / 400
+    paid = [one.cost.per_thousand_requests or 0.0 for one in (both, reads)]
+    times = [one.answered.duration for one in (both, reads) if one.answered is not None]
+    machines = (both.cost.per_second or 0.0) * (times[0] - times[1]) / 400
+    assert (paid[0] - paid[1]) / 1000 == pytest.approx(each + machines, rel=1e-6)
+
+
+def test_what_leaves_its_cloud_is_paid() -> None:
+    """Four hundred documents of 24 kB leave at $0.09 a GB; what writing costs nobody states."""
+    far = summaries("hardware.machine=instance/lambda/gpu_1x_h100_sxm5", "load.inputs.answers=0 B")
+    bill = far.cost.stores
+    assert bill is not None
+    assert bill.egress == pytest.approx(400 * 24e3 * 0.09e-9)
+    assert "requests $" in as_text(far)
+    told = summaries("hardware.machine=instance/lambda/gpu_1x_h100_sxm5")
+    assert told.cost.stores is not None
+    assert told.cost.stores.total is None
+    assert "bytes that leave not known" in as_text(told)
+
+
+def test_answers_are_written_by_those_that_read() -> None:
+    """Large answers make the store slower, and are by default the text of their tokens."""
+    job = ServiceReader(chain_of("nightly-summaries"), "x").read({}).reading
+    assert job is not None
+    assert job.job.preprocessing.output_bytes == pytest.approx(4 * 300)
+    few, many = (summaries(f"load.inputs.answers={size}") for size in ("1 kB", "20 GB"))
+    assert few.answered is not None
+    assert many.answered is not None
+    assert many.answered.duration > 2.0 * few.answered.duration
 
 
 @pytest.mark.parametrize(

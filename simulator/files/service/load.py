@@ -15,6 +15,7 @@ from simulator.errors import Problem
 from simulator.files.document import Document
 from simulator.files.service.request_trace import read_requests
 from simulator.files.service.sections import Arrivals, LengthTable, LoadSection
+from simulator.files.service.traffic import traffic_of
 from simulator.scenario.serving import (
     ClosedLoop,
     Lengths,
@@ -24,6 +25,7 @@ from simulator.scenario.serving import (
     Spread,
     Trace,
 )
+from simulator.scenario.workload.models import Model
 from simulator.units import HOUR, PerSecond
 
 _NEEDS: Final = {
@@ -54,18 +56,22 @@ STEADY: Final = (Arrivals.POISSON, Arrivals.GAMMA, Arrivals.EVEN, Arrivals.CAMER
 _LENGTHS: Final = ("prompt", "output")
 _PEOPLE: Final = ("users", "per_user")
 """Keys that stand for a rate."""
+_BYTES: Final = ("request_bytes", "answer_bytes")
+"""Keys of what clients send and get."""
 _MAY: Final = {
-    Arrivals.CLOSED: ("think", "users"),
-    Arrivals.POISSON: _PEOPLE,
-    Arrivals.GAMMA: _PEOPLE,
-    Arrivals.EVEN: _PEOPLE,
-    Arrivals.DAILY: ("curve", "period", *_PEOPLE),
+    Arrivals.CLOSED: ("think", "users", *_BYTES),
+    Arrivals.POISSON: (*_PEOPLE, *_BYTES),
+    Arrivals.GAMMA: (*_PEOPLE, *_BYTES),
+    Arrivals.EVEN: (*_PEOPLE, *_BYTES),
+    Arrivals.DAILY: ("curve", "period", *_PEOPLE, *_BYTES),
+    Arrivals.CAMERAS: _BYTES,
     Arrivals.AT_ONCE: ("inputs",),
+    Arrivals.TRACE: _BYTES,
 }
 """Keys beside them that mean something with a kind of arrivals."""
 _OWN: Final = (
     *("concurrency", "rate", "burstiness", "trace", "prompt", "output"),
-    *("think", "curve", "period", "cameras", "frame_rate", "samples", "inputs", *_PEOPLE),
+    *("think", "curve", "period", "cameras", "frame_rate", "samples", "inputs", *_PEOPLE, *_BYTES),
 )
 """Keys that mean something with some kinds of arrivals only."""
 DAY: Final = 24.0 * HOUR
@@ -87,7 +93,7 @@ def means_something(kind: Arrivals, key: str, given: Mapping[str, object]) -> bo
     if key == "users" and "per_user" in given and kind is Arrivals.CLOSED:
         return False
     lengths = () if kind is Arrivals.TRACE else (*_LENGTHS, "samples")
-    return key not in _OWN or key in (*_NEEDS[kind], *_MAY.get(kind, ()), *lengths)
+    return key not in _OWN or key in (*_NEEDS[kind], *_MAY[kind], *lengths)
 
 
 def load_problems(
@@ -106,7 +112,7 @@ def load_problems(
             hint = None if value is None else f"such as --set 'load.{name}={value}'"
             yield document.problem(("load", name), message, hint=hint)
     for name in _OWN:
-        wanted = (*needs, *_MAY.get(kind, ()), *(("samples",) if one_pass else ()))
+        wanted = (*needs, *_MAY[kind], *(("samples",) if one_pass else ()))
         if name not in wanted and getattr(given, name) not in (None, 0.0):
             of_lengths = name in ("samples", *_LENGTHS)
             kind_of = "this kind of model" if of_lengths else f"{kind.value} arrivals"
@@ -141,15 +147,22 @@ def load_notes(given: LoadSection) -> Iterator[Assumption]:
         yield Assumption(what=what, value=str(inputs.readers), source=source)
 
 
-def load_of(given: LoadSection, document: Document, *, one_pass: bool = False) -> Load:
-    """The load of a section without problems.
+def load_of(given: LoadSection, document: Document, one_pass: Model | None = None) -> Load:
+    """The load of a section without problems, at a model that answers in `one_pass` or another.
 
     Raises
     ------
     InputError
         If its trace has mistakes.
     """
-    ways = _arrivals(given, document)
+    load = _load(given, _arrivals(given, document), one_pass=one_pass is not None)
+    return replace(load, traffic=traffic_of(given, load, one_pass))
+
+
+def _load(
+    given: LoadSection, ways: ClosedLoop | OpenLoop | RateCurve | Trace, *, one_pass: bool
+) -> Load:
+    """The load without its bytes."""
     if one_pass:
         # A sample is a token of a prompt, and the answer is one token: see Serving.
         samples = given.samples or 1

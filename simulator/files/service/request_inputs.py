@@ -1,4 +1,7 @@
-"""What requests hold, in a store: the job that reads it, on the machines of a service."""
+"""What requests hold, in a store: the job that reads it, on the machines of a service.
+
+The same job writes their answers back.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from simulator.errors import InputError, Problem
 from simulator.files.document import Document
 from simulator.files.hardware.catalogue import Catalogue
 from simulator.files.scenario import from_document, to_scenario
-from simulator.files.service.sections import ServiceFile
+from simulator.files.service.sections import InputsSection, LoadSection, ServiceFile
+from simulator.files.service.traffic import TEXT
 from simulator.memo import Memo
 from simulator.scenario.scenario import Scenario
 from simulator.units import Bytes
@@ -19,6 +23,7 @@ _KEYS: Final = {
     "hardware.storage": "store",
     "data.bytes_per_sample": "bytes",
     "input.workers": "readers",
+    "input.output_bytes_per_sample": "answers",
 }
 """Keys of the job that have another name in the service."""
 
@@ -29,7 +34,8 @@ def reading_of(file: ServiceFile, document: Document, known: Catalogue) -> Scena
     Parameters
     ----------
     file : ServiceFile
-        The service; requests are samples, and each of a machine's readers is a worker.
+        The service; requests are samples, each of a machine's readers is a worker, and answers
+        are what it writes.
     document : Document
         What it says and where.
     known : Catalogue
@@ -51,6 +57,7 @@ def reading_of(file: ServiceFile, document: Document, known: Catalogue) -> Scena
         size=inputs.bytes,
         readers=inputs.readers,
         requests=file.load.requests or 1,
+        answers=_written(file.load, inputs),
     )
     try:
         return _jobs.of((known,), lambda: _job(asked, known), asked)
@@ -58,9 +65,16 @@ def reading_of(file: ServiceFile, document: Document, known: Catalogue) -> Scena
         raise InputError(tuple(_own(one, document) for one in error.problems)) from None
 
 
+def _written(load: LoadSection, inputs: InputsSection) -> Bytes:
+    """What is written for a mean answer [B]."""
+    if inputs.answers is not None:
+        return inputs.answers
+    return 0.0 if load.output is None else TEXT * load.output.tokens
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """What decides how requests are read: of many changes to a service few touch it."""
+    """What decides how requests are read, and answers written: of many changes few touch it."""
 
     origin: str
     machine: str
@@ -69,6 +83,7 @@ class _Asked:
     size: Bytes
     readers: int
     requests: int
+    answers: Bytes
 
 
 _jobs: Final[Memo[Scenario]] = Memo(64)
@@ -84,7 +99,10 @@ def _job(asked: _Asked, known: Catalogue) -> Scenario:
             "bytes_per_sample": f"{asked.size} B",
             "cache": "none",
         },
-        "input": {"workers": asked.readers, "output_bytes_per_sample": "0 B"},
+        "input": {
+            "workers": asked.readers,
+            "output_bytes_per_sample": f"{asked.answers} B",
+        },
         "train": {"mode": "prepare", "batch_size": 1},
     }
     document = Document(origin=asked.origin, data=data, lines={})

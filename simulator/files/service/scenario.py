@@ -68,6 +68,7 @@ from simulator.files.service.sections import (
     ServingSection,
     SloSection,
 )
+from simulator.files.service.traffic import traffic_notes
 from simulator.files.settings import as_option
 from simulator.results.assumptions import electricity_notes, owned_notes
 from simulator.scenario.energy import EnergyPlan
@@ -255,7 +256,7 @@ class _Draft:
         parts = _Parts(self)
         load = load_problems(self.file.load, self.document, one_pass=self.at_once)
         prices = service_price_problems(self.document, self.file, parts.host)
-        problems = [*parts.problems, *load, *prices, *self._scaling_problems()]
+        problems = [*parts.problems, *load, *prices, *self._scaling_problems(), *self._in_time()]
         if problems or parts.host is None or parts.model is None or parts.settings is None:
             ordered = sorted(problems, key=lambda problem: problem.line or 0)
             raise InputError(tuple(dict.fromkeys(ordered)))
@@ -268,7 +269,7 @@ class _Draft:
             products=_products(parts.host, given.weights) if one is None else None,
             figures=_figures(given, parts.host) if one is None else None,
             serving=parts.settings,
-            load=load_of(file.load, self.document, one_pass=self.at_once),
+            load=load_of(file.load, self.document, parts.model if self.at_once else None),
             slo=_slo(file.slo),
             cost=_cost(file.cost),
             owned=ownership(file.owned or OwnedSection()) if self.is_owned else None,
@@ -277,10 +278,12 @@ class _Draft:
             overhead_log_sd=deviation("request")[0] if given.request_overhead is None else 0.0,
             one_pass=one,
             reading=parts.reading,
+            deadline=None if file.goal is None else file.goal.deadline,
         )
         if file.calibration is not None:
             found = calibrated(found, ServiceFactors(**file.calibration.model_dump()))
-        notes = (*self._notes(found), *load_notes(file.load), *_bill_notes(found))
+        sent = traffic_notes(file.load, found.load, found.model if self.at_once else None)
+        notes = (*self._notes(found), *load_notes(file.load), *sent, *_bill_notes(found))
         noted = replace(found, notes=notes)
         return unknown_version(noted, given)
 
@@ -316,6 +319,14 @@ class _Draft:
         earlier = earlier_deviation(self.serving.engine, self.serving.version, gpu)
         offline = self.file.load.arrivals is Arrivals.AT_ONCE
         return earlier or deviation(deviation_on(gpu, offline=offline))
+
+    def _in_time(self) -> Iterator[Problem]:
+        """Whether the requests end that a goal wants answered by some time."""
+        goal, kind = self.file.goal, self.file.load.arrivals
+        if goal is not None and goal.deadline is not None and kind is not Arrivals.AT_ONCE:
+            hint = 'it is of bulk jobs: load.arrivals = "at-once"'
+            message = f"means nothing with {kind.value} arrivals"
+            yield self.document.problem(("goal", "deadline"), message, hint=hint)
 
     def _scaling_problems(self) -> Iterator[Problem]:
         """Whether there is anything that replicas could come and go with."""

@@ -223,6 +223,9 @@ class InputsSection(FileModel):
     """What is read for a request: a document, a picture."""
     readers: CountField = 16
     """Requests that each machine reads at a time."""
+    answers: ByteOrZeroField | None = None
+    """What is written back to the store for an answer, by the same readers: by default the text of
+    its tokens, and nothing where a model answers in one pass."""
 
 
 class LoadSection(FileModel):
@@ -266,6 +269,11 @@ class LoadSection(FileModel):
     inputs: InputsSection | None = None
     """A store that at-once requests are read from while others are answered; by default they are
     there."""
+    request_bytes: ByteOrZeroField | None = None
+    """What a client sends for a request, over the machine's network: a picture, a prompt; four
+    bytes for each token by default, or what a model takes in that answers in one pass."""
+    answer_bytes: ByteOrZeroField | None = None
+    """What it gets back: by default 300 bytes for each token, streamed, or 1 kB."""
     requests: CountField | None = None
     """How many are simulated, first and last counted; by default as many as a steady state needs,
     ten for each client of a closed loop, one period of daily arrivals and all of a trace."""
@@ -316,6 +324,9 @@ class ServiceGoal(FileModel):
     prefill: list[CountOrZeroField] = Field(default_factory=list)
     """Replicas of each machine that compute prompts alone, such as [0, 1, 2]; as many as the
     service has by default."""
+    deadline: TimeField | None = None
+    """Time within which all requests of a bulk job are answered, such as 8 h; the limit of
+    slo.end_to_end by default."""
 
 
 class ServiceFile(FileModel):

@@ -11,7 +11,7 @@ from simulator.pipeline.stages.read import UNLIMITED, bytes_per_file
 from simulator.scenario.hardware.storage import Storage
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.dataset import Dataset, Layout
-from simulator.units import Real
+from simulator.units import Real, where
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class Write:
 
 
 def write_operations(dataset: Dataset, size: Real, store: Storage) -> Real:
-    """Operations, or requests, that write one prepared sample [1].
+    """Operations, or requests, that write one prepared sample [1]; none where it holds nothing.
 
     A sample of its own is one; in shards, many samples share an operation.
     """
     if dataset.layout is not Layout.SHARDS:
-        return 1.0
+        return where(size > 0.0, 1.0, 0.0)
     largest, file = store.operation_size or UNLIMITED, bytes_per_file(dataset, size)
     return operations_per_sample(size, file, largest, sequential=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from simulator.report.format.rounded import HALF_PERCENT, share_known
+from simulator.scenario.hardware.link import LinkKind
 
 _LINKS: Final = {
     "nvlink": "between accelerators",
@@ -27,6 +28,18 @@ def link_called(name: str) -> str:
     kind, _, side = name.partition("_of_")
     called = _LINKS.get(kind, kind)
     return f"{called} for {side}" if side else called
+
+
+def told_of(shares: Mapping[str, float]) -> dict[str, float]:
+    """Links worth telling of: all but a network that carries next to nothing, as of most chats.
+
+    Examples
+    --------
+    >>> told_of({"nvlink": 0.001, "network": 0.0001})
+    {'nvlink': 0.001}
+    """
+    few = LinkKind.NETWORK if shares.get(LinkKind.NETWORK, 0.0) < HALF_PERCENT else None
+    return {name: share for name, share in shares.items() if name != few}
 
 
 def links_text(shares: Mapping[str, float]) -> str:

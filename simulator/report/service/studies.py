@@ -20,6 +20,7 @@ from simulator.results.serving import (
 )
 from simulator.scenario.goal import Plain
 from simulator.scenario.hardware.naming import short_name
+from simulator.scenario.serving import Service
 from simulator.serving.energy import energy_of
 from simulator.studies.service.sizing import Choice, Refused, Sized, Variant, Worth, cost_at
 from simulator.units import HOUR, SECOND, USD, USD_PER_SECOND, WATT, show
@@ -64,7 +65,7 @@ class SizedReport:
     def as_text(self, found: Sized) -> str:
         """The report."""
         service = found.service
-        title = f"{service.name}: {load_called(service)}; {limits_called(service)}"
+        title = f"{service.name}: {load_called(service)}; {_wanted(service)}"
         return "\n".join(
             [
                 *wrapped(title, hang=""),
@@ -84,7 +85,7 @@ class SizedReport:
             "scenario": found.service.name,
             "choices": [_choice_object(choice) for choice in found.choices],
             "dearer": [
-                {"settings": dict(one.settings), "usd_per_hour_at_least": _hourly(one.least)}
+                {"settings": dict(one.settings), **_at_least(found.service, one.least)}
                 for one in found.dearer
             ],
             "refused": [
@@ -109,8 +110,23 @@ _CHOICE_HEAD: Final = (
     *("usd_per_million_output_tokens", "machines_in_9_of_10_cases", "attainment"),
     *("first_token_p99_s", "per_token_p99_s", "headroom", "highest_requests_per_s"),
     *("power_w", "kwh_per_million_output_tokens", "kwh_per_thousand_requests"),
-    "usd_per_thousand_requests",
+    *("usd_per_thousand_requests", "usd_in_all", "duration_s"),
 )
+
+
+def _wanted(service: Service) -> str:
+    """The limits in words; of a bulk job its deadline, and the others it has."""
+    if service.deadline is None:
+        return limits_called(service)
+    others = f"; {limits_called(service)}" if service.slo.limits else ""
+    return f"all of it within {show(service.deadline, SECOND)}{others}"
+
+
+def _at_least(service: Service, paid: float) -> dict[str, float]:
+    """What a candidate costs at least, of a bulk job in all, by its name in JSON."""
+    if service.load.is_bulk:
+        return {"usd_in_all_at_least": paid}
+    return {"usd_per_hour_at_least": _hourly(paid)}
 
 
 def _hourly(price: float) -> float:
@@ -141,6 +157,8 @@ def _choice_object(choice: Choice) -> dict[str, Any]:
         values.get("energy.kwh_per_million_output_tokens"),
         values.get("energy.kwh_per_thousand_requests"),
         values.get("cost.usd_per_thousand_requests"),
+        choice.total,
+        told.duration if choice.service.load.is_bulk else None,
     )
     return dict(zip(_CHOICE_HEAD, row, strict=True))
 
@@ -149,6 +167,8 @@ def _sized_verdict(found: Sized) -> str:
     if not found.choices:
         return "No candidate keeps the limits; what speaks against each stands below."
     best = found.choices[0]
+    if best.total is not None:
+        return _bulk_verdict(best, best.total)
     sure = ""
     if best.sure is not None and best.sure > best.machines:
         sure = f" To be sure in nine of ten cases take {best.sure}."
@@ -158,6 +178,17 @@ def _sized_verdict(found: Sized) -> str:
     if best.highest is not None:
         most = f" It keeps the limits up to {significant(best.highest, 2)} requests/s."
     return f"Cheapest: {_called(best)} for {show(best.price, USD_PER_SECOND)}.{most}{sure}"
+
+
+def _bulk_verdict(best: Choice, total: float) -> str:
+    """What finishes a bulk job in time for least."""
+    time, more = quantity(best.answered.duration, SECOND, 2), ""
+    if best.sure is None:
+        more = " In the worst of ten cases no number of them is in time."
+    elif best.sure > best.machines:
+        more = f" To be sure in nine of ten cases take {best.sure}."
+    paid = f"{quantity(total, USD, 2)} in all, at {show(best.price, USD_PER_SECOND)}"
+    return f"Cheapest: {_called(best)} for {paid}. They are done after {time}.{more}"
 
 
 def _called(choice: Choice) -> str:
@@ -174,11 +205,29 @@ def _called(choice: Choice) -> str:
 def _choice_lines(found: Sized) -> list[str]:
     if not found.choices:
         return []
+    if found.service.load.is_bulk:
+        head: tuple[str, ...] = ("machines", "an hour", "in all", "draws", "sure with")
+        rows = [(*head, "done after", "room"), *map(_bulk_row, found.choices[:SHOWN])]
+        return columns(rows, "<" + ">" * (len(rows[0]) - 1))
     latencies = latencies_of(found.service)
     of = "1M out" if found.service.one_pass is None else "1,000 req"
     head = ("machines", "an hour", of, "draws", "sure with", *latencies, "kept", "room")
     rows = [head, *(_choice_row(choice, latencies.values()) for choice in found.choices[:SHOWN])]
     return columns(rows, "<" + ">" * (len(head) - 1))
+
+
+def _bulk_row(choice: Choice) -> tuple[str, ...]:
+    told = choice.answered
+    power = energy_of(choice.service, told, None).power
+    return (
+        _called(choice),
+        show(choice.price, USD_PER_SECOND, 3),
+        quantity(choice.paid, USD, 2),
+        "" if power is None else quantity(power, WATT, 2),
+        "none" if choice.sure is None else str(choice.sure),
+        quantity(told.duration, SECOND, 2),
+        f"{significant(choice.headroom, 2)}x",
+    )
 
 
 def _choice_row(choice: Choice, latencies: Iterable[str]) -> tuple[str, ...]:
@@ -199,8 +248,9 @@ def _choice_row(choice: Choice, latencies: Iterable[str]) -> tuple[str, ...]:
 
 
 def _dearer_lines(found: Sized) -> Iterator[str]:
+    unit = USD if found.service.load.is_bulk else USD_PER_SECOND
     for one in found.dearer[:SHOWN]:
-        yield f"{_settings(one.settings)}: {show(one.least, USD_PER_SECOND)} at least"
+        yield f"{_settings(one.settings)}: {show(one.least, unit)} at least"
     if len(found.dearer) > SHOWN:
         yield f"and {len(found.dearer) - SHOWN} others"
 

@@ -20,8 +20,9 @@ from simulator.report.format.table import Cell, Table
 from simulator.report.prediction.json import SCHEMA, assumption_object
 from simulator.report.prediction.setting import machine_called
 from simulator.report.prediction.summary import next_section
-from simulator.report.service.links import links_text
+from simulator.report.service.links import links_text, told_of
 from simulator.results.power import is_known
+from simulator.results.prediction import StorageBill
 from simulator.results.serving import Answered, Latency, ServicePrediction, metrics
 from simulator.scenario.hardware.naming import short_name
 from simulator.scenario.serving import (
@@ -131,7 +132,7 @@ def _lines(
         *section("Latency", _latency_lines(prediction)),
         *section("Rates", columns(list(rate_rows(prediction)), "<<")),
         *_memory_lines(prediction),
-        *section("Cost and energy", columns(_bill_rows(prediction), "<<<")),
+        *section("Cost and energy", [*columns(_bill_rows(prediction), "<<<"), *_store(prediction)]),
         *section("The answer hangs on", list(_assumptions(prediction, full=full))),
         *next_section(next_steps, width),
         *section("Warnings", [line for text in prediction.warnings for line in wrapped(text)]),
@@ -359,7 +360,7 @@ def rate_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
         yield "requests", f"{_rate(prediction, 'requests_per_s', told.request_rate)}, {kept}"
         if not at_once:
             yield "output tokens", _rate(prediction, "output_tokens_per_s", told.output_rate)
-        if is_bulk(prediction.service):
+        if prediction.service.load.is_bulk:
             time = quantity(told.duration, SECOND, _digits(prediction, "duration_s"))
             yield "all answered", f"after {time}"
         yield (
@@ -381,12 +382,6 @@ def _rate(prediction: ServicePrediction, name: str, rate: PerSecond, of: str = "
     return f"{known}{of}/s{_band(prediction, name)}"
 
 
-def is_bulk(service: Service) -> bool:
-    """Whether all requests are there from the start."""
-    ways = service.load.arrivals
-    return isinstance(ways, OpenLoop) and math.isinf(ways.rate)
-
-
 def _device_rows(prediction: ServicePrediction, told: Answered) -> Iterator[tuple[str, str]]:
     """What devices and the host do."""
     serving, busy = prediction.service.serving, share_known(told.busy)
@@ -399,8 +394,8 @@ def _device_rows(prediction: ServicePrediction, told: Answered) -> Iterator[tupl
         busy = ", ".join(f"{name} {share_known(each)}" for name, each in told.busy_of.items())
         yield "replicas for", f"{busy} of the time busy"
         yield "keys and values", f"{quantity(told.transfer, SECOND, 2)} from one to the other"
-    if told.links:
-        yield "links", f"{links_text(told.links)} of the time busy"
+    if links := told_of(told.links):
+        yield "links", f"{links_text(links)} of the time busy"
     if serving.host_time:
         yield "host", f"threads {share_known(told.host_busy)} busy with requests before their batch"
     if serving.autoscaling is not None:
@@ -447,9 +442,37 @@ def cost_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
     if told is not None and serving.autoscaling is not None and prediction.service.owned is None:
         share = told.replicas / serving.replicas
         yield "on average", show(share * cost.per_second, USD_PER_SECOND, 3)
-    if told is not None and is_bulk(prediction.service):
+    if told is not None and prediction.service.load.is_bulk:
         yield from _work_rows(prediction, _ALL_COST, USD, told.requests / THOUSAND)
     yield from _work_rows(prediction, _COSTS, USD)
+
+
+def _store(prediction: ServicePrediction) -> list[str]:
+    """What the store of requests charges, in a sentence; nothing where there is none."""
+    bill = prediction.cost.stores
+    return [] if bill is None else wrapped(f"the store, of all of it: {store_called(bill)}")
+
+
+def store_called(bill: StorageBill) -> str:
+    """What a store charges for all requests, and what of it no source states a price for.
+
+    Parts of less than half a per cent are left out.
+
+    Examples
+    --------
+    >>> store_called(StorageBill(known=0.05, requests=0.04, egress=0.01, rent=0.00001))
+    '$0.05 (requests $0.04, bytes that leave $0.01)'
+    >>> store_called(StorageBill(total=None, rent=None))
+    'rent not known'
+    """
+    parts = {"rent": bill.rent, "requests": bill.requests, "bytes that leave": bill.egress}
+    least = HALF_PERCENT * bill.known
+    worth = {name: usd for name, usd in parts.items() if usd is not None and usd > least}
+    paid = [f"{name} {quantity(usd, USD, 2)}" for name, usd in worth.items()]
+    missing = ", ".join(name for name, usd in parts.items() if usd is None)
+    of = f" ({', '.join(paid)})" if paid else ""
+    known = f"{quantity(bill.known, USD, 2)}{of}" if bill.known or not missing else ""
+    return "; ".join(text for text in (known, f"{missing} not known" if missing else "") if text)
 
 
 def _bill_rows(prediction: ServicePrediction) -> list[tuple[str, str, str]]:
@@ -466,7 +489,7 @@ def energy_rows(prediction: ServicePrediction) -> Iterator[tuple[str, str]]:
             yield "machines", "not known: the profile of the accelerator states no power"
         return
     yield from _work_rows(prediction, {"machines": "energy.power_w"}, WATT)
-    if told is not None and is_bulk(prediction.service):
+    if told is not None and prediction.service.load.is_bulk:
         yield from _work_rows(prediction, _ALL_ENERGY, KILOWATT_HOURS, told.requests / THOUSAND)
     yield from _work_rows(prediction, _ENERGIES, KILOWATT_HOURS)
     yield from _work_rows(prediction, _EMISSIONS, KILOGRAM)

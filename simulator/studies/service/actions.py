@@ -15,8 +15,8 @@ from typing import Final
 
 from simulator.errors import InputError, PlanError, UnknownName
 from simulator.files.hardware.catalogue import Catalogue
-from simulator.predict import predict_service
-from simulator.results.serving import ServicePrediction
+from simulator.predict import layout_of, predict_service, saturation_of
+from simulator.results.serving import AtSaturation, ServicePrediction
 from simulator.scenario.goal import Plain
 from simulator.scenario.hardware.gpu import Stack
 from simulator.scenario.hardware.host import Host
@@ -27,7 +27,7 @@ from simulator.serving.load import usual_count
 from simulator.studies.changes.action_levers import Lever
 from simulator.studies.changes.actions import LEAST, MOST, machines_beside
 from simulator.studies.recommend.machines import machine_of
-from simulator.studies.service.levers import service_levers
+from simulator.studies.service.levers import ServiceKind, service_levers
 from simulator.units import Usd, UsdPerSecond
 
 ATTAINMENT: Final = "slo.attainment"
@@ -64,10 +64,15 @@ def service_actions(
     catalogue : Catalogue
         Machines on offer.
     """
-    quick = _quick(base.service, base.seed)
+    # Requests that are all there are fewer in runs that compare: with others, the run is the same.
+    same = base.answered is not None and _short(base.service) is base.service
+    quick = base if same else _quick(base.service, base.seed)
     best: dict[StrEnum, tuple[Lever, ServicePrediction]] = {}
     hosts = _hosts(base.service, catalogue, keeps=base.keeps_limits)
-    for lever, service in _read(read, service_levers(base.service, hosts)):
+    levers = service_levers(base.service, hosts)
+    if not _waits_for_reads(base):
+        levers = (lever for lever in levers if lever.kind is not ServiceKind.READS)
+    for lever, service in _read(read, levers):
         if not _may_gain(base, service):
             continue
         try:
@@ -78,7 +83,7 @@ def service_actions(
         if gains(quick, after) and (known is None or worth(after) > worth(known[1])):
             best[lever.kind] = lever, after
     ranked = sorted(best.values(), key=lambda each: worth(each[1]), reverse=True)
-    found = [_action(base, read, lever) for lever, _ in ranked[:MOST]]
+    found = [_action(base, read, lever, quickly) for lever, quickly in ranked[:MOST]]
     told = [
         one
         for one in found
@@ -89,7 +94,7 @@ def service_actions(
 
 def _quick(service: Service, seed: int) -> ServicePrediction:
     """What is enough to choose among many changes."""
-    return predict_service(_short(service), seed=seed, doubts=False, rough=True)
+    return predict_service(_short(service), seed=seed, doubts=False, wanted=AtSaturation.ROUGHLY)
 
 
 def _short(service: Service) -> Service:
@@ -140,17 +145,24 @@ def _at_worst(prediction: ServicePrediction) -> float:
 
 def carried(prediction: ServicePrediction) -> float:
     """Requests that are answered in a second for ever [1/s]; none where the model does not fit."""
-    found = prediction.saturation
-    return 0.0 if found is None else found.request_rate
+    if not prediction.fits:
+        return 0.0
+    found = prediction.saturation or saturation_of(prediction.service, seed=prediction.seed)
+    return found.request_rate
 
 
 def worth(prediction: ServicePrediction) -> tuple[float, ...]:
-    """What orders services: limits kept at the least price, then requests within them, the load."""
-    price, told = paid(prediction), prediction.answered
+    """What orders services: limits kept at the least price, then requests within them, the load.
+
+    Of equals that miss them, that is what they carry at saturation, or while the load lasts.
+    """
+    price, told, found = paid(prediction), prediction.answered, prediction.saturation
     cheap = -math.inf if price is None else -price
     if prediction.keeps_limits:
         return (1.0, cheap, 0.0)
-    return (0.0, -1.0 if told is None else told.attainment, carried(prediction))
+    served = 0.0 if told is None else told.request_rate
+    kept = -1.0 if told is None else told.attainment
+    return (0.0, kept, served if found is None else found.request_rate)
 
 
 def _read(read: Read, levers: Iterable[Lever]) -> Iterator[tuple[Lever, Service]]:
@@ -160,6 +172,12 @@ def _read(read: Read, levers: Iterable[Lever]) -> Iterator[tuple[Lever, Service]
             yield lever, read(lever.settings)
         except PlanError:
             continue
+
+
+def _waits_for_reads(base: ServicePrediction) -> bool:
+    """Whether requests are answered as fast as they are read; else faster reads are no gain."""
+    found, reading = base.saturation, layout_of(base.service).reading
+    return reading is not None and (found is None or found.request_rate >= reading.rate)
 
 
 def _may_gain(base: ServicePrediction, service: Service) -> bool:
@@ -210,8 +228,17 @@ def _may_do(service: Service, host: Host) -> bool:
     return weights < host.gpu_count * host.gpu.memory
 
 
-def _action(base: ServicePrediction, read: Read, lever: Lever) -> ServiceAction:
-    after = predict_service(read(lever.settings), seed=base.seed)
+def _action(
+    base: ServicePrediction, read: Read, lever: Lever, quickly: ServicePrediction
+) -> ServiceAction:
+    """A change with its intervals, which a shorter look has chosen."""
+    service = read(lever.settings)
+    after = predict_service(
+        service,
+        seed=base.seed,
+        wanted=AtSaturation.NEEDED,
+        known=quickly.answered if _short(service) is service else None,
+    )
     before, now = base.cost.per_second, after.cost.per_second
     rent = None if before is None or now is None else now - before
     return ServiceAction(lever=lever, prediction=after, rent=rent)

@@ -16,10 +16,10 @@ from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.link import Link
 from simulator.scenario.serving import OpenLoop, RateCurve, Routing, Service, Serving
 from simulator.serving.cost import cost_of, price_of_all
-from simulator.serving.intervals import doubted
 from simulator.serving.run import at_peak
 from simulator.serving.sizing import Sizing
-from simulator.units import PerSecond, UsdPerSecond
+from simulator.studies.service.bulk import BulkSizing
+from simulator.units import THOUSAND, PerSecond, Usd, UsdPerSecond
 
 Read = Callable[[Mapping[str, Plain]], Service]
 Progress = Callable[[float], None]
@@ -34,7 +34,9 @@ class Choice:
     """Machines that keep the limits: the settings that give them, and what they come to.
 
     `sure` is how many machines keep the limits in nine of ten cases, None where no number does;
-    `highest` the highest rate at which `machines` keep them, of the cheapest choice alone.
+    `headroom` by what factor the load may grow, or the deadline of a bulk job come nearer;
+    `highest` the highest rate at which `machines` keep the limits, of the cheapest choice alone.
+    `total` is the bill of a bulk job, machines and store.
     """
 
     settings: Mapping[str, Plain]
@@ -45,6 +47,12 @@ class Choice:
     price: UsdPerSecond
     headroom: float
     highest: PerSecond | None = None
+    total: Usd | None = None
+
+    @property
+    def paid(self) -> UsdPerSecond | Usd:
+        """What choices are ordered by: their price by time, or that of all of a bulk job."""
+        return self.price if self.total is None else self.total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +65,13 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dearer:
-    """A candidate that was not worked out: what it costs at least is more than others cost."""
+    """A candidate that was not worked out: what it costs at least is more than others cost.
+
+    That is by time [$/s], or of all of a bulk job [$].
+    """
 
     settings: Mapping[str, Plain]
-    least: UsdPerSecond
+    least: UsdPerSecond | Usd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +87,13 @@ class Sized:
 @dataclass(frozen=True, slots=True)
 class _Candidate:
     settings: Mapping[str, Plain]
-    sizing: Sizing
+    sizing: Sizing | BulkSizing
     each: UsdPerSecond
 
     @property
-    def least(self) -> UsdPerSecond:
-        """What it costs at least."""
-        return self.each * self.sizing.least
+    def least(self) -> UsdPerSecond | Usd:
+        """What it costs at least, by time or, of a bulk job, for all of it."""
+        return self.sizing.least_price(self.each)
 
 
 def size(
@@ -117,9 +128,9 @@ def size(
             known.append(found)
         if progress is not None:
             progress((number + 1) / (len(candidates) + 1))
-    choices, dearer = list[tuple[Choice, Sizing]](), list[Dearer]()
+    choices, dearer = list[tuple[Choice, Sizing | BulkSizing]](), list[Dearer]()
     for candidate in sorted(known, key=lambda one: one.least):
-        best = min((choice.price for choice, _ in choices), default=math.inf)
+        best = min((choice.paid for choice, _ in choices), default=math.inf)
         if candidate.least > ALSO * best:
             dearer.append(Dearer(settings=candidate.settings, least=candidate.least))
             continue
@@ -128,11 +139,12 @@ def size(
             refused.append(Refused(settings=candidate.settings, reason=candidate.sizing.missed()))
         else:
             choices.append((_choice(candidate, machines), candidate.sizing))
-    choices.sort(key=lambda each: each[0].price)
+    choices.sort(key=lambda each: each[0].paid)
     told = [choice for choice, _ in choices]
     if choices:
         cheapest, sizing = choices[0]
-        told[0] = replace(cheapest, highest=sizing.highest(cheapest.machines))
+        if isinstance(sizing, Sizing):
+            told[0] = replace(cheapest, highest=sizing.highest(cheapest.machines))
     return Sized(
         service=read({}), choices=tuple(told), dearer=tuple(dearer), refused=tuple(refused)
     )
@@ -141,7 +153,7 @@ def size(
 def _candidate(read: Read, settings: Mapping[str, Plain], seed: int) -> _Candidate | Refused:
     try:
         service = at_peak(read(settings))
-        sizing = Sizing(service=service, layout=layout_of(service), seed=seed)
+        sizing = _sizing(service, seed)
         price = price_of_all(service)
         reason = sizing.hindrance if price is not None else "no price is known"
     except PlanError as mistake:
@@ -151,24 +163,36 @@ def _candidate(read: Read, settings: Mapping[str, Plain], seed: int) -> _Candida
     return _Candidate(settings, sizing, price)
 
 
+def _sizing(service: Service, seed: int) -> Sizing | BulkSizing:
+    if service.load.is_bulk:
+        return BulkSizing(service=service, seed=seed)
+    return Sizing(service=service, layout=layout_of(service), seed=seed)
+
+
 def _choice(candidate: _Candidate, machines: int) -> Choice:
     sizing = candidate.sizing
     service, told = sizing.on(machines), sizing.answered(machines)
     if told is None:
         msg = "machines that keep limits are not beyond saturation"
         raise TypeError(msg)
-    rate = machines * sizing.saturation[0]
     counts = {"hardware.count": machines, "serving.replicas": service.serving.replicas}
     if service.serving.prefill is not None:
         counts["serving.prefill.replicas"] = service.serving.prefill.replicas
+    cost, total = cost_of(service, told, None), None
+    if isinstance(sizing, BulkSizing):
+        room = sizing.deadline / told.duration
+        total = (cost.per_thousand_requests or 0.0) * told.requests / THOUSAND
+    else:
+        room = machines * sizing.saturation[0] / sizing.offered
     return Choice(
         settings={**candidate.settings, **counts},
         service=service,
         answered=told,
         machines=machines,
-        sure=_slow(sizing).machines(),
-        price=cost_of(service, told, None).per_second or machines * candidate.each,
-        headroom=rate / sizing.offered,
+        sure=sizing.slow(P90).machines(),
+        price=cost.per_second or machines * candidate.each,
+        headroom=room,
+        total=total,
     )
 
 
@@ -248,17 +272,12 @@ def _need(service: Service, seed: int, *, told: bool) -> Need:
     return Need(
         rate=rate,
         machines=machines,
-        sure=_slow(sizing).machines(),
+        sure=sizing.slow(P90).machines(),
         answered=answered,
         headroom=sizing.saturation[0] * machines / rate,
         highest=sizing.highest(machines) if told else None,
         price=cost_of(sizing.on(machines), answered, None).per_second,
     )
-
-
-def _slow(sizing: Sizing) -> Sizing:
-    """With all iterations, and what requests take beside them, at their P90."""
-    return replace(sizing, layout=doubted(sizing.layout, sizing.service, P90))
 
 
 def cost_at(choice: Choice) -> ServiceCost:
