@@ -23,7 +23,7 @@ from simulator.compute.cost_model import cost_model
 from simulator.compute.device_memory import offloaded
 from simulator.compute.memory import DeviceMemory
 from simulator.confidence.doubts import P90
-from simulator.confidence.provenance import Assumption, Source
+from simulator.confidence.provenance import Assumption, Part, Source, bearing
 from simulator.equations import batch, host_memory
 from simulator.equations.uncertainty import probability, room
 from simulator.scenario.scenario import Job, Scenario
@@ -288,7 +288,8 @@ def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
     own = (default.assumption for default in _defaults(scenario))
     gpu = scenario.cluster.trainers.host.gpu
     held = None if gpu is None else cost_model(scenario).memory
-    return (*own, *device_memory.assumptions(scenario, held))
+    on_device = device_memory.assumptions(scenario, held)
+    return (*bearing(own, Part.HOST_RAM), *bearing(on_device, Part.GPU_MEMORY))
 
 
 def _for_result(items: Mapping[str, Real]) -> Mapping[str, Bytes]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Final
 
 _FIRST: Final = re.compile(r"(?:>=)?(?P<day>\d{4}(?:-\d{2}(?:-\d{2})?)?)")
@@ -39,10 +41,33 @@ class Source:
         return dt.date.fromisoformat(found["day"] + "-01-01"[len(found["day"]) - 4 :])
 
 
+class Part(StrEnum):
+    """A part of a prediction that figures bear on: of time, of memory, of the bill."""
+
+    INPUT = "input"
+    COPY = "copy"
+    DEVICE = "device"
+    EXCHANGE = "exchange"
+    CHECKPOINT = "checkpoint"
+    START = "start"
+    HOST_RAM = "host RAM"
+    GPU_MEMORY = "GPU memory"
+    BILL = "bill"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumption:
-    """A figure or choice that a prediction rests on, with its source."""
+    """A figure or choice that a prediction rests on, with its source.
+
+    `bears_on` says which parts of the prediction alone; empty where it may be any.
+    """
 
     what: str
     value: str
     source: Source
+    bears_on: frozenset[Part] = frozenset()
+
+
+def bearing(found: Iterable[Assumption], *parts: Part) -> tuple[Assumption, ...]:
+    """The same assumptions, each said to bear on some parts of a prediction and on no other."""
+    return tuple(replace(one, bears_on=frozenset(parts)) for one in found)

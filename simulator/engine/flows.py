@@ -301,10 +301,13 @@ class FlowNetwork:
         if emptied:
             self._active = [flows for flows in self._active if flows.marks]
         succeed_in_order(gone)
-        if self._active or self._on_change is not None:
+        if self._active:
             self._late.ask()
-        else:
-            self._state, self._next = self._idle, None
+            return
+        # Told at once: an event that only a trace asks for would end its epoch at another step.
+        before, self._state, self._next = self._state, self._idle, None
+        if self._on_change is not None:
+            self._tell(before.utilization, self._idle.utilization, self._on_change)
 
     def _settle(self, _: Event) -> None:
         """Put the rates in force that fit the flows there now.

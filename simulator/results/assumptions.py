@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from simulator.compute import footprint
 from simulator.compute.cost_model import cost_model
 from simulator.compute.describe import kernels_of
 from simulator.compute.footprint import HostRam, MemoryFit, Verdict
-from simulator.confidence.provenance import Assumption, Source
+from simulator.confidence.provenance import Assumption, Part, Source, bearing
 from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.read import helpers_alone
 from simulator.pipeline.topology import drives_used
@@ -61,13 +61,13 @@ def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
     return (
         *scenario.notes,
         *_machine(scenario),
-        *_compute(scenario),
-        *_offload(scenario),
+        *bearing(_compute(scenario), Part.DEVICE),
+        *bearing(_offload(scenario), Part.DEVICE),
         *_processors(scenario),
-        *_software(scenario),
-        *_launches(scenario),
-        *_relative(scenario),
-        *_outdone(scenario),
+        *bearing(_software(scenario), Part.DEVICE),
+        *bearing(_launches(scenario), Part.DEVICE),
+        *bearing(_relative(scenario), Part.DEVICE),
+        *bearing(_outdone(scenario), Part.DEVICE),
         *footprint.assumptions(scenario),
     )
 
@@ -77,64 +77,76 @@ def _of(what: str, owner: Host | Gpu | Link | Storage) -> str:
 
 
 def _figure(
-    what: str, value: float | None, unit: Unit, sources: object, key: str
+    what: str, value: float | None, unit: Unit, sources: object, key: str, *parts: Part
 ) -> tuple[Assumption, ...]:
     source = sources.get(key) if isinstance(sources, dict) else None
     if value is None or source is None:
         return ()
-    return (Assumption(what=what, value=show(value, unit), source=source),)
+    return bearing((Assumption(what=what, value=show(value, unit), source=source),), *parts)
 
 
 def _machine(scenario: Scenario) -> tuple[Assumption, ...]:
     group = scenario.cluster.trainers
     host, store, gpu = group.host, group.storage, group.host.gpu
     found = [
-        *_figure(_of("RAM", host), host.ram, BYTE, host.sources, "ram"),
         *_figure(
-            _of("read rate", store),
-            store.read_rate,
-            BYTE_PER_SECOND,
-            store.sources,
-            "achievable_read_bandwidth"
-            if store.achievable_read_bandwidth is not None
-            else "read_bandwidth",
+            *(_of("RAM", host), host.ram, BYTE, host.sources, "ram"), Part.HOST_RAM, Part.INPUT
         ),
-        *_figure(
-            _of("read latency", store),
-            store.read_latency or None,
-            SECOND,
-            store.sources,
-            "read_latency",
-        ),
+        *_store(store),
+        *_links(group),
     ]
-    if host.host_link is not None and gpu is not None and not gpu.unified_memory:
-        link = host.host_link
-        key = "peak" if link.achievable is None else "achievable"
-        found += _figure(_of("rate", link), link.rate, BYTE_PER_SECOND, link.sources, key)
-    if host.peer_link is not None and group.gpus_per_host > 1:
-        link = host.peer_link
-        key = "peak" if link.achievable is None else "achievable"
-        found += _figure(_of("rate", link), link.rate, BYTE_PER_SECOND, link.sources, key)
     if gpu is not None:
-        found += _figure(_of("memory", gpu), gpu.memory, BYTE, gpu.sources, "memory")
+        found += _figure(
+            *(_of("memory", gpu), gpu.memory, BYTE, gpu.sources, "memory"), Part.GPU_MEMORY
+        )
     found += _figure(
         _of("memory bandwidth", host),
         host.memory_bandwidth,
         BYTE_PER_SECOND,
         host.sources,
         "memory_bandwidth",
+        Part.INPUT,
     )
-    return (*found, *_layout(host), *_paid(scenario))
+    return (*found, *_layout(host), *bearing(_paid(scenario), Part.BILL))
+
+
+def _store(store: Storage) -> Iterator[Assumption]:
+    """How fast the data is read, and after what delay."""
+    reached = store.achievable_read_bandwidth is not None
+    key = "achievable_read_bandwidth" if reached else "read_bandwidth"
+    what, sources = _of("read rate", store), store.sources
+    yield from _figure(what, store.read_rate, BYTE_PER_SECOND, sources, key, Part.INPUT)
+    what, key = _of("read latency", store), "read_latency"
+    yield from _figure(what, store.read_latency or None, SECOND, sources, key, Part.INPUT)
+
+
+def _links(group: Group) -> Iterator[Assumption]:
+    """Rates of the links to the accelerators, and among them."""
+    host, gpu = group.host, group.host.gpu
+    copied = gpu is not None and not gpu.unified_memory
+    among = group.gpus_per_host > 1
+    for link, part, used in (
+        (host.host_link, Part.COPY, copied),
+        (host.peer_link, Part.EXCHANGE, among),
+    ):
+        if link is not None and used:
+            key = "peak" if link.achievable is None else "achievable"
+            what = _of("rate", link)
+            yield from _figure(what, link.rate, BYTE_PER_SECOND, link.sources, key, part)
 
 
 def _layout(host: Host) -> tuple[Assumption, ...]:
     """What hangs where, and what the drives are, where a profile only assumes it."""
-    named = (("switches", "PCIe switches"), ("local_storage", "drives inside"))
-    found = []
-    for key, what in named:
+    named = (
+        ("switches", "PCIe switches", (Part.COPY, Part.EXCHANGE)),
+        ("local_storage", "drives inside", (Part.INPUT,)),
+    )
+    found: list[Assumption] = []
+    for key, what, parts in named:
         source = host.sources.get(key) or host.sources.get(f"{key}.0")
         if source is not None and not source.verified:
-            found.append(Assumption(what=_of(what, host), value="assumed", source=source))
+            guess = Assumption(what=_of(what, host), value="assumed", source=source)
+            found += bearing((guess,), *parts)
     return tuple(found)
 
 
@@ -235,7 +247,8 @@ def _prices(scenario: Scenario) -> tuple[Assumption, ...]:
 
 def _processors(scenario: Scenario) -> tuple[Assumption, ...]:
     """What busy threads are worth beside each other, on every machine whose cores work."""
-    found = []
+    computes = scenario.cluster.trainers.host.gpu is None
+    found: list[Assumption] = []
     for group in scenario.cluster.groups:
         pool, sources = group.host.cpu, group.host.sources
         for key, what, value in (
@@ -246,7 +259,7 @@ def _processors(scenario: Scenario) -> tuple[Assumption, ...]:
             if source is not None:
                 what_where = f"{what}, {short_name(group.host.name)}"
                 found.append(Assumption(what=what_where, value=f"{value:g}", source=source))
-    return tuple(found)
+    return bearing(found, Part.INPUT, *([Part.DEVICE] if computes else []))
 
 
 def _compute(scenario: Scenario) -> tuple[Assumption, ...]:

@@ -14,6 +14,8 @@ from simulator.results.prediction import Slice, Timing, Trace
 from simulator.scenario.hardware.gpu import EMULATED
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.scenario import Scenario
+from simulator.scenario.workload.dataset import CachePolicy
+from simulator.scenario.workload.distribution import Shape, Spread
 
 
 def traced(job: Scenario, *, replay: bool = True) -> tuple[Timing, Trace]:
@@ -89,6 +91,24 @@ def test_tracing_changes_no_figure() -> None:
     assert timing.split.compute == pytest.approx(plain.split.compute, rel=1e-12)
     for name, usage in plain.usage.items():
         assert timing.usage[name].mean == pytest.approx(usage.mean, rel=1e-9, abs=1e-12)
+
+
+def test_an_epoch_that_is_ended_for_its_events_ends_at_the_same_step_if_traced() -> None:
+    """A link told the meter that it was idle by an event more, which counted as the run's own."""
+    job = scenario(
+        batches=400,
+        workers=3,
+        batch_cpu=0.05,
+        storage=store(rate=1e8),
+        cache=CachePolicy.NONE,
+        machine=host(memory_bandwidth=1e9),
+        output_bytes=1e5,
+        cost_spread=Spread(shape=Shape.GAMMA, relative_deviation=0.5),
+    )
+    few = Options(most_events=3000)
+    plain, noted = (solve(question(job), replace(few, trace=trace)) for trace in (False, True))
+    assert plain.simulated_steps < 400
+    assert noted.simulated_steps == plain.simulated_steps
 
 
 def test_a_rank_that_stands_for_others_says_so() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from simulator import units
-from simulator.confidence.provenance import Assumption, Source
+from simulator.confidence.provenance import Assumption, Part, Source
 
 _MEASURED_LOADER: Final = "own measurement, torch 2.13.0 DataLoader, 2-core machine"
 
@@ -19,7 +19,8 @@ class Default:
     """A figure for a key that is left out.
 
     Where it grows with the size of a sample, `sample` is the size it was measured with, and
-    `share` the scenario's size as a multiple of that. `extra` comes on top [SI].
+    `share` the scenario's size as a multiple of that. `extra` comes on top [SI]. `bears_on` is
+    the part of a prediction that hangs on it.
     """
 
     key: str
@@ -27,6 +28,7 @@ class Default:
     text: str
     unit: units.Unit
     source: Source
+    bears_on: Part
     sample: str = ""
     share: float = 1.0
     extra: float = 0.0
@@ -60,7 +62,10 @@ class Default:
         if self.sample:
             value = f"{units.show(self.value, self.unit)} ({self.text} for {self.sample})"
         return Assumption(
-            what=f"{self.what} ({self.key} not given)", value=value, source=self.source
+            what=f"{self.what} ({self.key} not given)",
+            value=value,
+            source=self.source,
+            bears_on=frozenset({self.bears_on}),
         )
 
 
@@ -69,6 +74,7 @@ WORKER_START: Final = Default(
     what="time to start one worker process, one after another",
     text="40 ms",
     unit=units.SECOND,
+    bears_on=Part.START,
     source=Source(
         reference=f"{_MEASURED_LOADER}: first batch 150-210 ms after the start of an epoch with 4 "
         "forked workers and 20 ms a batch, against 26-29 ms with persistent workers; spawn and "
@@ -86,6 +92,7 @@ RECEIVE_PER_BATCH: Final = Default(
     what="CPU time of the main process (or pin thread) to take a batch from shared memory",
     text="2.05 ms",
     unit=units.SECOND,
+    bears_on=Part.INPUT,
     source=_RECEIVE,
 )
 RECEIVE_PER_SAMPLE: Final = Default(
@@ -93,6 +100,7 @@ RECEIVE_PER_SAMPLE: Final = Default(
     what="CPU time of that process (or thread) for each sample, in proportion to its size",
     text="0.036 ms",
     unit=units.SECOND,
+    bears_on=Part.INPUT,
     sample="602.112 kB",
     source=_RECEIVE,
 )
@@ -102,6 +110,7 @@ RECEIVE_PINNED: Final = Default(
     "size",
     text="0.212 ms",
     unit=units.SECOND,
+    bears_on=Part.INPUT,
     sample="602.112 kB",
     source=Source(
         reference="own measurement, benchmarks/handover, torch 2.13.0 DataLoader of one worker, "
@@ -123,6 +132,7 @@ RECEIVE_PIPED: Final = Default(
     "proportion to its size",
     text="0.6 ms",
     unit=units.SECOND,
+    bears_on=Part.INPUT,
     sample="562.5 kB",
     source=Source(
         reference="ternaus/imread_benchmark@f869db8, output/*_dataloader_results.json: with 8 "
@@ -138,6 +148,7 @@ WORKER_MEMORY: Final = Default(
     what="memory a forked worker has to itself",
     text="74 MB",
     unit=units.BYTE,
+    bears_on=Part.HOST_RAM,
     source=Source(
         reference="own measurement (benchmarks/real_loader): what a forked worker adds that "
         "decodes JPEGs in batches of 8, torch 2.13.0 CPU; idle 11 MB, spawned 145 MB, CUDA build "
@@ -155,6 +166,7 @@ BUCKET_SIZE: Final = Default(
     what="size of a gradient bucket",
     text="25 MiB",
     unit=units.BYTE,
+    bears_on=Part.EXCHANGE,
     source=Source(
         reference="torch 2.15.0, DistributedDataParallel: bucket_cap_mb, 1 MiB for the first "
         "bucket and 25 MiB for the others",
@@ -166,6 +178,7 @@ CHECKPOINT_PROCESS_RATE: Final = Default(
     what="fastest that one process serialises its part of a checkpoint",
     text="0.6 GB/s",
     unit=units.BYTE_PER_SECOND,
+    bears_on=Part.CHECKPOINT,
     source=Source(
         reference="pytorch/torchsnapshot@df45917d12b1 benchmarks/ddp: torch.save writes 20 GB from "
         "rank 0 of a p4d.24xlarge in 32 s to local NVMe and 38 s to FSx for Lustre; less 1.6 s for "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from simulator.confidence.provenance import Assumption
+from simulator.confidence.provenance import Assumption, Part
 from simulator.files.convert import defaults
 from simulator.files.convert.defaults import Default
 from simulator.files.convert.groups import yardstick
@@ -225,6 +225,7 @@ def input_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
             what=f"a finished sample in memory, {why} (input.output_bytes_per_sample not given)",
             value=show(output, BYTE),
             source=defaults.OWN_CHOICE,
+            bears_on=frozenset({Part.INPUT, Part.COPY, Part.HOST_RAM}),
         )
     if draft.data.cache is None and draft.loader is LoaderKind.ACTORS:
         what = "bytes that actors read from the store (data.cache not given)"

@@ -75,8 +75,8 @@ METRICS_CALLED: Final = {
     "cost.usd_per_h": "rent",
     "cost.samples_per_usd": "samples per $",
     "throughput_samples_per_s": "speed",
-    "tokens_per_s": "tokens",
-    "tokens_per_s_per_gpu": "tokens a GPU",
+    "tokens_per_s": "tokens a second",
+    "tokens_per_s_per_gpu": "tokens a second of a GPU",
     "accelerator_utilization": "accelerators compute",
     "mfu": "MFU",
     "hfu": "HFU",
@@ -134,6 +134,71 @@ def setting_called(key: str, value: object) -> str:
     """
     text = printable(str(value))
     return short_name(text) if key.endswith(".machine") else text
+
+
+_SETTINGS: Final = {
+    "hardware.count": "{} machines",
+    "hardware.machine": "{}",
+    "hardware.gpus": "{} GPUs a machine",
+    "hardware.gpu": "{}",
+    "hardware.vcpus": "{} vCPUs",
+    "hardware.ram": "{} of RAM",
+    "hardware.storage": "data on {}",
+    "input.workers": "{} workers",
+    "input.prefetch": "prefetch {}",
+    "input.decode": "{} to decode a sample",
+    "train.batch_size": "batch {}",
+    "train.global_batch_size": "global batch {}",
+    "train.accumulation": "{} batches a step",
+    "train.precision": "{}",
+    "train.epochs": "{} epochs",
+    "parallelism.tensor": "tensor {}",
+    "parallelism.pipeline": "pipeline {}",
+    "parallelism.context": "context {}",
+    "parallelism.expert": "expert {}",
+    "remote.count": "{} helpers",
+    "remote.machine": "helpers {}",
+}
+"""Values of keys as people say them."""
+_NAMED: Final = (".machine", ".gpu", ".storage")
+
+
+def said(key: str, value: object) -> str:
+    """A key and its value in words; keys that nobody has words for as the file has them.
+
+    Examples
+    --------
+    >>> said("hardware.count", 128), said("input.workers", 1), said("hardware.gpu", "gpu/h200")
+    ('128 machines', '1 worker', 'h200')
+    >>> said("data.layout", "shards")
+    'data.layout = shards'
+    """
+    words = _SETTINGS.get(key)
+    if words is None:
+        return printable(f"{key} = {value}")
+    number = f"{value:,}" if isinstance(value, int | float) else str(value)
+    text = short_name(number) if key.endswith(_NAMED) else number
+    told = words.format(text)
+    return printable(_singular(told) if value == 1 else told)
+
+
+def key_called(key: str) -> str:
+    """What the values of a key are, for the head of a column or an axis.
+
+    Examples
+    --------
+    >>> key_called("hardware.count"), key_called("train.batch_size"), key_called("data.layout")
+    ('machines', 'batch', 'data.layout')
+    """
+    words = _SETTINGS.get(key, key).replace("{}", "").strip()
+    return printable(words or key.rpartition(".")[2])
+
+
+def _singular(told: str) -> str:
+    """What is said of one of a thing, without the ending of many."""
+    number, _, rest = told.partition(" ")
+    thing, space, more = rest.partition(" ")
+    return f"{number} {thing.removesuffix('s')}{space}{more}" if number == "1" else told
 
 
 def resource_called(name: str, scenario: Scenario) -> str:

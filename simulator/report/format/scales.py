@@ -7,10 +7,16 @@ from collections.abc import Iterable
 from typing import Final
 
 from simulator.report.format.layout import printable
+from simulator.results.service_metrics import TOKEN_PER_SECOND
 from simulator.units import PER_SECOND, Unit, scale
 
 WIDE: Final = 30.0
 """Ratio of the largest to the smallest value from which on an axis is logarithmic."""
+
+
+_SPOKEN: Final = (TOKEN_PER_SECOND,)
+"""Units that no prefix is put before."""
+_MANY: Final = ((1e9, " [billions]"), (1e6, " [millions]"), (1e3, " [thousands]"), (1.0, ""))
 
 
 def is_wide(values: Iterable[float]) -> bool:
@@ -27,11 +33,16 @@ def scaled(values: Iterable[float], name: str, unit: Unit | None) -> tuple[float
     >>> from simulator.units import SECOND
     >>> scaled([0.002, 0.004], "step", SECOND)
     (0.001, 'step [ms]')
+    >>> scaled([4e4, 5e6], "tokens a second", TOKEN_PER_SECOND)
+    (1000000.0, 'tokens a second [millions]')
     """
     if unit is None:
         return 1.0, printable(name)
     if unit is PER_SECOND:
         return 1.0, f"{printable(name)} [/s]"
     largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    if unit in _SPOKEN:
+        factor, many = next((f, m) for f, m in _MANY if largest >= f or f == 1.0)
+        return factor, f"{printable(name)}{many}"
     factor, symbol = scale(largest, unit)
     return factor, f"{printable(name)} [{symbol}]"

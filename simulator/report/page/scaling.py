@@ -9,7 +9,7 @@ from typing import Final
 
 from simulator.report.format.named import metric_called
 from simulator.report.format.rounded import quantity
-from simulator.report.page.axes import Axis, axis
+from simulator.report.page.axes import Axis, Tick, axis
 from simulator.report.prediction.rows import DIGITS
 from simulator.results.metrics import METRICS
 from simulator.scenario.goal import Plain
@@ -64,7 +64,7 @@ def scaling(found: Findings) -> Scaling | None:
     first = rates[counts[0]] / counts[0]
     ideal = [first * count for count in counts]
     sides = (
-        axis([float(count) for count in counts], "machines", None),
+        _of_counts(counts),
         axis([*rates.values(), *ideal], metric_called(metric), _UNITS.get(metric)),
     )
     unit = _UNITS.get(metric)
@@ -88,6 +88,18 @@ def scaling(found: Findings) -> Scaling | None:
         ideal=(sides[1].at(ideal[0]), sides[1].at(ideal[-1])),
         rows=tuple(texts),
     )
+
+
+def _of_counts(counts: Sequence[int]) -> Axis:
+    """The axis of machines, which names the numbers of them that were predicted."""
+    across = axis([float(count) for count in counts], "machines", None)
+    places = {count: across.at(count) for count in counts}
+    shown: list[int] = []
+    for count in reversed(counts):
+        if not shown or places[shown[-1]] - places[count] >= _CROWDED:
+            shown.append(count)
+    ticks = (Tick(at=places[count], text=f"{count:,}") for count in reversed(shown))
+    return replace(across, ticks=tuple(ticks))
 
 
 def _with_room(marks: Sequence[Mark]) -> tuple[Mark, ...]:

@@ -11,7 +11,13 @@ from typing import Final
 from simulator.files.settings import unit_of
 from simulator.report.format.figures import figure, metric_figure
 from simulator.report.format.layout import printable
-from simulator.report.format.named import bottleneck_called, is_share, metric_called
+from simulator.report.format.named import (
+    bottleneck_called,
+    is_share,
+    key_called,
+    metric_called,
+    said,
+)
 from simulator.report.format.rounded import quantity
 from simulator.report.page.environment import rendered
 from simulator.report.page.made import Made
@@ -41,6 +47,11 @@ ROOM, ROOM_NARROW = 90, 26
 """Characters that fit below a heat map, and on a narrow page."""
 _UNITS: Final = {metric.name: metric.unit for metric in METRICS}
 _PAIR: Final = 2
+_FIRST: Final = {
+    ("total_time_s", Sense.MINIMIZE): "Shortest run",
+    ("cost.usd_to_train", Sense.MINIMIZE): "Cheapest run",
+}
+"""What the best by an objective is called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +127,7 @@ def as_page(
         best=None if best is None else shown(best, near),
         scatter=_scatter(found),
         heat=_heat_map(found),
-        head=[metric_called(printable(name)) for name in head],
+        head=[key_called(metric_called(printable(name))) for name in head],
         rows=rows,
         numbers=[i for i in range(len(head)) if all(_is_number(row[i]) for row in rows)],
         reasons=[
@@ -160,9 +171,20 @@ def _verdict(found: Findings) -> str:
     value = value_of(best.figures, objective)
     shown = "" if value is None else f" ({_short_figure(value, _UNITS.get(objective.metric))})"
     others = len(found.front) - 1
-    rest = f" {others:,} others are better in something else." if others else ""
-    first = told(objective, metric_called(objective.metric)).capitalize()
+    rest = f" {_better(others)} in {_other(found)}." if others else ""
+    told_best = told(objective, metric_called(objective.metric)).capitalize()
+    first = _FIRST.get((objective.metric, objective.sense), told_best)
     return f"{first}{shown}: {_settings(best)}.{rest}"
+
+
+def _better(others: int) -> str:
+    return "1 other is better" if others == 1 else f"{others:,} others are better"
+
+
+def _other(found: Findings) -> str:
+    """In what candidates beat the best one by the first objective."""
+    rest = found.objectives[1:]
+    return metric_called(rest[0].metric) if len(rest) == 1 else "something else"
 
 
 def _command(found: Findings, asked: str) -> str:
@@ -180,7 +202,7 @@ def _short_figure(value: float, unit: Unit | None) -> str:
 
 
 def _settings(outcome: Outcome) -> str:
-    return printable(", ".join(f"{k} = {v}" for k, v in outcome.candidate.settings.items()))
+    return ", ".join(said(key, value) for key, value in outcome.candidate.settings.items())
 
 
 def _cell(value: object, name: str) -> str:
@@ -225,15 +247,15 @@ def _scatter(found: Findings) -> Scatter | None:
 
 def _label(outcome: Outcome, found: Findings) -> str:
     """The values that set a candidate apart, in a few words."""
-    said = ""
+    label = ""
     for key, number in found.values.items():
         value = outcome.candidate.settings.get(key)
-        name = key.rpartition(".")[2].replace("_", " ")
-        text = str(value).rpartition("/")[2] if isinstance(value, str) else f"{name} {value}"
-        longer = f"{said}, {text}" if said else text
+        plain = str(value).rpartition("/")[2] if isinstance(value, str) else ""
+        text = plain or said(key, value)
+        longer = f"{label}, {text}" if label else text
         if number > 1 and len(longer) <= LONGEST_LABEL:
-            said = longer
-    return printable(said)
+            label = longer
+    return printable(label)
 
 
 def _hint(outcome: Outcome, objectives: Sequence[Objective]) -> str:
@@ -266,8 +288,8 @@ def _heat_map(found: Findings) -> HeatMap | None:
     names = tuple(printable(str(value)) for value in columns)
     return HeatMap(
         title=metric_called(printable(objective.metric)),
-        across=printable(keys[0]),
-        up=printable(keys[1]),
+        across=key_called(keys[0]),
+        up=key_called(keys[1]),
         columns=names,
         lines=tuple(printable(str(value)) for value in lines),
         cells=cells,

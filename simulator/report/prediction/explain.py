@@ -25,6 +25,7 @@ from simulator.report.format.figures import metric_figure
 from simulator.report.format.layout import WIDTH, bar, columns, count, percent, section, wrapped
 from simulator.report.format.rounded import chance
 from simulator.report.prediction.origins import Origin, find, origins
+from simulator.report.prediction.resting import resting
 from simulator.report.prediction.rows import run_rows
 from simulator.report.prediction.text import assumption_lines, item_lines, split_lines
 from simulator.report.prediction.verdict import verdict
@@ -100,7 +101,7 @@ def as_explanation(prediction: Prediction, path: str | None = None) -> str:
     chapters = dict.fromkeys(_chapter(metric.name) for metric in metrics)
     for chapter in chapters:
         lines += chapter(prediction, metrics)
-    lines += section("Rests on", assumption_lines(prediction.assumptions))
+    lines += section("Rests on", assumption_lines(resting(prediction, metrics)))
     return "\n".join(lines)
 
 

@@ -22,6 +22,7 @@ from simulator.report.prediction.explain import (
 )
 from simulator.report.prediction.json import assumption_object
 from simulator.report.prediction.origins import Origin, origins
+from simulator.report.prediction.resting import resting
 from simulator.report.prediction.rows import parts
 from simulator.results.metrics import Metric, select
 from simulator.results.prediction import Prediction
@@ -76,7 +77,9 @@ def as_json(prediction: Prediction, path: str | None = None) -> str:
         "scenario": prediction.scenario.name,
         "metric": path or "step_time_s",
         "terms": [_object(term) for term in terms(prediction, path)],
-        "assumptions": [assumption_object(one) for one in prediction.assumptions],
+        "assumptions": [
+            assumption_object(one) for one in resting(prediction, select(path or "step_time_s"))
+        ],
     }
     return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False)
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from simulator.compute.footprint import host_ram
 from simulator.files.hardware.catalogue import Catalogue
 from simulator.scenario.hardware.host import Host
 from simulator.scenario.hardware.price import Purchase, price_of
+from simulator.scenario.hardware.storage import Scope
 from simulator.scenario.scenario import Scenario
 from simulator.studies.changes.size import Resource, Sized
 from simulator.units import MONTH, Usd, UsdPerSecond
@@ -77,18 +79,32 @@ def _machines(
     group = scenario.cluster.trainers
     used = None if group.gpus_per_host == 0 else group.host.gpu
     wanted_gpu = None if used is None else used.name
+    least = {**_there(scenario), **wanted}
     for name in (*catalogue.names("instance"), *catalogue.names("node")):
         host = catalogue.host(name)
         own = None if host.gpu is None else host.gpu.name
-        if own == wanted_gpu and host.gpu_count >= group.gpus_per_host and _has(host, wanted):
+        if own == wanted_gpu and host.gpu_count >= group.gpus_per_host and _has(host, least):
             price = price_of(host.prices, Purchase.ON_DEMAND)
             yield Offer(name=name, per_second=None if price is None else price.usual)
+
+
+def _there(scenario: Scenario) -> dict[str, float]:
+    """What the job's own machine has of all that is not sized, and the job makes use of.
+
+    The RAM it needs, all its hardware threads, and its network where data or gradients pass it.
+    """
+    group = scenario.cluster.trainers
+    found = {"vCPUs": float(group.host.cpu.threads), "RAM": float(host_ram(scenario).total)}
+    passed = group.count > 1 or group.storage.scope is not Scope.LOCAL
+    if passed and group.host.network is not None:
+        found["network bandwidth"] = float(group.host.network.bandwidth)
+    return found
 
 
 def _has(host: Host, wanted: Mapping[str, float]) -> bool:
     network = 0.0 if host.network is None else host.network.bandwidth
     return (
-        host.cpu.threads >= max(wanted.get("vCPUs", 0.0), wanted.get("vCPUs+workers", 0.0))
+        host.cpu.threads >= wanted.get("vCPUs+workers", wanted.get("vCPUs", 0.0))
         and host.ram >= wanted.get("RAM", 0.0)
         and network >= wanted.get("network bandwidth", 0.0)
     )

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from simulator.compute.footprint import HostRam, host_ram
+from simulator.engine.bounds import lower_bound
 from simulator.errors import PlanError
-from simulator.predict import predict
+from simulator.predict import predict, question_of
 from simulator.results.prediction import Prediction
 from simulator.scenario.goal import Plain
 from simulator.studies.changes.levers import Knob, Read, Settings, knobs
@@ -25,9 +27,13 @@ LEAST: Final = 1e-4
 """Down to this share of what there is is looked at."""
 CLOSE: Final = 1.02
 """Ratio of two sizes, of which one is enough and one is not, that is close enough."""
+GUESSES: Final = (1.02, 1.1, 1.3, 2.0)
+"""Times the least that closed forms allow: the first that is enough leaves few sizes to try."""
 TOGETHER: Final = 1.1
 """Step by which sizes that are enough one by one grow until they are enough together."""
 MOST_STEPS: Final = 40
+ROUNDING: Final = 1e-6
+"""Share by which a closed form may be off by rounding."""
 
 
 class Resource(StrEnum):
@@ -142,6 +148,8 @@ class _Search:
         if not self._knobs:
             msg = f"the job has no {resource} that could be larger or smaller"
             raise PlanError(msg)
+        self._known: dict[tuple[tuple[str, float], ...], PerSecond] = {}
+        self._samples = 0.0
         self._ample, self._best = self._plenty()
         self._enough = self._best * (1.0 - loss)
 
@@ -185,30 +193,50 @@ class _Search:
         low, high = max(knob.least, knob.value * LEAST), self._ample[knob.name]
         if self._is_enough(knob, low):
             return None if low == knob.value * LEAST else low
-        while high / low > CLOSE:
-            middle = math.sqrt(low * high)
-            if self._is_enough(knob, middle):
-                high = middle
-            else:
-                low = middle
-        return high
+        enough = self._guessed(knob, low, high)
+        return _bisected(low, high, lambda one: one >= enough or self._is_enough(knob, one))
+
+    def _guessed(self, knob: Knob, low: float, high: float) -> float:
+        """A size that is enough, and close to the least that is; more of it is enough as well."""
+        least = _bisected(low, high, lambda one: self._may_be_enough(knob, one))
+        sizes = (least * factor for factor in GUESSES)
+        return next((one for one in sizes if one < high and self._is_enough(knob, one)), high)
 
     def _is_enough(self, knob: Knob, value: float) -> bool:
         try:
-            return self._speed({**self._ample, knob.name: value}) >= self._enough
+            # Closed forms rule most of those out that are too small, without a simulation.
+            return self._may_be_enough(knob, value) and (
+                self._speed({**self._ample, knob.name: value}) >= self._enough
+            )
         except PlanError:
             # So little that there is no such machine.
             return False
 
+    def _may_be_enough(self, knob: Knob, value: float) -> bool:
+        """Whether the job fits, and loses no more than it may if all goes as well as it can."""
+        settings = self._settings({**self._ample, knob.name: value})
+        try:
+            asked = question_of(self._read(settings))
+        except PlanError:
+            return False
+        if not self._fits(host_ram(asked.scenario)):
+            return False
+        given = asked.scenario, asked.topology, asked.demands, asked.lengths, asked.extras
+        least = float(lower_bound(*given)) * asked.lengths.total_steps
+        return self._samples >= self._enough * least * (1.0 - ROUNDING)
+
     def _speed(self, values: Mapping[str, float]) -> PerSecond:
         """Samples per second of the run, 0 where the job does not fit into RAM."""
-        scenario = self._read(self._settings(values))
-        prediction = predict(scenario, seed=self._seed, doubts=False)
-        return run_speed(prediction) if self._fits(prediction) else 0.0
+        key = tuple(sorted(values.items()))
+        if key not in self._known:
+            scenario = self._read(self._settings(values))
+            prediction = predict(scenario, seed=self._seed, doubts=False)
+            self._samples = run_speed(prediction) * prediction.timing.total_time
+            self._known[key] = run_speed(prediction) if self._fits(prediction.host_ram) else 0.0
+        return self._known[key]
 
-    def _fits(self, prediction: Prediction) -> bool:
+    def _fits(self, ram: HostRam) -> bool:
         """RAM that is only just short is short: the report of the job warns of it."""
-        ram = prediction.host_ram
         return ram.total <= ram.capacity if self._resource is Resource.RAM else True
 
     def _settings(self, values: Mapping[str, float]) -> Settings:
@@ -217,6 +245,14 @@ class _Search:
             if knob.name in values and knob.settings is not None:
                 found |= knob.settings(values[knob.name])
         return found
+
+
+def _bisected(low: float, high: float, enough: Callable[[float], bool]) -> float:
+    """The least size that is enough, where `low` is not and `high` is, as close as is wanted."""
+    while high / low > CLOSE:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def _of(resource: Resource, known: Sequence[Knob]) -> Iterator[Knob]:

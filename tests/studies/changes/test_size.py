@@ -12,7 +12,9 @@ from simulator.files.hardware.catalogue import Catalogue
 from simulator.files.search.candidates import CandidateReader
 from simulator.files.starter import defaults, starter_text
 from simulator.predict import predict
+from simulator.results.prediction import Prediction
 from simulator.scenario.goal import Plain
+from simulator.studies.changes import size
 from simulator.studies.changes.offers import offers
 from simulator.studies.changes.size import Resource, Sized, run_speed, sized
 
@@ -53,10 +55,10 @@ def test_so_much_is_enough_and_less_is_not(name: str, resource: Resource) -> Non
         **SHORTER.get(name, {}),
         **({"hardware.count": 8} if counts else {}),
     }
-    for size in found.sizes:
-        assert size.value is not None
-        assert size.knob.settings is not None
-        smaller |= size.knob.settings(0.9 * size.value)
+    for one in found.sizes:
+        assert one.value is not None
+        assert one.knob.settings is not None
+        smaller |= one.knob.settings(0.9 * one.value)
     scenario = reader.read(smaller).scenario
     assert run_speed(predict(scenario, doubts=False)) < found.ample * (1.0 - LOSS) * 1.001
 
@@ -68,6 +70,24 @@ def test_ram_that_does_not_fit_is_not_enough() -> None:
     assert value is not None
     enough = CandidateReader("resnet50-imagenet-p4d").read({"hardware.ram": f"{value!r} B"})
     assert predict(enough.scenario, doubts=False).fits
+
+
+def test_sizes_that_cannot_be_enough_are_not_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closed forms say what is too small, and all above a size that is enough is enough."""
+    asked: list[object] = []
+
+    def counted(*given: object, **named: object) -> Prediction:
+        asked.append(given)
+        return predict(*given, **named)  # type: ignore[arg-type] # as they were given
+
+    monkeypatch.setattr(size, "predict", counted)
+    (network,) = least("llama3-8b-fsdp", Resource.NETWORK, 8)
+    assert network.sizes[0].value is not None
+    assert len(asked) <= 10
+    asked.clear()
+    (ram,) = least("resnet50-imagenet-p4d", Resource.RAM)
+    assert ram.sizes[0].value is not None
+    assert len(asked) <= 10
 
 
 def test_a_store_that_hardly_counts() -> None:
@@ -127,3 +147,14 @@ def test_offers_are_large_enough_and_sorted() -> None:
         assert host.gpu is not None
         assert host.gpu.name == "gpu/a100-sxm4-40gb"
         assert host.ram >= (found.sizes[0].value or 0.0)
+
+
+def test_machines_have_all_else_that_the_job_has() -> None:
+    """Little RAM is enough for a preparation, but not on an eighth of its cores."""
+    (found,) = least("offline-preparation", Resource.RAM)
+    shorter = CandidateReader("offline-preparation").read(SHORTER["offline-preparation"])
+    catalogue = Catalogue.default()
+    known = offers(found, Resource.RAM, shorter.scenario, catalogue)
+    there = shorter.scenario.cluster.trainers.host.cpu.threads
+    assert known
+    assert all(catalogue.host(one.name).cpu.threads >= there for one in known)
