@@ -106,8 +106,7 @@ def _refusal(scenario: Scenario) -> str:
 
 
 def _rows(batch: Batch) -> Iterator[BestCase]:
-    columns, reasons = best_of(batch)
-    expected = _expected(batch.scenario, columns)
+    columns, expected, reasons = best_of(batch)
     figures = _by_row(columns, batch.size)
     likely = figures if expected is columns else _by_row(expected, batch.size)
     for row, settled, reason in zip(figures, likely, reasons.tolist(), strict=True):
@@ -119,18 +118,7 @@ def _by_row(columns: Columns, size: int) -> list[dict[str, float]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*table, strict=True)]
 
 
-def _expected(scenario: Scenario, best: Columns) -> Columns:
-    """The best figures with later epochs as they are expected to settle."""
-    length = lengths(scenario)
-    if not np.any(np.asarray(length.epochs) > 1.0):
-        return best
-    stages = demand_table(scenario, Phase.WARM)
-    warm = Floors(scenario=scenario, topology=build(scenario), stages=stages, lengths=length)
-    longer = warm.settling
-    return _with_longer(scenario, best, longer) if np.any(longer > 0.0) else best
-
-
-def best_of(batch: Batch) -> tuple[Columns, Words]:
+def best_of(batch: Batch) -> tuple[Columns, Columns, Words]:
     """The best case of all candidates of a batch as arrays, and why each cannot run.
 
     Parameters
@@ -141,19 +129,22 @@ def best_of(batch: Batch) -> tuple[Columns, Words]:
     Returns
     -------
     tuple
-        Values by metric, and an array of reasons, empty where a candidate may run.
+        Values by metric, the same with later epochs as they are expected to settle, and an array of
+        reasons, empty where a candidate may run.
     """
     scenario = batch.scenario
-    times = _times(scenario)
+    times, longer = _times(scenario)
     memory, reasons = _memory(scenario)
     words = np.array([""] * batch.size, dtype=object)
     for reason in reasons:
         words = np.where(words == "", np.broadcast_to(reason, batch.size), words)
-    return {**times, **memory, **_costs(scenario, times)}, words
+    best = {**times, **memory, **_costs(scenario, times)}
+    expected = _with_longer(scenario, best, longer) if np.any(longer > 0.0) else best
+    return best, expected, words
 
 
-def _times(scenario: Scenario) -> dict[str, Real]:
-    """Least times, and the throughput that follows."""
+def _times(scenario: Scenario) -> tuple[dict[str, Real], Real]:
+    """Least times, the throughput that follows, and what later epochs are expected to add [s]."""
     topology, length = build(scenario), lengths(scenario)
     table = {phase: demand_table(scenario, phase) for phase in Phase}
     beside = extras(scenario, topology, table[Phase.WARM])
@@ -172,13 +163,14 @@ def _times(scenario: Scenario) -> dict[str, Real]:
     train = scenario.job.train
     samples = train.batch_size * train.accumulation * scenario.ranks * scenario.job.copies
     total = _total(length, first, later, beside)
-    return {
+    times = {
         "total_time_s": total,
         "cost.time_to_train_s": total,
         "step_time_s.mean": step,
         "epoch_time_s": np.where(several, later, first) + beside.per_step * length.steps,
         "throughput_samples_per_s": samples * length.fullest / np.maximum(step, 1e-300),
     }
+    return times, np.where(several, warm.settling, 0.0) if np.any(several) else 0.0
 
 
 def _counted(floors: Floors) -> Real:
