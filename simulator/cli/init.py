@@ -361,7 +361,9 @@ def _about_workers(text: str, profiles: tuple[Path, ...]) -> list[str]:
     if not each or (processes == 1 and total <= threads):
         return []
     beyond = f"; more than its {threads:,.0f} hardware threads" if total > threads else ""
-    return [f"{each} workers for each of {processes} GPUs: {total:,} on a machine{beyond}"]
+    whose = f" for each of {processes} GPUs: {total:,} on a machine" if processes > 1 else ""
+    workers = "worker" if each == 1 else "workers"
+    return [f"{each:,} {workers}{whose}{beyond}"]
 
 
 def _answers(
@@ -459,8 +461,20 @@ def _usual(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Mapping[str, 
 
     model = called(said.get("model.name", "")) or said.get("model.step_time", "")
     size = said.get("data.bytes_per_sample", "")
-    host = _host(said, profiles)
+    host = _described(_host(said, profiles), said)
     return defaults(host, model, own_machine=_is_own(said), sample=size)
+
+
+def _described(host: Host | None, said: Mapping[str, str]) -> Host | None:
+    """A machine of one's own with as many cards and threads as are said, where that is known."""
+    threads, cards = said.get("hardware.vcpus", ""), said.get("hardware.gpus", "1")
+    if host is None or not _is_own(said):
+        return host
+    if threads.isdecimal() and int(threads):
+        pool = replace(host.cpu, threads=int(threads), cores=min(host.cpu.cores, float(threads)))
+        host = replace(host, cpu=pool)
+    counted = cards.isdecimal() and host.gpu_count
+    return replace(host, gpu_count=max(1, int(cards))) if counted else host
 
 
 def _joined(usual: Mapping[str, str], said: Mapping[str, str]) -> dict[str, str]:

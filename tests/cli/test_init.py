@@ -377,3 +377,19 @@ def test_large_files_are_prepared_a_few_at_a_time(size: str, batch: int) -> None
     )
     data = tomllib.loads(Path("my-job.toml").read_text(encoding="utf-8"))
     assert data["train"]["batch_size"] == batch
+
+
+def test_workers_of_an_own_machine_keep_to_its_threads(capsys: pytest.CaptureFixture[str]) -> None:
+    """A small box begins with no more workers than it has hardware threads."""
+    box = ["init", "--yes", "--gpu", "t4", "--vcpus", "4", "--ram", "16GB", "-o", "box.toml"]
+    assert main(box) == Exit.FINE
+    assert load_scenario("box.toml").job.loader.workers == 4
+    assert "threads" not in capsys.readouterr().err
+
+
+def test_more_cards_than_a_box_holds_are_refused_with_a_way(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Eight cards go into a machine that has as many."""
+    assert main(["init", "--yes", "--gpu", "mi300x", "--gpus", "8", "-o", "box.toml"]) == 2
+    assert "puts another card into a machine with more" in capsys.readouterr().err

@@ -132,7 +132,8 @@ def _gpus(draft: Draft) -> Problems:
     wanted, host = draft.hardware.gpus, draft.host
     emulated = draft.hardware.emulated is not None
     if host is not None and wanted is not None and wanted > host.gpu_count and not emulated:
-        has = f"{host.name} has {host.gpu_count}"
+        larger = "hardware.gpu puts another card into a machine with more: plan hardware list"
+        has = f"{host.name} has {host.gpu_count}" + (f"; {larger}" if host.gpu_count else "")
         path = ("hardware", "gpus")
         yield draft.document.problem(path, "is more than the machine has", hint=has)
 
