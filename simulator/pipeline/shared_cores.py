@@ -204,7 +204,7 @@ class SharedCores:
     @cached_property
     def _cycle_work(self) -> Real:
         """What a thread that is always runnable does between two batches."""
-        cycle = self._receiving
+        cycle: Real = self._receiving
         for _ in range(SETTLES):
             cycle = self._receiving + self._elsewhere / self._slowness(self._made / cycle, 0.0)
         return cycle
@@ -284,8 +284,9 @@ class SharedCores:
         more = self._runnable > self._makers
         beside = np.where(more, self._runnable - self._makers, 1.0)
         gained = (1.0 - self._most_of_makers / self._capacities) * self._runnable / beside
-        weight = np.where(more, gained, 0.0).max(axis=0)
-        return self._work - np.maximum(weight, 0.0) * self.topology.ranks * self._receiving
+        weight = np.maximum(np.where(more, gained, 0.0).max(axis=0), 0.0)
+        found: Real = self._work - weight * self.topology.ranks * self._receiving
+        return found
 
     @cached_property
     def _most_of_makers(self) -> Real:
