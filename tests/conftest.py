@@ -7,9 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from support.tracing import pytest_runtest_call
 
 __all__ = ["pytest_runtest_call"]
+
+# Nothing fails since the machine is busy: examples have no deadline, and may take long to draw.
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("house")
 
 GOLDEN = Path(__file__).parent / "golden"
 ROOT = Path(__file__).parents[1]
