@@ -60,7 +60,8 @@ class Iteration(NamedTuple):
 
     `prefill_tokens` are those of prompts, which attend to `prefill_pairs` pairs of positions;
     `first_tokens` is how many prompts end in it, each with a token. `decoding` sequences take a
-    token each; their contexts add up to `context_tokens`.
+    token each; their contexts add up to `context_tokens`. `prompts` is of how many prompts it holds
+    tokens, at least of those that end in it.
     """
 
     prefill_tokens: int = 0
@@ -68,6 +69,7 @@ class Iteration(NamedTuple):
     first_tokens: int = 0
     decoding: int = 0
     context_tokens: float = 0.0
+    prompts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,10 +140,10 @@ class ForwardPass:
 
     def seconds(self, work: Iteration) -> Seconds:
         """Time of an iteration [s]."""
-        prefilled, pairs, first, decoding, context = work
+        prefilled, pairs, first, decoding, context, number = work
         prompts = answers = 1.0
         if self.groups > 1:
-            prompts, answers = self._most(first), self._most(decoding)
+            prompts, answers = self._most(max(first, number)), self._most(decoding)
         by_tokens = self.by_tokens if prefilled else self.by_answers
         own = 0.0
         if self.by_own:

@@ -106,7 +106,7 @@ class Scheduler:
         self.preemptions = 0
         self.reused = 0
         self._started: Sequence[int] = _NONE
-        self._partial: tuple[int, int] | None = None
+        self._cut: dict[int, int] = {}
         self._held = 0
         self._promised = 0
         self._writing = 0
@@ -149,13 +149,13 @@ class Scheduler:
         budget = most - (self.rows * decoding.number if self.mixed else 0)
         if serving.held_prompts is not None:
             self._hold(serving.held_prompts, budget)
-        tokens, pairs, ended = 0, 0.0, _NONE
-        if self._partial is not None or self.waiting:
+        tokens, pairs, prompts, ended = 0, 0.0, 0, _NONE
+        if self._cut or self.waiting:
             admit = not gave_way and self._waited is None
-            tokens, pairs, ended = self._prompts(budget, admit=admit)
+            tokens, pairs, prompts, ended = self._prompts(budget, admit=admit)
         takes_part = decoding.number if self.mixed or not tokens else 0
         context = self.pace * decoding.context if takes_part else 0.0
-        work = Iteration(tokens, pairs, len(ended), takes_part, context)
+        work = Iteration(tokens, pairs, len(ended), takes_part, context, prompts)
         started, self._started = self._started, _NONE
         return Batch(work, tuple(started), tuple(ended))
 
@@ -199,7 +199,7 @@ class Scheduler:
         As TensorRT-LLM does with `batch_wait_timeout_iters` and `batch_wait_max_tokens_ratio`.
         """
         seats = self.serving.max_sequences - len(self.running)
-        if not self.waiting or not self.decoding.number or self._partial is not None:
+        if not self.waiting or not self.decoding.number or self._cut:
             self._waited = None
             return
         if self._waited is None and (seats <= 0 or not self._fits(self.waiting[0])):
@@ -241,10 +241,10 @@ class Scheduler:
 
     def _preempt(self, request: int) -> None:
         held = self.running.pop(request)
-        if self._partial is not None and self._partial[0] == request:
+        if request in self._cut:
             self._held -= held
             self._writing -= self.lacks[request]
-            self._partial = None
+            del self._cut[request]
         else:
             left = round(self.pace * self.decoding.leave(request))
             self.lacks[request] = max(1, min(self.lacks[request], left))
@@ -254,28 +254,35 @@ class Scheduler:
         self.preemptions += 1
         self.waiting.appendleft(request)
 
-    def _prompts(self, budget: int, *, admit: bool) -> tuple[int, float, list[int]]:
-        """Tokens of prompts for the next iteration, the pairs they attend to, and what ends."""
-        left, pairs, ended = budget, 0.0, list[int]()
-        started = list[int]()
+    def _prompts(self, budget: int, *, admit: bool) -> tuple[int, float, int, list[int]]:
+        """Tokens of prompts for the next iteration, their pairs, how many there are, what ends.
+
+        One prompt has no more of the tokens than its group of accelerators may compute.
+        """
+        left, pairs, number, ended = budget, 0.0, 0, list[int]()
+        share, started = -(-budget // self.serving.attention_groups), list[int]()
+        begun = list(self._cut)
         while left > 0:
-            if self._partial is not None:
-                request, before = self._partial
-            elif admit and self._may_start(left, budget):
+            if number < len(begun):
+                request = begun[number]
+                before = self._cut.pop(request)
+            elif admit and self._may_start(left, share):
                 request = self.waiting.popleft()
                 started.append(request)
                 before = self._start(request)
             else:
                 break
             todo = self.length(request) - before
-            now = min(todo, left)
+            now = min(todo, left, share)
             pairs += float(causal_pairs(now, before))
             left -= now
-            self._partial = None if now == todo else (request, before + now)
+            number += 1
             if now == todo:
                 ended.append(request)
+            else:
+                self._cut[request] = before + now
         self._started = started
-        return max(0, budget) - max(0, left), pairs, ended
+        return max(0, budget) - max(0, left), pairs, number, ended
 
     def _cached(self, request: int) -> int:
         """Tokens of a request that are in the cache; of one that gave way only the prefix."""
@@ -285,8 +292,11 @@ class Scheduler:
             found += int(self.reuse.hit_rate * (prompt - found)) // block * block
         return min(found, self.length(request) - 1)
 
-    def _may_start(self, left: int, budget: int) -> bool:
-        """Whether the request at the head may start with `left` of the tokens for prompts."""
+    def _may_start(self, left: int, share: int) -> bool:
+        """Whether the request at the head may start with `left` of the tokens for prompts.
+
+        Of these, one prompt has a `share`.
+        """
         if not self.waiting or len(self.running) >= self.serving.max_sequences:
             return False
         request = self.waiting[0]
@@ -294,7 +304,7 @@ class Scheduler:
         # with others: it would wait until nothing runs any more.
         if not self.serving.chunked_prefill and self.running:
             todo = self.length(request) - self._cached(request)
-            if left < todo <= budget:
+            if left < todo <= share:
                 return False
         return self._fits(request)
 

@@ -17,6 +17,7 @@ from simulator.compute.forward_pass import (
     kv_bytes,
     serving_device,
 )
+from simulator.equations.serving import causal_pairs
 from simulator.files.convert.models import load_model
 from simulator.files.hardware.catalogue import Catalogue
 from simulator.files.service.figures import serving_figures, serving_kernels
@@ -107,7 +108,7 @@ def test_a_prompt_beside_decoding_sequences_costs_less_than_alone() -> None:
     """Weights are read once for both."""
     one = made()
     prompt = Iteration(prefill_tokens=128, prefill_pairs=128**2 / 2, first_tokens=1)
-    both = replace(prompt, decoding=16, context_tokens=16_000.0)
+    both = prompt._replace(decoding=16, context_tokens=16_000.0)
     assert one.seconds(both) < one.seconds(prompt) + decoding(one, 16, 1000)
 
 
@@ -184,7 +185,7 @@ def test_a_prompt_is_computed_by_its_own_group() -> None:
     one = made("deepseek-v3", spread=Spread(tensor=8, groups=8, split_experts=True))
     single = Iteration(prefill_tokens=8192, prefill_pairs=8192**2 / 2, first_tokens=1)
     pairs = 4 * single.prefill_pairs
-    four = replace(single, prefill_tokens=4 * 8192, prefill_pairs=pairs, first_tokens=4)
+    four = single._replace(prefill_tokens=4 * 8192, prefill_pairs=pairs, first_tokens=4)
     assert one.seconds(single) < one.seconds(four) < 2.5 * one.seconds(single)
 
 
@@ -217,3 +218,13 @@ def test_heads_that_read_for_themselves_read_more() -> None:
     once, each = made(figures=plain), made(figures=replace(plain, shared_reads=False))
     assert each.context == pytest.approx(4.0 * once.context)
     assert each.kv_bytes_per_token == once.kv_bytes_per_token
+
+
+def test_parts_of_long_prompts_are_spread_over_groups_as_whole_prompts_are() -> None:
+    """Four parts that end no prompt take four groups as long as one part takes one of them."""
+    one = made("deepseek-v3", spread=Spread(tensor=4, groups=4, split_experts=True))
+    pairs = float(causal_pairs(8192, 0))
+    alone = one.seconds(Iteration(8192, pairs, prompts=1))
+    four = one.seconds(Iteration(4 * 8192, 4 * pairs, prompts=4))
+    as_one = one.seconds(Iteration(4 * 8192, 4 * pairs, prompts=1))
+    assert alone < four < 0.6 * as_one

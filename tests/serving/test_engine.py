@@ -208,3 +208,23 @@ def test_a_request_that_gave_way_finds_nothing() -> None:
     counts = run_fleet(made, requests)
     assert counts.preemptions == 1
     assert counts.prefilled > 16 + 3
+
+
+def test_each_group_of_accelerators_computes_a_prompt_of_its_own() -> None:
+    """Four prompts of 32 tokens take four iterations with 8 tokens a group, and end together."""
+    requests = Requests([32] * 4, [1] * 4, [0.0] * 4)
+    serving = replace(settings(tokens=32), attention_groups=4)
+    counts = run(requests, MadePass(fixed=1.0), serving)
+    assert requests.last == pytest.approx([4.0] * 4)
+    assert counts.prefilled == 4 * 32
+    together = Requests([32] * 4, [1] * 4, [0.0] * 4)
+    run(together, MadePass(fixed=1.0), settings(tokens=32))
+    assert together.last == pytest.approx([1.0, 2.0, 3.0, 4.0])
+
+
+def test_a_long_prompt_alone_keeps_one_group_busy() -> None:
+    """It takes as many iterations as its group's share of the tokens makes of it."""
+    requests = Requests([32], [1], [0.0])
+    serving = replace(settings(tokens=32), attention_groups=4)
+    run(requests, MadePass(fixed=1.0), serving)
+    assert requests.last == pytest.approx([4.0])
