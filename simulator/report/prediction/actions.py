@@ -118,7 +118,8 @@ def _price(one: Action, base: Prediction) -> str:
     before, after = bills(base, one)
     if before is None or after is None:
         return "free" if not one.rent else "its price is not known"
-    bill = f"{quantity(after, USD, 2)} a run in place of {quantity(before, USD, 2)}"
+    then, now = quantity(after, USD, 2), quantity(before, USD, 2)
+    bill = f"{then} a run, as now" if then == now else f"{then} a run in place of {now}"
     if not one.rent:
         return f"free, {bill}"
     rent = quantity(abs(one.rent), USD_PER_SECOND, 3)
