@@ -366,8 +366,8 @@ def warnings(
         )
     if timing.bounded:
         found.append(
-            f"no steady {again} was seen in {timing.simulated_steps:,} simulated ones: the mean is "
-            "the least that its slowest resource or serial actor needs"
+            f"the {timing.simulated_steps:,} simulated {many} use up what was made ahead: the "
+            f"{again} told is the shortest that could go on for ever"
         )
     found += _stragglers_of_an_epoch(scenario, timing)
     found += _drives(scenario)

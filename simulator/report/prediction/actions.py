@@ -75,23 +75,36 @@ def lines(settings: Mapping[str, Plain]) -> str:
 
 def _gain(one: Action, base: Prediction) -> str:
     takes = f"the run takes {quantity(one.time, SECOND, 2)}"
-    ends = _share(one.low, one.high)
+    ends = _ends(one.low, one.high)
     if one.fits:
         takes = f"{_fits(one)}, and {takes}"
     if is_too_large(base):
         return takes
     if abs(one.shorter) < AS_NOW:
-        return f"{takes}, as long as now{ends and f' ({ends} less)'}"
+        sides = "" if " more" in ends or not ends else " less" if one.high > 0.0 else " more"
+        return f"{takes}, as long as now{ends and f' ({ends}{sides})'}"
     if one.shorter >= 0.0:
         return f"{takes}, {one.shorter:.0%} less{ends and f' ({ends})'}"
-    more = _share(-one.high, -one.low)
-    return f"{takes}, {-one.shorter:.0%} more{more and f' ({more})'}"
+    return f"{takes}, {-one.shorter:.0%} more{ends and f' ({ends})'}"
 
 
-def _share(low: float, high: float) -> str:
-    """The ends of an interval of shares; empty where they are the same in whole per cent."""
-    first, last = f"{100.0 * low:.0f}", f"{100.0 * high:.0f}"
-    return "" if first == last else f"{first} to {last}%"
+def _ends(low: float, high: float) -> str:
+    """The ends of an interval of shares saved; which are more and which less where it is both.
+
+    Empty where they are the same in whole per cent.
+
+    Examples
+    --------
+    >>> _ends(0.08, 0.37), _ends(-0.37, -0.08), _ends(-0.08, 0.37), _ends(0.08, 0.0801)
+    ('8 to 37%', '8 to 37%', '8% more to 37% less', '')
+    """
+    first, last = (round(100.0 * end) for end in (low, high))
+    if first == last:
+        return ""
+    if first < 0 < last:
+        return f"{-first}% more to {last}% less"
+    least, most = sorted((abs(first), abs(last)))
+    return f"{least} to {most}%"
 
 
 def _fits(one: Action) -> str:
@@ -105,7 +118,8 @@ def _price(one: Action, base: Prediction) -> str:
     before, after = bills(base, one)
     if before is None or after is None:
         return "free" if not one.rent else "its price is not known"
-    bill = f"{quantity(after, USD, 2)} a run in place of {quantity(before, USD, 2)}"
+    then, now = quantity(after, USD, 2), quantity(before, USD, 2)
+    bill = f"{then} a run, as now" if then == now else f"{then} a run in place of {now}"
     if not one.rent:
         return f"free, {bill}"
     rent = quantity(abs(one.rent), USD_PER_SECOND, 3)

@@ -327,8 +327,9 @@ def _hangs(one: Hanging, prediction: Prediction) -> str:
 
 
 def _change(share: float) -> str:
-    """A change of a time in per cent."""
-    return f"{100.0 * share:+.0f}%"
+    """A change of a time in per cent; what rounds to none has no sign."""
+    whole = round(100.0 * share)
+    return f"{whole:+d}%" if whole else "0%"
 
 
 def _numbered(steps: Sequence[str], width: int) -> list[str]:
