@@ -151,7 +151,8 @@ class SharedCores:
         beside = np.where(more, self._runnable - self._makers, 1.0)
         gained = (1.0 - self._most_of_makers / self._capacities) * self._runnable / beside
         weight = np.where(more, gained, 0.0).max(axis=0)
-        return self._work - np.maximum(weight, 0.0) * self.topology.ranks * self._receiving
+        beside_makers: Real = np.maximum(weight, 0.0) * self.topology.ranks * self._receiving
+        return self._work - beside_makers
 
     @cached_property
     def _most_of_makers(self) -> Real:
