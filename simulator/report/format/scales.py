@@ -8,7 +8,7 @@ from typing import Final
 
 from simulator.report.format.layout import printable
 from simulator.results.service_metrics import TOKEN_PER_SECOND
-from simulator.units import PER_SECOND, Unit, scale
+from simulator.units import MILLION, PER_SECOND, THOUSAND, Unit, scale
 
 WIDE: Final = 30.0
 """Ratio of the largest to the smallest value from which on an axis is logarithmic."""
@@ -16,7 +16,7 @@ WIDE: Final = 30.0
 
 _SPOKEN: Final = (TOKEN_PER_SECOND,)
 """Units that no prefix is put before."""
-_MANY: Final = ((1e9, " [billions]"), (1e6, " [millions]"), (1e3, " [thousands]"), (1.0, ""))
+_MANY: Final = ((MILLION, " [millions]"), (THOUSAND, " [thousands]"), (1.0, ""))
 
 
 def is_wide(values: Iterable[float]) -> bool:

@@ -9,6 +9,7 @@ from typing import Final
 
 from simulator.report.format.figures import figure
 from simulator.report.format.layout import printable
+from simulator.report.format.named import metric_called
 from simulator.report.page.environment import rendered
 from simulator.report.page.made import Made
 from simulator.report.page.prediction import Tile, shown
@@ -199,7 +200,8 @@ def _verdict(answer: Recommendation) -> str:
         return printable(" ".join(text.nothing_lines(answer)))
     objective = answer.goal.objective
     value, time, cost = words.measures(objective, winner)
-    goal = "" if objective.metric in (TIME, MONEY) else f", {objective.metric} {value}"
+    with_unit = value if " " in value else f"{value} {metric_called(objective.metric)}"
+    goal = "" if objective.metric in (TIME, MONEY) else f", {with_unit}"
     sentences = [f"Take {words.hardware(winner)}: {time} for {cost}{goal}."]
     sentences += ["Nobody measured anything like it."] * is_beyond(winner)
     sentences += [f"{line}." for line in trade_lines(answer)[:1]]

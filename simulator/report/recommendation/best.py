@@ -213,7 +213,8 @@ def _band(choice: Choice, metric: str, unit: Unit | None) -> str:
     if ends is None:
         return ""
     low, high = (quantity(end, unit, digits_between(*ends)) for end in ends)
-    return f"80%: {low} to {high}"
+    (least, _, its), (_, _, unit_of_high) = low.rpartition(" "), high.rpartition(" ")
+    return f"80%: {least if least and its == unit_of_high else low} to {high}"
 
 
 def _beside_now(answer: Recommendation, winner: Choice) -> list[str]:
