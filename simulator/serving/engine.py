@@ -141,7 +141,7 @@ class Replica:
             return self._end(self._batch)
         scheduler, inbox = self.scheduler, self._inbox
         self.clock = clock = self.due
-        if inbox:
+        if inbox or self.poll_interval > 1:
             self._receive(inbox, clock)
         if not scheduler.running and not scheduler.waiting:
             self.due = max(clock, inbox[0][0]) if inbox else math.inf
