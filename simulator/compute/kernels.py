@@ -54,6 +54,8 @@ class Both:
 
 NOTHING: Final = Both(0.0, 0.0)
 """Passes that take no time."""
+_NO_TIME: Final = 1e-300
+"""Stands for a pass that takes no time [s]: nothing is busy in it."""
 
 
 class Terms(NamedTuple):
@@ -141,7 +143,8 @@ def _clock(parts: Parts, throttle: Real) -> Real:
     busy, host = parts.products.forward + parts.products.backward, parts.host
     rest = parts.attention + parts.passes + parts.starts
     device = busy + rest.forward + rest.backward
-    return throttled(busy, at_least(device, host.forward + host.backward), throttle)
+    whole = at_least(device, host.forward + host.backward)
+    return throttled(busy, at_least(whole, _NO_TIME), throttle)
 
 
 def bandwidth(d: Description, k: Kernels) -> BytesPerSecond | Real:
