@@ -311,11 +311,11 @@ def _faster(time: float) -> str:
 
     Examples
     --------
-    >>> _faster(0.503), _faster(0.13)
-    ('halves the time', 'cuts the time to 13%')
+    >>> _faster(0.503), _faster(0.13), _faster(0.003)
+    ('halves the time', 'cuts the time to 13%', 'cuts the time to under 1%')
     """
     near = 0.04
-    return "halves the time" if abs(time - 0.5) < near else f"cuts the time to {time:.0%}"
+    return "halves the time" if abs(time - 0.5) < near else f"cuts the time to {share_known(time)}"
 
 
 def _second(answer: Recommendation) -> list[str]:
