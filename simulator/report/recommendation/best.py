@@ -306,6 +306,17 @@ def _traded(trade: Trade, winner: Choice) -> str:
     )
 
 
+def _probability(share: float) -> str:
+    """A share of drawn worlds in words; all of them are no certainty.
+
+    Examples
+    --------
+    >>> _probability(0.68), _probability(1.0)
+    ('68%', 'over 99%')
+    """
+    return "over 99%" if share > NEARLY else f"{share:.0%}"
+
+
 def _faster(time: float) -> str:
     """What becomes of the time, in words.
 
@@ -350,7 +361,7 @@ def _sure(answer: Recommendation) -> list[str]:
     if share >= LIKELY:
         said = (
             f"best of {len(sure.best)} machines, each in its best number and setting, with a "
-            f"probability of {share:.0%}{f' ({named})' if named else ''}"
+            f"probability of {_probability(share)}{f' ({named})' if named else ''}"
         )
     else:
         said = (
@@ -358,7 +369,7 @@ def _sure(answer: Recommendation) -> list[str]:
             f"machines apart. This one is best in {share:.0%} of all cases, others in {named}"
         )
     if sure.limits is not None:
-        kept = "over 99%" if sure.limits > NEARLY else f"{sure.limits:.0%}"
+        kept = _probability(sure.limits)
         said += f"; it keeps deadline and budget with a probability of {kept}"
     assumed = (
         ". Assumed: choices that the same part limits err alike, all others independently; prices "
@@ -372,7 +383,7 @@ def _safer(answer: Recommendation) -> list[str]:
     if answer.safer is None:
         return []
     choice, chance = answer.safer
-    kept = "over 99%" if chance > NEARLY else f"{chance:.0%}"
+    kept = _probability(chance)
     figures = ", ".join(dict.fromkeys(measures(answer.goal.objective, choice)))
     return [f"to keep deadline and budget with {kept}: {hardware(choice)} ({figures})"]
 
