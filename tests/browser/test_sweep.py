@@ -64,5 +64,5 @@ def test_the_pointer_tells_which_it_is(show: Show, found: Findings, mark: str) -
     action_chains(browser).scroll_to_element(place).move_to_element(place).perform()
     hint = browser.find_element("id", "hint")
     assert hint.is_displayed()
-    assert "input.workers = " in hint.text
+    assert "batch 16: time of the run " in hint.text
     assert hint.text == place.get_attribute("data-hint")

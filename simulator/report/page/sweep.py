@@ -260,7 +260,7 @@ def _label(outcome: Outcome, found: Findings) -> str:
 
 def _hint(outcome: Outcome, objectives: Sequence[Objective]) -> str:
     values = ((o.metric, value_of(outcome.figures, o)) for o in objectives)
-    texts = [f"{name} {figure(value, _UNITS.get(name))}" for name, value in values]
+    texts = [f"{metric_called(name)} {figure(value, _UNITS.get(name))}" for name, value in values]
     return f"{_settings(outcome)}: {', '.join(texts)}"
 
 
