@@ -20,6 +20,7 @@ from simulator.errors import PlanError
 from simulator.files.scenario import load_scenario
 from simulator.laws import chance
 from simulator.predict import predict
+from simulator.results.cost import paid_time
 from simulator.results.prediction import Prediction
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.workload.loader import Preparation
@@ -163,8 +164,8 @@ def _has_room(after: Prediction, before: Prediction) -> bool:
 def _price(job: Job, _: Draw | None) -> Iterator[str | None]:
     cheap, dear = (predicted(job.read(f"cost.price=${dollars}/h")) for dollars in (10, 20))
     if cheap.cost.for_machines is not None and dear.cost.for_machines is not None:
-        lasts = cheap.cost.time_to_train + job.scenario.cost.provisioning
-        more = 10.0 / HOUR * job.scenario.cluster.trainers.count * lasts
+        paid = paid_time(job.scenario, cheap.cost.time_to_train)  # a capacity block is paid whole
+        more = 10.0 / HOUR * job.scenario.cluster.trainers.count * paid
         fair = math.isclose(
             dear.cost.for_machines - cheap.cost.for_machines, more, rel_tol=ROUNDING
         )
