@@ -40,8 +40,8 @@ alternates between the whole numbers next to k, so that the time between two bat
 over these two of what V takes at the rate of one thread among them and the receivers. Where that
 asks for more makers than there are, all of them always make batches, and receivers join them for c
 of every D' / makers. Runs settle to this, but it is no bound: nothing forbids a run to swing. Of
-274 candidates with drawn machines, workers, batches and prefetch (2026-11-24), epochs that are as
-long as `settled_span` has them lie at least 0.01% below what the engine simulates.
+390 candidates with drawn machines, workers, batches and prefetch (2026-11-24), no later epoch that
+the engine simulates is shorter than `settled_span` has it.
 
 References
 ----------
