@@ -74,7 +74,8 @@ machine has cores: the best one lies between where second hardware threads pay a
 SETTLES: Final = 12
 """Rounds after which the work of a cycle is known: each leaves a per cent of the error, or less."""
 ASKED_AHEAD: Final = 2.0
-"""Batches of each maker that are asked for and not yet received, from which on it never waits."""
+"""Batches of each maker, one on its way and one made ahead, that must be allowed to be asked for
+and not yet taken, so that it never waits to be asked because of another maker."""
 MOST_THREADS: Final = 2048
 """Runnable threads up to which each number is looked at; no pool of the catalogue has more."""
 

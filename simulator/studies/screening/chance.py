@@ -15,6 +15,7 @@ import numpy as np
 from simulator.engine.recorder import JUST_BELOW, MOST_STEPS
 from simulator.engine.steady_state import PRECISION
 from simulator.pipeline.run_length import Lengths
+from simulator.pipeline.shared_cores import ASKED_AHEAD
 from simulator.scenario.scenario import Scenario
 from simulator.units import Real
 
@@ -26,9 +27,6 @@ FEWEST_STEPS: Final = 200.0
 """Steps that are looked at where they don't repeat."""
 LONGEST_SEEN: Final = MOST_STEPS
 """Steps of an epoch up to which all of them may be looked at."""
-BOTH: Final = 2.0
-"""Batches of a maker, one on its way and one made ahead, with which it never waits to be asked
-because of another maker."""
 AHEAD: Final = 3.0
 """Batches that a program hands to its device beyond the one that runs, and copies, at most."""
 UNSETTLED: Final = 0.999
@@ -70,7 +68,7 @@ def _share_of_waiting(scenario: Scenario, lengths: Lengths) -> Real:
     be there already, and nothing of it when they end.
     """
     crew = scenario.job.loader.crew
-    waits = np.logical_and(crew.makers > 0, crew.credits < BOTH * crew.makers)
+    waits = np.logical_and(crew.makers > 0, crew.credits < ASKED_AHEAD * crew.makers)
     whole_bursts = np.maximum(1.0, FEWEST_STEPS - crew.makers) * lengths.accumulation
     known = np.maximum(0.0, 1.0 - (crew.credits + AHEAD) / whole_bursts)
     unsure = np.logical_and(waits, lengths.steps > LONGEST_SEEN)

@@ -36,6 +36,7 @@ from simulator.engine.microbatch_merging import FEWEST
 from simulator.engine.recorder import MOST_STEPS
 from simulator.pipeline.loads import users
 from simulator.pipeline.run_length import Lengths
+from simulator.pipeline.shared_cores import ASKED_AHEAD
 from simulator.pipeline.stages.base import MAKERS, Actor, Demand, Path, StageDemands
 from simulator.pipeline.topology import Location, Topology
 from simulator.scenario.scenario import Scenario
@@ -45,8 +46,6 @@ from simulator.units import Real
 
 MOST_MAKERS: Final = MOST_STEPS // 8
 """Makers of a rank up to which an epoch is surely simulated until its generations repeat."""
-AHEAD: Final = 2.0
-"""Batches of each maker that must be allowed to be asked for, so that none waits for the device."""
 UNUSED: Final = 1e-280
 """Stands for no use of a unit: what is carried there takes no time."""
 
@@ -178,7 +177,7 @@ class Crowd:
         use = _total(self._at_worst(demand) for demand in self._used)
         slower = np.maximum(receive, use) if job.loader.pin_memory else receive + use
         in_time = (makers - 1.0) * slower + receive + use <= self._on_cores
-        asked = np.logical_and(makers >= 1, crew.credits >= AHEAD * makers)
+        asked = np.logical_and(makers >= 1, crew.credits >= ASKED_AHEAD * makers)
         alone = _total(d.amount for d in self._used if d.path is Path.CORES) == 0.0
         unmerged = job.train.accumulation < 2 * FEWEST
         stay = np.logical_or(job.loader.in_step, self.lengths.batches < WAVES * makers)
