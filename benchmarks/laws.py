@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # to find the tests
 
-from simulator.laws import INTERVAL_LAWS, LAWS
+from simulator.invariants import INTERVAL_LAWS, LAWS
 from tests.support.campaign import Record, campaign, of_seed, of_shipped, shipped
 from tests.support.rules import RULES
 

@@ -69,8 +69,8 @@ def timeouts() -> int:
 
 def stepper() -> Callable[[], int]:
     """A function that predicts the 8-GPU machine once; its files are read here."""
-    from simulator.files.scenario import load_scenario  # noqa: PLC0415 - timed apart
     from simulator.predict import predict  # noqa: PLC0415 - timed apart
+    from simulator.reading.scenario import load_scenario  # noqa: PLC0415 - timed apart
 
     scenario = load_scenario(SCENARIO)
     return lambda: predict(scenario).timing.simulated_steps
@@ -81,8 +81,8 @@ def year(spares: int) -> float:
 
     Rates are those of rsc-1, or of Llama 3 where as many spares as `spares` stand by.
     """
-    from simulator.runs.attempts import lives  # noqa: PLC0415 - timed apart
-    from simulator.scenario import long_run  # noqa: PLC0415 - timed apart
+    from simulator.long_run.attempts import lives  # noqa: PLC0415 - timed apart
+    from simulator.schema import long_run  # noqa: PLC0415 - timed apart
 
     restart = long_run.Restart(detection=60.0, replacement=0.0, start=300.0, load=60.0)
     failures = long_run.Failures(

@@ -33,7 +33,9 @@ from fitting import distance
 from fitting.language_models import Runs, runs
 from fitting.unseen import groups, without
 from foreign import score
-from simulator.compute import (
+from simulator.equations.batch import stated
+from simulator.physics import (
+    collectives,
     exchange,
     experts,
     kernels,
@@ -42,18 +44,16 @@ from simulator.compute import (
     operator_time,
     traffic,
 )
-from simulator.compute.description import Description
-from simulator.compute.kernels import Both
-from simulator.equations.batch import stated
-from simulator.files.convert import framework_figures as software
-from simulator.files.convert import training as convert_training
-from simulator.files.convert.framework_figures import HabitTable
-from simulator.files.fitted import kernels as fitted_kernels
-from simulator.files.fitted.kernel_figures import KernelFile, kernel_files, with_values
-from simulator.files.fitted.kernels import DeviceShares
-from simulator.files.fitted.unseen import unseen_groups
-from simulator.network import collectives
-from simulator.scenario.workload.software import MemoryFormat
+from simulator.physics.description import Description
+from simulator.physics.kernels import Both
+from simulator.reading.convert import framework_figures as software
+from simulator.reading.convert import training as convert_training
+from simulator.reading.convert.framework_figures import HabitTable
+from simulator.reading.fitted import kernels as fitted_kernels
+from simulator.reading.fitted.kernel_figures import KernelFile, kernel_files, with_values
+from simulator.reading.fitted.kernels import DeviceShares
+from simulator.reading.fitted.unseen import unseen_groups
+from simulator.schema.workload.software import MemoryFormat
 from simulator.terms import Term, term
 
 Vector = NDArray[np.float64]

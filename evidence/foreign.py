@@ -31,9 +31,9 @@ from typing import Final
 import numpy as np
 
 from simulator.errors import BrokenLaw, PlanError
-from simulator.files.fitted.kernels import frameworks
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.fitted.kernels import frameworks
+from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Prediction
 
 _NOT_ALLOCATED = ("context", "collective_buffers", "workspace")

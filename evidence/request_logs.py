@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.files.shipped import set_folder
+from simulator.reading.shipped import set_folder
 
 Run = Sequence[Mapping[str, str]]
 

@@ -22,20 +22,20 @@ from typing import Final
 
 import numpy as np
 
-from simulator.confidence.doubts import P90
-from simulator.confidence.measurement import Row
-from simulator.errors import InputError
-from simulator.files.measured.measurement_set import load_set
-from simulator.files.merge_documents import chain_of
-from simulator.files.service.figures import unseen as without
-from simulator.files.service.scenario import ServiceReader
-from simulator.scenario.workload.serving_figures import ServiceFactors
-from simulator.studies.calibration.calibrate_service import (
+from simulator.calibration.calibrate_service import (
     Figures,
     calibrate_service,
     figures_of,
     settings_of,
 )
+from simulator.errors import InputError
+from simulator.reading.measured.measurement_set import load_set
+from simulator.reading.merge_documents import chain_of
+from simulator.reading.service.figures import unseen as without
+from simulator.reading.service.scenario import ServiceReader
+from simulator.schema.workload.serving_figures import ServiceFactors
+from simulator.uncertainty.doubts import P90
+from simulator.uncertainty.measurement import Row
 
 FITTED: Final = 3
 LEAST: Final = 6

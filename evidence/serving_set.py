@@ -21,9 +21,9 @@ from typing import Final, TypeVar
 from converters.serving_rows import ServingRow
 from fitting.serving import setup, usable
 from fitting.tables import SERVING
-from simulator.files.service.engines import engine_file
-from simulator.files.service.sections import EngineFile
-from simulator.files.shipped import set_folder
+from simulator.reading.service.engines import engine_file
+from simulator.reading.service.sections import EngineFile
+from simulator.reading.shipped import set_folder
 
 Cells = dict[str, str]
 Thing = TypeVar("Thing")

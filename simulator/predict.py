@@ -14,8 +14,16 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from simulator.compute.describe import shape_of
-from simulator.compute.footprint import (
+from simulator.engine.bounds import bounds
+from simulator.engine.intervals import intervals
+from simulator.engine.recorder import MOST_STEPS
+from simulator.engine.run import Options, Question, solve
+from simulator.errors import NotModelled
+from simulator.invariants import INTERVAL_LAWS, LAWS, obey
+from simulator.long_run.forecast import outlook
+from simulator.memo import Memo
+from simulator.physics.describe import shape_of
+from simulator.physics.footprint import (
     HostRam,
     MemoryFit,
     Verdict,
@@ -23,14 +31,6 @@ from simulator.compute.footprint import (
     memory_fit,
     page_cache_bytes,
 )
-from simulator.confidence.doubts import P90
-from simulator.engine.bounds import bounds
-from simulator.engine.intervals import intervals
-from simulator.engine.recorder import MOST_STEPS
-from simulator.engine.run import Options, Question, solve
-from simulator.errors import NotModelled
-from simulator.laws import INTERVAL_LAWS, LAWS, obey
-from simulator.memo import Memo
 from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.rate_scaling import NO_SPEEDS, Speeds, faster_plant, faster_stage
@@ -45,15 +45,15 @@ from simulator.results.energy import energy_of
 from simulator.results.prediction import Bounds, Prediction, Timing
 from simulator.results.storage_bill import bill_of_stores
 from simulator.results.stores import belongs_elsewhere
-from simulator.runs.forecast import outlook
-from simulator.scenario.long_run import Interruptions
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.serving import Service, Serving
-from simulator.scenario.workload.dataset import Placement
-from simulator.scenario.workload.models.transformer import Transformer
+from simulator.schema.long_run import Interruptions
+from simulator.schema.scenario import Scenario
+from simulator.schema.serving import Service, Serving
+from simulator.schema.workload.dataset import Placement
+from simulator.schema.workload.models.transformer import Transformer
+from simulator.uncertainty.doubts import P90
 
 if TYPE_CHECKING:
-    from simulator.compute.forward_pass import ForwardPass
+    from simulator.physics.forward_pass import ForwardPass
     from simulator.results.serving import Answered, AtSaturation, Saturation, ServicePrediction
     from simulator.serving.forward import Pass
     from simulator.serving.layout import Layout, Reading
@@ -381,14 +381,14 @@ def _any_pass(service: Service, serving: Serving) -> Pass:
     """The forward pass of a replica with some settings."""
     if service.one_pass is None:
         return _pass(service, serving)
-    from simulator.compute.one_pass import batch_pass  # noqa: PLC0415 - few services need it
+    from simulator.physics.one_pass import batch_pass  # noqa: PLC0415 - few services need it
 
     return batch_pass(service.one_pass, serving.max_batched_tokens)
 
 
 def _pass(service: Service, serving: Serving) -> ForwardPass:
     """The forward pass on the accelerators, or the cores, of a replica that writes tokens."""
-    from simulator.compute.forward_pass import (  # noqa: PLC0415 - no job needs it
+    from simulator.physics.forward_pass import (  # noqa: PLC0415 - no job needs it
         Spread,
         forward_pass,
         serving_cores,

@@ -26,10 +26,10 @@ from typing import Any, Final
 
 from simulator import units
 from simulator.errors import PlanError
-from simulator.files.hardware.profile_text import binary_size, comment, quantity
 from simulator.probe import loader as probe
 from simulator.probe.loader import Loader, Settings, Timed
 from simulator.probe.machine import Busy, look
+from simulator.reading.hardware.profile_text import binary_size, comment, quantity
 from simulator.units import Bytes, Seconds
 from simulator.version import __version__
 

@@ -14,18 +14,11 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "simulator"
 FILES = sorted(path for path in PACKAGE.rglob("*.py"))
 
-FILE_LINES = 600
-FUNCTION_LINES = 40
-EQUATION_LINES = 15
 NESTING = 3
 
-LONG_FILES: dict[str, str] = {}
-"""File below simulator/: why it may be longer than `FILE_LINES`."""
-LONG_FUNCTIONS: dict[str, str] = {}
-"""file:function: why it may be longer than `FUNCTION_LINES`."""
 NO_PREFIX = {
     "engine/sharing.py: 1024.0": "how often marks are rebased, a count",
-    "files/quantity.py: 1000000000000000.0": "the largest plausible number",
+    "reading/quantity.py: 1000000000000000.0": "the largest plausible number",
     "importers/huggingface/defaults.py: 1024": "tokens of a sequence, a count",
     "results/assumptions.py: 1024": "accelerators of the job that was measured, a count",
 }
@@ -138,41 +131,6 @@ def prefix_literals(module: ast.Module) -> list[str]:
         if value in PREFIXES - FACTORS_ONLY and id(node) not in plausible:
             found.append(ast.unparse(node))
     return found
-
-
-def test_files_are_short() -> None:
-    """A file can be read at one sitting, and an exemption is still needed."""
-    lines = {relative(path): len(path.read_text("utf-8").splitlines()) for path in FILES}
-    long = {name: count for name, count in lines.items() if count > FILE_LINES}
-    assert set(long) == set(LONG_FILES), long
-
-
-def limit_of(path: Path) -> int:
-    """How many lines a function of a file may have."""
-    return EQUATION_LINES if relative(path).startswith("equations/") else FUNCTION_LINES
-
-
-def test_functions_are_short() -> None:
-    """A function fits on a screen; an equation in a few lines."""
-    long = {
-        f"{relative(path)}:{function.name}": body_lines(function)
-        for path in FILES
-        for function in functions(path)
-        if body_lines(function) > limit_of(path)
-    }
-    assert {name: size for name, size in long.items() if name not in LONG_FUNCTIONS} == {}
-
-
-def test_no_exemption_is_stale() -> None:
-    """What stands in an exemption list exists and needs it."""
-    long = {
-        f"{relative(path)}:{function.name}"
-        for path in FILES
-        for function in functions(path)
-        if body_lines(function) > FUNCTION_LINES
-    }
-    assert set(LONG_FUNCTIONS) <= long
-    assert set(LONG_FILES) <= {relative(path) for path in FILES}
 
 
 def test_nesting_is_shallow() -> None:

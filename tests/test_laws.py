@@ -10,12 +10,12 @@ from functools import cache
 import pytest
 
 from simulator import predict as door
-from simulator.compute.footprint import Verdict
 from simulator.engine.run import Question
 from simulator.errors import BrokenLaw
-from simulator.files.scenario import load_scenario
-from simulator.laws import INTERVAL_LAWS, LAWS, Law, obey, violations
+from simulator.invariants import INTERVAL_LAWS, LAWS, Law, obey, violations
+from simulator.physics.footprint import Verdict
 from simulator.predict import predict, question_of
+from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Prediction
 
 SCENARIO = "resnet50-imagenet-p4d"

@@ -15,16 +15,16 @@ LINT = (
 
 PLANTED = {
     "equations/planted.py": "import simulator.engine",
-    "engine/planted.py": "import simulator.files",
-    "scenario/planted.py": "import simulator.results",
+    "engine/planted.py": "import simulator.reading",
+    "schema/planted.py": "import simulator.results",
     "pipeline/stages/planted.py": "import simpy",
     "report/planted.py": "import click\nimport matplotlib",
     "predict.py": "import pydantic\nimport pandas",
 }
 BROKEN = (
     "simulator.equations is not allowed to import simulator.engine",
-    "simulator.engine is not allowed to import simulator.files",
-    "simulator.scenario is not allowed to import simulator.results",
+    "simulator.engine is not allowed to import simulator.reading",
+    "simulator.schema is not allowed to import simulator.results",
     "simulator.pipeline.stages.planted -> simpy",
     "simulator.report.planted -> click",
     "simulator.report.planted -> matplotlib",

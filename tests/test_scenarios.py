@@ -10,14 +10,14 @@ import pytest
 from support import theory
 
 from simulator.cli.main import main
-from simulator.compute.footprint import Verdict
 from simulator.equations import page_cache
 from simulator.errors import InputError
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.scenario import load_scenario
+from simulator.physics.footprint import Verdict
 from simulator.predict import predict
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Prediction
-from simulator.scenario.workload.dataset import CachePolicy
+from simulator.schema.workload.dataset import CachePolicy
 from simulator.units import DAY
 
 

@@ -10,11 +10,11 @@ from functools import cache
 
 import pytest
 
-from simulator.compute.footprint import page_cache_bytes
-from simulator.files.scenario import load_scenario
-from simulator.network.collectives import EFFICIENCY
+from simulator.physics.collectives import EFFICIENCY
+from simulator.physics.footprint import page_cache_bytes
 from simulator.pipeline.topology import build
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Prediction
 from simulator.units import HOUR, MINUTE
 

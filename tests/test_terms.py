@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 from support.stages import sampled
 
-from simulator.compute.footprint import host_ram, memory_fit
-from simulator.files.scenario import load_scenario
+from simulator.physics.footprint import host_ram, memory_fit
 from simulator.pipeline.program import CHECKPOINTING, demand_table
 from simulator.pipeline.stages.base import Demand, Phase, ask
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.report.prediction.explain_table import as_json
 from simulator.results.prediction import Prediction
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.parallelism import Schedule
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.parallelism import Schedule
 from simulator.terms import term
 
 SCENARIOS = sorted(p.stem for p in (Path(__file__).parents[1] / "scenarios").glob("*.toml"))

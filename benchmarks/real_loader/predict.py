@@ -20,8 +20,8 @@ from typing import TypeAlias
 import numpy as np
 
 from simulator.equations.host_memory import batches_in_flight
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"

@@ -14,17 +14,17 @@ from dataclasses import replace
 from itertools import product
 
 from simulator import load
-from simulator.compute.describe import describe, kernels_of
-from simulator.compute.footprint import memory_fit
-from simulator.compute.step import training_step
 from simulator.errors import PlanError
-from simulator.files.scenario import load_scenario
-from simulator.files.search.axes import parse_axis
-from simulator.files.search.candidates import CandidateReader
-from simulator.scenario.candidates import Batch, stack
-from simulator.scenario.goal import Axes, Plain
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.train import Recompute
+from simulator.physics.describe import describe, kernels_of
+from simulator.physics.footprint import memory_fit
+from simulator.physics.step import training_step
+from simulator.reading.scenario import load_scenario
+from simulator.reading.search.axes import parse_axis
+from simulator.reading.search.candidates import CandidateReader
+from simulator.schema.candidates import Batch, stack
+from simulator.schema.goal import Axes, Plain
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.train import Recompute
 from simulator.studies.screening import best_cases, best_of
 from simulator.studies.search.candidates import expand
 from simulator.studies.search.evaluate import Assignment, Chunk, bound

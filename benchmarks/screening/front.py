@@ -14,8 +14,8 @@ import time
 from collections import Counter
 from dataclasses import replace
 
-from simulator.files.search.axes import parse_axis, with_axes
-from simulator.files.search.candidates import CandidateReader
+from simulator.reading.search.axes import parse_axis, with_axes
+from simulator.reading.search.candidates import CandidateReader
 from simulator.studies.search.candidates import expand
 from simulator.studies.search.explore import TIME_AND_COST, Request, explore
 from simulator.studies.search.findings import findings

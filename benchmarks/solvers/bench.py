@@ -21,10 +21,10 @@ from simulator.engine.maxplus import single
 from simulator.engine.maxplus.pipeline import pipeline
 from simulator.engine.recorder import Epoch
 from simulator.engine.run import Options, Question, plan_of, solve
-from simulator.files.scenario import load_scenario
 from simulator.pipeline.stages.base import Phase
 from simulator.predict import question_of
-from simulator.scenario.scenario import Scenario
+from simulator.reading.scenario import load_scenario
+from simulator.schema.scenario import Scenario
 
 SCENARIO: Final = Path(__file__).parents[2] / "scenarios" / "resnet18-imagenet-one-worker.toml"
 CANDIDATES: Final = 1000

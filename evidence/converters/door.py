@@ -19,17 +19,17 @@ from typing import Any, Final, Protocol, cast
 
 import converters
 from converters import Columns, TableRow
-from simulator.confidence.measurement import MeasurementSet, Split, SplitRule, held_out
 from simulator.errors import InputError, Problem, UnknownName
-from simulator.files.document import SCHEMA, check, parse_document, read_document
-from simulator.files.hardware.profile_text import quote
-from simulator.files.measured.measurement_set import parse_set
-from simulator.files.measured.rows import Context, Heading, described_by, rows_of
-from simulator.files.measured.sections import SetFile
-from simulator.files.measured.write import set_csv
-from simulator.files.quantity import nearest_hint
-from simulator.files.shipped import set_folder
-from simulator.files.table import Line, Table, capped, parse_table, read_table
+from simulator.reading.document import SCHEMA, check, parse_document, read_document
+from simulator.reading.hardware.profile_text import quote
+from simulator.reading.measured.measurement_set import parse_set
+from simulator.reading.measured.rows import Context, Heading, described_by, rows_of
+from simulator.reading.measured.sections import SetFile
+from simulator.reading.measured.write import set_csv
+from simulator.reading.quantity import nearest_hint
+from simulator.reading.shipped import set_folder
+from simulator.reading.table import Line, Table, capped, parse_table, read_table
+from simulator.uncertainty.measurement import MeasurementSet, Split, SplitRule, held_out
 
 YES: Final = "yes"
 

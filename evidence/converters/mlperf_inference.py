@@ -21,9 +21,9 @@ from functools import cache
 from typing import Final
 
 from converters import Columns, TableRow
-from simulator.files.hardware.catalogue import Catalogue
 from simulator.importers.nvidia.gpu_names import matching
-from simulator.scenario.precision import Precision
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.schema.precision import Precision
 from simulator.units import THOUSAND
 
 SHIPPED: Final = "mlperf_inference"

@@ -8,8 +8,8 @@ from typing import Final
 
 from pydantic import Field
 
-from simulator.files.document import FileModel, check, read_document
-from simulator.files.quantity import TextField
+from simulator.reading.document import FileModel, check, read_document
+from simulator.reading.quantity import TextField
 
 _FILE: Final = Path(__file__).resolve().parent / "pipeline_sources.toml"
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from simulator.scenario.precision import Precision
-from simulator.scenario.serving import Held, Serving
+from simulator.schema.precision import Precision
+from simulator.schema.serving import Held, Serving
 
 _HALF_NODE: Final = 4
 """Accelerators of a run that leaves DeepSeek's weights in 8 bit little room on B200."""

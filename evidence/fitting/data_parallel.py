@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from fitting.part import DATA, Outcome, Say
-from simulator.compute.device_time import BACKWARD_SHARE
-from simulator.confidence.measurement import Row, Split
 from simulator.equations.stragglers import harmonic
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.measured.measurement_set import load_set
-from simulator.files.scenario import load_scenario
+from simulator.physics.device_time import BACKWARD_SHARE
 from simulator.pipeline.stages.allreduce import all_reduce_time, bucket_shares
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.measured.measurement_set import load_set
+from simulator.reading.scenario import load_scenario
+from simulator.uncertainty.measurement import Row, Split
 from simulator.units import SECOND, parse, show
 
 Vector = NDArray[np.float64]

@@ -28,10 +28,10 @@ from scipy.optimize import minimize
 from fitting.language_models import SET
 from fitting.part import DATA, Outcome, Say
 from fitting.samples import Sample, achieved_over_stated, roofline_errors, samples
-from simulator.confidence.doubts import Grade, Rate
-from simulator.confidence.measurement import Split
-from simulator.files.fitted.deviations import graded
-from simulator.files.shipped import set_names
+from simulator.reading.fitted.deviations import graded
+from simulator.reading.shipped import set_names
+from simulator.uncertainty.doubts import Grade, Rate
+from simulator.uncertainty.measurement import Split
 from simulator.units import SECOND, show
 
 Vector = NDArray[np.float64]

@@ -34,19 +34,18 @@ from scipy.optimize import minimize
 from fitting.deviations import NINETY, OUTSIDE, TARGET
 from fitting.language_models import SET, Runs, runs, stacked
 from fitting.part import Outcome, Say
-from simulator.compute.step import launch_share, small_kernels_share
-from simulator.confidence.doubts import Axis, Grade, Rate
 from simulator.equations.uncertainty import doublings_outside
-from simulator.files.fitted.deviations import (
+from simulator.physics.step import launch_share, small_kernels_share
+from simulator.reading.fitted.deviations import (
     MEMORY,
     UNLIKE,
     graded,
     memory_deviations,
     shipped_envelope,
 )
-from simulator.files.fitted.kernel_figures import kernel_files, with_values
-from simulator.files.fitted.kernels import ANY
-from simulator.files.fitted.unseen import siblings, unseen_groups
+from simulator.reading.fitted.kernel_figures import kernel_files, with_values
+from simulator.reading.fitted.kernels import ANY
+from simulator.reading.fitted.unseen import siblings, unseen_groups
 from simulator.results.envelope import (
     ARCHITECTURE,
     FAMILY,
@@ -63,7 +62,8 @@ from simulator.results.envelope import (
     compared,
     named,
 )
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
+from simulator.uncertainty.doubts import Axis, Grade, Rate
 
 Vector = NDArray[np.float64]
 GRADES: Final = (Grade.FITTED, Grade.EXPERTS, Grade.PROFILED)

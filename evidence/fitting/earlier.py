@@ -23,24 +23,24 @@ from fitting import posterior, serving_scores
 from fitting.part import DATA, Outcome, Say
 from fitting.serving import model_shape
 from fitting.tables import SERVING
-from simulator.compute.forward_pass import (
+from simulator.equations.serving import causal_pairs
+from simulator.physics.forward_pass import (
     ForwardPass,
     Iteration,
     Spread,
     forward_pass,
     serving_device,
 )
-from simulator.equations.serving import causal_pairs
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.service.engines import engine_file, usual_settings
-from simulator.files.service.figures import (
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.service.engines import engine_file, usual_settings
+from simulator.reading.service.figures import (
     EARLIER,
     earlier_file,
     serving_figures,
     serving_kernels,
 )
-from simulator.scenario.hardware.gpu import Gpu
-from simulator.scenario.precision import Precision
+from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.precision import Precision
 from simulator.serving.kv_pool import pool_of
 
 Vector = NDArray[np.float64]

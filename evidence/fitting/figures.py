@@ -13,9 +13,9 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.files.document import FileModel, check, read_document
-from simulator.files.fitted.kernel_figures import kernel_files
-from simulator.files.quantity import NumberField, NumberOrZeroField, TextField
+from simulator.reading.document import FileModel, check, read_document
+from simulator.reading.fitted.kernel_figures import kernel_files
+from simulator.reading.quantity import NumberField, NumberOrZeroField, TextField
 
 Vector = NDArray[np.float64]
 Part = Literal["step", "memory", "alone", "expected"]

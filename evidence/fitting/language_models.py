@@ -15,19 +15,19 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.compute.describe import describe, kernels_of
-from simulator.compute.description import Description
-from simulator.compute.footprint import memory_fit
-from simulator.compute.step import training_step
-from simulator.confidence.measurement import Row, Split
-from simulator.files.fitted.kernel_figures import KernelFiles
-from simulator.files.fitted.kernels import Use, kernels, memory_figures, use_of
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.measured.measurement_set import load_set
-from simulator.files.scenario import load_scenario
-from simulator.scenario.hardware.gpu import Gpu
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.kernels import Kernels, MemoryFigures
+from simulator.physics.describe import describe, kernels_of
+from simulator.physics.description import Description
+from simulator.physics.footprint import memory_fit
+from simulator.physics.step import training_step
+from simulator.reading.fitted.kernel_figures import KernelFiles
+from simulator.reading.fitted.kernels import Use, kernels, memory_figures, use_of
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.measured.measurement_set import load_set
+from simulator.reading.scenario import load_scenario
+from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.kernels import Kernels, MemoryFigures
+from simulator.uncertainty.measurement import Row, Split
 
 Vector = NDArray[np.float64]
 Record = TypeVar("Record")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
 from fitting.part import DATA, Outcome, Say
-from simulator.files.hardware.catalogue import Catalogue
+from simulator.reading.hardware.catalogue import Catalogue
 
 Vector = NDArray[np.float64]
 NOTES: Final = DATA / "measured" / "imread_benchmark.toml"

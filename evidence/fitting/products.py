@@ -34,8 +34,8 @@ from simulator.equations.gemm import (
     occupied_flops,
     product_traffic,
 )
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.scenario.precision import Precision
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.schema.precision import Precision
 
 Vector = NDArray[np.float64]
 

@@ -11,28 +11,28 @@ from functools import cache
 import numpy as np
 
 from fitting.shares import steps
-from simulator.confidence.doubts import Axis, Grade, Rate
-from simulator.confidence.measurement import MeasurementSet, Row, Split
 from simulator.engine.intervals import HALF_WIDTH, figures
 from simulator.engine.run import Question
 from simulator.equations.uncertainty import doublings_outside
 from simulator.errors import NotModelled
-from simulator.files.convert.models import model_names
-from simulator.files.fitted.kernel_figures import kernel_files
-from simulator.files.fitted.uncertainty import calibrated, rate_of
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.measured.measurement_set import load_set
-from simulator.files.scenario import load_scenario
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.run_length import extras, lengths
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.topology import build
 from simulator.predict import predict
+from simulator.reading.convert.models import model_names
+from simulator.reading.fitted.kernel_figures import kernel_files
+from simulator.reading.fitted.uncertainty import calibrated, rate_of
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.measured.measurement_set import load_set
+from simulator.reading.scenario import load_scenario
 from simulator.results.envelope import placed
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.models import Model
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.models import Model
 from simulator.studies.search.workers import cores, local_workers
-from simulator.studies.validation.forecast import Fitted, Fitting, fitted_group, noise
+from simulator.uncertainty.doubts import Axis, Grade, Rate
+from simulator.uncertainty.measurement import MeasurementSet, Row, Split
+from simulator.validation.forecast import Fitted, Fitting, fitted_group, noise
 
 STEP = 0.1
 """Change of a log rate over which the effect on a figure is taken."""

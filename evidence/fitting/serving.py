@@ -29,21 +29,21 @@ from fitting import posterior, serving_replies, serving_scores
 from fitting.part import DATA, Outcome, Say
 from fitting.serving_scores import Checked, Predicted
 from fitting.tables import SERVING
-from simulator.compute.describe import shape_of
-from simulator.compute.description import Shape
-from simulator.compute.forward_pass import (
+from simulator.equations.serving import causal_pairs
+from simulator.physics.describe import shape_of
+from simulator.physics.description import Shape
+from simulator.physics.forward_pass import (
     ForwardPass,
     Iteration,
     Spread,
     forward_pass,
     serving_device,
 )
-from simulator.equations.serving import causal_pairs
-from simulator.files.convert.models import load_model
-from simulator.files.document import FileModel, check, read_document
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.service.engines import cache_of, engine_file
-from simulator.files.service.figures import (
+from simulator.reading.convert.models import load_model
+from simulator.reading.document import FileModel, check, read_document
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.service.engines import cache_of, engine_file
+from simulator.reading.service.figures import (
     PATH,
     UNSEEN,
     ServingFigure,
@@ -53,8 +53,8 @@ from simulator.files.service.figures import (
     serving_kernels,
     with_values,
 )
-from simulator.scenario.precision import Precision
-from simulator.scenario.workload.models.transformer import Transformer
+from simulator.schema.precision import Precision
+from simulator.schema.workload.models.transformer import Transformer
 
 Vector = NDArray[np.float64]
 

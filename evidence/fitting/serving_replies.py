@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from converters.serving_rows import ServingRow
 from fitting import posterior
-from simulator.compute.forward_pass import ForwardPass
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.service.engines import engine_file, usual_settings
-from simulator.files.service.figures import engines
-from simulator.scenario.serving import ClosedLoop, Lengths, Load, Slo, Spread
+from simulator.physics.forward_pass import ForwardPass
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.service.engines import engine_file, usual_settings
+from simulator.reading.service.figures import engines
+from simulator.schema.serving import ClosedLoop, Lengths, Load, Slo, Spread
 from simulator.serving.engine import Replica
 from simulator.serving.fleet import Fleet, run
 from simulator.serving.kv_pool import pool_of

@@ -19,17 +19,17 @@ from scipy.optimize import least_squares
 
 from fitting.figures import changed_texts, free, shipped
 from fitting.part import DATA, Outcome, Say
-from simulator.compute.operator_time import work_of
-from simulator.compute.rates import rates_of
-from simulator.files.convert.models import load_model
-from simulator.files.fitted.kernel_figures import KernelFiles, with_values
-from simulator.files.fitted.kernels import Use, kernels
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.scenario.hardware.gpu import Gpu
-from simulator.scenario.precision import Precision
-from simulator.scenario.workload.models import Model
-from simulator.scenario.workload.models.families import with_attention
-from simulator.scenario.workload.software import Software
+from simulator.physics.operator_time import work_of
+from simulator.physics.rates import rates_of
+from simulator.reading.convert.models import load_model
+from simulator.reading.fitted.kernel_figures import KernelFiles, with_values
+from simulator.reading.fitted.kernels import Use, kernels
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.precision import Precision
+from simulator.schema.workload.models import Model
+from simulator.schema.workload.models.families import with_attention
+from simulator.schema.workload.software import Software
 
 Vector = NDArray[np.float64]
 FITTED = ("resnet50", "bert-large")

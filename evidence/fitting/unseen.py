@@ -19,10 +19,10 @@ from fitting.figures import Part, free, shipped
 from fitting.kernels import expected, fit_part, measured
 from fitting.language_models import SET, Runs, runs
 from fitting.part import Outcome, Say
-from simulator.files.document import FileModel, check, read_document
-from simulator.files.fitted.kernel_figures import with_values
-from simulator.files.fitted.unseen import unseen_groups
-from simulator.files.quantity import TextField
+from simulator.reading.document import FileModel, check, read_document
+from simulator.reading.fitted.kernel_figures import with_values
+from simulator.reading.fitted.unseen import unseen_groups
+from simulator.reading.quantity import TextField
 
 Vector = NDArray[np.float64]
 FILE: Final = "unseen.toml"

@@ -25,12 +25,12 @@ import pandas as pd
 from simulator.api.jobs import Answer, Configuration
 from simulator.api.services import ServiceAnswer, ServiceConfiguration
 from simulator.errors import InputError, Problem
-from simulator.files.merge_documents import chain_of
-from simulator.files.scenario import default_name_of
-from simulator.files.search.candidates import CandidateReader
-from simulator.files.service.mode import describes_service
-from simulator.files.service.scenario import ServiceReader
-from simulator.scenario.goal import Plain
+from simulator.reading.merge_documents import chain_of
+from simulator.reading.scenario import default_name_of
+from simulator.reading.search.candidates import CandidateReader
+from simulator.reading.service.mode import describes_service
+from simulator.reading.service.scenario import ServiceReader
+from simulator.schema.goal import Plain
 
 __all__ = ["Answer", "Configuration", "ServiceAnswer", "ServiceConfiguration", "compare", "load"]
 

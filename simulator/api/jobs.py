@@ -12,18 +12,18 @@ import pandas as pd
 
 from simulator.engine.estimate import Estimate, estimate
 from simulator.errors import UnknownName
-from simulator.files.search.axes import axis_of, parse_axis
-from simulator.files.search.candidates import CandidateReader
-from simulator.files.settings import as_option
 from simulator.predict import predict
+from simulator.reading.search.axes import axis_of, parse_axis
+from simulator.reading.search.candidates import CandidateReader
+from simulator.reading.settings import as_option
 from simulator.report.page.prediction import as_fragment, as_page
 from simulator.report.prediction.text import as_text
 from simulator.results.metrics import METRICS, Value, number_at, select
 from simulator.results.outlook import Outlook
 from simulator.results.prediction import Prediction
-from simulator.scenario.goal import Axes, Axis, Plain, Sampling
-from simulator.scenario.long_run import Terms
-from simulator.scenario.scenario import Scenario
+from simulator.schema.goal import Axes, Axis, Plain, Sampling
+from simulator.schema.long_run import Terms
+from simulator.schema.scenario import Scenario
 from simulator.studies.changes.ways_to_buy import long_run
 from simulator.studies.search.candidates import expand
 from simulator.studies.search.explore import Request, explore

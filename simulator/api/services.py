@@ -9,16 +9,16 @@ from pathlib import Path
 import pandas as pd
 
 from simulator.errors import UnknownName
-from simulator.files.quantity import nearest_hint
-from simulator.files.service.axes import variants
-from simulator.files.service.scenario import ServiceReader
 from simulator.predict import predict_service
+from simulator.reading.quantity import nearest_hint
+from simulator.reading.service.axes import variants
+from simulator.reading.service.scenario import ServiceReader
 from simulator.report.page.service import as_page
 from simulator.report.service import text as report
 from simulator.report.service.studies import SizedReport
 from simulator.results.serving import ServicePrediction, metrics
-from simulator.scenario.goal import Plain
-from simulator.scenario.serving import Service
+from simulator.schema.goal import Plain
+from simulator.schema.serving import Service
 from simulator.studies.service.sizing import against_load, size, sweep
 
 

@@ -17,9 +17,9 @@ from simulator.cli.serving import refuse
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from simulator.confidence.measurement import MeasurementSet
-    from simulator.studies.calibration.calibrate import Calibrated
-    from simulator.studies.calibration.likeliest import Tried
+    from simulator.calibration.calibrate import Calibrated
+    from simulator.calibration.likeliest import Tried
+    from simulator.uncertainty.measurement import MeasurementSet
 
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -123,7 +123,7 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     Runs of a service (columns such as concurrency, ttft, tpot) fit four factors of it at once,
     and FILE is a service that extends it.
     """
-    from simulator.studies.calibration.parameters import parameters_of
+    from simulator.calibration.parameters import parameters_of
 
     if output is not None:
         _check_new(output, force=force)
@@ -141,7 +141,7 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
         tried = _tried(loaded, use_all=use_all, jobs=jobs, profiles=profiles)
         names = (tried[0].kind.name,)
     fit = parameters_of(names, loaded, {"start": start, "low": low, "high": high})
-    from simulator.studies.calibration.calibrate import calibrate as fitted
+    from simulator.calibration.calibrate import calibrate as fitted
     from simulator.studies.search.workers import cores
 
     with progress_line("fitting") as progress:
@@ -163,7 +163,7 @@ def _tried(
     sets: Sequence[MeasurementSet], *, use_all: bool, jobs: int | None, profiles: tuple[Path, ...]
 ) -> tuple[Tried, ...]:
     """Every factor fitted alone, the likeliest first."""
-    from simulator.studies.calibration.likeliest import likeliest
+    from simulator.calibration.likeliest import likeliest
     from simulator.studies.search.workers import cores
 
     with progress_line("looking for what explains the runs") as progress:
@@ -178,7 +178,7 @@ def _tried(
 
 def _sets(names: tuple[str, ...], scenario: str | None) -> list[MeasurementSet]:
     """All sets that are named, with the mistakes of all of them at once."""
-    from simulator.files.measured.measurement_set import load_set
+    from simulator.reading.measured.measurement_set import load_set
 
     found: list[MeasurementSet] = []
     problems: list[Problem] = []
@@ -193,7 +193,7 @@ def _sets(names: tuple[str, ...], scenario: str | None) -> list[MeasurementSet]:
 
 
 def _advice() -> str:
-    from simulator.confidence.calibration import FACTORS
+    from simulator.uncertainty.calibration import FACTORS
 
     factors = ", ".join(kind.name for kind in FACTORS)
     return f"say what to fit: --fit with a key of the scenario, or with a factor: {factors}"
@@ -210,8 +210,8 @@ def _check_new(output: Path, *, force: bool) -> None:
 
 
 def _write(found: Calibrated, output: Path) -> None:
-    from simulator.files.fitted.overlay import overlay_text
-    from simulator.studies.calibration.fitted_overlay import overlay_of
+    from simulator.calibration.fitted_overlay import overlay_of
+    from simulator.reading.fitted.overlay import overlay_text
     from simulator.version import __version__
 
     overlay = overlay_of(found, today().isoformat())

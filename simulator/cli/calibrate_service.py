@@ -11,7 +11,7 @@ from simulator.cli.output import complain, emit, write_file
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from simulator.confidence.measurement import MeasurementSet
+    from simulator.uncertainty.measurement import MeasurementSet
 
 
 def calibrated(
@@ -24,11 +24,11 @@ def calibrated(
     InputError
         If a set has no runs of services, runs are of several, or none may be fitted to.
     """
-    from simulator.confidence.measurement import Split
-    from simulator.files.service.text import fitted_service
+    from simulator.calibration.calibrate_service import calibrate_service, settings_of
+    from simulator.reading.service.text import fitted_service
     from simulator.report.format.table import Format, reported
     from simulator.report.service.calibration import ServiceCalibrationReport
-    from simulator.studies.calibration.calibrate_service import calibrate_service, settings_of
+    from simulator.uncertainty.measurement import Split
 
     wanted = (Split.FIT, Split.TEST) if use_all else (Split.FIT,)
     rows = [r for one in sets for r in one.rows if r.split in wanted and not r.excluded]

@@ -14,9 +14,9 @@ from simulator.cli.progress import progress_line
 from simulator.cli.scenarios import seed_option
 
 if TYPE_CHECKING:
-    from simulator.files.long_run.campaign import Campaign
+    from simulator.reading.long_run.campaign import Campaign
     from simulator.results.prediction import Prediction
-    from simulator.scenario.campaign import PooledJob
+    from simulator.schema.campaign import PooledJob
 
 
 @click.command(epilog=examples("plan campaign quarter.toml", "plan campaign quarter.toml --json"))
@@ -38,10 +38,10 @@ def campaign(*, file: Path, profiles: tuple[Path, ...], form: str, draws: int, s
     FILE has a [pool] with machines, price and order (fifo or priority), and a [[job]] for each:
     a scenario, or a duration and machines, how often it comes and how urgent it is.
     """
-    from simulator.files.long_run.campaign import read_campaign
+    from simulator.long_run.campaign import campaign as drawn
+    from simulator.reading.long_run.campaign import read_campaign
     from simulator.report import campaign as report
     from simulator.report.format.table import Format, reported
-    from simulator.runs.campaign import campaign as drawn
 
     asked = read_campaign(file)
     price = asked.pool.price
@@ -68,7 +68,7 @@ def _job(
     asked: Campaign, number: int, profiles: tuple[Path, ...], seed: int
 ) -> tuple[PooledJob, float | None]:
     """A job with the times of its runs, and the price of one of its machines if it is known."""
-    from simulator.scenario.campaign import PooledJob
+    from simulator.schema.campaign import PooledJob
 
     told = asked.jobs[number]
     takes: tuple[float, ...] = (told.duration or 0.0,)
@@ -102,8 +102,8 @@ def _job(
 def _predicted(
     asked: Campaign, scenario: str, settings: tuple[str, ...], profiles: tuple[Path, ...], seed: int
 ) -> Prediction:
-    from simulator.files.scenario import load_scenario
     from simulator.predict import predict
+    from simulator.reading.scenario import load_scenario
 
     beside = asked.folder / scenario
     name = str(beside) if beside.is_file() else scenario
@@ -112,6 +112,6 @@ def _predicted(
 
 def _times(prediction: Prediction, seed: int) -> tuple[float, ...]:
     """Equally likely times of one run: with its failures, or with the doubt of its step alone."""
-    from simulator.runs.forecast import finishes
+    from simulator.long_run.forecast import finishes
 
     return finishes(prediction, seed=seed)

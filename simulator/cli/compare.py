@@ -25,8 +25,8 @@ from simulator.cli.scenarios import (
 from simulator.cli.serving import compared, refuse
 
 if TYPE_CHECKING:
-    from simulator.files.search.candidates import CandidateReader
-    from simulator.files.service.scenario import ServiceReader
+    from simulator.reading.search.candidates import CandidateReader
+    from simulator.reading.service.scenario import ServiceReader
     from simulator.studies.changes.compare import Side
 
 _OVERRIDE: Final = re.compile(r":(?=[A-Za-z_]\w*(?:\.[\w-]+)+=)")
@@ -118,9 +118,9 @@ def _services(
 
 def _side(reader: CandidateReader, own: tuple[str, ...], seed: int, *, published: bool) -> Side:
     """A scenario with its prediction; what was published holds for the scenario as it ships."""
-    from simulator.files.effective_settings import inputs
-    from simulator.files.measured.measurement_set import published as rows
     from simulator.predict import predict
+    from simulator.reading.effective_settings import inputs
+    from simulator.reading.measured.measurement_set import published as rows
     from simulator.studies.changes.compare import Side
     from simulator.studies.changes.ways_to_buy import with_ways
 

@@ -41,7 +41,7 @@ def completion(context: click.Context, *, shell: str) -> None:
 
 def scenarios(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
     """Names of shipped scenarios that begin so, and files."""
-    from simulator.files.shipped import scenario_names, service_names
+    from simulator.reading.shipped import scenario_names, service_names
 
     names = (*scenario_names(), *service_names())
     return [CompletionItem(begun, type="file"), *_beginning(names, begun)]
@@ -49,7 +49,7 @@ def scenarios(_: click.Context, __: click.Parameter, begun: str) -> list[Complet
 
 def measurement_sets(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
     """Names of shipped measurement sets that begin so, and files."""
-    from simulator.files.shipped import set_names
+    from simulator.reading.shipped import set_names
 
     return [CompletionItem(begun, type="file"), *_beginning(set_names(), begun)]
 
@@ -63,7 +63,7 @@ def metrics(_: click.Context, __: click.Parameter, begun: str) -> list[Completio
 
 def models(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
     """Names of models of the library that begin so."""
-    from simulator.files.convert.models import model_names
+    from simulator.reading.convert.models import model_names
 
     return _beginning(model_names(), begun)
 
@@ -72,7 +72,7 @@ def profiles(*kinds: str) -> Complete:
     """A function that completes names of hardware profiles of these kinds; all kinds if none."""
 
     def complete(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
-        from simulator.files.hardware.catalogue import KINDS, Catalogue
+        from simulator.reading.hardware.catalogue import KINDS, Catalogue
 
         try:
             catalogue = Catalogue.default()

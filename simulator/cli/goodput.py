@@ -60,7 +60,7 @@ def goodput(  # noqa: PLR0913 - one parameter an option
     from simulator.cli.import_output import quantity
     from simulator.report import goodput as report
     from simulator.report.format.table import Format, reported
-    from simulator.scenario.long_run import Terms
+    from simulator.schema.long_run import Terms
     from simulator.studies.changes.ways_to_buy import long_run
     from simulator.units import SECOND, USD
 

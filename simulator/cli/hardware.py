@@ -13,7 +13,7 @@ from simulator.cli.output import emit
 from simulator.cli.prices import prices
 
 if TYPE_CHECKING:
-    from simulator.files.hardware.catalogue import Catalogue
+    from simulator.reading.hardware.catalogue import Catalogue
 
 
 @click.group()
@@ -100,6 +100,6 @@ def diff(*, first: str, second: str, form: str, profiles: tuple[Path, ...]) -> N
 
 
 def _catalogue(profiles: tuple[Path, ...]) -> Catalogue:
-    from simulator.files.hardware.catalogue import Catalogue
+    from simulator.reading.hardware.catalogue import Catalogue
 
     return Catalogue.default(profiles)

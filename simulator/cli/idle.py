@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from simulator.files.search.candidates import CandidateReader
+    from simulator.reading.search.candidates import CandidateReader
     from simulator.results.prediction import Prediction
 
 

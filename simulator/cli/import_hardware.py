@@ -34,7 +34,7 @@ def fio(*, files: tuple[Path, ...], output: Path | None, scope: str) -> None:
     """
     check_output(output)
     from simulator.importers import fio as importer
-    from simulator.scenario.hardware.storage import Scope
+    from simulator.schema.hardware.storage import Scope
 
     deliver(importer.read(files, Scope(scope)), output, origin=named(files))
 
@@ -65,9 +65,9 @@ def nccl_tests(  # noqa: PLR0913 - one parameter an option
     bandwidth are fitted to all message sizes; with -o the table of sizes is printed.
     """
     check_output(output)
-    from simulator.files.hardware.catalogue import Catalogue
     from simulator.importers import nccl_tests as importer
-    from simulator.scenario.hardware.link import LinkKind
+    from simulator.reading.hardware.catalogue import Catalogue
+    from simulator.schema.hardware.link import LinkKind
 
     link = None if over is None else Catalogue.default(profiles).link(over)
     chosen = None if kind is None else LinkKind(kind)
@@ -105,9 +105,9 @@ def nvidia_smi(  # noqa: PLR0913 - one parameter an option
     """
     check_output(output)
     from simulator import units
-    from simulator.files.hardware.catalogue import Catalogue
     from simulator.importers.nvidia import smi as importer
     from simulator.importers.nvidia.node_profile import Given
+    from simulator.reading.hardware.catalogue import Catalogue
 
     given = Given(
         ram=quantity(ram, units.BYTE, "--ram"),

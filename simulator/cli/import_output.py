@@ -48,8 +48,8 @@ def deliver(
     It is read back first, so that nothing is written that `plan` refuses; problems then name
     `origin`. Parts of a machine are looked up in `profiles` first.
     """
-    from simulator.files.hardware.catalogue import Catalogue
     from simulator.importers.verify import verify
+    from simulator.reading.hardware.catalogue import Catalogue
 
     verify(fragment, origin, Catalogue.default(profiles))
     complain(*(f"warning: {warning}" for warning in fragment.warnings))

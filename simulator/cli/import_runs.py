@@ -171,7 +171,7 @@ def _tell(runs: list[MeasuredRun], base: str | None, output: Path | None, files:
 
 def _write_set(runs: list[MeasuredRun], base: str, output: Path, files: SetFiles) -> None:
     """Write both files of the set, after reading back what they will hold."""
-    from simulator.files.measured.measurement_set import parse_set
+    from simulator.reading.measured.measurement_set import parse_set
 
     folder = output.absolute().parent
     if Path(base).is_file():

@@ -81,8 +81,8 @@ def dlio(  # noqa: PLR0913 - one parameter an option
         msg = "--storage, --accelerators and --hosts belong to --machine, which is missing"
         raise click.UsageError(msg)
     check_output(output)
-    from simulator.files.hardware.catalogue import Catalogue
     from simulator.importers.mlperf import dlio as importer
+    from simulator.reading.hardware.catalogue import Catalogue
 
     catalogue = Catalogue.default(profiles)
     if machine:
@@ -251,7 +251,7 @@ def _check_extended(name: str, output: Path | None) -> None:
     if not name:
         return
     from simulator.errors import UnknownName
-    from simulator.files.shipped import find_scenario, nearest_scenarios
+    from simulator.reading.shipped import find_scenario, nearest_scenarios
 
     folder = Path() if output is None else output.parent
     found = find_scenario(name, folder)

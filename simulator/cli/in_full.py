@@ -12,11 +12,11 @@ import click
 from simulator.cli.progress import progress_line
 
 if TYPE_CHECKING:
-    from simulator.files.search.candidates import CandidateReader
+    from simulator.reading.search.candidates import CandidateReader
     from simulator.results.prediction import Prediction
-    from simulator.scenario.goal import Plain
-    from simulator.scenario.scenario import Scenario
-    from simulator.studies.validation.nearest import Neighbourhood
+    from simulator.schema.goal import Plain
+    from simulator.schema.scenario import Scenario
+    from simulator.validation.nearest import Neighbourhood
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
@@ -33,9 +33,9 @@ def evidence_option(of_page: str) -> Callable[[Verb], Verb]:
 
 def near(scenario: Scenario, jobs: int | None, profiles: tuple[Path, ...]) -> Neighbourhood:
     """The shipped measured runs most like a scenario, with the errors there."""
-    from simulator.files.measured.measurement_set import load_set
-    from simulator.files.shipped import set_names
-    from simulator.studies.validation.nearest import nearest
+    from simulator.reading.measured.measurement_set import load_set
+    from simulator.reading.shipped import set_names
+    from simulator.validation.nearest import nearest
 
     sets = [load_set(name) for name in set_names()]
     with progress_line("comparing with measured runs") as progress:

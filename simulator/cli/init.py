@@ -32,8 +32,8 @@ from simulator.cli.questions import (
 from simulator.errors import InputError, NotModelled, PlanError
 
 if TYPE_CHECKING:
-    from simulator.scenario.hardware.host import Host
-    from simulator.scenario.scenario import Scenario
+    from simulator.schema.hardware.host import Host
+    from simulator.schema.scenario import Scenario
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -161,7 +161,7 @@ def _purpose() -> str:
 
 def _service() -> str:
     """The shipped service that is most like the user's; its file is then changed by hand."""
-    from simulator.files.shipped import scenario_path, service_names
+    from simulator.reading.shipped import scenario_path, service_names
 
     names = service_names()
     for name in names:
@@ -188,7 +188,7 @@ def _copied(shipped: str, name: str, flags: Mapping[str, str | None]) -> str:
     UsageError
         If there is no such scenario, or flags would change it.
     """
-    from simulator.files.shipped import nearest_shipped, scenario_path
+    from simulator.reading.shipped import nearest_shipped, scenario_path
 
     said = [question.flag for question in QUESTIONS if flags[question.name] is not None]
     if said:
@@ -245,7 +245,7 @@ def _fitted(
 
     `keep`: the batch was asked for, and stays.
     """
-    from simulator.compute.describe import of_tokens
+    from simulator.physics.describe import of_tokens
 
     plain = _read(answers, profiles)
     if not of_tokens(plain.job.model):
@@ -271,7 +271,7 @@ def _with_batch_that_fits(
 
 def _largest_batch(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> int | None:
     """The largest batch that surely fits into GPU memory, halved from the one that stands there."""
-    from simulator.compute.footprint import Verdict, memory_fit
+    from simulator.physics.footprint import Verdict, memory_fit
 
     batch = int(answers[BATCH])
     while batch >= 1:
@@ -344,7 +344,7 @@ def _halved(sequence: int) -> Iterator[int]:
 
 def _sequence_of(scenario: Scenario) -> int:
     """Tokens of a sequence; 0 where the model reads none."""
-    from simulator.scenario.workload.models.transformer import Transformer
+    from simulator.schema.workload.models.transformer import Transformer
 
     model = scenario.job.model
     return model.sequence if isinstance(model, Transformer) else 0
@@ -352,7 +352,7 @@ def _sequence_of(scenario: Scenario) -> int:
 
 def _about_workers(text: str, profiles: tuple[Path, ...]) -> list[str]:
     """How many workers a machine runs in all, and whether they are more than its threads."""
-    from simulator.files.scenario import load_scenario
+    from simulator.reading.scenario import load_scenario
 
     scenario = load_scenario("-", stdin=io.StringIO(text), profiles=profiles)
     group, each = scenario.cluster.trainers, scenario.job.loader.workers
@@ -373,7 +373,7 @@ def _answers(
 
     `purpose`: what the job does, where it is asked; nothing is, where it is empty.
     """
-    from simulator.files.starter import preparing_machine
+    from simulator.reading.starter import preparing_machine
 
     said = {q.key: _plain(q, given) for q in QUESTIONS if (given := flags[q.name]) is not None}
     for question in QUESTIONS if purpose else ():
@@ -418,8 +418,8 @@ def _is_own(said: Mapping[str, str]) -> bool:
 
 def _as_meant(answers: dict[str, str]) -> dict[str, str]:
     """With words that people use as the keys they stand for."""
-    from simulator.files.convert.models import called
-    from simulator.files.starter import own_machine
+    from simulator.reading.convert.models import called
+    from simulator.reading.starter import own_machine
 
     meant = dict(answers)
     if "model.name" in meant:
@@ -434,8 +434,8 @@ def _as_meant(answers: dict[str, str]) -> dict[str, str]:
 
 def _host(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Host | None:
     """The machine that was named or described; None where there is none such."""
-    from simulator.files.hardware.catalogue import Catalogue
-    from simulator.files.starter import own_machine
+    from simulator.reading.hardware.catalogue import Catalogue
+    from simulator.reading.starter import own_machine
 
     machine, card = said.get(MACHINE), said.get("hardware.gpu")
     if _is_own(said):
@@ -456,8 +456,8 @@ def _has_device(said: Mapping[str, str], profiles: tuple[Path, ...]) -> bool:
 
 def _usual(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Mapping[str, str]:
     """What stands where nothing is said, on the machine that was named."""
-    from simulator.files.convert.models import called
-    from simulator.files.starter import defaults
+    from simulator.reading.convert.models import called
+    from simulator.reading.starter import defaults
 
     model = called(said.get("model.name", "")) or said.get("model.step_time", "")
     size = said.get("data.bytes_per_sample", "")
@@ -505,7 +505,7 @@ def _asked(
 
 def _is_card(name: str, profiles: tuple[Path, ...]) -> bool:
     """Whether a name is that of a card and of no machine."""
-    from simulator.files.hardware.catalogue import Catalogue
+    from simulator.reading.hardware.catalogue import Catalogue
 
     catalogue = Catalogue.default(profiles)
     try:
@@ -534,8 +534,8 @@ def _mistake(key: str, now: Mapping[str, str], profiles: tuple[Path, ...]) -> st
 
 def _no_model(name: str) -> str:
     """What to answer in place of a model that is not known, in the words of the question."""
-    from simulator.files.convert.models import model_names
-    from simulator.files.quantity import nearest
+    from simulator.reading.convert.models import model_names
+    from simulator.reading.quantity import nearest
 
     close = nearest(name, model_names())
     meant = f"; did you mean '{close}'?" if close else ""
@@ -547,8 +547,8 @@ def _no_model(name: str) -> str:
 
 def _read(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> Scenario:
     """The scenario that answers make."""
-    from simulator.files.scenario import load_scenario
-    from simulator.files.starter import starter_text
+    from simulator.reading.scenario import load_scenario
+    from simulator.reading.starter import starter_text
 
     text = starter_text("tried", "tried", answers)
     return load_scenario("-", stdin=io.StringIO(text), profiles=profiles)
@@ -564,9 +564,9 @@ def _checked(name: str, title: str, answers: Mapping[str, str], profiles: tuple[
     NotModelled
         If nothing is known of how long the machine takes for the model.
     """
-    from simulator.files.scenario import load_scenario
-    from simulator.files.starter import starter_text
     from simulator.pipeline.limits import check_modelled
+    from simulator.reading.scenario import load_scenario
+    from simulator.reading.starter import starter_text
 
     text = starter_text(name, title, answers)
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from simulator.results.prediction import Prediction
-    from simulator.studies.validation.measured_here import Outside
+    from simulator.validation.measured_here import Outside
 
 
 def with_measured(prediction: Prediction, profiles: tuple[Path, ...]) -> Prediction:
@@ -16,12 +16,12 @@ def with_measured(prediction: Prediction, profiles: tuple[Path, ...]) -> Predict
 
     Few scenarios have any; what compares them is not imported for the others.
     """
-    from simulator.files.measured.alike import rows_alike
+    from simulator.reading.measured.alike import rows_alike
 
     alike = rows_alike(prediction.scenario) if prediction.interval else ()
     if not alike:
         return prediction
-    from simulator.studies.validation.measured_here import holding, runs_of
+    from simulator.validation.measured_here import holding, runs_of
 
     wider, outside = holding(prediction, runs_of(prediction.scenario, alike, profiles))
     first = {(one.set, one.id): one for one in reversed(outside)}

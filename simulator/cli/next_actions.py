@@ -11,10 +11,10 @@ from simulator.cli.progress import progress_line
 
 if TYPE_CHECKING:
     from simulator.errors import PlanError
-    from simulator.files.search.candidates import CandidateReader, Loaded
+    from simulator.reading.search.candidates import CandidateReader, Loaded
     from simulator.results.prediction import Prediction
-    from simulator.scenario.goal import Plain
-    from simulator.scenario.scenario import Scenario
+    from simulator.schema.goal import Plain
+    from simulator.schema.scenario import Scenario
     from simulator.studies.changes.actions import Action
 
 NOTHING: Final[Mapping[str, Plain]] = {}
@@ -60,7 +60,7 @@ def next_actions(
     given : mapping
         Settings over those of the scenario with which it was predicted.
     """
-    from simulator.files.hardware.catalogue import Catalogue
+    from simulator.reading.hardware.catalogue import Catalogue
     from simulator.studies.changes.actions import actions
     from simulator.studies.search.bugs import Met
 

@@ -11,8 +11,8 @@ from simulator.cli.progress import progress_line
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from simulator.files.search.candidates import CandidateReader
-    from simulator.studies.calibration.observed import Explained, Observation
+    from simulator.calibration.observed import Explained, Observation
+    from simulator.reading.search.candidates import CandidateReader
 
 observed_option = click.option(
     "--observed",
@@ -27,7 +27,7 @@ observed_option = click.option(
 
 def explained(reader: CandidateReader, text: str, seed: int) -> Explained:
     """What would make the scenario show what ``--observed`` says."""
-    from simulator.studies.calibration.observed import explain_observation
+    from simulator.calibration.observed import explain_observation
 
     with progress_line("explaining") as progress:
         return explain_observation(
@@ -53,11 +53,11 @@ def observation_of(text: str) -> Observation:
     InputError
         If it names no figure that is a number above zero, or its value is none.
     """
-    from simulator.files.figures import NAMES, figure_value
-    from simulator.files.quantity import nearest_hint
+    from simulator.calibration.observed import Observation
+    from simulator.reading.figures import NAMES, figure_value
+    from simulator.reading.quantity import nearest_hint
     from simulator.report.format.named import is_share
     from simulator.results.metrics import measurable
-    from simulator.studies.calibration.observed import Observation
 
     said, equals, value = (part.strip() for part in text.partition("="))
     if not equals:

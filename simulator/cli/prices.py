@@ -17,8 +17,8 @@ from simulator.cli.output import emit, write_files
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from simulator.files.hardware.catalogue import Catalogue
     from simulator.importers.prices.catalogue import Prices
+    from simulator.reading.hardware.catalogue import Catalogue
 
 _OUTPUT: Final = "--output"
 
@@ -70,10 +70,10 @@ def import_(  # noqa: PLR0913 - one parameter an option
     has for other purchases and regions stay; a job that names no region is billed by the later one.
     All profiles are written, or none.
     """
-    from simulator.confidence.provenance import Source
-    from simulator.files.hardware.catalogue import FOLDER
     from simulator.importers.prices.catalogue import read_prices
     from simulator.importers.reading import changed
+    from simulator.reading.hardware.catalogue import FOLDER
+    from simulator.uncertainty.provenance import Source
 
     folder = Path(FOLDER) if output is None else output
     own = _own(folder, profiles)
@@ -94,7 +94,7 @@ def _own(folder: Path, profiles: tuple[Path, ...]) -> Catalogue:
     InputError
         If the folder is that of the profiles that come with plan, or is a file.
     """
-    from simulator.files.hardware.catalogue import Catalogue, packaged
+    from simulator.reading.hardware.catalogue import Catalogue, packaged
 
     if folder.resolve() == packaged().resolve():
         message, hint = "is the folder of the profiles that come with plan", "name one of your own"
@@ -135,8 +135,8 @@ def _day(given: str) -> str:
 
 def _texts(found: Prices, folder: Path) -> dict[str, str]:
     """What each profile will hold, by its path below the folder."""
-    from simulator.files.hardware.price_text import price_blocks, with_prices
-    from simulator.files.reading import decode, read_bytes
+    from simulator.reading.hardware.price_text import price_blocks, with_prices
+    from simulator.reading.reading import decode, read_bytes
 
     texts = {}
     for name, listed in found.machines.items():
@@ -151,7 +151,7 @@ def _texts(found: Prices, folder: Path) -> dict[str, str]:
 
 def _check(texts: Mapping[str, str], own: Catalogue) -> None:
     """Read every profile back as the catalogue will, before any is written."""
-    from simulator.files.hardware.catalogue import Catalogue
+    from simulator.reading.hardware.catalogue import Catalogue
 
     with tempfile.TemporaryDirectory() as made:
         for name, text in texts.items():
@@ -164,8 +164,8 @@ def _check(texts: Mapping[str, str], own: Catalogue) -> None:
 
 
 def _told(found: Prices, folder: Path, day: str) -> list[str]:
-    from simulator.files.hardware.catalogue import Catalogue
     from simulator.importers.prices.catalogue import MOST_SHOWN, said
+    from simulator.reading.hardware.catalogue import Catalogue
     from simulator.report.hardware.price_age import moved_price_line
 
     lines = [f"read {found.read} prices of {len(found.machines)} machines, of {day}"]

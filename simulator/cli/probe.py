@@ -13,10 +13,10 @@ from simulator.cli.options import examples, file_option, format_option, profiles
 from simulator.cli.output import complain, emit
 
 if TYPE_CHECKING:
-    from simulator.files.hardware.catalogue import Catalogue
     from simulator.probe.profile import Profiles
     from simulator.probe.profile_lines import Known
     from simulator.probe.run import Probed, Wanted
+    from simulator.reading.hardware.catalogue import Catalogue
 
 DEVICES: Final = "disk,memory,cpu,gpu"
 
@@ -95,10 +95,10 @@ def probe(  # noqa: PLR0913 - one parameter an option
             raise click.UsageError(msg)
         probe_loader(loader, output, seconds, as_json=form == "json")
         return
-    from simulator.files.hardware.catalogue import Catalogue
     from simulator.probe.profile import profiles as make
     from simulator.probe.profile import slug
     from simulator.probe.run import probe as measure
+    from simulator.reading.hardware.catalogue import Catalogue
     from simulator.report import probe as report
     from simulator.report.format.table import Format, rendered
 
@@ -199,7 +199,7 @@ def _check_folder(folder: Path, name: str) -> None:
 def _write(folder: Path, made: Profiles, profiles: tuple[Path, ...]) -> dict[str, str]:
     """Write profiles beside their place, read them back as a user would, then move them there."""
     from simulator.errors import InputError, Problem
-    from simulator.files.hardware.catalogue import Catalogue
+    from simulator.reading.hardware.catalogue import Catalogue
 
     written = {}
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from simulator.scenario.hardware.host import Host
+    from simulator.schema.hardware.host import Host
 
 MACHINE: Final = "hardware.machine"
 MODEL: Final = "model.name"

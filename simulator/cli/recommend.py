@@ -29,10 +29,10 @@ from simulator.cli.serving import refuse
 from simulator.errors import PlanError, UnknownName
 
 if TYPE_CHECKING:
-    from simulator.files.search.candidates import CandidateReader
-    from simulator.files.service.scenario import ServiceReader
+    from simulator.reading.search.candidates import CandidateReader
+    from simulator.reading.service.scenario import ServiceReader
     from simulator.report.recommendation.launch import Launch
-    from simulator.scenario.goal import Goal
+    from simulator.schema.goal import Goal
     from simulator.studies.recommend.answer import Recommendation
     from simulator.studies.recommend.evaluator import Ask
 
@@ -103,7 +103,7 @@ def recommend(  # noqa: PLR0913 - one parameter an option
         beside = {"goal": goal, "html": html, "calibration": calibration}
         refuse(**beside)
         return _sized(services, form, seed, price_age, as_typed(scenarios[0], overrides))
-    from simulator.files.hardware.rented import RentingReader
+    from simulator.reading.hardware.rented import RentingReader
 
     readers = [
         RentingReader(candidate_reader(name, overrides, profiles, calibration))
@@ -175,7 +175,7 @@ def _say_what_is_missing(answers: Sequence[Recommendation]) -> None:
 def _goal(
     reader: CandidateReader, name: str, path: Path | None, profiles: tuple[Path, ...]
 ) -> Goal:
-    from simulator.files.search.goal_section import read_goal
+    from simulator.reading.search.goal_section import read_goal
 
     try:
         found = reader.goal if path is None else read_goal(path, profiles=profiles)
@@ -203,9 +203,9 @@ def _answer(  # noqa: PLR0913 - all of one scenario
 ) -> Recommendation:
     from dataclasses import replace
 
-    from simulator.files.hardware.catalogue import Catalogue
+    from simulator.reading.hardware.catalogue import Catalogue
     from simulator.results.price_age import dated_prices
-    from simulator.scenario.goal import Axes
+    from simulator.schema.goal import Axes
     from simulator.studies.recommend.baseline import MACHINE, ground_of, with_full_name
     from simulator.studies.recommend.buying import buying
     from simulator.studies.recommend.problem import inquire

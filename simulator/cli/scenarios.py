@@ -14,12 +14,12 @@ import click
 from simulator.cli.completion import scenarios
 from simulator.cli.options import file_option, profiles_option
 from simulator.errors import InputError, Problem
-from simulator.files.reading import LARGEST
+from simulator.reading.reading import LARGEST
 
 if TYPE_CHECKING:
-    from simulator.files.search.candidates import CandidateReader
-    from simulator.files.service.scenario import ServiceReader
-    from simulator.scenario.scenario import Scenario
+    from simulator.reading.search.candidates import CandidateReader
+    from simulator.reading.service.scenario import ServiceReader
+    from simulator.schema.scenario import Scenario
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 _KEPT = "simulator.cli.scenarios.standard_input"
@@ -80,7 +80,7 @@ def read_scenario(
     InputError
         With every problem found.
     """
-    from simulator.files.scenario import load_scenario
+    from simulator.reading.scenario import load_scenario
 
     return load_scenario(
         name,
@@ -101,14 +101,14 @@ def service_reader(
     InputError
         If it cannot be read.
     """
-    from simulator.files.merge_documents import chain_of
-    from simulator.files.scenario import default_name_of
-    from simulator.files.service.mode import describes_service
+    from simulator.reading.merge_documents import chain_of
+    from simulator.reading.scenario import default_name_of
+    from simulator.reading.service.mode import describes_service
 
     chain = chain_of(name, _standard_input(name))
     if not describes_service(chain):
         return None
-    from simulator.files.service.scenario import ServiceReader
+    from simulator.reading.service.scenario import ServiceReader
 
     return ServiceReader(chain, default_name_of(name), overrides=overrides, profiles=profiles)
 
@@ -141,7 +141,7 @@ def candidate_reader(
     InputError
         If it cannot be read.
     """
-    from simulator.files.search.candidates import CandidateReader
+    from simulator.reading.search.candidates import CandidateReader
 
     return CandidateReader(
         name,

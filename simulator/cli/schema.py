@@ -26,7 +26,7 @@ def schema(*, what: str, form: str) -> None:
     Editors that know JSON Schema (for TOML: Even Better TOML, Taplo) complete and check
     scenarios with it.
     """
-    from simulator.files.json_schema import scenario_schema, service_schema
+    from simulator.reading.json_schema import scenario_schema, service_schema
     from simulator.report import reference
     from simulator.report.format.table import Format, rendered
 

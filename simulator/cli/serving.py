@@ -14,9 +14,9 @@ from simulator.cli.price_age import warn_of_old
 from simulator.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
-    from simulator.files.service.scenario import ServiceReader
+    from simulator.reading.service.scenario import ServiceReader
     from simulator.results.serving import ServicePrediction
-    from simulator.scenario.serving import Service
+    from simulator.schema.serving import Service
     from simulator.studies.service.compare import ServiceSide
 
 
@@ -111,7 +111,7 @@ def _check_limits(reader: ServiceReader) -> Service:
 def swept(reader: ServiceReader, over: tuple[str, ...], form: str, seed: int) -> Exit:
     """``plan sweep`` of a service: every combination of the values of some keys."""
     from simulator.cli.progress import progress_line
-    from simulator.files.service.axes import variants
+    from simulator.reading.service.axes import variants
     from simulator.report.format.table import Format, reported
     from simulator.report.service.studies import SweptReport
     from simulator.studies.service.sizing import sweep
@@ -127,7 +127,7 @@ def swept(reader: ServiceReader, over: tuple[str, ...], form: str, seed: int) ->
 
 def changed(reader: ServiceReader, metric: str, form: str, seed: int) -> Exit:
     """``plan whatif`` of a service: what changes do to a figure."""
-    from simulator.files.quantity import nearest_hint
+    from simulator.reading.quantity import nearest_hint
     from simulator.report.format.table import Format, reported
     from simulator.report.service.studies import WhatifReport
     from simulator.results.serving import metrics
@@ -168,8 +168,8 @@ def compared(
 
 def _side(own: str, reader: ServiceReader, seed: int) -> ServiceSide:
     """A service with its prediction and its keys."""
-    from simulator.files.effective_settings import service_inputs
     from simulator.predict import predict_service
+    from simulator.reading.effective_settings import service_inputs
     from simulator.studies.service.compare import ServiceSide
 
     service = reader.read({})
@@ -182,7 +182,7 @@ def _side(own: str, reader: ServiceReader, seed: int) -> ServiceSide:
 
 def explained(reader: ServiceReader, form: str, seed: int) -> Exit:
     """``plan explain`` of a service: what its iterations are made of."""
-    from simulator.compute.one_pass import batch_pass
+    from simulator.physics.one_pass import batch_pass
     from simulator.predict import pass_of, predict_service
     from simulator.report.format.table import Format, reported
     from simulator.report.service.batch_explain import BatchReport, ExplainedBatches

@@ -26,8 +26,8 @@ from simulator.cli.scenarios import (
 from simulator.cli.serving import refuse, simulated
 
 if TYPE_CHECKING:
+    from simulator.calibration.observed import Explained
     from simulator.results.prediction import Prediction
-    from simulator.studies.calibration.observed import Explained
     from simulator.studies.changes.actions import Action
 
 

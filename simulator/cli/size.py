@@ -25,9 +25,9 @@ from simulator.cli.scenarios import (
 from simulator.errors import InputError, PlanError, Problem, UnitError
 
 if TYPE_CHECKING:
-    from simulator.files.search.candidates import CandidateReader
-    from simulator.files.service.scenario import ServiceReader
-    from simulator.scenario.scenario import Scenario
+    from simulator.reading.search.candidates import CandidateReader
+    from simulator.reading.service.scenario import ServiceReader
+    from simulator.schema.scenario import Scenario
     from simulator.studies.changes.levers import Settings
     from simulator.studies.changes.size import Sized
 
@@ -92,7 +92,7 @@ def size(  # noqa: PLR0913 - one parameter an option
     if resource == MACHINES:
         msg = "machines are sized for services; for a job: plan sweep --over hardware.count=1..8"
         raise click.UsageError(msg)
-    from simulator.files.hardware.catalogue import Catalogue
+    from simulator.reading.hardware.catalogue import Catalogue
     from simulator.report import size as report
     from simulator.report.format.table import Format, reported
     from simulator.studies.changes.offers import offers
@@ -178,7 +178,7 @@ def _counts(text: str) -> tuple[int, ...]:
     """Numbers of machines, each once; a range goes as one of ``plan sweep``: one by one, or so."""
     if not text.strip():
         return ()
-    from simulator.files.search.axes import axis_of
+    from simulator.reading.search.axes import axis_of
 
     origin, key = f"--machines {text}", "hardware.count"
     found = [_COUNT.fullmatch(part.strip()) for part in text.split(",")]

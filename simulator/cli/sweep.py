@@ -28,13 +28,13 @@ from simulator.cli.serving import refuse, swept
 from simulator.cli.shards import merge_shards, shard_of, shard_options, told_shard
 
 if TYPE_CHECKING:
-    from simulator.files.search.candidates import CandidateReader
+    from simulator.reading.search.candidates import CandidateReader
     from simulator.report.page.made import Made
     from simulator.results.prediction import Prediction
-    from simulator.scenario.goal import Axes, Plain
+    from simulator.schema.goal import Axes, Plain
     from simulator.studies.search.explore import Request
     from simulator.studies.search.findings import Findings
-    from simulator.studies.validation.nearest import Neighbourhood
+    from simulator.validation.nearest import Neighbourhood
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -244,8 +244,8 @@ def _axes(  # noqa: PLR0913 - one parameter an option
     seed: int,
 ) -> Axes:
     """The axes of the file with those of the command line."""
-    from simulator.files.search.axes import parse_axis, with_axes
-    from simulator.scenario.goal import Sampling
+    from simulator.reading.search.axes import parse_axis, with_axes
+    from simulator.schema.goal import Sampling
 
     axes = with_axes(reader.axes, [parse_axis(text) for text in over])
     if not axes.axes:

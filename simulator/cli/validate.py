@@ -15,9 +15,9 @@ from simulator.cli.output import check_writable, emit, write_file
 from simulator.cli.progress import progress_line
 
 if TYPE_CHECKING:
-    from simulator.confidence.measurement import MeasurementSet
-    from simulator.studies.validation.unseen import LeftOut
-    from simulator.studies.validation.validate import Validated
+    from simulator.uncertainty.measurement import MeasurementSet
+    from simulator.validation.unseen import LeftOut
+    from simulator.validation.validate import Validated
 
 
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -91,7 +91,7 @@ def validate(  # noqa: PLR0913 - one parameter an option
     if unseen:
         emit(_rendered_unseen(_leave_out(chosen, jobs, profiles), form, worst or 0))
         return Exit.FINE
-    from simulator.studies.validation.validate import validate as run
+    from simulator.validation.validate import validate as run
 
     with progress_line("predicting") as progress:
         found = run(chosen, processes=jobs, progress=progress, profiles=profiles)
@@ -109,8 +109,8 @@ def validate(  # noqa: PLR0913 - one parameter an option
 def _sets(names: tuple[str, ...]) -> list[MeasurementSet]:
     """All sets that are named, with the mistakes of all of them at once."""
     from simulator.errors import InputError, Problem
-    from simulator.files.measured.measurement_set import load_set
-    from simulator.files.shipped import set_names
+    from simulator.reading.measured.measurement_set import load_set
+    from simulator.reading.shipped import set_names
 
     found: list[MeasurementSet] = []
     problems: list[Problem] = []
@@ -149,7 +149,7 @@ def _rendered(found: Validated, form: str, worst: int) -> str:
 
 
 def _leave_out(sets: list[MeasurementSet], jobs: int | None, profiles: tuple[Path, ...]) -> LeftOut:
-    from simulator.studies.validation.unseen import leave_out
+    from simulator.validation.unseen import leave_out
 
     with progress_line("predicting what was not seen") as progress:
         return leave_out(sets, processes=jobs, progress=progress, profiles=profiles)
@@ -192,7 +192,7 @@ def _near(
     from simulator.report.evidence import near as report
     from simulator.report.evidence.table import near_table
     from simulator.report.format.table import Format, rendered
-    from simulator.studies.validation.nearest import nearest
+    from simulator.validation.nearest import nearest
 
     scenario = read_scenario(name, (), profiles)
     with progress_line("comparing") as progress:

@@ -24,9 +24,9 @@ from simulator.cli.scenarios import (
 from simulator.cli.serving import changed, refuse
 
 if TYPE_CHECKING:
-    from simulator.files.search.candidates import CandidateReader
+    from simulator.reading.search.candidates import CandidateReader
     from simulator.report.whatif.text import WhatIf
-    from simulator.scenario.scenario import Scenario
+    from simulator.schema.scenario import Scenario
     from simulator.studies.changes.accelerator_swap import Generation
     from simulator.studies.changes.sensitivity import Sensitivity
     from simulator.studies.changes.whatif import Change
@@ -151,7 +151,7 @@ def _reading(reader: CandidateReader) -> Callable[..., Scenario]:
 def _prices(texts: Sequence[str], wanted: Sequence[Change]) -> dict[str, float]:
     """What changes add to the rent, by name [$/s]."""
     from simulator.errors import UnitError
-    from simulator.files.quantity import nearest_hint
+    from simulator.reading.quantity import nearest_hint
     from simulator.units import USD_PER_SECOND, parse
 
     names = tuple(change.name for change in wanted)
@@ -183,7 +183,7 @@ def _names(reader: CandidateReader, wanted: str | None) -> tuple[str, ...] | Non
         pattern = "gpu/*" if part == ALL else part if part.startswith("gpu/") else f"gpu/{part}"
         matching = fnmatch.filter(known, pattern)
         if not matching:
-            from simulator.files.quantity import nearest_hint
+            from simulator.reading.quantity import nearest_hint
 
             msg = (
                 f"--gpus {wanted}: there is no accelerator '{part}'; {nearest_hint(pattern, known)}"

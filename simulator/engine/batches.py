@@ -22,9 +22,9 @@ from typing import Final
 
 import numpy as np
 
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.distribution import Shape, Spread
-from simulator.scenario.workload.loader import Straggler
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.distribution import Shape, Spread
+from simulator.schema.workload.loader import Straggler
 
 WAVES: Final = 4
 """Waves of makers that an epoch must have for them to drift apart in it."""

@@ -20,7 +20,7 @@ from simulator.pipeline.run_length import Extras, Lengths, worker_start
 from simulator.pipeline.stages.base import MAKERS, Phase, StageDemands
 from simulator.pipeline.topology import Location, Topology
 from simulator.results.prediction import Bounds
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.units import Real
 
 

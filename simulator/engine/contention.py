@@ -16,7 +16,7 @@ from simulator.engine.flows import Route
 from simulator.engine.folding import Fold
 from simulator.pipeline.stages.base import Actor, Demand, Path, StageDemands
 from simulator.pipeline.topology import Location, Topology, WeightedRoute
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 
 ROUNDING: Final = 1e-12
 """Part of a capacity by which uses may exceed it: sums of figures are not exact."""

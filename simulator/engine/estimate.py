@@ -13,17 +13,17 @@ from typing import Final
 
 import numpy as np
 
-from simulator.compute.cost_model import cost_model
-from simulator.compute.footprint import MemoryFit, memory_fit
 from simulator.equations.cost import cost_per_step
 from simulator.errors import NotModelled
+from simulator.physics.cost_model import cost_model
+from simulator.physics.footprint import MemoryFit, memory_fit
 from simulator.pipeline.closed import SERIAL_STREAMS, device_step
 from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.program import USING
 from simulator.pipeline.stages.allreduce import bucket_shares
 from simulator.pipeline.stages.base import Demand, Path, Per, Phase, ask
 from simulator.results.cost import machines_price
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.units import PerSecond, Real, Seconds, Usd
 
 _ON_DEVICE: Final = tuple(

@@ -25,7 +25,7 @@ from typing import Final, TypeAlias
 from simulator.engine.symmetry import Classes, Route, refine
 from simulator.pipeline.stages.base import OF_A_RANK, Demand, Path, StageDemands
 from simulator.pipeline.topology import Location, Topology, WeightedRoute
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 
 MACHINES: Final = 16
 """Machines of a group that does not train that are simulated; more of them are taken together."""

@@ -20,8 +20,6 @@ from typing import Final, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.confidence.doubts import Doubt, Rate, covariance, within_reason
-from simulator.confidence.provenance import Source
 from simulator.engine.quasi_random import normal_points
 from simulator.engine.run import Question
 from simulator.pipeline.loads import (
@@ -44,6 +42,8 @@ from simulator.results.power import LOG_SD as POWER_LOG_SD
 from simulator.results.power import joules_per_step
 from simulator.results.prediction import Cost, Prediction, StepSplit, Timing
 from simulator.results.storage_bill import bill_of_stores
+from simulator.uncertainty.doubts import Doubt, Rate, covariance, within_reason
+from simulator.uncertainty.provenance import Source
 from simulator.units import Real, Seconds
 
 BITS: Final = 8

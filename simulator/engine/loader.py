@@ -18,7 +18,7 @@ from simpy import Environment, Event
 
 from simulator.engine.batches import Supply
 from simulator.engine.clock import Signal
-from simulator.scenario.workload.loader import Assignment
+from simulator.schema.workload.loader import Assignment
 
 Steps: TypeAlias = Generator[Event, object, None]
 T = TypeVar("T")

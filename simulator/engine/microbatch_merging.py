@@ -19,7 +19,7 @@ from simulator.pipeline.loads import pressures
 from simulator.pipeline.run_length import Lengths
 from simulator.pipeline.stages.base import Path, Per, Phase, Resource, StageDemands
 from simulator.pipeline.topology import Topology
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 
 FEWEST: Final = 2
 """Batches of a step that are always simulated one by one."""

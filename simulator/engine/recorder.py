@@ -30,7 +30,7 @@ from simulator.engine.steady_state import (
 from simulator.engine.trace_events import Noted
 from simulator.pipeline.ledger import OWN_WORK, by_line, entries
 from simulator.results.prediction import Sample, Slice, Solver
-from simulator.scenario.scenario import Job
+from simulator.schema.scenario import Job
 from simulator.units import Seconds
 
 MOST_STEPS: Final = 400

@@ -24,7 +24,7 @@ from simulator.pipeline.stages.exchange import hidden_exchange
 from simulator.pipeline.topology import Topology
 from simulator.results.binding import binding
 from simulator.results.prediction import Communication, Solver, StepSplit, Timing
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.units import Seconds
 
 

@@ -16,9 +16,9 @@ from typing import Final
 from simulator.engine.recorder import Epoch, Plan
 from simulator.pipeline.stages.base import Demand, Path, Resource, StageDemands
 from simulator.pipeline.topology import NETWORK_OPERATIONS, STORAGE_NETWORK, Site, Topology, Unit
-from simulator.scenario.hardware.cluster import Group
-from simulator.scenario.hardware.storage import Scope, Storage
-from simulator.scenario.scenario import CostPlan, Scenario
+from simulator.schema.hardware.cluster import Group
+from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.scenario import CostPlan, Scenario
 
 MOST: Final = 96
 """Epochs that are kept: those of the candidates that a search takes one after another."""

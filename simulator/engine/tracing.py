@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from simulator.compute.device_time import pipeline_of
-from simulator.compute.schedule import Pipeline, Stretch, timelines
-from simulator.compute.step import TrainingStep
 from simulator.engine.machine import device
 from simulator.engine.recorder import Epoch
+from simulator.physics.device_time import pipeline_of
+from simulator.physics.schedule import Pipeline, Stretch, timelines
+from simulator.physics.step import TrainingStep
 from simulator.pipeline.loads import resource_name
 from simulator.pipeline.stages.base import Resource
 from simulator.pipeline.stages.exchange import step_of
 from simulator.pipeline.topology import CPU, Topology
 from simulator.results.prediction import PIPELINE, Counter, Sample, Slice, Trace
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.parallelism import Parallelism
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.parallelism import Parallelism
 from simulator.units import Seconds, in_common
 
 

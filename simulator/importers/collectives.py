@@ -11,9 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator import units
-from simulator.files.hardware.profile_text import Line, binary_size, comment, quantity, quote, table
 from simulator.importers.result import Fragment, Kind
-from simulator.scenario.hardware.link import Collective, Link, LinkKind, Regime
+from simulator.reading.hardware.profile_text import (
+    Line,
+    binary_size,
+    comment,
+    quantity,
+    quote,
+    table,
+)
+from simulator.schema.hardware.link import Collective, Link, LinkKind, Regime
 from simulator.units import Bytes, BytesPerSecond, Seconds
 
 BUS_FACTOR: Final[Mapping[str, Callable[[float], float]]] = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from simulator.errors import Problem
-from simulator.files.reading import dotted
+from simulator.reading.reading import dotted
 
 MISSING = (None, "", "N/A", "[N/A]")
 """Values that say that there is none."""

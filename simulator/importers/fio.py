@@ -20,12 +20,12 @@ from typing import Final
 
 from simulator import units
 from simulator.errors import Problem
-from simulator.files.reading import fail
 from simulator.importers.entries import Entry
 from simulator.importers.reading import changed, parse_json, read_text, refuse
 from simulator.importers.result import Fragment
 from simulator.importers.storage_profile import Run, storage_profile
-from simulator.scenario.hardware.storage import Scope
+from simulator.reading.reading import fail
+from simulator.schema.hardware.storage import Scope
 
 WANTED: Final = "the JSON of fio (--output-format=json)"
 

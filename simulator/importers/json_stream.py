@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from simulator.errors import InputError, Problem
-from simulator.files.reading import fail
 from simulator.importers.reading import parse_json
+from simulator.reading.reading import fail
 
 _SPACE: Final = re.compile(r"\s*")
 # Names of kernels and of source files may hold plain tabs.

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from simulator import units
 from simulator.errors import InputError, Problem
-from simulator.files.reading import fail
-from simulator.files.reading import read_bytes as read_start
+from simulator.reading.reading import fail
+from simulator.reading.reading import read_bytes as read_start
 
 LARGEST: Final = int(units.parse("256 MiB", units.BYTE))
 """Size of the largest file that is read, after unpacking [B]."""

@@ -19,11 +19,11 @@ from typing import Final
 import numpy as np
 
 from simulator.errors import InputError, Problem
-from simulator.files.hardware.profile_text import quote
-from simulator.files.measured.write import set_csv
-from simulator.files.service.request_trace import OWN, moment
-from simulator.files.table import Line, Table, capped, read_table
 from simulator.importers.reading import changed
+from simulator.reading.hardware.profile_text import quote
+from simulator.reading.measured.write import set_csv
+from simulator.reading.service.request_trace import OWN, moment
+from simulator.reading.table import Line, Table, capped, read_table
 
 COLUMNS: Final = {
     "arrival": ("arrival", "arrival_s", "arrival_time", "timestamp", "TIMESTAMP", "start"),

@@ -10,7 +10,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.confidence.provenance import Source
+from simulator.uncertainty.provenance import Source
 from simulator.units import Seconds
 
 

@@ -17,12 +17,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from simulator.confidence.provenance import Source
 from simulator.errors import Problem
-from simulator.files.hardware.profile_text import quote
-from simulator.files.measured.write import set_csv
 from simulator.importers.reading import changed, parse_json, read_text, refuse
 from simulator.importers.result import MeasuredRun, set_rows
+from simulator.reading.hardware.profile_text import quote
+from simulator.reading.measured.write import set_csv
+from simulator.uncertainty.provenance import Source
 
 WANTED: Final = "a result of a serving benchmark"
 METRICS: Final = ("per_token_s.p50", "first_token_s.mean", "output_tokens_per_s")

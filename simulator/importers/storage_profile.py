@@ -8,9 +8,16 @@ from typing import Final
 
 from simulator import units
 from simulator.errors import InputError, Problem
-from simulator.files.hardware.profile_text import Line, binary_size, comment, quantity, quote, table
 from simulator.importers.result import Fragment, Kind
-from simulator.scenario.hardware.storage import Scope
+from simulator.reading.hardware.profile_text import (
+    Line,
+    binary_size,
+    comment,
+    quantity,
+    quote,
+    table,
+)
+from simulator.schema.hardware.storage import Scope
 from simulator.units import Bytes, BytesPerSecond, PerSecond, Seconds
 
 SMALL: Final = units.parse("16 KiB", units.BYTE)

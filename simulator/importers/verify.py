@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from simulator.confidence.provenance import Source
 from simulator.errors import InputError
-from simulator.files.document import check, parse_document
-from simulator.files.hardware.accelerator import to_link
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.hardware.figures import Figure
-from simulator.files.hardware.host import to_host
-from simulator.files.hardware.sections import LinkFile, StorageFile
-from simulator.files.hardware.storage import to_storage
 from simulator.importers.result import Fragment, Kind
+from simulator.reading.document import check, parse_document
+from simulator.reading.hardware.accelerator import to_link
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.hardware.figures import Figure
+from simulator.reading.hardware.host import to_host
+from simulator.reading.hardware.sections import LinkFile, StorageFile
+from simulator.reading.hardware.storage import to_storage
+from simulator.uncertainty.provenance import Source
 
 
 def verify(fragment: Fragment, origin: str, catalogue: Catalogue) -> None:

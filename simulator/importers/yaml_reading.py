@@ -8,8 +8,8 @@ from typing import Any, Final
 import yaml
 
 from simulator import units
-from simulator.files.reading import fail
 from simulator.importers.reading import read_text
+from simulator.reading.reading import fail
 
 LARGEST: Final = int(units.parse("4 MiB", units.BYTE))
 """Size of the largest YAML file that is read [B]; its parser is slow."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from simulator.compute.describe import covers, of_tokens
-from simulator.compute.device_time import is_timed
 from simulator.errors import NotModelled
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.models.transformer import Transformer
-from simulator.scenario.workload.train import Mode
+from simulator.physics.describe import covers, of_tokens
+from simulator.physics.device_time import is_timed
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.models.transformer import Transformer
+from simulator.schema.workload.train import Mode
 
 
 def check_modelled(scenario: Scenario) -> None:

@@ -40,8 +40,8 @@ from simulator.pipeline.stages.result import Result
 from simulator.pipeline.stages.send import Send
 from simulator.pipeline.stages.slowest import Slowest, SlowestDevice
 from simulator.pipeline.stages.write import Write
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.train import Mode
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.train import Mode
 
 MAKING: Final[tuple[Slot, ...]] = (
     Slot(

@@ -7,9 +7,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from simulator.confidence.doubts import Rate
 from simulator.pipeline.stages.base import Actor, Demand, Path, Resource, StageDemands
 from simulator.pipeline.topology import Topology
+from simulator.uncertainty.doubts import Rate
 from simulator.units import Real
 
 Speeds: TypeAlias = Mapping[Rate, Real]

@@ -9,18 +9,18 @@ from typing import Any, cast
 
 import numpy as np
 
-from simulator.compute.checkpoint import checkpoint_shares
 from simulator.equations.step import iterations_per_epoch
+from simulator.physics.checkpoint import checkpoint_shares
 from simulator.pipeline.loads import alone, limiting_time
 from simulator.pipeline.program import CHECKPOINTING, PREPARATION
 from simulator.pipeline.stages.base import OF_A_RANK, Phase, StageDemands, ask
 from simulator.pipeline.stages.read import drives_of
 from simulator.pipeline.topology import MEMORY, Location, Topology, at_rest, drives_used
-from simulator.scenario.hardware.storage import Scope
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy, Placement
-from simulator.scenario.workload.loader import Preparation
-from simulator.scenario.workload.train import Mode
+from simulator.schema.hardware.storage import Scope
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy, Placement
+from simulator.schema.workload.loader import Preparation
+from simulator.schema.workload.train import Mode
 from simulator.units import Real, Seconds, at_least, at_most
 
 

@@ -64,7 +64,7 @@ from numpy.typing import NDArray
 from simulator.pipeline.loads import alone, least_step
 from simulator.pipeline.stages.base import Actor, Demand, Path, StageDemands
 from simulator.pipeline.topology import Location, Topology
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.units import Real
 
 WEIGHTS: Final = (0.0, *(1.5**power for power in range(16)))

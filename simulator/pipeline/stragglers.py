@@ -21,7 +21,7 @@ from simulator.pipeline.order_statistics import (
     expected_largest,
     expected_largest_product,
 )
-from simulator.scenario.workload.distribution import Shape, Spread
+from simulator.schema.workload.distribution import Shape, Spread
 
 FAR: Final = 9.0
 """Normal score beyond which a factor is too rare to matter, among any number of devices."""

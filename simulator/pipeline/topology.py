@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from simulator.compute.cost_model import cost_model
 from simulator.equations.cpu import threads_taken
 from simulator.equations.requests import frame_payload
+from simulator.physics.cost_model import cost_model
 from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.stages.allreduce import over_peer_link
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource
@@ -24,11 +24,11 @@ from simulator.pipeline.stages.collate import Collate
 from simulator.pipeline.stages.decode import Decode
 from simulator.pipeline.stages.read import drives_of
 from simulator.pipeline.stages.receive import Receive
-from simulator.scenario.hardware.cluster import Group, Role
-from simulator.scenario.hardware.host import Host, PcieSwitch
-from simulator.scenario.hardware.storage import Scope
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.train import Mode
+from simulator.schema.hardware.cluster import Group, Role
+from simulator.schema.hardware.host import Host, PcieSwitch
+from simulator.schema.hardware.storage import Scope
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.train import Mode
 from simulator.units import Real, anywhere, where
 
 WeightedRoute = tuple[tuple[str, Real], ...]

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from simulator import units
 from simulator.probe.reading import Found, Reading, Say
-from simulator.scenario.precision import Precision
+from simulator.schema.precision import Precision
 from simulator.units import Bytes, Seconds
 
 SHAPES: Final = (

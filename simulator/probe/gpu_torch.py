@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 from simulator import units
 from simulator.probe.gpu import Unsupported
-from simulator.scenario.precision import Precision
+from simulator.schema.precision import Precision
 from simulator.units import Bytes, Seconds
 
 PATIENCE: Final = 120.0

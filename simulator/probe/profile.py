@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from simulator import units
-from simulator.files.hardware.profile_text import Line, quantity, quote, table
 from simulator.probe.profile_gpu import accelerator, gpu_lines
 from simulator.probe.profile_lines import Known, Writer
 from simulator.probe.reading import Reading
 from simulator.probe.run import Probed
-from simulator.scenario.hardware.storage import Scope
+from simulator.reading.hardware.profile_text import Line, quantity, quote, table
+from simulator.schema.hardware.storage import Scope
 
 _DISK: Final = {
     "achievable_read_bandwidth": "read_bandwidth",

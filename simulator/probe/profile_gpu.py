@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from simulator import units
-from simulator.files.hardware.profile_text import Line, binary_size, quantity, quote, table
 from simulator.probe.gpu import PRECISIONS
 from simulator.probe.profile_lines import Writer
 from simulator.probe.reading import Reading
-from simulator.scenario.hardware.gpu import Gpu
-from simulator.scenario.hardware.host import PeerTopology
-from simulator.scenario.hardware.link import Collective, Link, LinkKind
-from simulator.scenario.precision import Precision
+from simulator.reading.hardware.profile_text import Line, binary_size, quantity, quote, table
+from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.hardware.host import PeerTopology
+from simulator.schema.hardware.link import Collective, Link, LinkKind
+from simulator.schema.precision import Precision
 
 _ROUNDING: Final = 1.001
 _STANDS_IN: Final = "measured; stands in for a datasheet"

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from simulator.files.hardware.profile_text import Line, comment, quantity
 from simulator.probe.reading import SHARE, Reading
 from simulator.probe.run import Probed
-from simulator.scenario.hardware.gpu import Gpu
-from simulator.scenario.hardware.link import Link
+from simulator.reading.hardware.profile_text import Line, comment, quantity
+from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.hardware.link import Link
 
 MARK: Final = "Written by plan probe"
 """How every profile made here begins: only such files are replaced."""

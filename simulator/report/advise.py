@@ -14,7 +14,7 @@ from simulator.report.prediction.rows import head
 from simulator.report.prediction.verdict import device_word
 from simulator.results.binding import FULL, Part
 from simulator.results.prediction import Prediction
-from simulator.scenario.workload.train import Mode
+from simulator.schema.workload.train import Mode
 from simulator.studies.changes.advise import Advice, Setting
 from simulator.units import BYTE, SECOND, show
 

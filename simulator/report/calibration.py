@@ -7,7 +7,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from simulator.files.keys import numeric_key
+from simulator.calibration.calibrate import Calibrated, Estimate, Residual
+from simulator.calibration.fitted_overlay import errors_of
+from simulator.calibration.likeliest import Tried
+from simulator.reading.keys import numeric_key
 from simulator.report.format.figures import figure
 from simulator.report.format.layout import (
     INDENT,
@@ -20,9 +23,6 @@ from simulator.report.format.layout import (
 )
 from simulator.report.format.table import Cell, Table, as_markdown
 from simulator.results.metrics import measurable
-from simulator.studies.calibration.calibrate import Calibrated, Estimate, Residual
-from simulator.studies.calibration.fitted_overlay import errors_of
-from simulator.studies.calibration.likeliest import Tried
 from simulator.version import __version__
 
 SCHEMA: Final = 1

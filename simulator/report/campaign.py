@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from simulator.long_run.campaign import CampaignOutlook, Queued
 from simulator.report.format.layout import columns, percent, section, wrapped
 from simulator.report.format.rounded import rough_usd
 from simulator.report.format.table import Cell, Table, as_markdown
-from simulator.runs.campaign import CampaignOutlook, Queued
 from simulator.units import SECOND, show
 
 SCHEMA: Final = 1

@@ -35,7 +35,7 @@ from simulator.report.side_by_side import (
 from simulator.results.metrics import USD_PER_HOUR, number_at, select
 from simulator.results.prediction import Prediction
 from simulator.results.price_age import dated_prices, prices_of
-from simulator.scenario.hardware.price import Purchase
+from simulator.schema.hardware.price import Purchase
 from simulator.studies.changes.compare import (
     Rule,
     Side,

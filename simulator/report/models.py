@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, astuple, dataclass, fields
 from typing import Final
 
-from simulator.files.convert.models import model_names, read_model
-from simulator.files.names import asked_for
+from simulator.reading.convert.models import model_names, read_model
+from simulator.reading.names import asked_for
 from simulator.report.format.table import Table, as_markdown
-from simulator.scenario.precision import Precision
-from simulator.scenario.workload.models import forward_flops
+from simulator.schema.precision import Precision
+from simulator.schema.workload.models import forward_flops
 from simulator.units import FLOP, show
 
 SCHEMA: Final = 1

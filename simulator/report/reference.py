@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from simulator.files.names import asked_for
+from simulator.reading.names import asked_for
 from simulator.report.format.layout import columns, wrapped
 from simulator.report.format.table import Table, as_markdown
 from simulator.results.metrics import METRICS

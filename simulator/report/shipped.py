@@ -6,8 +6,8 @@ import json
 import tomllib
 from collections.abc import Iterator
 
-from simulator.files.names import asked_for
-from simulator.files.shipped import scenario_names, scenario_path, service_names
+from simulator.reading.names import asked_for
+from simulator.reading.shipped import scenario_names, scenario_path, service_names
 from simulator.report.format.layout import columns
 from simulator.report.format.table import Table
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from simulator.report.format.layout import columns, section, wrapped
 from simulator.report.format.rounded import quantity, significant
 from simulator.report.format.table import Cell, Table, as_markdown
-from simulator.scenario.hardware.naming import short_name
+from simulator.schema.hardware.naming import short_name
 from simulator.studies.changes.offers import Offer
 from simulator.studies.changes.size import Resource, Size, Sized
 from simulator.units import BYTE, PER_SECOND, PERCENT, USD, USD_PER_SECOND, show

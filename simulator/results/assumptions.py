@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from simulator.compute import footprint
-from simulator.compute.cost_model import cost_model
-from simulator.compute.describe import kernels_of
-from simulator.compute.footprint import HostRam, MemoryFit, Verdict
-from simulator.confidence.provenance import Assumption, Part, Source, bearing
+from simulator.physics import footprint
+from simulator.physics.cost_model import cost_model
+from simulator.physics.describe import kernels_of
+from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.read import helpers_alone
 from simulator.pipeline.topology import drives_used
@@ -18,17 +17,18 @@ from simulator.results.ownership import in_a_rack
 from simulator.results.prediction import Timing
 from simulator.results.storage_bill import elsewhere
 from simulator.results.stores import uses
-from simulator.scenario.energy import EnergyPlan
-from simulator.scenario.hardware.cluster import Group
-from simulator.scenario.hardware.gpu import Gpu
-from simulator.scenario.hardware.host import Host
-from simulator.scenario.hardware.link import Link
-from simulator.scenario.hardware.naming import short_name
-from simulator.scenario.hardware.price import MOST_IN_BLOCKS, Purchase
-from simulator.scenario.hardware.storage import Scope, Storage
-from simulator.scenario.owned import Ownership
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.parallelism import Sharding
+from simulator.schema.energy import EnergyPlan
+from simulator.schema.hardware.cluster import Group
+from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.link import Link
+from simulator.schema.hardware.naming import short_name
+from simulator.schema.hardware.price import MOST_IN_BLOCKS, Purchase
+from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.owned import Ownership
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.parallelism import Sharding
+from simulator.uncertainty.provenance import Assumption, Part, Source, bearing
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from simulator.compute.cost_model import cost_model
 from simulator.equations import cost as equations
 from simulator.equations.batch import added, scaled
 from simulator.equations.cpu import speed_ratio, vcpus_short, vcpus_to_feed
+from simulator.physics.cost_model import cost_model
 from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.run_length import samples_of_an_epoch
 from simulator.pipeline.stages.base import Path, StageDemands
@@ -18,9 +18,9 @@ from simulator.results.energy import electricity_in_a_step, electricity_of
 from simulator.results.ownership import is_owned, owned_price
 from simulator.results.power import joules_per_step
 from simulator.results.prediction import Cost, CpuNeed, Timing
-from simulator.scenario.hardware.cluster import Group
-from simulator.scenario.hardware.price import Price, Purchase, price_of
-from simulator.scenario.scenario import Scenario
+from simulator.schema.hardware.cluster import Group
+from simulator.schema.hardware.price import Price, Purchase, price_of
+from simulator.schema.scenario import Scenario
 from simulator.terms import Term, term
 from simulator.units import Real, UsdPerSecond
 

@@ -10,9 +10,9 @@ from simulator.pipeline.run_length import lengths
 from simulator.results.ownership import electricity_by_time, is_owned
 from simulator.results.power import Draw, draws
 from simulator.results.prediction import Energy, Timing
-from simulator.scenario.energy import EnergyPlan
-from simulator.scenario.hardware.naming import short_name
-from simulator.scenario.scenario import Scenario
+from simulator.schema.energy import EnergyPlan
+from simulator.schema.hardware.naming import short_name
+from simulator.schema.scenario import Scenario
 from simulator.terms import Term, term
 from simulator.units import at_most
 

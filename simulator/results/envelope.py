@@ -13,16 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from simulator.compute.describe import of_tokens
-from simulator.compute.device_time import is_measured, is_spread, is_timed
-from simulator.confidence.doubts import Axis, Doubt, Rate, Reach, stretched
-from simulator.confidence.provenance import Source
 from simulator.equations.uncertainty import doublings_outside
-from simulator.scenario.precision import Precision
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.loader import LoaderKind
-from simulator.scenario.workload.models.transformer import Transformer
-from simulator.scenario.workload.train import Mode
+from simulator.physics.describe import of_tokens
+from simulator.physics.device_time import is_measured, is_spread, is_timed
+from simulator.schema.precision import Precision
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.loader import LoaderKind
+from simulator.schema.workload.models.transformer import Transformer
+from simulator.schema.workload.train import Mode
+from simulator.uncertainty.doubts import Axis, Doubt, Rate, Reach, stretched
+from simulator.uncertainty.provenance import Source
 from simulator.units import show_count
 
 PATH: Final = "way of timing"

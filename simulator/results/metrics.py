@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Final, Literal, TypeAlias, cast
 
-from simulator.compute import model_flops
 from simulator.equations.page_cache import bytes_from_store
 from simulator.errors import UnknownName
+from simulator.physics import model_flops
 from simulator.pipeline.stages.base import Resource
 from simulator.pipeline.stages.read import read_bytes
 from simulator.results import storage_benchmark
@@ -27,8 +27,8 @@ from simulator.results.bill_metrics import ENERGY, STORES
 from simulator.results.outlook import QUANTILES, Outlook
 from simulator.results.prediction import Prediction, Usage
 from simulator.results.service_metrics import TOKEN, TOKEN_PER_SECOND, measured_of_services
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.train import Mode
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.train import Mode
 from simulator.terms import Term
 from simulator.units import (
     BYTE,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
-from simulator.scenario.hardware.price import Purchase
-from simulator.scenario.long_run import LongRun, Saving
+from simulator.schema.hardware.price import Purchase
+from simulator.schema.long_run import LongRun, Saving
 from simulator.units import Seconds, Usd
 
 USEFUL: Final = "useful work"

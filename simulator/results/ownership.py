@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from simulator.equations import cost as equations
 from simulator.equations.energy import building_energy, electricity_cost
 from simulator.results.power import draws_at, is_known
-from simulator.scenario.energy import EnergyPlan
-from simulator.scenario.hardware.cluster import Group
-from simulator.scenario.hardware.naming import short_name
-from simulator.scenario.hardware.price import Purchase
-from simulator.scenario.owned import Ownership
-from simulator.scenario.scenario import Scenario
+from simulator.schema.energy import EnergyPlan
+from simulator.schema.hardware.cluster import Group
+from simulator.schema.hardware.naming import short_name
+from simulator.schema.hardware.price import Purchase
+from simulator.schema.owned import Ownership
+from simulator.schema.scenario import Scenario
 from simulator.terms import Term, term
 from simulator.units import Usd, UsdPerSecond, Watts
 

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
-from simulator.confidence.provenance import Source
 from simulator.equations.cost import drawn_energy, energy_per_step
 from simulator.pipeline.stages.base import Resource
 from simulator.results.prediction import Timing
-from simulator.scenario.hardware.cluster import Group
-from simulator.scenario.scenario import Scenario
+from simulator.schema.hardware.cluster import Group
+from simulator.schema.scenario import Scenario
 from simulator.terms import Term, term
+from simulator.uncertainty.provenance import Source
 from simulator.units import WATT, Watts, parse
 
 _TEADS: Final = (

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from simulator.compute.footprint import HostRam, MemoryFit, Verdict
-from simulator.confidence.provenance import Assumption
 from simulator.equations.step import step_time
+from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.pipeline.stages.base import StageDemands
 from simulator.results.outlook import Outlook
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.terms import Term
+from simulator.uncertainty.provenance import Assumption
 from simulator.units import Bytes, Joules, PerSecond, Seconds, Usd, UsdPerSecond, Watts
 
 STARVED = 0.05

@@ -9,9 +9,9 @@ from datetime import date
 from simulator.results.cost import listed_price
 from simulator.results.ownership import is_owned
 from simulator.results.storage_bill import priced
-from simulator.scenario.hardware.naming import short_name
-from simulator.scenario.hardware.price import Price
-from simulator.scenario.scenario import Scenario
+from simulator.schema.hardware.naming import short_name
+from simulator.schema.hardware.price import Price
+from simulator.schema.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from simulator.confidence.provenance import Assumption
 from simulator.results.prediction import StorageBill
-from simulator.scenario.serving import Service
+from simulator.schema.serving import Service
+from simulator.uncertainty.provenance import Assumption
 from simulator.units import (
     HOUR,
     KILOWATT_HOUR,

@@ -11,10 +11,10 @@ from simulator.equations.batch import added, scaled
 from simulator.results.cost import listed_price
 from simulator.results.prediction import StorageBill, Timing
 from simulator.results.stores import Use, belongs_elsewhere, location_of, uses
-from simulator.scenario.hardware.naming import short_name
-from simulator.scenario.hardware.storage import Charges, Scope, Storage
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.store_plan import Location
+from simulator.schema.hardware.naming import short_name
+from simulator.schema.hardware.storage import Charges, Scope, Storage
+from simulator.schema.scenario import Scenario
+from simulator.schema.store_plan import Location
 from simulator.terms import Term, term
 from simulator.units import (
     BYTE,

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from simulator.compute.checkpoint import checkpoint_shares
-from simulator.compute.footprint import sample_bytes
 from simulator.equations.storage import operations_per_sample
 from simulator.equations.storage_bill import upload_requests
+from simulator.physics.checkpoint import checkpoint_shares
+from simulator.physics.footprint import sample_bytes
 from simulator.pipeline.run_length import (
     checkpoints,
     lengths,
@@ -19,13 +19,13 @@ from simulator.pipeline.run_length import (
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.read import bytes_per_file, read_from_store
 from simulator.pipeline.stages.write import write_operations
-from simulator.scenario.hardware.naming import short_name
-from simulator.scenario.hardware.storage import Scope, Storage
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.store_plan import Location
-from simulator.scenario.workload.dataset import CachePolicy, Placement
-from simulator.scenario.workload.loader import Preparation
-from simulator.scenario.workload.train import Mode
+from simulator.schema.hardware.naming import short_name
+from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.scenario import Scenario
+from simulator.schema.store_plan import Location
+from simulator.schema.workload.dataset import CachePolicy, Placement
+from simulator.schema.workload.loader import Preparation
+from simulator.schema.workload.train import Mode
 from simulator.units import Bytes, Real, UsdPerSecond
 
 UNLIMITED = math.inf

@@ -16,7 +16,7 @@ from simulator.results.serving import (
     Saturation,
     ServicePrediction,
 )
-from simulator.scenario.serving import Service, Trace
+from simulator.schema.serving import Service, Trace
 from simulator.serving.cost import cost_of
 from simulator.serving.energy import energy_of
 from simulator.serving.intervals import intervals

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from simulator.scenario.serving import Autoscaling
+from simulator.schema.serving import Autoscaling
 from simulator.serving.engine import Replica
 from simulator.units import Seconds
 

@@ -9,10 +9,10 @@ from simulator.results.price_age import Listed
 from simulator.results.serving import Answered, Saturation, ServiceCost
 from simulator.results.storage_bill import bill_of
 from simulator.results.stores import uses
-from simulator.scenario.hardware.naming import short_name
-from simulator.scenario.hardware.price import Price, price_of
-from simulator.scenario.owned import Ownership
-from simulator.scenario.serving import Service
+from simulator.schema.hardware.naming import short_name
+from simulator.schema.hardware.price import Price, price_of
+from simulator.schema.owned import Ownership
+from simulator.schema.serving import Service
 from simulator.serving.energy import energy_of
 from simulator.units import MILLION, THOUSAND, PerSecond, Usd, UsdPerSecond, Watts
 

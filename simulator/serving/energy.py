@@ -11,8 +11,8 @@ from simulator.equations.cost import drawn_energy
 from simulator.equations.energy import building_energy, emissions
 from simulator.results.power import draws_at, is_known
 from simulator.results.serving import Answered, Saturation, ServiceEnergy
-from simulator.scenario.energy import EnergyPlan
-from simulator.scenario.serving import Service
+from simulator.schema.energy import EnergyPlan
+from simulator.schema.serving import Service
 from simulator.units import MILLION, THOUSAND, Joules, Kilograms, PerSecond
 
 

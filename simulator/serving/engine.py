@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from heapq import heapreplace
 from typing import Final
 
-from simulator.compute.forward_pass import Iteration
-from simulator.scenario.serving import Serving
+from simulator.physics.forward_pass import Iteration
+from simulator.schema.serving import Serving
 from simulator.serving.forward import Pass
 from simulator.serving.load import Requests
 from simulator.serving.scheduler import NOTHING, Batch, Reuse, Scheduler

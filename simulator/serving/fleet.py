@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from random import Random
 
-from simulator.scenario.serving import Autoscaling, Routing
+from simulator.schema.serving import Autoscaling, Routing
 from simulator.serving.autoscaler import Autoscaler
 from simulator.serving.clients import Clients
 from simulator.serving.engine import Counts, Replica

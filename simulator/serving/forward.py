@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from simulator.compute.forward_pass import Iteration
-from simulator.scenario.serving import Speculation
+from simulator.physics.forward_pass import Iteration
+from simulator.schema.serving import Speculation
 from simulator.units import Bytes, Seconds
 
 

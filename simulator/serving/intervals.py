@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from simulator.confidence.doubts import P90
 from simulator.results.power import LOG_SD as POWER_LOG_SD
 from simulator.results.serving import (
     Answered,
@@ -20,13 +19,14 @@ from simulator.results.serving import (
     saturation_metrics,
     work_cost_metrics,
 )
-from simulator.scenario.serving import OpenLoop, RateCurve, Service
+from simulator.schema.serving import OpenLoop, RateCurve, Service
 from simulator.serving.cost import cost_of
 from simulator.serving.energy import energy_of
 from simulator.serving.layout import Layout
 from simulator.serving.load import usual_count
 from simulator.serving.run import ServiceRun, offered_rate, saturated
 from simulator.serving.saturation import let_through, saturation_rates
+from simulator.uncertainty.doubts import P90
 from simulator.units import PerSecond
 
 MANY: Final = 20_000

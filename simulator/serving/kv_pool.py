@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from typing import Final
 
 from simulator.equations.serving import pool_blocks, room_in_free, room_in_total
-from simulator.scenario.serving import MemoryBase, Serving
+from simulator.schema.serving import MemoryBase, Serving
 from simulator.serving.forward import Pass
 from simulator.units import Bytes
 

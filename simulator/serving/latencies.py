@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from simulator.equations.serving import little
 from simulator.results.serving import Answered, Latency
-from simulator.scenario.serving import Slo
+from simulator.schema.serving import Slo
 from simulator.serving.engine import Counts
 from simulator.serving.load import Requests
 from simulator.units import Seconds

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from simulator.errors import NotModelled
-from simulator.scenario.hardware.link import LinkKind
-from simulator.scenario.serving import Batching, Load, Service, Serving
+from simulator.schema.hardware.link import LinkKind
+from simulator.schema.serving import Batching, Load, Service, Serving
 from simulator.serving.forward import Pass, ScaledPass, SpeculativePass
 from simulator.serving.kv_pool import Pool, pool_of
 from simulator.serving.scheduler import Reuse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simulator.scenario.hardware.link import LinkKind
+from simulator.schema.hardware.link import LinkKind
 from simulator.serving.clients import Clients
 from simulator.serving.engine import Counts
 from simulator.serving.inputs import Inputs

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from simulator.scenario.serving import (
+from simulator.schema.serving import (
     ClosedLoop,
     Lengths,
     Load,

@@ -6,10 +6,10 @@ import math
 from dataclasses import replace
 from typing import Final
 
-from simulator.compute.forward_pass import Iteration
 from simulator.equations.serving import causal_pairs
+from simulator.physics.forward_pass import Iteration
 from simulator.results.serving import Answered, Saturation
-from simulator.scenario.serving import Load, OpenLoop, RateCurve, Service, Trace
+from simulator.schema.serving import Load, OpenLoop, RateCurve, Service, Trace
 from simulator.serving.clients import Clients
 from simulator.serving.engine import Replica
 from simulator.serving.fleet import Fleet, run

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from simulator.equations.serving import blocks_of
-from simulator.scenario.serving import Lengths, Routing, Service, Trace
+from simulator.schema.serving import Lengths, Routing, Service, Trace
 from simulator.serving.engine import Replica
 from simulator.serving.fleet import Fleet, run
 from simulator.serving.layout import Layout, Side, mean_transfer

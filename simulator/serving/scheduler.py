@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
-from simulator.compute.forward_pass import Iteration
 from simulator.equations.serving import blocks_of, causal_pairs
-from simulator.scenario.serving import Admission, Batching, Dynamic, Held, Serving
+from simulator.physics.forward_pass import Iteration
+from simulator.schema.serving import Admission, Batching, Dynamic, Held, Serving
 from simulator.serving.kv_pool import Decoding
 from simulator.serving.load import Requests
 from simulator.units import Seconds

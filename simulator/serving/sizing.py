@@ -9,7 +9,7 @@ from typing import Final
 
 from simulator.errors import NotModelled
 from simulator.results.serving import Answered
-from simulator.scenario.serving import OpenLoop, Service, Serving
+from simulator.schema.serving import OpenLoop, Service, Serving
 from simulator.serving.answers import lack, meets
 from simulator.serving.intervals import doubted
 from simulator.serving.layout import Layout, Side

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from support.browsing import complaints, requested, sideways, smallest_text
 
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.report.page.prediction import as_page
 from simulator.report.prediction.verdict import verdict
 from simulator.results.prediction import Prediction

@@ -11,7 +11,7 @@ import pytest
 from simulator import predict as door
 from simulator.cli.exits import Exit
 from simulator.engine.run import Question
-from simulator.laws import Law
+from simulator.invariants import Law
 from simulator.results.prediction import Prediction
 from tests.support.answers import SCENARIO, write_evidence
 

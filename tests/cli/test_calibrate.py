@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from simulator.calibration import fitting
 from simulator.cli.exits import Exit
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
-from simulator.studies.calibration import fitting
+from simulator.reading.scenario import load_scenario
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``, or arranges how it runs."""

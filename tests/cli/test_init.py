@@ -11,11 +11,11 @@ import pytest
 
 from simulator.cli.exits import Exit
 from simulator.cli.main import main
-from simulator.compute.device_time import is_on_cores
-from simulator.compute.footprint import Verdict, memory_fit
-from simulator.files.scenario import load_scenario
+from simulator.physics.device_time import is_on_cores
+from simulator.physics.footprint import Verdict, memory_fit
 from simulator.predict import predict
-from simulator.scenario.workload.train import Mode, Recompute
+from simulator.reading.scenario import load_scenario
+from simulator.schema.workload.train import Mode, Recompute
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from simulator.cli.exits import Exit
-from simulator.files.hardware.catalogue import Catalogue, packaged
-from simulator.scenario.hardware.price import Purchase, price_of
+from simulator.reading.hardware.catalogue import Catalogue, packaged
+from simulator.schema.hardware.price import Purchase, price_of
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``."""

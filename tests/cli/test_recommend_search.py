@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.search.candidates import CandidateReader
-from simulator.scenario.goal import Axes, Goal
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.search.candidates import CandidateReader
+from simulator.schema.goal import Axes, Goal
 from simulator.studies.recommend.baseline import ground_of
 from simulator.studies.recommend.choice import MONEY, TIME, number
 from simulator.studies.recommend.evaluator import asking

@@ -16,7 +16,7 @@ import pytest
 
 from simulator import predict as door
 from simulator.cli.exits import Exit
-from simulator.compute.footprint import Verdict
+from simulator.physics.footprint import Verdict
 from simulator.studies.changes import actions as loaded
 
 Run = Callable[..., Any]

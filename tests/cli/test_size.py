@@ -10,7 +10,7 @@ import pytest
 
 from simulator.cli.size import _counts
 from simulator.errors import InputError
-from simulator.files.search.axes import parse_axis
+from simulator.reading.search.axes import parse_axis
 
 Run = Callable[..., Any]
 JOB = "cpu-starved-p4d"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from simulator.cli.exits import Exit
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``."""

@@ -8,14 +8,14 @@ from support.scenarios import NO_LATENCY, SOURCE, host
 
 from simulator.predict import predict
 from simulator.results.metrics import select
-from simulator.scenario.hardware.cluster import Group, Role
-from simulator.scenario.hardware.host import Host, Network
-from simulator.scenario.hardware.link import Collective, Curve, Link, LinkKind, Regime
-from simulator.scenario.hardware.storage import Scope, Storage
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.distribution import Shape, Spread
-from simulator.scenario.workload.models import StepTimes
-from simulator.scenario.workload.models.custom import CustomModel
+from simulator.schema.hardware.cluster import Group, Role
+from simulator.schema.hardware.host import Host, Network
+from simulator.schema.hardware.link import Collective, Curve, Link, LinkKind, Regime
+from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.distribution import Shape, Spread
+from simulator.schema.workload.models import StepTimes
+from simulator.schema.workload.models.custom import CustomModel
 
 VARIED = Spread(shape=Shape.LOGNORMAL, relative_deviation=0.3)
 """Files of different sizes, as real ones are. With equal ones all workers stay in step for ever:

@@ -15,11 +15,11 @@ from coupling.build import (
 )
 from support.scenarios import host, scenario, store
 
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy
-from simulator.scenario.workload.distribution import CONSTANT, Spread
-from simulator.scenario.workload.loader import LoaderKind, Remote
-from simulator.scenario.workload.train import Mode
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy
+from simulator.schema.workload.distribution import CONSTANT, Spread
+from simulator.schema.workload.loader import LoaderKind, Remote
+from simulator.schema.workload.train import Mode
 
 
 def workers_and_receiver() -> Coupling:

@@ -15,10 +15,10 @@ from coupling.build import (
 )
 from support.scenarios import host, link, scenario, store
 
-from simulator.scenario.hardware.host import PcieSwitch
-from simulator.scenario.hardware.link import LinkKind
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy
+from simulator.schema.hardware.host import PcieSwitch
+from simulator.schema.hardware.link import LinkKind
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy
 
 BATCH_OF_IMAGES = {"output_bytes": 10e6, "workers": 2}
 """32 samples of 10 MB are 320 MB: 20 ms over a PCIe link of 16 GB/s alone."""

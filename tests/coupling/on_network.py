@@ -14,10 +14,10 @@ from coupling.build import (
 )
 from support.scenarios import host, scenario
 
-from simulator.scenario.hardware.storage import Scope
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy
-from simulator.scenario.workload.loader import Remote
+from simulator.schema.hardware.storage import Scope
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy
+from simulator.schema.workload.loader import Remote
 
 CARD = 3.125e9
 """25 Gb/s [B/s]."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from coupling.build import Coupling, with_job
 from support.scenarios import host, scenario, store
 
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy
-from simulator.scenario.workload.loader import Straggler
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy
+from simulator.schema.workload.loader import Straggler
 
 
 def four_ranks(stragglers: tuple[Straggler, ...]) -> Scenario:

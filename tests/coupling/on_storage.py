@@ -15,10 +15,10 @@ from coupling.build import (
 )
 from support.scenarios import host, scenario, store
 
-from simulator.scenario.hardware.storage import Scope, Storage
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy, Placement
-from simulator.scenario.workload.loader import Preparation
+from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy, Placement
+from simulator.schema.workload.loader import Preparation
 
 CARD = 3.125e9
 """25 Gb/s [B/s]."""

@@ -22,13 +22,13 @@ from support.scenarios import host, link, question, scenario, simulate, store
 
 from simulator.engine.bounds import bounds
 from simulator.pipeline.limits import check_modelled
-from simulator.scenario.hardware.host import Host, PcieSwitch
-from simulator.scenario.hardware.link import LinkKind
-from simulator.scenario.hardware.storage import Scope, Storage
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy, Placement
-from simulator.scenario.workload.loader import LoaderKind, Preparation, Remote, Straggler
-from simulator.scenario.workload.train import Mode
+from simulator.schema.hardware.host import Host, PcieSwitch
+from simulator.schema.hardware.link import LinkKind
+from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy, Placement
+from simulator.schema.workload.loader import LoaderKind, Preparation, Remote, Straggler
+from simulator.schema.workload.train import Mode
 
 FEW = settings(max_examples=80, deadline=None, derandomize=True)
 LOOSE = 1e-9

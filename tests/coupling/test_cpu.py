@@ -16,8 +16,8 @@ from support.scenarios import host, question, scenario
 from simulator.engine.run import Options, solve
 from simulator.predict import predict
 from simulator.results.prediction import Trace
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.loader import Remote
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.loader import Remote
 
 
 def trace(job: Scenario) -> Trace:

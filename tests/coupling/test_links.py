@@ -18,10 +18,10 @@ from simulator.pipeline.program import demand_table
 from simulator.pipeline.stages.base import Path, Phase
 from simulator.pipeline.topology import Location, build
 from simulator.predict import predict
-from simulator.scenario.hardware.host import PcieSwitch
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy
-from simulator.scenario.workload.train import Mode
+from simulator.schema.hardware.host import PcieSwitch
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy
+from simulator.schema.workload.train import Mode
 
 
 def copy_times(job: Scenario) -> Mapping[str, float]:

@@ -8,7 +8,7 @@ import pytest
 from coupling.build import with_job
 from coupling.on_memory import crowded
 
-from simulator.compute.footprint import Verdict, host_ram, page_cache_bytes
+from simulator.physics.footprint import Verdict, host_ram, page_cache_bytes
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.read import hit_ratio
 from simulator.predict import predict

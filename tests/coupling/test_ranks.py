@@ -10,12 +10,12 @@ from coupling.build import in_step, with_job
 from coupling.on_ranks import four_ranks, sharing_a_store
 from support.scenarios import question
 
-from simulator.compute.footprint import host_ram
 from simulator.engine.run import Options, solve
+from simulator.physics.footprint import host_ram
 from simulator.predict import predict
 from simulator.results.prediction import Slice
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.loader import Straggler
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.loader import Straggler
 
 SLOW = (Straggler(factor=2.0, rank=0),)
 

@@ -25,8 +25,8 @@ from coupling.on_ranks import four_ranks, sharing_a_store
 from coupling.on_storage import placed, prepared_beforehand
 from support.scenarios import host, link, question, scenario, simulate, store
 
-from simulator.compute.footprint import Verdict, host_ram, memory_fit
 from simulator.engine.bounds import bounds
+from simulator.physics.footprint import Verdict, host_ram, memory_fit
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.run_length import placement_time, preparation, preparation_time
 from simulator.pipeline.stages.base import Path, Phase
@@ -35,13 +35,13 @@ from simulator.pipeline.topology import build
 from simulator.predict import predict
 from simulator.results.assumptions import warnings
 from simulator.results.metrics import samples_per_step
-from simulator.scenario.hardware.host import PcieSwitch
-from simulator.scenario.hardware.link import LinkKind
-from simulator.scenario.hardware.storage import Scope
-from simulator.scenario.scenario import Memory, Scenario
-from simulator.scenario.workload.dataset import CachePolicy, Placement
-from simulator.scenario.workload.loader import LoaderKind, Preparation, Remote, Straggler
-from simulator.scenario.workload.train import Mode
+from simulator.schema.hardware.host import PcieSwitch
+from simulator.schema.hardware.link import LinkKind
+from simulator.schema.hardware.storage import Scope
+from simulator.schema.scenario import Memory, Scenario
+from simulator.schema.workload.dataset import CachePolicy, Placement
+from simulator.schema.workload.loader import LoaderKind, Preparation, Remote, Straggler
+from simulator.schema.workload.train import Mode
 
 LOOSE = 1e-9
 """Rounding of a sum of some thousand times."""

@@ -9,16 +9,16 @@ from coupling.build import VARIED, with_data, with_group, with_job, with_work
 from coupling.on_storage import behind_drives, placed, prepared_beforehand, windows
 from support.scenarios import host, scenario, store
 
-from simulator.files.hardware.catalogue import Catalogue
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.run_length import placement_time, preparation_time
 from simulator.pipeline.stages.base import Demand, Path, Phase
 from simulator.pipeline.topology import build
 from simulator.predict import predict
-from simulator.scenario.hardware.storage import Storage
-from simulator.scenario.scenario import Memory, Scenario
-from simulator.scenario.workload.dataset import Access, CachePolicy, Layout, Placement
-from simulator.scenario.workload.loader import Preparation
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.schema.hardware.storage import Storage
+from simulator.schema.scenario import Memory, Scenario
+from simulator.schema.workload.dataset import Access, CachePolicy, Layout, Placement
+from simulator.schema.workload.loader import Preparation
 
 IMAGE = 114_660.0
 """A JPEG of common size [B]."""

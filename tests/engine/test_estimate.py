@@ -7,8 +7,8 @@ import pytest
 from simulator import load
 from simulator.engine.estimate import estimate
 from simulator.errors import InputError, NotModelled
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 
 FED = (
     "megatron-1t",

@@ -18,12 +18,12 @@ from simulator.engine.folding import MACHINES, SAMPLED, Fold, everyone, fold
 from simulator.engine.run import Options, solve
 from simulator.pipeline.stages.base import Phase
 from simulator.results.prediction import Timing
-from simulator.scenario.hardware.gpu import EMULATED
-from simulator.scenario.hardware.host import Host, PcieSwitch
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy
-from simulator.scenario.workload.distribution import Shape, Spread
-from simulator.scenario.workload.loader import LoaderKind, Straggler
+from simulator.schema.hardware.gpu import EMULATED
+from simulator.schema.hardware.host import Host, PcieSwitch
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy
+from simulator.schema.workload.distribution import Shape, Spread
+from simulator.schema.workload.loader import LoaderKind, Straggler
 
 
 def played(ranks: int, cores: float = 16.0) -> Host:

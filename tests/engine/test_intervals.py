@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 from support.stages import sampled
 
-from simulator.confidence.doubts import Doubt, Rate
 from simulator.engine.intervals import all_doubts, draw, figures, stretch
 from simulator.engine.run import Options, Question, solve
-from simulator.files.scenario import load_scenario
 from simulator.pipeline.rate_scaling import Speeds, faster_plant, faster_stage
 from simulator.pipeline.run_length import extras
 from simulator.pipeline.stages.base import Phase
 from simulator.predict import predict, question_of
+from simulator.reading.scenario import load_scenario
 from simulator.results.cost import bill
 from simulator.results.power import LOG_SD, draws
 from simulator.results.prediction import Prediction
-from simulator.scenario.scenario import CostPlan, Scenario
-from simulator.scenario.workload.distribution import Shape, Spread
+from simulator.schema.scenario import CostPlan, Scenario
+from simulator.schema.workload.distribution import Shape, Spread
+from simulator.uncertainty.doubts import Doubt, Rate
 from simulator.units import HOUR
 from tests.support.scenarios import SOURCE, host, question, scenario
 

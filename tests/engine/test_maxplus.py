@@ -14,11 +14,11 @@ from simulator.engine.maxplus.pipeline import pipeline
 from simulator.engine.run import Options, solve
 from simulator.pipeline.stages.base import Phase
 from simulator.results.prediction import Solver, Timing
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy
-from simulator.scenario.workload.distribution import CONSTANT, Shape, Spread
-from simulator.scenario.workload.loader import LoaderKind, Straggler
-from simulator.scenario.workload.models.custom import CustomModel
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy
+from simulator.schema.workload.distribution import CONSTANT, Shape, Spread
+from simulator.schema.workload.loader import LoaderKind, Straggler
+from simulator.schema.workload.models.custom import CustomModel
 
 ROUND = st.sampled_from([0.0, 0.001, 0.01, 0.02, 0.04, 0.08])
 """Round times: they meet at one instant again and again."""

@@ -8,8 +8,8 @@ from support.scenarios import demand_table, scenario, simulate
 from simulator.engine import microbatch_merging
 from simulator.pipeline.topology import build
 from simulator.results.prediction import Timing
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.distribution import Shape, Spread
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.distribution import Shape, Spread
 
 
 def accumulating(count: int = 64, **changes: object) -> Scenario:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm, qmc
 
-from simulator.confidence.doubts import Rate
 from simulator.engine.quasi_random import MOST_DIMENSIONS, normal_points, sobol
+from simulator.uncertainty.doubts import Rate
 
 
 @pytest.mark.parametrize("bits", [1, 3, 6, 9])

@@ -11,18 +11,18 @@ from support.scenarios import host, link, question, scenario, simulate, step_end
 from simulator.engine.bounds import bounds
 from simulator.engine.run import Options, solve
 from simulator.engine.steady_state import PRECISION
-from simulator.files.scenario import load_scenario
 from simulator.pipeline.loads import least_step, pressures
 from simulator.pipeline.run_length import checkpoint_loads
 from simulator.pipeline.stages.base import Phase, Resource
 from simulator.predict import question_of
-from simulator.scenario.hardware.host import PcieSwitch
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy
-from simulator.scenario.workload.distribution import Shape, Spread
-from simulator.scenario.workload.loader import LoaderKind, Straggler
-from simulator.scenario.workload.models.custom import CustomModel
-from simulator.scenario.workload.train import Mode
+from simulator.reading.scenario import load_scenario
+from simulator.schema.hardware.host import PcieSwitch
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy
+from simulator.schema.workload.distribution import Shape, Spread
+from simulator.schema.workload.loader import LoaderKind, Straggler
+from simulator.schema.workload.models.custom import CustomModel
+from simulator.schema.workload.train import Mode
 
 ACTORS = LoaderKind.ACTORS
 

@@ -10,10 +10,10 @@ from simulator.engine.folding import Fold
 from simulator.engine.recorder import Epoch
 from simulator.engine.run import Options, plan_of, solve
 from simulator.engine.simulated import Asked, simulated
-from simulator.files.search.candidates import CandidateReader
 from simulator.pipeline.stages.base import Phase
 from simulator.predict import question_of
-from simulator.scenario.scenario import CostPlan, Scenario
+from simulator.reading.search.candidates import CandidateReader
+from simulator.schema.scenario import CostPlan, Scenario
 
 
 def asked_of(job: Scenario, seed: int = 0) -> Asked:

@@ -11,11 +11,11 @@ from support.scenarios import host, question, scenario, store
 from simulator.engine.run import Options, solve
 from simulator.engine.trace_events import Meter
 from simulator.results.prediction import Slice, Timing, Trace
-from simulator.scenario.hardware.gpu import EMULATED
-from simulator.scenario.hardware.host import Host
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy
-from simulator.scenario.workload.distribution import Shape, Spread
+from simulator.schema.hardware.gpu import EMULATED
+from simulator.schema.hardware.host import Host
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy
+from simulator.schema.workload.distribution import Shape, Spread
 
 
 def traced(job: Scenario, *, replay: bool = True) -> tuple[Timing, Trace]:

@@ -9,11 +9,11 @@ import pytest
 from support.scenarios import question, scenario, store
 
 from simulator.engine.run import Options, solve
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Slice
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy
 
 READ, DECODE = 0.1, 0.3
 

@@ -19,7 +19,7 @@ from simulator import equations
 
 HERE = Path(__file__).parent
 ALLOWED_IMPORTS = {"__future__", "collections.abc", "math", "numpy", "numpy.typing", "typing"}
-ALLOWED_IMPORTS |= {"scipy.special", "simulator.units", "simulator.confidence.provenance"}
+ALLOWED_IMPORTS |= {"scipy.special", "simulator.units", "simulator.uncertainty.provenance"}
 NAMES = sorted(info.name for info in pkgutil.iter_modules(equations.__path__))
 UNIT = re.compile(r"\[[^\]\d][^\]]*\]|\[1\]|\[1/\$\]")
 HEADLINES = ("Parameters", "Returns", "Notes", "References", "Examples")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simulator.equations import memory
-from simulator.scenario.workload.train import Optimizer
+from simulator.schema.workload.train import Optimizer
 
 
 def test_every_optimizer_has_a_state() -> None:

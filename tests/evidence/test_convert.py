@@ -8,8 +8,8 @@ import pytest
 
 import convert
 from converters.llm_training import COLUMNS
-from simulator.files.measured.measurement_set import load_set
-from simulator.files.scenario import load_scenario
+from simulator.reading.measured.measurement_set import load_set
+from simulator.reading.scenario import load_scenario
 
 RUNS = [
     {

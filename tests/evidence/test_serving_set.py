@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from serving_set import released_by
-from simulator.files.service.engines import engine_file
+from simulator.reading.service.engines import engine_file
 
 
 def test_a_date_decides_where_no_version_is_named() -> None:

@@ -9,7 +9,7 @@ from support.stages import sampled
 
 from simulator.cli.exits import Exit
 from simulator.cli.main import main
-from simulator.files.shipped import service_names
+from simulator.reading.shipped import service_names
 from simulator.report.format.layout import WIDTH
 
 MOST_LINES = 45

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.refusals import refusal
 
-from simulator.files.hardware.catalogue import Catalogue
 from simulator.importers.fio import read
 from simulator.importers.result import Fragment
-from simulator.scenario.hardware.storage import Scope, Storage
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.schema.hardware.storage import Scope, Storage
 
 Refused = Callable[..., list[str]]
 INVENTED = "fio-3.33-invented.json"

@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.refusals import refusal
 
-from simulator.files.hardware.catalogue import Catalogue
 from simulator.importers.collectives import MeasuredCollective, Point, envelope, regimes
 from simulator.importers.nccl_tests import read
 from simulator.importers.result import Fragment
-from simulator.scenario.hardware.link import Collective, Link, LinkKind, Regime
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.schema.hardware.link import Collective, Link, LinkKind, Regime
 
 Refused = Callable[..., list[str]]
 DATA = Path(__file__).parent / "data"

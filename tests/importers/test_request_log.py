@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from simulator.errors import InputError
-from simulator.files.measured.measurement_set import parse_set
-from simulator.files.merge_documents import chain_of
-from simulator.files.service.scenario import ServiceReader
 from simulator.importers import request_log
-from simulator.scenario.serving import Trace
+from simulator.reading.measured.measurement_set import parse_set
+from simulator.reading.merge_documents import chain_of
+from simulator.reading.service.scenario import ServiceReader
+from simulator.schema.serving import Trace
 
 LOG = """arrival,input_tokens,output,latency,ttft
 2.0,100,11,2.0,1.0

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from simulator.errors import InputError
-from simulator.files.measured.measurement_set import parse_set
 from simulator.importers import serving_benchmark
+from simulator.reading.measured.measurement_set import parse_set
 
 VLLM = {
     "backend": "vllm",

@@ -14,9 +14,9 @@ from statistics import median
 
 import pytest
 
-from simulator.files.hardware.catalogue import Catalogue
+from simulator.reading.hardware.catalogue import Catalogue
 from simulator.results.power import LOG_SD, draws_at
-from simulator.scenario.hardware.cluster import Group, Role
+from simulator.schema.hardware.cluster import Group, Role
 from tests.support.scenarios import store
 
 METERED = {

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from simulator.confidence.provenance import Source
-from simulator.files.fitted.kernels import Use, kernels
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.scenario.hardware.cluster import Cluster, Group, Role
-from simulator.scenario.hardware.host import Host
-from simulator.scenario.hardware.storage import Storage
-from simulator.scenario.precision import Precision
-from simulator.scenario.scenario import Job, Scenario
-from simulator.scenario.workload.dataset import CachePolicy, Dataset
-from simulator.scenario.workload.loader import Loader, Preprocessing
-from simulator.scenario.workload.models import StepTimes
-from simulator.scenario.workload.software import Software
-from simulator.scenario.workload.train import Mode, Train
+from simulator.reading.fitted.kernels import Use, kernels
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.schema.hardware.cluster import Cluster, Group, Role
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.storage import Storage
+from simulator.schema.precision import Precision
+from simulator.schema.scenario import Job, Scenario
+from simulator.schema.workload.dataset import CachePolicy, Dataset
+from simulator.schema.workload.loader import Loader, Preprocessing
+from simulator.schema.workload.models import StepTimes
+from simulator.schema.workload.software import Software
+from simulator.schema.workload.train import Mode, Train
+from simulator.uncertainty.provenance import Source
 
 BLOG = Source(
     reference="Improve price performance of your model training using Amazon SageMaker "

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from mission.machines import DATA, alike, in_memory, job, makers, scenario, trainers
 
-from simulator.scenario.hardware.host import Host
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.loader import (
+from simulator.schema.hardware.host import Host
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.loader import (
     CostBasis,
     Loader,
     LoaderKind,

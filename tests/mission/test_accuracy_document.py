@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.files.measured.measurement_set import load_set
-from simulator.files.shipped import set_names
+from simulator.reading.measured.measurement_set import load_set
+from simulator.reading.shipped import set_names
 from simulator.report.evidence.markdown import INTERPOLATION
 from simulator.report.evidence.text import HEAD, WORST_HEAD
 from simulator.report.evidence.unseen import TITLE

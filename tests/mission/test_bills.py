@@ -25,7 +25,7 @@ from support.theory import implied_price_ratio
 from simulator.equations.cost import saving
 from simulator.results.cost import bill
 from simulator.results.prediction import Prediction
-from simulator.scenario.scenario import CostPlan
+from simulator.schema.scenario import CostPlan
 from simulator.units import HOUR
 
 

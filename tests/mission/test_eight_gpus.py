@@ -8,7 +8,7 @@ import pytest
 from mission.clusters import A6, tensorflow
 
 from simulator.predict import predict
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 
 
 def with_machines(count: int, *, shares_batches: bool) -> Scenario:

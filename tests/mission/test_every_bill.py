@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.files.document import read_document
-from simulator.files.merge_documents import chain_of
-from simulator.files.scenario import load_scenario
-from simulator.files.service.mode import describes_service
-from simulator.files.service.scenario import ServiceReader
-from simulator.files.shipped import scenario_names, scenario_path, service_names
 from simulator.predict import predict
+from simulator.reading.document import read_document
+from simulator.reading.merge_documents import chain_of
+from simulator.reading.scenario import load_scenario
+from simulator.reading.service.mode import describes_service
+from simulator.reading.service.scenario import ServiceReader
+from simulator.reading.shipped import scenario_names, scenario_path, service_names
 from simulator.report.prediction.rows import cost_rows
 from simulator.results.cost import machines_price
-from simulator.scenario.hardware.naming import short_name
+from simulator.schema.hardware.naming import short_name
 from simulator.serving.cost import listed_prices, price_of_all
 
 

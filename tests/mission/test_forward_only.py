@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from mission.machines import in_memory, in_pytorch, job, rented, scenario, trainers
 
-from simulator.files.convert.models import load_model
 from simulator.predict import predict
+from simulator.reading.convert.models import load_model
 from simulator.results.prediction import Prediction
-from simulator.scenario.hardware.cluster import Role
-from simulator.scenario.precision import Precision
-from simulator.scenario.workload.loader import Loader, Preprocessing
-from simulator.scenario.workload.train import Mode
+from simulator.schema.hardware.cluster import Role
+from simulator.schema.precision import Precision
+from simulator.schema.workload.loader import Loader, Preprocessing
+from simulator.schema.workload.train import Mode
 
 
 def inference(batch: float, name: str = "vit-b16", gpus: int = 1) -> Prediction:

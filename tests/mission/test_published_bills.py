@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Prediction
 from simulator.units import HOUR
 

@@ -12,17 +12,17 @@ import pytest
 from mission.machines import in_memory, in_pytorch, job, rented, scenario, store, trainers
 from support.scenarios import simulate
 
-from simulator.files.convert.models import load_model
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.convert.models import load_model
+from simulator.reading.scenario import load_scenario
 from simulator.results.metrics import training_log
 from simulator.results.prediction import Prediction
-from simulator.scenario.hardware.host import Host
-from simulator.scenario.hardware.storage import Storage
-from simulator.scenario.precision import Precision
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import Access, CachePolicy, Dataset, Layout
-from simulator.scenario.workload.loader import Loader, Preprocessing
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.storage import Storage
+from simulator.schema.precision import Precision
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import Access, CachePolicy, Dataset, Layout
+from simulator.schema.workload.loader import Loader, Preprocessing
 from simulator.units import DAY
 
 P4D, G5 = "p4d.24xlarge", "g5.48xlarge"

@@ -179,7 +179,7 @@ def test_a_key_by_the_recipe_reaches_the_scenario(copy: Path, root: Path) -> Non
     insert(package / "files" / "convert" / "training.py", at, f"        {made},\n")
     code = """
 import sys
-from simulator.files.scenario import load_scenario
+from simulator.reading.scenario import load_scenario
 job = load_scenario("resnet18-imagenet-hidden", overrides=sys.argv[1:]).job
 print(job.train.clip_time)
 """

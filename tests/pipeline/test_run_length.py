@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.files.scenario import load_scenario
 from simulator.pipeline.run_length import lengths, samples_of_an_epoch
+from simulator.reading.scenario import load_scenario
 
 
 def test_the_last_batch_of_an_epoch_is_what_is_left() -> None:

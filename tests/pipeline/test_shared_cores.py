@@ -6,12 +6,12 @@ import pytest
 from support.scenarios import host, question, scenario
 
 from simulator.engine.run import Options, Question, later_epoch, solve
-from simulator.files.search.candidates import CandidateReader
 from simulator.pipeline.loads import least_step
 from simulator.pipeline.shared_cores import SharedCores, least_shared_step
 from simulator.pipeline.stages.base import Phase
 from simulator.predict import question_of
-from simulator.scenario.scenario import Scenario
+from simulator.reading.search.candidates import CandidateReader
+from simulator.schema.scenario import Scenario
 
 
 def starved(machine: str, workers: int, batch: int) -> Scenario:

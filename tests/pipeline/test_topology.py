@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import simulator
-from simulator.files.scenario import load_scenario
 from simulator.pipeline.topology import at_rest, build
+from simulator.reading.scenario import load_scenario
 
 BASES = Path(simulator.__file__).parent / "data" / "measured" / "bases"
 STARVED = "resnet50-imagenet-p4d"

@@ -12,7 +12,7 @@ from support.probing import DOWN, INSIDE, LAUNCH, PAGEABLE, PEAK, UP, FakeDevice
 from simulator.probe import gpu, gpu_torch
 from simulator.probe.gpu import Unsupported
 from simulator.probe.gpu_torch import TorchDevice, all_reduce
-from simulator.scenario.precision import Precision
+from simulator.schema.precision import Precision
 
 SIZE = 2**20
 

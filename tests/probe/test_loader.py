@@ -16,12 +16,12 @@ import pytest
 
 from simulator import torch as door
 from simulator.errors import PlanError
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
 from simulator.probe import loader as probe
 from simulator.probe.loader import Timed
 from simulator.probe.processes import Usage, in_line, own_memory, usage
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.scenario import load_scenario
 from simulator.torch import WorkloadProfile, profile_loader, profile_step
 
 

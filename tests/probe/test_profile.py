@@ -9,7 +9,6 @@ import pytest
 from support.probing import PAGEABLE, PEAK, PLACE, UP, FakeDevice
 
 from simulator import units
-from simulator.files.hardware.catalogue import Catalogue
 from simulator.probe import gpu
 from simulator.probe.disk import Place
 from simulator.probe.machine import Machine
@@ -17,10 +16,11 @@ from simulator.probe.profile import Profiles, profiles, slug
 from simulator.probe.profile_lines import MARK, Known
 from simulator.probe.reading import SHARE, Found, Reading
 from simulator.probe.run import Accelerator, Probed, Wanted
-from simulator.scenario.hardware.host import Host, PeerTopology
-from simulator.scenario.hardware.link import Link
-from simulator.scenario.hardware.storage import Scope
-from simulator.scenario.precision import Precision
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.schema.hardware.host import Host, PeerTopology
+from simulator.schema.hardware.link import Link
+from simulator.schema.hardware.storage import Scope
+from simulator.schema.precision import Precision
 from simulator.version import __version__
 
 MACHINE = Machine(host="h", cpu='Some "CPU"', sockets=2, cores=8, threads=16, ram=64e9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.files.hardware.catalogue import Catalogue, packaged
+from simulator.reading.hardware.catalogue import Catalogue, packaged
 
 
 @pytest.fixture(scope="session")

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from simulator import units
-from simulator.files.hardware.catalogue import KINDS, Catalogue, packaged
 from simulator.importers.prices.faults import SPOT_FLOOR
+from simulator.reading.hardware.catalogue import KINDS, Catalogue, packaged
 from simulator.report.hardware.figures import Figure, figures
-from simulator.scenario.hardware.host import Host
-from simulator.scenario.hardware.price import Purchase, price_of
-from simulator.scenario.hardware.storage import Scope
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.price import Purchase, price_of
+from simulator.schema.hardware.storage import Scope
 from simulator.units import parse
 
 FOLDER = packaged()

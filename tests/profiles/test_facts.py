@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.scenario.hardware.host import PeerTopology
-from simulator.scenario.hardware.link import LinkKind
-from simulator.scenario.hardware.price import Purchase, price_of
-from simulator.scenario.precision import Precision
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.schema.hardware.host import PeerTopology
+from simulator.schema.hardware.link import LinkKind
+from simulator.schema.hardware.price import Purchase, price_of
+from simulator.schema.precision import Precision
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,

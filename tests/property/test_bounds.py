@@ -13,11 +13,11 @@ from support.scenarios import demand_table, host, link, question, scenario, simu
 from simulator.engine.bounds import bounds
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.topology import build
-from simulator.scenario.hardware.host import PcieSwitch
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy
-from simulator.scenario.workload.distribution import CONSTANT, Shape, Spread
-from simulator.scenario.workload.loader import LoaderKind, Straggler
+from simulator.schema.hardware.host import PcieSwitch
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy
+from simulator.schema.workload.distribution import CONSTANT, Shape, Spread
+from simulator.schema.workload.loader import LoaderKind, Straggler
 
 pytestmark = pytest.mark.slow
 

@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.scenarios import host, scenario, store
 
-from simulator.files.scenario import load_scenario
 from simulator.pipeline.loads import limiting_time, unit_loads
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.topology import NETWORK_OPERATIONS, OPERATIONS, REQUESTS, build
 from simulator.predict import predict
-from simulator.scenario.hardware.host import Network
-from simulator.scenario.hardware.storage import Scope, Storage
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy
-from simulator.scenario.workload.train import Mode
+from simulator.reading.scenario import load_scenario
+from simulator.schema.hardware.host import Network
+from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy
+from simulator.schema.workload.train import Mode
 
 CAPS = st.sampled_from([None, 500.0, 16000.0, 1e6])
 ON_STORE = (

@@ -10,14 +10,14 @@ from typing import Final
 import pytest
 from support.stages import sampled
 
-from simulator.compute.device_time import device_time
 from simulator.errors import PlanError
-from simulator.files.convert.models import model_names
-from simulator.files.fitted.kernel_figures import kernel_files
-from simulator.files.scenario import load_scenario
+from simulator.physics.device_time import device_time
 from simulator.predict import predict
-from simulator.scenario.hardware.gpu import Gpu
-from simulator.scenario.precision import Precision
+from simulator.reading.convert.models import model_names
+from simulator.reading.fitted.kernel_figures import kernel_files
+from simulator.reading.scenario import load_scenario
+from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.precision import Precision
 
 ROOT: Final = Path(__file__).parents[2]
 GPUS: Final = tuple(

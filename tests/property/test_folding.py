@@ -13,17 +13,17 @@ from support.scenarios import host, link, question, scenario, simulate, store
 from simulator.engine import epoch
 from simulator.engine.folding import everyone, fold
 from simulator.engine.run import Options, solve
-from simulator.files.scenario import load_scenario
 from simulator.pipeline.stages.base import Phase
+from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Timing
-from simulator.scenario.hardware.cluster import Group, Role
-from simulator.scenario.hardware.host import Host, Network, PcieSwitch
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy
-from simulator.scenario.workload.distribution import CONSTANT, Shape, Spread
-from simulator.scenario.workload.loader import LoaderKind, Remote, Straggler
-from simulator.scenario.workload.models.custom import CustomModel
-from simulator.scenario.workload.parallelism import Parallelism
+from simulator.schema.hardware.cluster import Group, Role
+from simulator.schema.hardware.host import Host, Network, PcieSwitch
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy
+from simulator.schema.workload.distribution import CONSTANT, Shape, Spread
+from simulator.schema.workload.loader import LoaderKind, Remote, Straggler
+from simulator.schema.workload.models.custom import CustomModel
+from simulator.schema.workload.parallelism import Parallelism
 
 FEW = settings(max_examples=60, deadline=None, derandomize=True)
 UNEQUAL = Spread(shape=Shape.GAMMA, relative_deviation=0.05)

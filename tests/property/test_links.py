@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from support.stages import sampled
 
-from simulator.compute.cost_model import cost_model
 from simulator.engine.run import Options, solve
-from simulator.files.scenario import load_scenario
+from simulator.physics.cost_model import cost_model
 from simulator.pipeline.topology import NETWORK_OUT, build
 from simulator.predict import predict, question_of
+from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Prediction
 
 SHIPPED = sorted(path.stem for path in (Path(__file__).parents[2] / "scenarios").glob("*.toml"))

@@ -10,14 +10,14 @@ from typing import Final, cast
 import pytest
 from support.stages import sampled
 
-from simulator.compute.footprint import Verdict, memory_fit
 from simulator.errors import NotModelled
-from simulator.files.scenario import load_scenario
-from simulator.files.search.candidates import CandidateReader
-from simulator.files.settings import setting_from_text
+from simulator.physics.footprint import Verdict, memory_fit
 from simulator.pipeline.limits import check_modelled
-from simulator.scenario.goal import Plain
-from simulator.scenario.workload.models.transformer import Transformer
+from simulator.reading.scenario import load_scenario
+from simulator.reading.search.candidates import CandidateReader
+from simulator.reading.settings import setting_from_text
+from simulator.schema.goal import Plain
+from simulator.schema.workload.models.transformer import Transformer
 
 MODELS: Final = sorted(
     path.stem for path in (Path(__file__).parents[2] / "simulator/data/models").glob("*.toml")

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from simulator.laws import INTERVAL_LAWS, LAWS
+from simulator.invariants import INTERVAL_LAWS, LAWS
 from simulator.results.prediction import Prediction
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from tests.support import rules
 from tests.support.campaign import of_seed, of_shipped
 from tests.support.generated import generated

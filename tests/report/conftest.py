@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.compute.footprint import HostRam, MemoryFit, Verdict
-from simulator.confidence.provenance import Assumption, Source
 from simulator.equations.batch import batch_bytes, decode_work
+from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.pipeline.program import STEP
 from simulator.pipeline.stages.base import Path, Resource, StageDemands, asking
 from simulator.predict import predict
@@ -27,18 +26,19 @@ from simulator.results.prediction import (
     Trace,
     Usage,
 )
-from simulator.scenario.hardware.cluster import Cluster, Group, Role
-from simulator.scenario.hardware.gpu import Gpu, Stack
-from simulator.scenario.hardware.host import CpuPool, Host
-from simulator.scenario.hardware.storage import Scope, Storage
-from simulator.scenario.precision import Precision
-from simulator.scenario.scenario import Job, Scenario
-from simulator.scenario.workload.dataset import CachePolicy, Dataset
-from simulator.scenario.workload.loader import Loader, Preprocessing
-from simulator.scenario.workload.models import StepTimes
-from simulator.scenario.workload.software import Software
-from simulator.scenario.workload.train import Mode, Train
+from simulator.schema.hardware.cluster import Cluster, Group, Role
+from simulator.schema.hardware.gpu import Gpu, Stack
+from simulator.schema.hardware.host import CpuPool, Host
+from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.precision import Precision
+from simulator.schema.scenario import Job, Scenario
+from simulator.schema.workload.dataset import CachePolicy, Dataset
+from simulator.schema.workload.loader import Loader, Preprocessing
+from simulator.schema.workload.models import StepTimes
+from simulator.schema.workload.software import Software
+from simulator.schema.workload.train import Mode, Train
 from simulator.terms import term
+from simulator.uncertainty.provenance import Assumption, Source
 
 SHEET = Source(reference="maker's datasheet", date="2020-05")
 GUESS = Source(reference="a guess", date="undated", verified=False)

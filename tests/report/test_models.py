@@ -6,7 +6,7 @@ import csv
 import io
 import json
 
-from simulator.files.convert.models import model_names
+from simulator.reading.convert.models import model_names
 from simulator.report.format.table import as_csv
 from simulator.report.models import as_json, as_page, as_text, table
 

@@ -9,8 +9,8 @@ from itertools import accumulate, pairwise
 
 import pytest
 
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.report.page.bars import COLOURS, busy, idle, stack, waterfall
 from simulator.report.page.made import Made
 from simulator.report.page.prediction import as_page, shown

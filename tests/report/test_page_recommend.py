@@ -7,11 +7,11 @@ from html import unescape
 
 import pytest
 
-from simulator.files.scenario import load_scenario
+from simulator.reading.scenario import load_scenario
 from simulator.report.page.recommend import as_page
 from simulator.report.recommendation.launch import Launch
 from simulator.results.prediction import Prediction
-from simulator.scenario.goal import Goal, Objective, Sense
+from simulator.schema.goal import Goal, Objective, Sense
 from simulator.studies.recommend.answer import Conflict, Loser, Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice
 from simulator.studies.recommend.machines import Machine

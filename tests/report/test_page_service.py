@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.files.merge_documents import chain_of
-from simulator.files.service.scenario import ServiceReader
 from simulator.predict import predict_service
+from simulator.reading.merge_documents import chain_of
+from simulator.reading.service.scenario import ServiceReader
 from simulator.report.page.service import as_page, drawing
 from simulator.results.serving import ServicePrediction
 

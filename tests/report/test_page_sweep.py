@@ -14,7 +14,7 @@ from simulator.report.page.scaling import scaling
 from simulator.report.page.scatter import Point, scatter
 from simulator.report.page.sweep import as_page
 from simulator.results.prediction import Prediction
-from simulator.scenario.goal import Objective, Plain, Sense
+from simulator.schema.goal import Objective, Plain, Sense
 from simulator.studies.search.explore import TIME_AND_COST
 from simulator.studies.search.findings import Findings, findings
 from simulator.studies.search.outcome import Candidate, Outcome, Status

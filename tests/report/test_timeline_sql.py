@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.report.prediction.timeline import timeline_text
 from simulator.results.prediction import Prediction
 

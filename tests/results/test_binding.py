@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.files.scenario import load_scenario
 from simulator.pipeline.stages.base import Resource
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.results.binding import Part, binding, part_time, starved
 from simulator.results.prediction import StepSplit, Timing, Usage
 

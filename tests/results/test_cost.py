@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.results.metrics import unstarved_rate
 
 

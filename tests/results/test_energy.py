@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.results.energy import energy_of
 from simulator.results.metrics import number_at
 from simulator.results.power import draws

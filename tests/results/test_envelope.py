@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.confidence.doubts import Axis, Rate, Reach
-from simulator.files.scenario import load_scenario
+from simulator.reading.scenario import load_scenario
 from simulator.results.envelope import (
     ARCHITECTURE,
     FRAMEWORK,
@@ -27,7 +26,8 @@ from simulator.results.envelope import (
     outside,
     placed,
 )
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
+from simulator.uncertainty.doubts import Axis, Rate, Reach
 from simulator.units import show_count
 from tests.support.scenarios import SOURCE, scenario
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from simulator.errors import UnknownName
-from simulator.files.scenario import load_scenario
-from simulator.files.shipped import set_folder
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
+from simulator.reading.shipped import set_folder
 from simulator.results.metrics import METRICS, select
 
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.scenario import load_scenario
 from simulator.results.assumptions import assumptions
 from simulator.results.metrics import number_at
 from simulator.results.ownership import missing, standing
 from simulator.results.prediction import Prediction
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.units import HOUR, YEAR
 
 OWNED = ("cost.purchase=owned", "owned.staff=$500/month")

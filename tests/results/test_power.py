@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.results.power import (
     CPU_IDLE,
     REST_FULL,
@@ -18,8 +18,8 @@ from simulator.results.power import (
     joules_per_step,
 )
 from simulator.results.prediction import Prediction
-from simulator.scenario.hardware.cluster import Group, Role
-from simulator.scenario.scenario import Scenario
+from simulator.schema.hardware.cluster import Group, Role
+from simulator.schema.scenario import Scenario
 from tests.support.scenarios import host, scenario, store
 
 

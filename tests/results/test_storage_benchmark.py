@@ -9,8 +9,8 @@ import pytest
 from support.clocks import counted
 
 from simulator.errors import InputError
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.results import storage_benchmark
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction

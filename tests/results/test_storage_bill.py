@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from simulator.errors import InputError
-from simulator.files.scenario import load_scenario
 from simulator.pipeline.run_length import lengths
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.units import DAY, MONTH

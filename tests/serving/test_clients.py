@@ -7,12 +7,12 @@ import math
 import pytest
 
 from simulator.errors import InputError
-from simulator.files.merge_documents import chain_of
-from simulator.files.service.scenario import ServiceReader
-from simulator.files.service.traffic import STREAMED, TEXT
 from simulator.predict import layout_of, predict_service
+from simulator.reading.merge_documents import chain_of
+from simulator.reading.service.scenario import ServiceReader
+from simulator.reading.service.traffic import STREAMED, TEXT
 from simulator.results.serving import ServicePrediction, metrics
-from simulator.scenario.serving import Routing, Service
+from simulator.schema.serving import Routing, Service
 from simulator.serving.clients import Clients
 from simulator.serving.fleet import run as run_fleet
 from simulator.serving.layout import Wire

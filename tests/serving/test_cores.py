@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.compute.forward_pass import Iteration, serving_cores
 from simulator.errors import InputError
-from simulator.files.merge_documents import chain_of
-from simulator.files.service.scenario import ServiceReader
+from simulator.physics.forward_pass import Iteration, serving_cores
 from simulator.predict import pass_of, predict_service
+from simulator.reading.merge_documents import chain_of
+from simulator.reading.service.scenario import ServiceReader
 from simulator.results.serving import metrics
-from simulator.scenario.precision import Precision
-from simulator.scenario.serving import Service
+from simulator.schema.precision import Precision
+from simulator.schema.serving import Service
 
 CORES = "hardware.machine=instance/aws/c7i.48xlarge"
 """Two sockets whose cores have matrix units."""

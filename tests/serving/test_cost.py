@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from simulator.files.merge_documents import chain_of
-from simulator.files.service.scenario import ServiceReader
+from simulator.reading.merge_documents import chain_of
+from simulator.reading.service.scenario import ServiceReader
 from simulator.serving.cost import cost_of, price_of_all
 from simulator.serving.energy import energy_of
 

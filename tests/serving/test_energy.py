@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from simulator.confidence.doubts import P90
-from simulator.files.merge_documents import chain_of
-from simulator.files.service.scenario import ServiceReader
 from simulator.predict import predict_service
+from simulator.reading.merge_documents import chain_of
+from simulator.reading.service.scenario import ServiceReader
 from simulator.results.power import GPU_IDLE, LOG_SD, REST_FULL, REST_IDLE, VCPU_FULL, VCPU_IDLE
 from simulator.results.serving import metrics
-from simulator.scenario.serving import Service
+from simulator.schema.serving import Service
 from simulator.serving.energy import energy_of
+from simulator.uncertainty.doubts import P90
 
 
 def read(name: str, **settings: Any) -> Service:

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import settings as tries
 from hypothesis import strategies as st
 
-from simulator.compute.forward_pass import Iteration
-from simulator.scenario.serving import Admission, Batching, Slo
+from simulator.physics.forward_pass import Iteration
+from simulator.schema.serving import Admission, Batching, Slo
 from simulator.serving.engine import iterations_until
 from simulator.serving.fleet import run as run_fleet
 from simulator.serving.latencies import Ran, answered

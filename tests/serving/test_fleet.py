@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simulator.scenario.serving import Autoscaling, Routing
+from simulator.schema.serving import Autoscaling, Routing
 from simulator.serving.fleet import run
 from simulator.serving.latencies import half_width
 from simulator.serving.load import Requests

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.scenario.serving import MemoryBase
+from simulator.schema.serving import MemoryBase
 from simulator.serving.kv_pool import Decoding, pool_of
 from tests.support.serving import MadePass, settings
 

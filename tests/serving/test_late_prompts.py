@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.scenario.serving import Held
+from simulator.schema.serving import Held
 from simulator.serving.load import Requests
 from tests.support.serving import MadePass, run, settings
 

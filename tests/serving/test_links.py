@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.files.merge_documents import chain_of
-from simulator.files.service.scenario import ServiceReader
 from simulator.predict import predict_service
+from simulator.reading.merge_documents import chain_of
+from simulator.reading.service.scenario import ServiceReader
 from simulator.report.service.text import as_text
 from simulator.results.serving import ServicePrediction, metrics
-from simulator.scenario.hardware.link import LinkKind
-from simulator.scenario.serving import Speculation
+from simulator.schema.hardware.link import LinkKind
+from simulator.schema.serving import Speculation
 from simulator.serving.forward import ScaledPass, SpeculativePass
 from simulator.serving.kv_pool import Pool
 from simulator.serving.layout import Layout, Side, Transfer

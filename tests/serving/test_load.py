@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from simulator.scenario.serving import ClosedLoop, Lengths, Load, OpenLoop, RateCurve, Spread
+from simulator.schema.serving import ClosedLoop, Lengths, Load, OpenLoop, RateCurve, Spread
 from simulator.serving.load import requests_of, usual_count
 
 UNIFORM = Lengths(tokens=1024, spread=Spread.UNIFORM, ratio=0.8)

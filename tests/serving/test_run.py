@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.files.merge_documents import chain_of
-from simulator.files.service.scenario import ServiceReader
+from simulator.reading.merge_documents import chain_of
+from simulator.reading.service.scenario import ServiceReader
 from simulator.serving.kv_pool import Pool
 from simulator.serving.layout import Layout, Side
 from simulator.serving.run import alone

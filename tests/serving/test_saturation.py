@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.files.merge_documents import chain_of
-from simulator.files.service.scenario import ServiceReader
-from simulator.scenario.serving import Service
+from simulator.reading.merge_documents import chain_of
+from simulator.reading.service.scenario import ServiceReader
+from simulator.schema.serving import Service
 from simulator.serving.forward import Pass, ScaledPass
 from simulator.serving.kv_pool import Pool
 from simulator.serving.layout import Layout, Side

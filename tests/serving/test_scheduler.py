@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simulator.scenario.serving import Dynamic, Serving
+from simulator.schema.serving import Dynamic, Serving
 from simulator.serving.latencies import half_width
 from simulator.serving.load import Requests
 from simulator.serving.scheduler import Batcher

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import settings as tries
 from hypothesis import strategies as st
 
-from simulator.compute.forward_pass import Iteration
-from simulator.scenario.serving import Serving, Speculation
+from simulator.physics.forward_pass import Iteration
+from simulator.schema.serving import Serving, Speculation
 from simulator.serving.forward import SpeculativePass
 from simulator.serving.load import Requests
 from tests.serving.test_engine import drawn

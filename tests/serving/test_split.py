@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from simulator.files.merge_documents import chain_of
-from simulator.files.service.scenario import ServiceReader
 from simulator.predict import layout_of, predict_service
-from simulator.scenario.hardware.link import LinkKind
-from simulator.scenario.serving import Routing, Service
+from simulator.reading.merge_documents import chain_of
+from simulator.reading.service.scenario import ServiceReader
+from simulator.schema.hardware.link import LinkKind
+from simulator.schema.serving import Routing, Service
 from simulator.serving.engine import Counts
 from simulator.serving.latencies import half_width
 from simulator.serving.layout import Transfer

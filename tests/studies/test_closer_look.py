@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from simulator.engine.run import Options, later_epoch
-from simulator.files.search.candidates import CandidateReader
 from simulator.predict import predict, question_of
+from simulator.reading.search.candidates import CandidateReader
 from simulator.studies.search.evaluate import (
     Assignment,
     Bounded,

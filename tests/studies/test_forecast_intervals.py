@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.confidence.doubts import Axis
-from simulator.confidence.measurement import Row
-from simulator.studies.validation.forecast import Case, forecast, noise
+from simulator.uncertainty.doubts import Axis
+from simulator.uncertainty.measurement import Row
+from simulator.validation.forecast import Case, forecast, noise
 
 METRIC = "step_time_s.mean"
 

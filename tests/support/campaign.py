@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from simulator.errors import BrokenLaw, PlanError
-from simulator.files.shipped import scenario_names, scenario_path
-from simulator.laws import INTERVAL_LAWS, LAWS
+from simulator.invariants import INTERVAL_LAWS, LAWS
 from simulator.predict import predict
+from simulator.reading.shipped import scenario_names, scenario_path
 from tests.support.generated import generated
 from tests.support.rules import RULES, Job, Rule, read
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from simulator.confidence.measurement import MeasurementSet
-from simulator.files.measured.measurement_set import parse_set
-from simulator.studies.validation import validate as study
-from simulator.studies.validation.facts import Facts
-from simulator.studies.validation.forecast import Fitted, Forecast, Forecasts
-from simulator.studies.validation.validate import Validated
+from simulator.reading.measured.measurement_set import parse_set
+from simulator.uncertainty.measurement import MeasurementSet
+from simulator.validation import validate as study
+from simulator.validation.facts import Facts
+from simulator.validation.forecast import Fitted, Forecast, Forecasts
+from simulator.validation.validate import Validated
 
 STEPS = """
 schema = 1

@@ -19,12 +19,12 @@ from pydantic import BaseModel
 
 from simulator import units
 from simulator.errors import PlanError
-from simulator.files.convert.models import model_names
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.quantity import Choice, Number, Quantity
-from simulator.files.scenario import load_scenario
-from simulator.files.sections import ScenarioFile
-from simulator.files.shipped import scenario_names
+from simulator.reading.convert.models import model_names
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.quantity import Choice, Number, Quantity
+from simulator.reading.scenario import load_scenario
+from simulator.reading.sections import ScenarioFile
+from simulator.reading.shipped import scenario_names
 
 Draw = random.Random
 Tables = dict[str, dict[str, Any]]

@@ -6,8 +6,8 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 
-from simulator.confidence.measurement import MeasurementSet, Parameter, Row, Split
-from simulator.confidence.provenance import Source
+from simulator.uncertainty.measurement import MeasurementSet, Parameter, Row, Split
+from simulator.uncertainty.provenance import Source
 
 BASE = "cpu-starved-p4d"
 STEP = "step_time_s.mean"

@@ -19,8 +19,8 @@ from pathlib import Path
 from PIL import Image, PngImagePlugin
 
 from simulator.cli.colour import coloured
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.report.page.prediction import as_page
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from simulator.probe.disk import LEAST, Place
 from simulator.probe.gpu import Unsupported
-from simulator.scenario.precision import Precision
+from simulator.schema.precision import Precision
 
 PEAK = 400e12
 """Rate of bf16 products of the made-up device [FLOP/s]."""

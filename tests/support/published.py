@@ -14,12 +14,12 @@ from support import theory
 from support.mission_cases import cases
 
 from simulator.equations import host_memory, roofline
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Prediction
-from simulator.scenario.hardware.host import Host
-from simulator.scenario.hardware.price import Purchase, price_of
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.price import Purchase, price_of
 from simulator.units import BYTE, DAY, HOUR, parse
 
 IMAGES, ROUNDED = 1_281_167, 1_280_000

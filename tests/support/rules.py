@@ -15,15 +15,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from simulator.compute.footprint import Verdict
 from simulator.errors import PlanError
-from simulator.files.scenario import load_scenario
-from simulator.laws import chance
+from simulator.invariants import chance
+from simulator.physics.footprint import Verdict
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.results.cost import paid_time
 from simulator.results.prediction import Prediction
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.loader import Preparation
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.loader import Preparation
 from simulator.studies.changes.levers import Knob, knobs, turned
 from simulator.units import HOUR
 from tests.support.generated import catalogue, written

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from simulator.confidence.provenance import Source
 from simulator.engine.run import Options, Question, solve
 from simulator.pipeline import program
 from simulator.pipeline.run_length import Extras, Lengths, extras, lengths
 from simulator.pipeline.stages.base import Phase, StageDemands
 from simulator.pipeline.topology import Topology, build
 from simulator.results.prediction import Timing
-from simulator.scenario.hardware.cluster import Cluster, Group, Role
-from simulator.scenario.hardware.gpu import Gpu, Stack
-from simulator.scenario.hardware.host import CpuPool, Host, PcieSwitch
-from simulator.scenario.hardware.link import Link, LinkKind
-from simulator.scenario.hardware.storage import Scope, Storage
-from simulator.scenario.precision import Precision
-from simulator.scenario.scenario import CostPlan, Job, Memory, Scenario
-from simulator.scenario.workload.dataset import CachePolicy, Dataset
-from simulator.scenario.workload.distribution import CONSTANT, Spread
-from simulator.scenario.workload.loader import Loader, Preprocessing, Straggler
-from simulator.scenario.workload.models import StepTimes
-from simulator.scenario.workload.software import Software
-from simulator.scenario.workload.train import Mode, Train
+from simulator.schema.hardware.cluster import Cluster, Group, Role
+from simulator.schema.hardware.gpu import Gpu, Stack
+from simulator.schema.hardware.host import CpuPool, Host, PcieSwitch
+from simulator.schema.hardware.link import Link, LinkKind
+from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.precision import Precision
+from simulator.schema.scenario import CostPlan, Job, Memory, Scenario
+from simulator.schema.workload.dataset import CachePolicy, Dataset
+from simulator.schema.workload.distribution import CONSTANT, Spread
+from simulator.schema.workload.loader import Loader, Preprocessing, Straggler
+from simulator.schema.workload.models import StepTimes
+from simulator.schema.workload.software import Software
+from simulator.schema.workload.train import Mode, Train
+from simulator.uncertainty.provenance import Source
 
 SOURCE = Source(reference="made up for a test", date="2026-11-21")
 BATCH = 32

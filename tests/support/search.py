@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from simulator.errors import NotModelled
-from simulator.files.search.candidates import CandidateReader, Loaded
-from simulator.scenario.goal import Plain
+from simulator.reading.search.candidates import CandidateReader, Loaded
+from simulator.schema.goal import Plain
 from simulator.studies.search.outcome import Candidate
 
 BASE = "resnet18-imagenet-one-worker"

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.compute.forward_pass import Iteration
-from simulator.confidence.provenance import Source
-from simulator.scenario.serving import (
+from simulator.physics.forward_pass import Iteration
+from simulator.schema.serving import (
     Admission,
     Autoscaling,
     Batching,
@@ -22,6 +21,7 @@ from simulator.serving.fleet import Fleet
 from simulator.serving.fleet import run as run_fleet
 from simulator.serving.load import Requests
 from simulator.serving.scheduler import NOTHING, Reuse
+from simulator.uncertainty.provenance import Source
 
 PLENTY = 10**9
 """Blocks that never run out."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from converters import TableRow
 from converters.door import converter, never_read
-from simulator.files.table import read_table
+from simulator.reading.table import read_table
 
 READABLE = ("measured.", "spread.")
 

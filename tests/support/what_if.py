@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.scenario import load_scenario
-from simulator.scenario.scenario import Scenario
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.scenario import load_scenario
+from simulator.schema.scenario import Scenario
 from simulator.studies.changes.levers import Read, Settings
 from tests.support.scenarios import scenario
 

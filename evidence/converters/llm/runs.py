@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
-from simulator.files.document import FileModel, check, read_document
-from simulator.files.quantity import CountField, TextField
+from simulator.reading.document import FileModel, check, read_document
+from simulator.reading.quantity import CountField, TextField
 
 _FILE: Final = Path(__file__).resolve().parent / "runs.toml"
 

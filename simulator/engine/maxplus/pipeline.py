@@ -14,8 +14,8 @@ from simulator.engine.rank import Work, work_of
 from simulator.pipeline.stages.allreduce import bucket_shares
 from simulator.pipeline.stages.base import Actor, Demand, Path, StageDemands
 from simulator.pipeline.topology import Location, Topology
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.loader import Assignment, Crew
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.loader import Assignment, Crew
 from simulator.units import Seconds
 
 

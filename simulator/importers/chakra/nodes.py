@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from simulator import units
-from simulator.files.reading import fail
 from simulator.importers.chakra import wire as chakra_wire
 from simulator.importers.chakra.wire import NODE_TYPES
 from simulator.importers.entries import Entry
 from simulator.importers.reading import parse_json, read_bytes, refuse
+from simulator.reading.reading import fail
 from simulator.units import Bytes, Seconds
 
 WANTED: Final = "a Chakra trace"

@@ -13,10 +13,10 @@ from typing import Final
 
 from simulator import units
 from simulator.errors import InputError, Problem
-from simulator.files.hardware.profile_text import comment, quantity
 from simulator.importers.chakra.nodes import COLLECTIVE, COMPUTE, Graph, Node, read_graph
 from simulator.importers.reading import changed
 from simulator.importers.result import Fragment, Kind
+from simulator.reading.hardware.profile_text import comment, quantity
 from simulator.units import Seconds
 
 _NAMED: Final = {

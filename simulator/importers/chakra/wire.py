@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from simulator.files.reading import fail
+from simulator.reading.reading import fail
 
 NODE_TYPES: Final = (
     "INVALID_NODE",

@@ -13,9 +13,6 @@ from typing import Final
 
 from simulator import units
 from simulator.errors import Problem
-from simulator.files.hardware.profile_text import comment, quote
-from simulator.files.quantity import nearest_hint
-from simulator.files.reading import fail
 from simulator.importers.entries import Entry
 from simulator.importers.huggingface.count import (
     active_parameters,
@@ -28,6 +25,9 @@ from simulator.importers.huggingface.defaults import KNOWN
 from simulator.importers.huggingface.shape import Config, Experts, Shape, shape_of
 from simulator.importers.reading import changed, read_json, refuse
 from simulator.importers.result import Fragment, Kind
+from simulator.reading.hardware.profile_text import comment, quote
+from simulator.reading.quantity import nearest_hint
+from simulator.reading.reading import fail
 
 WANTED: Final = "a config.json of Hugging Face"
 

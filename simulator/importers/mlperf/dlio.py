@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from simulator import units
-from simulator.files.hardware.profile_text import binary_size, comment, quantity, quote
 from simulator.importers.entries import Entry
 from simulator.importers.mlperf.dlio_workload import WANTED, Workload, workload
 from simulator.importers.reading import changed, refuse
 from simulator.importers.result import Fragment, Kind
 from simulator.importers.yaml_reading import read_yaml
+from simulator.reading.hardware.profile_text import binary_size, comment, quantity, quote
 
 _INSTANT: Final = 1e-9
 """Time of a batch below which an accelerator takes it at once [s]."""

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from simulator import units
-from simulator.files.reading import fail
 from simulator.importers.entries import Entry
+from simulator.reading.reading import fail
 
 WANTED: Final = "a DLIO workload"
 SECTIONS: Final = (

@@ -16,9 +16,9 @@ from typing import Final
 
 from simulator import units
 from simulator.errors import Problem
-from simulator.files.reading import fail, neighbour
 from simulator.importers.mlperf.storage_run import Rank, Run, read_run
 from simulator.importers.reading import refuse
+from simulator.reading.reading import fail, neighbour
 
 COLUMNS: Final = (
     "version",

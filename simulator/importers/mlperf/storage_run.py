@@ -17,12 +17,12 @@ from typing import Final
 
 from simulator import units
 from simulator.errors import Problem
-from simulator.files.reading import fail
 from simulator.importers.entries import Entry
 from simulator.importers.mlperf import dlio_workload
 from simulator.importers.mlperf.dlio_workload import Workload
 from simulator.importers.reading import read_json
 from simulator.importers.yaml_reading import read_yaml
+from simulator.reading.reading import fail
 from simulator.units import Bytes, PerSecond, Seconds
 
 WANTED: Final = "the summary of a run of MLPerf Storage"

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Final
 
 from simulator import units
-from simulator.confidence.provenance import Source
 from simulator.errors import Problem
-from simulator.files.hardware.profile_text import quote
-from simulator.files.measured.write import set_csv
-from simulator.files.reading import fail
 from simulator.importers.entries import Entry
 from simulator.importers.reading import read_text, refuse
 from simulator.importers.result import MeasuredRun, set_rows
+from simulator.reading.hardware.profile_text import quote
+from simulator.reading.measured.write import set_csv
+from simulator.reading.reading import fail
+from simulator.uncertainty.provenance import Source
 from simulator.units import Seconds
 
 WANTED: Final = "an MLPerf training log"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from simulator.scenario.hardware.gpu import Gpu
+from simulator.schema.hardware.gpu import Gpu
 from simulator.units import Bytes
 
 _MEMORY: Final = re.compile(r"\d+(gb|g)")

@@ -8,14 +8,21 @@ from typing import Final
 
 from simulator import units
 from simulator.errors import Problem
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.hardware.profile_text import Line, binary_size, comment, quantity, quote, table
 from simulator.importers.nvidia.query import Device
 from simulator.importers.nvidia.topology import Topology
 from simulator.importers.reading import refuse
 from simulator.importers.result import Fragment, Kind
-from simulator.scenario.hardware.gpu import Gpu
-from simulator.scenario.hardware.host import PeerTopology
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.hardware.profile_text import (
+    Line,
+    binary_size,
+    comment,
+    quantity,
+    quote,
+    table,
+)
+from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.hardware.host import PeerTopology
 from simulator.units import Bytes, BytesPerSecond
 
 MOST_LINKS: Final = 18

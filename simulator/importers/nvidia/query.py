@@ -16,8 +16,8 @@ from xml.etree import ElementTree as ET
 
 from simulator import units
 from simulator.errors import Problem, UnitError
-from simulator.files.reading import fail
 from simulator.importers.reading import refuse
+from simulator.reading.reading import fail
 from simulator.units import Bytes, Hertz, Unit, Watts
 
 _MISSING: Final = ("", "N/A", "[N/A]", "Requested functionality has been deprecated")

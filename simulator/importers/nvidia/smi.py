@@ -14,8 +14,6 @@ from typing import Final
 
 from simulator import units
 from simulator.errors import Problem, UnitError
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.reading import fail
 from simulator.importers.nvidia import query as nvidia_query
 from simulator.importers.nvidia import topology as nvidia_topology
 from simulator.importers.nvidia.gpu_names import matching
@@ -24,7 +22,9 @@ from simulator.importers.nvidia.query import Device, Query
 from simulator.importers.nvidia.topology import Topology
 from simulator.importers.reading import changed, read_text, refuse
 from simulator.importers.result import Fragment
-from simulator.scenario.hardware.gpu import Gpu
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.reading import fail
+from simulator.schema.hardware.gpu import Gpu
 from simulator.units import BytesPerSecond
 
 WANTED: Final = "the output of nvidia-smi"

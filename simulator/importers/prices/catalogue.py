@@ -12,10 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from simulator.confidence.provenance import Source
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.reading import fail
-from simulator.files.shipped import DATA
 from simulator.importers.prices.faults import faults, price_fault, spot_fault
 from simulator.importers.prices.rows import (
     ACCELERATOR,
@@ -30,8 +26,12 @@ from simulator.importers.prices.rows import (
     accelerator_rows,
     read_rows,
 )
-from simulator.scenario.hardware.host import Host
-from simulator.scenario.hardware.price import Price, Purchase, price_of
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.reading import fail
+from simulator.reading.shipped import DATA
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.price import Price, Purchase, price_of
+from simulator.uncertainty.provenance import Source
 from simulator.units import HOUR, UsdPerSecond
 
 MOST_SHOWN: Final = 5

@@ -24,7 +24,7 @@ from simulator.importers.prices.rows import (
     OddNumber,
     Row,
 )
-from simulator.scenario.hardware.host import Host
+from simulator.schema.hardware.host import Host
 from simulator.units import BYTE, HOUR, UsdPerSecond, parse
 
 GIB: Final = parse("1 GiB", BYTE)

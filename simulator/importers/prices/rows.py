@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from simulator.files.reading import fail
 from simulator.importers.reading import read_text
+from simulator.reading.reading import fail
 
 MACHINE: Final = "InstanceType"
 ACCELERATOR: Final = "AcceleratorName"

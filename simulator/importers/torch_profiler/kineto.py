@@ -18,10 +18,10 @@ from typing import Any, Final
 
 from simulator import units
 from simulator.errors import Problem
-from simulator.files.reading import fail
 from simulator.importers.entries import Entry
 from simulator.importers.json_stream import each_in
 from simulator.importers.reading import MOST_PROBLEMS, read_text, refuse
+from simulator.reading.reading import fail
 from simulator.units import Bytes, Seconds
 
 WANTED: Final = "a trace of the PyTorch profiler"

@@ -14,9 +14,9 @@ from itertools import pairwise
 from typing import Final
 
 from simulator import units
-from simulator.files.reading import fail
 from simulator.importers.torch_profiler.intervals import Intervals, both, length, union, without
 from simulator.importers.torch_profiler.kineto import DEVICE, Event, Kind, Trace
+from simulator.reading.reading import fail
 from simulator.units import Bytes, Seconds
 
 MARKS: Final = "call prof.step() once in every step"

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from simulator import units
-from simulator.files.hardware.profile_text import comment, quantity, quote
 from simulator.importers.result import Fragment
 from simulator.importers.result import Kind as FragmentKind
 from simulator.importers.torch_profiler.kineto import Kind
 from simulator.importers.torch_profiler.operators import Growth, Row
 from simulator.importers.torch_profiler.steps import Composition
+from simulator.reading.hardware.profile_text import comment, quantity, quote
 
 _NAMED: Final = {
     Kind.KERNEL: "kernel",

@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 
-from simulator.files.reading import fail
 from simulator.importers.reading import read_text
 from simulator.importers.result import Quantity, Utilization
 from simulator.importers.utilization import cloudwatch, dcgm, nvidia_csv
+from simulator.reading.reading import fail
 
 WANTED: Final = "a log of utilization"
 

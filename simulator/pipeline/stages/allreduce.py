@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.compute.describe import learned_in_all
-from simulator.compute.device_time import is_spread
 from simulator.equations.batch import scaled, shared
 from simulator.equations.collectives import ring_wire_bytes
-from simulator.network.collectives import Team, pace_between, pace_inside
+from simulator.physics.collectives import Team, pace_between, pace_inside
+from simulator.physics.describe import learned_in_all
+from simulator.physics.device_time import is_spread
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
-from simulator.scenario.hardware.host import Host
-from simulator.scenario.hardware.link import Collective, LinkKind
-from simulator.scenario.precision import Precision
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.train import Mode
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.link import Collective, LinkKind
+from simulator.schema.precision import Precision
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.train import Mode
 from simulator.terms import term
 from simulator.units import Real, anywhere
 

@@ -6,10 +6,10 @@ from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
-from simulator.confidence.calibration import Calibration
 from simulator.equations.batch import corrected
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.terms import Term, term
+from simulator.uncertainty.calibration import Calibration
 from simulator.units import BytesPerSecond, Real, Seconds
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from simulator.pipeline.stages.base import Demand, Phase, Resource, passing
 from simulator.pipeline.stages.exchange import step_of
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.units import in_common
 
 

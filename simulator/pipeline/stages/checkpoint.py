@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from simulator.compute.checkpoint import Shares, checkpoint_shares
 from simulator.equations.storage_bill import upload_requests
+from simulator.physics.checkpoint import Shares, checkpoint_shares
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
-from simulator.scenario.hardware.storage import Scope, Storage
-from simulator.scenario.scenario import Scenario
+from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.scenario import Scenario
 from simulator.units import Real, Seconds
 
 AGREEING: Final[Seconds] = 0.45

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.compute.cost_model import cost_model
-from simulator.compute.device_time import DeviceTime
+from simulator.physics.cost_model import cost_model
+from simulator.physics.device_time import DeviceTime
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.terms import Term
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.compute.footprint import batch_in_bytes
+from simulator.physics.footprint import batch_in_bytes
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True)

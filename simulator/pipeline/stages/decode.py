@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from simulator.equations.batch import decode_work
 from simulator.equations.cpu import core_cost, speed_ratio
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.loader import CostBasis, Preparation
-from simulator.scenario.workload.train import Mode
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.loader import CostBasis, Preparation
+from simulator.schema.workload.train import Mode
 from simulator.terms import term
 from simulator.units import Real
 

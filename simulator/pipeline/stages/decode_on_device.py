@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from simulator.equations.batch import batch_work
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.loader import Preparation
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.loader import Preparation
 from simulator.terms import term
 
 

@@ -11,14 +11,14 @@ from typing import Final
 
 import numpy as np
 
-from simulator.compute.cost_model import cost_model
-from simulator.compute.step import TrainingStep
-from simulator.compute.traffic import Moved, Traffic
 from simulator.equations.batch import stated
 from simulator.equations.collectives import exchanged_bytes, part_meanwhile
+from simulator.physics.cost_model import cost_model
+from simulator.physics.step import TrainingStep
+from simulator.physics.traffic import Moved, Traffic
 from simulator.pipeline.stages.allreduce import over_peer_link
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.terms import Term, term
 from simulator.units import Real, Seconds, in_common, where
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.compute.cost_model import cost_model
-from simulator.compute.device_time import is_spread
 from simulator.equations import batch
+from simulator.physics.cost_model import cost_model
+from simulator.physics.device_time import is_spread
 from simulator.pipeline.stages.allreduce import all_reduce_time, bucket_shares, gradient_bytes
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.train import Mode
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.train import Mode
 from simulator.terms import term
 from simulator.units import in_common
 

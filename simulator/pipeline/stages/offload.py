@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from simulator.equations.batch import shared
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
 from simulator.pipeline.stages.exchange import step_of
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.terms import term
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from simulator.equations.batch import stated
 from simulator.pipeline.stages.base import Demand, Phase, Resource, passing
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.terms import term
 
 

@@ -6,17 +6,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from simulator.compute.footprint import page_cache_bytes
 from simulator.equations import page_cache, requests
 from simulator.equations import storage as equations
 from simulator.equations.batch import batch_bytes
+from simulator.physics.footprint import page_cache_bytes
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
-from simulator.scenario.hardware.cluster import Group, Role
-from simulator.scenario.hardware.storage import Scope, Storage
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import Access, CachePolicy, Dataset, Layout, Placement
-from simulator.scenario.workload.loader import Remote
-from simulator.scenario.workload.train import Mode
+from simulator.schema.hardware.cluster import Group, Role
+from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import Access, CachePolicy, Dataset, Layout, Placement
+from simulator.schema.workload.loader import Remote
+from simulator.schema.workload.train import Mode
 from simulator.terms import term
 from simulator.units import PerSecond, Real, anywhere
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.compute.footprint import batch_in_bytes
 from simulator.equations.batch import batch_work, copied_bytes
+from simulator.physics.footprint import batch_in_bytes
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.terms import term
 
 

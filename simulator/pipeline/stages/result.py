@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from simulator.equations.batch import batch_bytes
 from simulator.equations.memory import tensor_bytes
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
-from simulator.scenario.precision import Precision
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.train import Mode
+from simulator.schema.precision import Precision
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.train import Mode
 from simulator.terms import term
 
 LOSS = Precision.FP32.bytes_per_element

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.compute.cost_model import cost_model
-from simulator.compute.device_time import DeviceTime
 from simulator.equations.stragglers import (
     left_to_wait,
     mean_delay,
     wait_for_slow_device,
     wait_for_slowest,
 )
+from simulator.physics.cost_model import cost_model
+from simulator.physics.device_time import DeviceTime
 from simulator.pipeline.stages.base import Demand, Phase, Resource, passing
 from simulator.pipeline.stragglers import slowest_factor
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.train import Mode
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.train import Mode
 from simulator.terms import Term, term
 from simulator.units import Real
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.compute.footprint import batch_in_bytes, sample_bytes
 from simulator.equations.storage import operations_per_sample
+from simulator.physics.footprint import batch_in_bytes, sample_bytes
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
 from simulator.pipeline.stages.read import UNLIMITED, bytes_per_file
-from simulator.scenario.hardware.storage import Storage
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import Dataset, Layout
+from simulator.schema.hardware.storage import Storage
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import Dataset, Layout
 from simulator.units import Real, where
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from simulator.confidence.measurement import Split
 from simulator.errors import PlanError
 from simulator.report.evidence.html import dots_of
 from simulator.report.plot.evidence import Panel, evidence_figure
 from simulator.results.metrics import measurable
-from simulator.studies.validation.validate import Validated
+from simulator.uncertainty.measurement import Split
+from simulator.validation.validate import Validated
 
 if TYPE_CHECKING:
     from simulator.report.plot.style import Figure

@@ -9,7 +9,6 @@ from typing import Any, Final
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from simulator.confidence.measurement import MeasurementSet, Split
 from simulator.report.evidence.text import (
     HEAD,
     LEGEND,
@@ -21,7 +20,8 @@ from simulator.report.evidence.text import (
 from simulator.report.plot.evidence import Dots, predicted_against_measured
 from simulator.report.plot.style import COLOURS
 from simulator.results.metrics import measurable
-from simulator.studies.validation.validate import Judged, Validated
+from simulator.uncertainty.measurement import MeasurementSet, Split
+from simulator.validation.validate import Judged, Validated
 from simulator.version import __version__
 
 TEMPLATE: Final = "evidence.html.j2"

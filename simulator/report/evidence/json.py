@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from simulator.confidence.measurement import MeasurementSet
-from simulator.studies.validation.coverage import Bands
-from simulator.studies.validation.validate import Family, Judged, Left, Validated
+from simulator.uncertainty.measurement import MeasurementSet
+from simulator.validation.coverage import Bands
+from simulator.validation.validate import Family, Judged, Left, Validated
 from simulator.version import __version__
 
 SCHEMA: Final = 1

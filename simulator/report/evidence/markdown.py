@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from simulator.confidence.measurement import MeasurementSet
 from simulator.report.evidence.text import (
     HEAD,
     LEGEND,
@@ -16,8 +15,9 @@ from simulator.report.evidence.text import (
 )
 from simulator.report.evidence.unseen import as_page
 from simulator.report.format.markdown import as_line, table
-from simulator.studies.validation.unseen import LeftOut
-from simulator.studies.validation.validate import Validated
+from simulator.uncertainty.measurement import MeasurementSet
+from simulator.validation.unseen import LeftOut
+from simulator.validation.validate import Validated
 
 COMMAND = "plan validate --markdown docs/accuracy.md"
 WORST = 10

@@ -11,8 +11,8 @@ from simulator.report.format.layout import columns, printable, section, wrapped
 from simulator.report.format.named import metric_called
 from simulator.results.metrics import select
 from simulator.results.prediction import Prediction
-from simulator.studies.validation.measured_here import measured_here
-from simulator.studies.validation.nearest import Near, Neighbourhood
+from simulator.validation.measured_here import measured_here
+from simulator.validation.nearest import Near, Neighbourhood
 
 NARROW: Final = 80
 """Columns of this report: it is read in a terminal."""

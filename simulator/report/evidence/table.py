@@ -6,8 +6,8 @@ from typing import Final
 
 from simulator.report.evidence.text import ALL, HEAD, cells
 from simulator.report.format.table import Cell, Table, as_markdown
-from simulator.studies.validation.nearest import Near, Neighbourhood
-from simulator.studies.validation.validate import EVERY_FAMILY, Family, Validated
+from simulator.validation.nearest import Near, Neighbourhood
+from simulator.validation.validate import EVERY_FAMILY, Family, Validated
 
 _HEAD: Final = (
     *("set", "metric", "family", "split", "errors", "rows", "excluded", "median", "mean", "p90"),

@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from simulator.confidence.measurement import MeasurementSet, Tolerance
 from simulator.report.format.figures import figure
 from simulator.report.format.layout import INDENT, WIDTH, columns, printable, section, wrapped
 from simulator.results.metrics import measurable
-from simulator.studies.validation.coverage import EACH, ENOUGH, WHOLE, Bands
-from simulator.studies.validation.validate import (
+from simulator.uncertainty.measurement import MeasurementSet, Tolerance
+from simulator.validation.coverage import EACH, ENOUGH, WHOLE, Bands
+from simulator.validation.validate import (
     EVERY_FAMILY,
     LEVELS,
     Family,

@@ -13,9 +13,9 @@ from simulator.report.evidence.text import ALL, NAME_WIDTH, WORST_HEAD, share, w
 from simulator.report.format.layout import WIDTH, columns, printable, section, wrapped
 from simulator.report.format.markdown import as_line, table
 from simulator.report.format.table import Cell, Table
-from simulator.studies.validation.speedups import Speedup
-from simulator.studies.validation.unseen import EACH, ENOUGH, WHOLE, LeftOut, Unseen
-from simulator.studies.validation.validate import EVERY_FAMILY, Judged
+from simulator.validation.speedups import Speedup
+from simulator.validation.unseen import EACH, ENOUGH, WHOLE, LeftOut, Unseen
+from simulator.validation.validate import EVERY_FAMILY, Judged
 from simulator.version import __version__
 
 HEAD: Final = (

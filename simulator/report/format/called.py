@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from simulator.scenario.hardware.gpu import Stack
-from simulator.scenario.hardware.price import Price, Purchase
-from simulator.scenario.scenario import Scenario
+from simulator.schema.hardware.gpu import Stack
+from simulator.schema.hardware.price import Price, Purchase
+from simulator.schema.scenario import Scenario
 
 
 def device_called(scenario: Scenario) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from simulator.confidence.doubts import Grade, Rate
 from simulator.pipeline.stages.base import Resource
 from simulator.report.format.called import batch_called, device_called
 from simulator.report.format.layout import printable
-from simulator.scenario.hardware.naming import short_name
-from simulator.scenario.hardware.storage import Scope
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.train import Mode
+from simulator.schema.hardware.naming import short_name
+from simulator.schema.hardware.storage import Scope
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.train import Mode
+from simulator.uncertainty.doubts import Grade, Rate
 
 _STORES: Final = {
     Scope.LOCAL: "disk",

@@ -7,10 +7,9 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType, UnionType
 from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from simulator.confidence.provenance import Source
 from simulator.report.format.layout import count, printable
-from simulator.scenario.hardware.gpu import Gpu, Outdone, Relative
-from simulator.scenario.hardware.host import (
+from simulator.schema.hardware.gpu import Gpu, Outdone, Relative
+from simulator.schema.hardware.host import (
     Cpu,
     CpuPool,
     Host,
@@ -19,9 +18,10 @@ from simulator.scenario.hardware.host import (
     PeerTopology,
     VectorUnits,
 )
-from simulator.scenario.hardware.link import Curve, Link
-from simulator.scenario.hardware.price import Price
-from simulator.scenario.hardware.storage import Burst, Charges, Storage, Tier
+from simulator.schema.hardware.link import Curve, Link
+from simulator.schema.hardware.price import Price
+from simulator.schema.hardware.storage import Burst, Charges, Storage, Tier
+from simulator.uncertainty.provenance import Source
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,

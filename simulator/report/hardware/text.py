@@ -9,12 +9,12 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from simulator.confidence.provenance import Source
 from simulator.errors import PlanError
 from simulator.report.format.layout import INDENT, columns, printable, section, wrapped
 from simulator.report.hardware.figures import Figure, Profile, figures
-from simulator.scenario.hardware.host import Host
-from simulator.scenario.hardware.naming import short_name
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.naming import short_name
+from simulator.uncertainty.provenance import Source
 
 SCHEMA: Final = 1
 """Version of the JSON that ``plan hardware`` prints."""

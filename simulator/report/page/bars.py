@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.compute.footprint import HostRam, MemoryFit
+from simulator.physics.footprint import HostRam, MemoryFit
 from simulator.pipeline.ledger import LINES
 from simulator.report.format.named import parts_called, resource_called
 from simulator.report.format.rounded import digits_of, quantity, share_known, significant

@@ -8,7 +8,6 @@ from typing import Final
 
 from markupsafe import Markup
 
-from simulator.confidence.provenance import Assumption
 from simulator.report import goodput
 from simulator.report.evidence.near import about, apart, headline, score_lines
 from simulator.report.format.called import batch_called, batches_called
@@ -26,10 +25,11 @@ from simulator.report.prediction.verdict import device_word, marks, verdict
 from simulator.report.stores import in_all
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
-from simulator.scenario.workload.train import Mode
-from simulator.studies.validation.measured_here import widened
-from simulator.studies.validation.nearest import Neighbourhood
+from simulator.schema.workload.train import Mode
+from simulator.uncertainty.provenance import Assumption
 from simulator.units import USD_PER_SECOND
+from simulator.validation.measured_here import widened
+from simulator.validation.nearest import Neighbourhood
 
 FEW: Final = 3
 """Measured rows from which on a drawing of them says more than the table."""

@@ -25,12 +25,12 @@ from simulator.report.recommendation.best import (
 )
 from simulator.report.recommendation.launch import Launch
 from simulator.results.prediction import Prediction
-from simulator.scenario.hardware.naming import short_name
+from simulator.schema.hardware.naming import short_name
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.weighing import is_beyond
-from simulator.studies.validation.nearest import Neighbourhood
 from simulator.units import SECOND, USD
+from simulator.validation.nearest import Neighbourhood
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from simulator.report.format.rounded import quantity
 from simulator.report.page.axes import Axis, Tick, axis
 from simulator.report.prediction.rows import DIGITS
 from simulator.results.metrics import METRICS
-from simulator.scenario.goal import Plain
+from simulator.schema.goal import Plain
 from simulator.studies.search.findings import Findings
 from simulator.studies.search.outcome import Outcome, Status
 

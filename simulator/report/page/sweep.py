@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.files.settings import unit_of
+from simulator.reading.settings import unit_of
 from simulator.report.format.figures import figure, metric_figure
 from simulator.report.format.layout import printable
 from simulator.report.format.named import (
@@ -28,12 +28,12 @@ from simulator.report.prediction.rows import DIGITS
 from simulator.report.search.text import BESIDE, best_candidates, fates_text, reason_lines, told
 from simulator.results.metrics import METRICS, USD_PER_HOUR
 from simulator.results.prediction import Prediction
-from simulator.scenario.goal import Objective, Sense
+from simulator.schema.goal import Objective, Sense
 from simulator.studies.search.findings import Findings
 from simulator.studies.search.outcome import Outcome, Status
 from simulator.studies.search.scoring import value_of
-from simulator.studies.validation.nearest import Neighbourhood
 from simulator.units import PER_SECOND, Unit, parse, show
+from simulator.validation.nearest import Neighbourhood
 
 MOST_DOTS: Final = 4000
 """Candidates drawn; the front always is."""

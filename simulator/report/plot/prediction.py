@@ -7,8 +7,8 @@ from typing import Final
 
 from matplotlib.axes import Axes
 
-from simulator.compute.footprint import HostRam, MemoryFit
 from simulator.errors import UnknownName
+from simulator.physics.footprint import HostRam, MemoryFit
 from simulator.report.plot.style import COLOURS, Figure, style
 from simulator.report.prediction.rows import NEGLIGIBLE, parts
 from simulator.report.prediction.verdict import device_word

@@ -12,12 +12,12 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 
-from simulator.files.settings import unit_of
+from simulator.reading.settings import unit_of
 from simulator.report.format.layout import printable
 from simulator.report.format.scales import is_wide, scaled
 from simulator.report.plot.style import COLOURS, MARKERS, ORDERED, style
 from simulator.results.metrics import METRICS
-from simulator.scenario.goal import Objective, Sense
+from simulator.schema.goal import Objective, Sense
 from simulator.studies.search.findings import Findings
 from simulator.studies.search.outcome import Outcome, Status
 from simulator.studies.search.scoring import value_of

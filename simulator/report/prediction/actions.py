@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from simulator.report.format.rounded import quantity
 from simulator.results.prediction import Prediction
-from simulator.scenario.goal import Plain
+from simulator.schema.goal import Plain
 from simulator.studies.changes.actions import LEAST, SURELY, Action, bills, is_too_large
 from simulator.studies.recommend.moving import waited
 from simulator.units import BYTE, SECOND, USD, USD_PER_SECOND, show

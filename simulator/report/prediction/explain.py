@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from simulator.compute import model_flops
-from simulator.compute.footprint import HostRam, MemoryFit
+from simulator.physics import model_flops
+from simulator.physics.footprint import HostRam, MemoryFit
 from simulator.pipeline.ledger import LINES
 from simulator.pipeline.loads import alone, pressures, slowest_unit
 from simulator.pipeline.program import CHECKPOINTING
@@ -34,7 +34,7 @@ from simulator.results.metrics import Metric, select
 from simulator.results.power import draws
 from simulator.results.prediction import Prediction
 from simulator.results.storage_bill import priced
-from simulator.scenario.hardware.naming import short_name
+from simulator.schema.hardware.naming import short_name
 from simulator.terms import Term, plain
 from simulator.units import (
     BYTE,

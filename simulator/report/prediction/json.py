@@ -11,11 +11,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from simulator.confidence.provenance import Assumption
 from simulator.report.prediction.actions import action_objects
 from simulator.results.metrics import METRICS, Value
 from simulator.results.prediction import Prediction
 from simulator.studies.changes.actions import Action
+from simulator.uncertainty.provenance import Assumption
 from simulator.version import __version__
 
 SCHEMA: Final = 1

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from simulator.calibration.observed import Explained, Explanation
 from simulator.report.format.layout import columns, section, wrapped
 from simulator.report.format.named import is_share
 from simulator.report.format.rounded import quantity
 from simulator.results.metrics import METRICS
-from simulator.studies.calibration.observed import Explained, Explanation
 
 WORDS: Final = {
     "compute": "arithmetic on the GPU",

@@ -10,8 +10,8 @@ from functools import cache
 from types import UnionType
 from typing import Annotated, Union, get_args, get_origin, get_type_hints
 
-from simulator.confidence.provenance import Source
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
+from simulator.uncertainty.provenance import Source
 from simulator.units import Unit
 
 _DEPTH = 8

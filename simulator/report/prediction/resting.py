@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from simulator.confidence.provenance import Assumption, Part
 from simulator.results.metrics import Metric
 from simulator.results.prediction import Prediction
+from simulator.uncertainty.provenance import Assumption, Part
 
 SHOWS: Final = 1e-3
 """Share of a step from which a part of it is said to make the step."""

@@ -22,10 +22,10 @@ from simulator.results import ownership
 from simulator.results.cost import is_block, machine_price, paid_time
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction, StepSplit, Timing
-from simulator.scenario.hardware.host import Host
-from simulator.scenario.hardware.naming import short_name
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.train import Mode
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.naming import short_name
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.train import Mode
 from simulator.units import (
     BYTE,
     JOULE,

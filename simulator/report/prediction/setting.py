@@ -6,14 +6,14 @@ from typing import Final
 
 from simulator.report.format.called import device_called, one
 from simulator.report.format.rounded import significant
-from simulator.scenario.hardware.cluster import Group
-from simulator.scenario.hardware.host import Host
-from simulator.scenario.hardware.naming import short_name
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy, Layout, Placement
-from simulator.scenario.workload.loader import LoaderKind, Preparation
-from simulator.scenario.workload.parallelism import Sharding
-from simulator.scenario.workload.train import Mode, Recompute
+from simulator.schema.hardware.cluster import Group
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.naming import short_name
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy, Layout, Placement
+from simulator.schema.workload.loader import LoaderKind, Preparation
+from simulator.schema.workload.parallelism import Sharding
+from simulator.schema.workload.train import Mode, Recompute
 from simulator.units import BYTE, SECOND, show
 
 _DEGREES: Final = ("tensor", "pipeline", "context", "expert")

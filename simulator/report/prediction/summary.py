@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from simulator.compute.footprint import HostRam, MemoryFit, Verdict
+from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.report import goodput
 from simulator.report.format.called import batch_called, dated, one
 from simulator.report.format.layout import (
@@ -29,7 +29,7 @@ from simulator.results.cost import listed_price
 from simulator.results.metrics import number_at
 from simulator.results.ownership import missing
 from simulator.results.prediction import Prediction
-from simulator.scenario.workload.train import Mode
+from simulator.schema.workload.train import Mode
 from simulator.studies.changes.hanging import Hanging, hanging
 from simulator.units import (
     BYTE,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from simulator.compute.footprint import HostRam, MemoryFit, Verdict
-from simulator.confidence.provenance import Assumption
+from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.report import goodput
 from simulator.report.format.called import batch_called, batches_called
 from simulator.report.format.layout import (
@@ -32,6 +31,7 @@ from simulator.report.prediction.verdict import device_word, marks, verdict
 from simulator.results.binding import PARTS
 from simulator.results.metrics import training_log
 from simulator.results.prediction import Prediction, Timing
+from simulator.uncertainty.provenance import Assumption
 from simulator.units import BYTE, SECOND, show
 
 _FITS: Final = {

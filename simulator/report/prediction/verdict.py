@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from simulator.compute.footprint import HostRam, MemoryFit, Verdict
+from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.pipeline.loads import Cycle
 from simulator.pipeline.stages.base import Resource
 from simulator.report.format.called import device_called

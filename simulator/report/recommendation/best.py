@@ -28,8 +28,8 @@ from simulator.report.recommendation.words import (
     worth,
 )
 from simulator.results.metrics import USD_PER_HOUR
-from simulator.scenario.goal import Objective, Sense
-from simulator.scenario.hardware.naming import short_name
+from simulator.schema.goal import Objective, Sense
+from simulator.schema.hardware.naming import short_name
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.moving import Move

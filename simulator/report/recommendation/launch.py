@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from simulator.report.format.layout import printable
-from simulator.scenario.hardware.gpu import Stack
-from simulator.scenario.hardware.naming import short_name
-from simulator.scenario.hardware.price import Purchase
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.loader import LoaderKind
-from simulator.scenario.workload.parallelism import Sharding
-from simulator.scenario.workload.train import Mode
+from simulator.schema.hardware.gpu import Stack
+from simulator.schema.hardware.naming import short_name
+from simulator.schema.hardware.price import Purchase
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.loader import LoaderKind
+from simulator.schema.workload.parallelism import Sharding
+from simulator.schema.workload.train import Mode
 from simulator.units import SECOND, show
 
 _PARTED: Final = re.compile(r"(?P<machine>.+)-(?P<count>\d+)x(?P<device>\w+)")

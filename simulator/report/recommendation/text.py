@@ -16,8 +16,8 @@ from simulator.report.recommendation.best import (
 )
 from simulator.report.recommendation.launch import Launch
 from simulator.report.recommendation.words import hardware, measures, told, worth
-from simulator.scenario.goal import Goal, Objective
-from simulator.scenario.hardware.naming import short_name
+from simulator.schema.goal import Goal, Objective
+from simulator.schema.hardware.naming import short_name
 from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.limits import PORTING

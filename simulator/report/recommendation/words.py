@@ -8,8 +8,8 @@ from simulator.report.format.figures import figure
 from simulator.report.format.rounded import digits_between, quantity
 from simulator.results.expression import parse_expression
 from simulator.results.metrics import USD_PER_HOUR
-from simulator.scenario.goal import Objective
-from simulator.scenario.hardware.naming import short_name
+from simulator.schema.goal import Objective
+from simulator.schema.hardware.naming import short_name
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.units import SECOND, USD, Unit
 

@@ -10,7 +10,7 @@ from simulator.report.format.layout import columns, count, percent, printable, s
 from simulator.report.format.named import setting_called
 from simulator.report.format.table import Table
 from simulator.results.metrics import METRICS
-from simulator.scenario.goal import Objective, Sense
+from simulator.schema.goal import Objective, Sense
 from simulator.studies.search.findings import Findings, Reason
 from simulator.studies.search.frame import column_names, row
 from simulator.studies.search.outcome import Outcome, Status

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from simulator.compute.forward_pass import Iteration
-from simulator.compute.one_pass import BatchPass
+from simulator.physics.forward_pass import Iteration
+from simulator.physics.one_pass import BatchPass
 from simulator.report.format.layout import columns, section, wrapped
 from simulator.report.format.rounded import significant
 from simulator.report.format.table import Table, as_markdown

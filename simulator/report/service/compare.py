@@ -30,8 +30,8 @@ from simulator.report.side_by_side import (
     with_ratios,
 )
 from simulator.results.serving import is_utilization, metrics
-from simulator.scenario.hardware.link import LinkKind
-from simulator.scenario.hardware.naming import short_name
+from simulator.schema.hardware.link import LinkKind
+from simulator.schema.hardware.naming import short_name
 from simulator.serving.cost import listed_price
 from simulator.studies.changes.compare import differing
 from simulator.studies.service.compare import Beside, ServiceSide, beside

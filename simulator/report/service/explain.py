@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from simulator.compute.forward_pass import ForwardPass, Iteration
 from simulator.equations.serving import causal_pairs
+from simulator.physics.forward_pass import ForwardPass, Iteration
 from simulator.report.format.layout import percent, section, wrapped
 from simulator.report.format.rounded import significant
 from simulator.report.format.table import Table, as_columns, as_markdown
 from simulator.report.prediction.json import SCHEMA
 from simulator.results.serving import ServicePrediction
-from simulator.scenario.workload.serving_figures import ServingFigures
+from simulator.schema.workload.serving_figures import ServingFigures
 from simulator.units import BYTE, SECOND, show
 
 NONE: Final = Iteration()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from simulator.report.format.rounded import HALF_PERCENT, share_known
-from simulator.scenario.hardware.link import LinkKind
+from simulator.schema.hardware.link import LinkKind
 
 _LINKS: Final = {
     "nvlink": "between accelerators",

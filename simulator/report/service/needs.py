@@ -10,8 +10,8 @@ from simulator.report.format.rounded import quantity, significant
 from simulator.report.format.table import Table, as_markdown
 from simulator.report.prediction.json import SCHEMA
 from simulator.report.service.text import latencies_of, limits_called, load_called
-from simulator.scenario.hardware.naming import short_name
-from simulator.scenario.serving import Service
+from simulator.schema.hardware.naming import short_name
+from simulator.schema.serving import Service
 from simulator.studies.service.sizing import Need
 from simulator.units import HOUR, SECOND, USD_PER_SECOND, show
 

@@ -18,9 +18,9 @@ from simulator.results.serving import (
     metrics,
     work_cost_metrics,
 )
-from simulator.scenario.goal import Plain
-from simulator.scenario.hardware.naming import short_name
-from simulator.scenario.serving import Service
+from simulator.schema.goal import Plain
+from simulator.schema.hardware.naming import short_name
+from simulator.schema.serving import Service
 from simulator.serving.energy import energy_of
 from simulator.studies.service.sizing import Choice, Refused, Sized, Variant, Worth, cost_at
 from simulator.units import HOUR, SECOND, USD, USD_PER_SECOND, WATT, show

@@ -24,8 +24,8 @@ from simulator.report.service.links import links_text, told_of
 from simulator.results.power import is_known
 from simulator.results.prediction import StorageBill
 from simulator.results.serving import Answered, Latency, ServicePrediction, metrics
-from simulator.scenario.hardware.naming import short_name
-from simulator.scenario.serving import (
+from simulator.schema.hardware.naming import short_name
+from simulator.schema.serving import (
     Autoscaling,
     ClosedLoop,
     Dynamic,

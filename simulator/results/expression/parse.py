@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from simulator.compute.footprint import Verdict
 from simulator.errors import PlanError, UnitError
+from simulator.physics.footprint import Verdict
 from simulator.results.binding import LIMITS
 from simulator.results.expression.ranges import Range, extent, outlook
 from simulator.results.expression.tree import (

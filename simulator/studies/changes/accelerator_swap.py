@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.compute.cost_model import cost_model
-from simulator.compute.device_time import is_spread
-from simulator.compute.footprint import Verdict
 from simulator.errors import BrokenLaw, NotModelled, PlanError
+from simulator.physics.cost_model import cost_model
+from simulator.physics.device_time import is_spread
+from simulator.physics.footprint import Verdict
 from simulator.pipeline.stages.base import Resource
 from simulator.predict import predict
 from simulator.results.metrics import unstarved_rate
 from simulator.results.prediction import STARVED, Prediction
-from simulator.scenario.scenario import Job, Scenario
+from simulator.schema.scenario import Job, Scenario
 from simulator.studies.changes.levers import Read
 from simulator.studies.changes.whatif import Progress, reason_of
 from simulator.studies.search.bugs import Met, noted

@@ -13,17 +13,17 @@ from enum import StrEnum
 from typing import Final
 
 from simulator.pipeline.run_length import lengths
-from simulator.scenario.goal import Plain
-from simulator.scenario.hardware.gpu import Stack
-from simulator.scenario.hardware.naming import short_name
-from simulator.scenario.hardware.storage import Scope
-from simulator.scenario.precision import Precision
-from simulator.scenario.workload.dataset import Access, CachePolicy, Layout, Placement
-from simulator.scenario.workload.loader import LoaderKind, Preparation
-from simulator.scenario.workload.models.convnet import ConvNet
-from simulator.scenario.workload.models.transformer import Transformer
-from simulator.scenario.workload.parallelism import Sharding
-from simulator.scenario.workload.train import Mode, Recompute, Trained
+from simulator.schema.goal import Plain
+from simulator.schema.hardware.gpu import Stack
+from simulator.schema.hardware.naming import short_name
+from simulator.schema.hardware.storage import Scope
+from simulator.schema.precision import Precision
+from simulator.schema.workload.dataset import Access, CachePolicy, Layout, Placement
+from simulator.schema.workload.loader import LoaderKind, Preparation
+from simulator.schema.workload.models.convnet import ConvNet
+from simulator.schema.workload.models.transformer import Transformer
+from simulator.schema.workload.parallelism import Sharding
+from simulator.schema.workload.train import Mode, Recompute, Trained
 from simulator.studies.recommend.baseline import MACHINE, STORE, WORKERS, Ground
 from simulator.studies.recommend.machines import Machine
 from simulator.studies.recommend.remedies import remedies

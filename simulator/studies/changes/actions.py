@@ -16,21 +16,20 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.compute.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit
-from simulator.confidence.doubts import P90
 from simulator.engine.bounds import lower_bound
 from simulator.engine.intervals import all_doubts, draw, figures
 from simulator.errors import BrokenLaw, InputError, PlanError, UnknownName
-from simulator.files.hardware.catalogue import Catalogue
+from simulator.physics.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit
 from simulator.pipeline.limits import check_modelled
 from simulator.predict import predict, question_of
+from simulator.reading.hardware.catalogue import Catalogue
 from simulator.results.cost import machines_price
 from simulator.results.prediction import STARVED, Prediction
 from simulator.results.storage_bill import bill_of
 from simulator.results.stores import data_rent, uses
-from simulator.scenario.goal import Plain
-from simulator.scenario.hardware.storage import Storage
-from simulator.scenario.scenario import Scenario
+from simulator.schema.goal import Plain
+from simulator.schema.hardware.storage import Storage
+from simulator.schema.scenario import Scenario
 from simulator.studies.changes.action_levers import Kind, Lever, levers
 from simulator.studies.changes.whatif import chance
 from simulator.studies.recommend.baseline import MACHINE, Ground, Reader
@@ -38,6 +37,7 @@ from simulator.studies.recommend.machines import Machine, machine_of
 from simulator.studies.recommend.moving import Move, moves, rewritten, waited
 from simulator.studies.screening import best_cases
 from simulator.studies.search.bugs import Met, noted
+from simulator.uncertainty.doubts import P90
 from simulator.units import Seconds, Usd, UsdPerSecond
 
 LEAST: Final = 0.03

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.compute.footprint import Verdict
 from simulator.errors import BrokenLaw, NotModelled, PlanError
+from simulator.physics.footprint import Verdict
 from simulator.predict import predict
 from simulator.results.prediction import Prediction
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.studies.changes.levers import Read
 from simulator.studies.changes.whatif import Progress, reason_of
 from simulator.studies.search.bugs import Met, noted

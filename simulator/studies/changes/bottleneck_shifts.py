@@ -15,7 +15,7 @@ from simulator.errors import BrokenLaw, PlanError
 from simulator.pipeline.loads import pressures
 from simulator.pipeline.stages.base import Phase
 from simulator.predict import predict, question_of
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.studies.changes.levers import Knob, Read, turned
 from simulator.studies.changes.whatif import Progress
 from simulator.studies.search.bugs import Met, noted

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from simulator.confidence.measurement import Row
 from simulator.equations.cost import cost_ratio, saving
-from simulator.files.effective_settings import Input
+from simulator.reading.effective_settings import Input
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
+from simulator.uncertainty.measurement import Row
 from simulator.units import PerSecond, UsdPerSecond
 
 

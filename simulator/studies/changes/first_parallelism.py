@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from simulator.compute.footprint import Verdict, memory_fit
 from simulator.errors import InputError, NotModelled
-from simulator.scenario.scenario import Scenario
+from simulator.physics.footprint import Verdict, memory_fit
+from simulator.schema.scenario import Scenario
 
 Settings = Mapping[str, str]
 

@@ -9,10 +9,10 @@ from typing import Final
 
 import numpy as np
 
-from simulator.confidence.doubts import LARGEST, P90, Doubt, Rate
 from simulator.engine.intervals import all_doubts, figures
 from simulator.predict import question_of
 from simulator.results.prediction import Prediction
+from simulator.uncertainty.doubts import LARGEST, P90, Doubt, Rate
 
 METRIC: Final = "total_time_s"
 

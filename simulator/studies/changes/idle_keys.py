@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Protocol
 
-from simulator.compute.footprint import host_ram, memory_fit, page_cache_bytes
 from simulator.errors import BrokenLaw, PlanError
-from simulator.files.document import Document
-from simulator.files.search.alternatives import alternatives, given_keys
+from simulator.physics.footprint import host_ram, memory_fit, page_cache_bytes
 from simulator.pipeline.loads import unit_loads
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.run_length import extras, lengths
@@ -25,9 +23,11 @@ from simulator.pipeline.stages.allreduce import bucket_shares
 from simulator.pipeline.stages.base import Phase, StageDemands
 from simulator.pipeline.topology import Topology, build
 from simulator.predict import predict
+from simulator.reading.document import Document
+from simulator.reading.search.alternatives import alternatives, given_keys
 from simulator.results.cost import machines_price
 from simulator.results.metrics import METRICS, Value
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.studies.changes.levers import Settings
 
 STEPS: Final = 40

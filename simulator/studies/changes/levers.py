@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from simulator.compute.device_time import is_spread, measured_times
+from simulator.physics.device_time import is_spread, measured_times
 from simulator.pipeline.stages.read import drives_of
-from simulator.scenario.goal import Plain
-from simulator.scenario.hardware.cluster import Group
-from simulator.scenario.hardware.host import CpuPool
-from simulator.scenario.hardware.storage import Storage
-from simulator.scenario.scenario import Job, Scenario
-from simulator.scenario.workload.loader import LoaderKind
+from simulator.schema.goal import Plain
+from simulator.schema.hardware.cluster import Group
+from simulator.schema.hardware.host import CpuPool
+from simulator.schema.hardware.storage import Storage
+from simulator.schema.scenario import Job, Scenario
+from simulator.schema.workload.loader import LoaderKind
 from simulator.units import BYTE, BYTE_PER_SECOND, PER_SECOND, SECOND, Unit, parse
 
 Settings: TypeAlias = Mapping[str, Plain]

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from simulator.compute.footprint import host_ram
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.scenario.hardware.host import Host
-from simulator.scenario.hardware.price import Purchase, price_of
-from simulator.scenario.hardware.storage import Scope
-from simulator.scenario.scenario import Scenario
+from simulator.physics.footprint import host_ram
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.price import Purchase, price_of
+from simulator.schema.hardware.storage import Scope
+from simulator.schema.scenario import Scenario
 from simulator.studies.changes.size import Resource, Sized
 from simulator.units import MONTH, Usd, UsdPerSecond
 

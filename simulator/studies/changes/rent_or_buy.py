@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from simulator.equations.cost import break_even_time, break_even_utilization
 from simulator.results.ownership import Standing, is_owned, standing
 from simulator.results.prediction import Prediction
-from simulator.scenario.hardware.price import Purchase
+from simulator.schema.hardware.price import Purchase
 from simulator.units import Seconds
 
 

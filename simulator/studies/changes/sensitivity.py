@@ -10,15 +10,15 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.confidence.doubts import P90, Doubt, Rate, covariance, within_reason
 from simulator.engine.intervals import all_doubts, figures
 from simulator.engine.run import Question
 from simulator.pipeline.rate_scaling import Speeds
 from simulator.predict import predict, question_of
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.studies.changes.whatif import Progress
+from simulator.uncertainty.doubts import P90, Doubt, Rate, covariance, within_reason
 
 BITS: Final = 12
 """Logarithm of the points that each index rests on: it is then known to about 0.02."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from simulator.compute.footprint import HostRam, host_ram
 from simulator.engine.bounds import lower_bound
 from simulator.errors import PlanError
+from simulator.physics.footprint import HostRam, host_ram
 from simulator.predict import predict, question_of
 from simulator.results.prediction import Prediction
-from simulator.scenario.goal import Plain
+from simulator.schema.goal import Plain
 from simulator.studies.changes.levers import Knob, Read, Settings, knobs
 from simulator.units import PerSecond
 

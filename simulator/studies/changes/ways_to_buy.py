@@ -9,19 +9,19 @@ from typing import Final
 import numpy as np
 
 from simulator.errors import InputError
-from simulator.files.long_run.interruptions import cards_of, interruptions_of
-from simulator.files.search.candidates import CandidateReader
+from simulator.long_run.attempts import lives
+from simulator.long_run.forecast import Course, Paid, course, finish_range, paid_for, summary
+from simulator.long_run.progress import Array
 from simulator.predict import predict, rates_with_fewer
+from simulator.reading.long_run.interruptions import cards_of, interruptions_of
+from simulator.reading.search.candidates import CandidateReader
 from simulator.results.cost import bill
 from simulator.results.outlook import Outlook, Way
 from simulator.results.ownership import missing
 from simulator.results.prediction import Prediction
-from simulator.runs.attempts import lives
-from simulator.runs.forecast import Course, Paid, course, finish_range, paid_for, summary
-from simulator.runs.progress import Array
-from simulator.scenario.hardware.price import MOST_IN_BLOCKS, Purchase
-from simulator.scenario.long_run import Interruptions, Terms
-from simulator.scenario.scenario import Scenario
+from simulator.schema.hardware.price import MOST_IN_BLOCKS, Purchase
+from simulator.schema.long_run import Interruptions, Terms
+from simulator.schema.scenario import Scenario
 from simulator.units import Seconds
 
 WAYS: Final = (*((one, False) for one in Purchase), (Purchase.SPOT, True))

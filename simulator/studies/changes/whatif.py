@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.compute.footprint import Verdict
 from simulator.errors import BrokenLaw, InputError, PlanError, UnknownName
+from simulator.physics.footprint import Verdict
 from simulator.predict import predict
 from simulator.results.metrics import measurable, number_at, select
 from simulator.results.prediction import Prediction

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from simulator.scenario.goal import Goal, Plain
-from simulator.scenario.scenario import Scenario
+from simulator.schema.goal import Goal, Plain
+from simulator.schema.scenario import Scenario
 from simulator.studies.recommend.buying import Buying
 from simulator.studies.recommend.choice import Choice
 from simulator.studies.recommend.confidence import Sureness

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from simulator.compute.footprint import Verdict, memory_fit
 from simulator.errors import InputError, UnknownName
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.scenario.goal import Plain
-from simulator.scenario.hardware.storage import Scope, Storage
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.train import Mode
+from simulator.physics.footprint import Verdict, memory_fit
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.schema.goal import Plain
+from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.train import Mode
 from simulator.studies.recommend.machines import Machine, machine_of, machines_on_offer
 from simulator.studies.search.evaluate import Reader as Bare
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from simulator.errors import PlanError
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.search.candidates import CandidateReader
 from simulator.predict import predict
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.search.candidates import CandidateReader
 from simulator.results.prediction import Prediction
-from simulator.scenario.goal import Plain
-from simulator.scenario.hardware.host import Host
-from simulator.scenario.hardware.price import Purchase
+from simulator.schema.goal import Plain
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.price import Purchase
 from simulator.studies.changes.rent_or_buy import RentOrBuy, rent_or_buy
 from simulator.studies.recommend.choice import Choice
 from simulator.units import Usd

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from simulator.results.metrics import Value
-from simulator.scenario.goal import Plain
+from simulator.schema.goal import Plain
 from simulator.studies.recommend.machines import Machine
 from simulator.studies.search.outcome import Outcome, Status
 

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from simulator.confidence.doubts import P90
 from simulator.engine.quasi_random import MOST_DIMENSIONS, normal_points
 from simulator.results.metrics import METRICS, Value
-from simulator.scenario.goal import Objective, Sense
+from simulator.schema.goal import Objective, Sense
 from simulator.studies.recommend.choice import Choice, number
 from simulator.studies.recommend.ranking import Worth
+from simulator.uncertainty.doubts import P90
 
 BITS: Final = 12
 """Logarithm of the number of worlds drawn."""

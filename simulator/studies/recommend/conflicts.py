@@ -16,9 +16,9 @@ from itertools import combinations
 from typing import Final
 
 from simulator.results.ownership import missing
-from simulator.scenario.goal import Goal, Limits, Objective, Sense
-from simulator.scenario.hardware.gpu import Stack
-from simulator.scenario.hardware.naming import short_name
+from simulator.schema.goal import Goal, Limits, Objective, Sense
+from simulator.schema.hardware.gpu import Stack
+from simulator.schema.hardware.naming import short_name
 from simulator.studies.recommend.answer import Conflict
 from simulator.studies.recommend.baseline import COUNT, Settings
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number

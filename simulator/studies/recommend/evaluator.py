@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from simulator.compute.footprint import Verdict
-from simulator.scenario.goal import Goal, Limits, Objective
+from simulator.physics.footprint import Verdict
+from simulator.schema.goal import Goal, Limits, Objective
 from simulator.studies.recommend.baseline import Reader
 from simulator.studies.recommend.choice import MONEY, TIME
 from simulator.studies.recommend.problem import Inquiry

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.compute.footprint import Verdict
 from simulator.errors import UnknownName
-from simulator.files.settings import setting_units
+from simulator.physics.footprint import Verdict
+from simulator.reading.settings import setting_units
 from simulator.results.expression import parse_expression
 from simulator.results.metrics import Value
-from simulator.scenario.goal import Limits
+from simulator.schema.goal import Limits
 from simulator.studies.recommend.choice import MONEY, TIME, number
 from simulator.studies.recommend.machines import Machine, is_called, is_sold_in
 from simulator.studies.recommend.software import Program

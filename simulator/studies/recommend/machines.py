@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from simulator.errors import InputError, PlanError
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.scenario.hardware.host import Host
-from simulator.scenario.hardware.price import Purchase
-from simulator.scenario.hardware.storage import Scope, Storage
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.price import Purchase
+from simulator.schema.hardware.storage import Scope, Storage
 from simulator.units import Bytes, PerSecond, UsdPerSecond
 
 SMALL_RENT: Final = 0.05

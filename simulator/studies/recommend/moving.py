@@ -12,8 +12,8 @@ from simulator.pipeline.stages.read import bytes_per_file, drives_of
 from simulator.pipeline.stages.write import write_operations
 from simulator.results.metrics import Value
 from simulator.results.stores import UNLIMITED, data_stores
-from simulator.scenario.hardware.storage import Scope, Storage
-from simulator.scenario.scenario import Scenario
+from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.scenario import Scenario
 from simulator.studies.recommend.choice import MONEY, TIME, number
 from simulator.units import HOUR, MONTH, Bytes, Seconds, Usd, UsdPerSecond
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Iterable, Iterator, Mapping
 
-from simulator.scenario.goal import Plain
+from simulator.schema.goal import Plain
 from simulator.studies.recommend.baseline import MACHINE, STORE, Ground, Settings
 from simulator.studies.recommend.machines import Machine, is_called
 

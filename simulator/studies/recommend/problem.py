@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from simulator.results.metrics import Value
-from simulator.scenario.goal import Goal, Plain
+from simulator.schema.goal import Goal, Plain
 from simulator.studies.recommend import pins as pinning
 from simulator.studies.recommend.baseline import COUNT, MACHINE, PURCHASE, STORE, Ground, Settings
 from simulator.studies.recommend.choice import PREPARES, TIME, Choice, number

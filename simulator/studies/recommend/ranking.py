@@ -8,7 +8,7 @@ from typing import Final
 
 from simulator.results.expression import parse_expression
 from simulator.results.metrics import Value
-from simulator.scenario.goal import Objective, Sense
+from simulator.schema.goal import Objective, Sense
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.units import PERCENT
 

@@ -8,7 +8,7 @@ from typing import Final
 from simulator.pipeline.stages.base import Resource
 from simulator.results.binding import LIMITS, Part
 from simulator.results.prediction import STARVED
-from simulator.scenario.goal import Objective
+from simulator.schema.goal import Objective
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.limits import Rule
 from simulator.studies.recommend.ranking import CLOSE, by_factor, ratio

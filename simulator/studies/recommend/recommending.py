@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from simulator.scenario.goal import Sense
+from simulator.schema.goal import Sense
 from simulator.studies.recommend import pins as pinning
 from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation
 from simulator.studies.recommend.baseline import Settings

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Final
 
-from simulator.scenario.goal import Plain
-from simulator.scenario.hardware.storage import Scope
-from simulator.scenario.workload.dataset import CachePolicy
-from simulator.scenario.workload.loader import LoaderKind, Preparation
-from simulator.scenario.workload.train import Mode
+from simulator.schema.goal import Plain
+from simulator.schema.hardware.storage import Scope
+from simulator.schema.workload.dataset import CachePolicy
+from simulator.schema.workload.loader import LoaderKind, Preparation
+from simulator.schema.workload.train import Mode
 from simulator.studies.recommend.baseline import COUNT, MACHINE, WORKERS, Ground, Settings
 from simulator.studies.recommend.machines import Machine, worth_renting
 from simulator.studies.recommend.space import moved

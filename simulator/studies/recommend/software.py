@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.scenario.goal import Goal
-from simulator.scenario.hardware.gpu import Stack
+from simulator.schema.goal import Goal
+from simulator.schema.hardware.gpu import Stack
 from simulator.studies.recommend.machines import Machine, is_called
 from simulator.studies.recommend.pins import DEVICE
 
@@ -54,7 +54,7 @@ def program_of(framework: str, own: Machine, goal: Goal) -> Program:
 
     Examples
     --------
-    >>> from simulator.scenario.goal import Objective, Sense
+    >>> from simulator.schema.goal import Objective, Sense
     >>> goal = Goal(objective=Objective(metric="total_time_s", sense=Sense.MINIMIZE))
     >>> program = program_of("pytorch", Machine(name="here", gpu="x", stack="cuda"), goal)
     >>> program.may_run_on(Machine(name="there", gpu="y", stack="neuron"))

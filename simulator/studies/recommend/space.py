@@ -12,12 +12,12 @@ from typing import Final
 
 from simulator.errors import InputError, PlanError
 from simulator.pipeline.limits import check_modelled
-from simulator.scenario.goal import Goal, Plain
-from simulator.scenario.hardware.price import Purchase
-from simulator.scenario.workload.dataset import CachePolicy, Placement
-from simulator.scenario.workload.loader import LoaderKind, Preparation
-from simulator.scenario.workload.models.transformer import Transformer
-from simulator.scenario.workload.train import Recompute
+from simulator.schema.goal import Goal, Plain
+from simulator.schema.hardware.price import Purchase
+from simulator.schema.workload.dataset import CachePolicy, Placement
+from simulator.schema.workload.loader import LoaderKind, Preparation
+from simulator.schema.workload.models.transformer import Transformer
+from simulator.schema.workload.train import Recompute
 from simulator.studies.recommend.baseline import (
     ACCUMULATION,
     BATCH,

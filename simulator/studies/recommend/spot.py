@@ -12,10 +12,10 @@ from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.base import Phase, ask
 from simulator.pipeline.topology import build
 from simulator.results.metrics import Value
-from simulator.scenario.goal import Spot
-from simulator.scenario.hardware.price import Purchase
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.train import Checkpointing
+from simulator.schema.goal import Spot
+from simulator.schema.hardware.price import Purchase
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.train import Checkpointing
 from simulator.studies.recommend.choice import MONEY, TIME, number
 from simulator.units import HOUR, Seconds
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.scenario.goal import Plain
-from simulator.scenario.workload.parallelism import Sharding
+from simulator.schema.goal import Plain
+from simulator.schema.workload.parallelism import Sharding
 
 Settings = dict[str, Plain]
 

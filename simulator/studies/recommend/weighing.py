@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.scenario.goal import Objective
+from simulator.schema.goal import Objective
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.confidence import Sureness
 from simulator.studies.recommend.ranking import equals

@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.compute.footprint import Verdict, host_ram, memory_fit
 from simulator.engine.recorder import LEAST_ROUNDS, MOST_STEPS
 from simulator.equations import cost
 from simulator.errors import NotModelled
+from simulator.physics.footprint import Verdict, host_ram, memory_fit
 from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.loads import maker_count
 from simulator.pipeline.program import demand_table, makes_own_batches
@@ -22,8 +22,8 @@ from simulator.pipeline.stages.read import helpers_alone
 from simulator.pipeline.topology import build
 from simulator.results.cost import machines_price
 from simulator.results.stores import rent_of_data
-from simulator.scenario.candidates import Batch, stack
-from simulator.scenario.scenario import Scenario
+from simulator.schema.candidates import Batch, stack
+from simulator.schema.scenario import Scenario
 from simulator.studies.screening.chance import AHEAD
 from simulator.studies.screening.lower_bounds import Floors
 from simulator.units import BYTE, HOUR, Real, Seconds, show

@@ -16,7 +16,7 @@ from simulator.engine.recorder import JUST_BELOW, MOST_STEPS
 from simulator.engine.steady_state import PRECISION
 from simulator.pipeline.run_length import Lengths
 from simulator.pipeline.shared_cores import ASKED_AHEAD
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.units import Real
 
 STANDARD_ERRORS: Final = 5.0

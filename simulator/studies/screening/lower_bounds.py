@@ -37,8 +37,8 @@ from simulator.pipeline.shared_cores import SharedCores
 from simulator.pipeline.stages.allreduce import bucket_shares
 from simulator.pipeline.stages.base import MAKERS, OF_A_RANK, Actor, Demand, Path, Per, StageDemands
 from simulator.pipeline.topology import CPU, Location, Topology
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.train import Mode
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.train import Mode
 from simulator.studies.screening.chance import (
     assured,
     expected,

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.errors import NotModelled, UnknownName
-from simulator.files.search.axes import is_pattern, lost_pattern, matching, with_unit
-from simulator.files.search.candidates import CandidateReader
-from simulator.scenario.goal import Axes, Axis, Plain, Sampling, Span
+from simulator.reading.search.axes import is_pattern, lost_pattern, matching, with_unit
+from simulator.reading.search.candidates import CandidateReader
+from simulator.schema.goal import Axes, Axis, Plain, Sampling, Span
 from simulator.studies.search.outcome import Candidate
 
 MOST: Final = 10_000_000

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Protocol, TypeVar
 
-from simulator.compute.footprint import Verdict
 from simulator.engine.run import Options, later_epoch
 from simulator.errors import InputError, PlanError
+from simulator.physics.footprint import Verdict
 from simulator.pipeline.limits import check_modelled
 from simulator.predict import predict, question_of
 from simulator.results.metrics import METRICS, Value
 from simulator.results.prediction import Prediction
-from simulator.scenario.goal import Plain
-from simulator.scenario.scenario import Scenario
+from simulator.schema.goal import Plain
+from simulator.schema.scenario import Scenario
 from simulator.studies.screening import BestCase, best_cases, best_with
 from simulator.studies.search.bugs import told
 from simulator.studies.search.outcome import Candidate, Outcome, Status

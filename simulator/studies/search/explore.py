@@ -19,7 +19,7 @@ import numpy as np
 
 from simulator.errors import PlanError
 from simulator.results.metrics import Value
-from simulator.scenario.goal import Objective, Sense
+from simulator.schema.goal import Objective, Sense
 from simulator.studies.search.evaluate import (
     Assignment,
     Bounded,

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.scenario.goal import Objective
+from simulator.schema.goal import Objective
 from simulator.studies.search.outcome import Outcome, Status
 from simulator.studies.search.pareto import comparable, front, within
 from simulator.studies.search.scoring import Criteria

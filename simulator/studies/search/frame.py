@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 import pandas as pd
 
 from simulator.results.metrics import METRICS
-from simulator.scenario.goal import Plain
+from simulator.schema.goal import Plain
 from simulator.studies.search.outcome import Outcome
 
 Cell: TypeAlias = Plain | None

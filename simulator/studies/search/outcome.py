@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from simulator.results.metrics import Value
-from simulator.scenario.goal import Plain
+from simulator.schema.goal import Plain
 
 
 class Status(StrEnum):

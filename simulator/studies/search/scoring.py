@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from simulator.errors import PlanError
-from simulator.files.settings import unit_of
+from simulator.reading.settings import unit_of
 from simulator.results.expression import Expression, parse_expression
 from simulator.results.metrics import METRICS
-from simulator.scenario.goal import Objective, Sense
+from simulator.schema.goal import Objective, Sense
 from simulator.studies.search.outcome import Candidate
 
 _BETTER: Final = {metric.name: metric.better for metric in METRICS}

@@ -14,14 +14,14 @@ from enum import StrEnum
 from typing import Final
 
 from simulator.errors import InputError, PlanError, UnknownName
-from simulator.files.hardware.catalogue import Catalogue
 from simulator.predict import layout_of, predict_service, saturation_of
+from simulator.reading.hardware.catalogue import Catalogue
 from simulator.results.serving import AtSaturation, ServicePrediction
-from simulator.scenario.goal import Plain
-from simulator.scenario.hardware.gpu import Stack
-from simulator.scenario.hardware.host import Host
-from simulator.scenario.hardware.price import price_of
-from simulator.scenario.serving import OpenLoop, Service
+from simulator.schema.goal import Plain
+from simulator.schema.hardware.gpu import Stack
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.price import price_of
+from simulator.schema.serving import OpenLoop, Service
 from simulator.serving.cost import price_of_all
 from simulator.serving.load import usual_count
 from simulator.studies.changes.action_levers import Lever

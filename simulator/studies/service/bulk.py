@@ -10,8 +10,8 @@ from typing import Final
 from simulator.errors import NotModelled
 from simulator.predict import layout_of
 from simulator.results.serving import Answered
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.serving import Service
+from simulator.schema.scenario import Scenario
+from simulator.schema.serving import Service
 from simulator.serving.answers import lack
 from simulator.serving.intervals import doubted
 from simulator.serving.layout import Layout

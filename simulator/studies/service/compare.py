@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from simulator.equations.cost import cost_ratio, saving
-from simulator.files.effective_settings import Input
+from simulator.reading.effective_settings import Input
 from simulator.results.serving import ServicePrediction
 from simulator.serving.cost import cost_of
 from simulator.units import UsdPerSecond

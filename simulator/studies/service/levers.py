@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Final
 
-from simulator.scenario.goal import Plain
-from simulator.scenario.hardware.host import Host
-from simulator.scenario.hardware.naming import short_name
-from simulator.scenario.hardware.price import Purchase
-from simulator.scenario.precision import Precision
-from simulator.scenario.serving import RateCurve, Service
+from simulator.schema.goal import Plain
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.naming import short_name
+from simulator.schema.hardware.price import Purchase
+from simulator.schema.precision import Precision
+from simulator.schema.serving import RateCurve, Service
 from simulator.studies.changes.action_levers import Lever
 
 DEGREES: Final = (1, 2, 4, 8)

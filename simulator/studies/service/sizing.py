@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.confidence.doubts import P90
 from simulator.errors import PlanError
 from simulator.predict import layout_of, predict_service
 from simulator.results.serving import Answered, ServiceCost, ServicePrediction, metrics
-from simulator.scenario.goal import Plain
-from simulator.scenario.hardware.host import Host
-from simulator.scenario.hardware.link import Link
-from simulator.scenario.serving import OpenLoop, RateCurve, Routing, Service, Serving
+from simulator.schema.goal import Plain
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.link import Link
+from simulator.schema.serving import OpenLoop, RateCurve, Routing, Service, Serving
 from simulator.serving.cost import cost_of, price_of_all
 from simulator.serving.run import at_peak
 from simulator.serving.sizing import Sizing
 from simulator.studies.service.bulk import BulkSizing
+from simulator.uncertainty.doubts import P90
 from simulator.units import THOUSAND, PerSecond, Usd, UsdPerSecond
 
 Read = Callable[[Mapping[str, Plain]], Service]

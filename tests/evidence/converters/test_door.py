@@ -11,9 +11,9 @@ import pytest
 import convert
 from converters import Columns, TableRow, door
 from converters.door import import_table, table_names
-from simulator.confidence.measurement import Split
 from simulator.errors import InputError, UnknownName
-from simulator.files.measured.measurement_set import load_set
+from simulator.reading.measured.measurement_set import load_set
+from simulator.uncertainty.measurement import Split
 
 DECLARED = """
 schema = 1

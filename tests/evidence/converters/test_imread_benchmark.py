@@ -10,8 +10,8 @@ import pytest
 from converters import TableRow
 from converters.door import import_table
 from converters.imread_benchmark import COLUMNS, convert
-from simulator.files.measured.measurement_set import load_set
-from simulator.files.shipped import set_folder
+from simulator.reading.measured.measurement_set import load_set
+from simulator.reading.shipped import set_folder
 
 RATE = "measured.throughput_samples_per_s"
 RUN = {

@@ -9,8 +9,8 @@ from support.tables import assert_keeps_rows, assert_reads_no_measurement, rows_
 
 from converters import TableRow
 from converters.mlperf_storage import convert
-from simulator.files.scenario import load_scenario
-from simulator.files.shipped import set_folder
+from simulator.reading.scenario import load_scenario
+from simulator.reading.shipped import set_folder
 
 NAME = "mlperf_storage"
 HEADER = (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fitting import distance
-from simulator.confidence.doubts import Grade
+from simulator.uncertainty.doubts import Grade
 
 NAMES = list(distance.EXPECTED)
 

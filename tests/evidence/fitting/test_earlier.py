@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from fitting import earlier
-from simulator.compute.forward_pass import Iteration
 from simulator.equations.serving import causal_pairs
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.service.figures import earlier_file
+from simulator.physics.forward_pass import Iteration
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.service.figures import earlier_file
 
 RUN = earlier.Run("meta-llama/Llama-2-7b-hf", "llama-2-7b", 1, 512, 4, 8.0)
 

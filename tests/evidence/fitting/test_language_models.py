@@ -8,10 +8,10 @@ import pytest
 from fitting.figures import free, shipped
 from fitting.kernels import expected, fit_all, measured
 from fitting.language_models import Runs, runs
-from simulator.compute.describe import describe, kernels_of
-from simulator.compute.footprint import memory_fit
-from simulator.compute.step import training_step
-from simulator.files.fitted.kernel_figures import kernel_files, with_values
+from simulator.physics.describe import describe, kernels_of
+from simulator.physics.footprint import memory_fit
+from simulator.physics.step import training_step
+from simulator.reading.fitted.kernel_figures import kernel_files, with_values
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,8 @@ from fitting.products import (
     large_shares,
     memory_shares,
 )
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.scenario.precision import Precision
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.schema.precision import Precision
 
 PROFILE = "gpu/a100-sxm4-80gb"
 

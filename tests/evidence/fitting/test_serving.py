@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fitting import serving
-from simulator.compute.forward_pass import Iteration
-from simulator.files.service.figures import serving_file
+from simulator.physics.forward_pass import Iteration
+from simulator.reading.service.figures import serving_file
 from tests.support.serving_rows import ROW
 
 

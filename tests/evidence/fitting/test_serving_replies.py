@@ -9,7 +9,7 @@ import pytest
 
 from fitting import serving_replies
 from fitting.serving_replies import Simulated
-from simulator.files.service.figures import engines, serving_file, with_values
+from simulator.reading.service.figures import engines, serving_file, with_values
 from tests.support.serving_rows import ROW
 
 

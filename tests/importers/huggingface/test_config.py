@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from support.importing import DATA, call, check_prefix, refused
 
 from simulator.errors import InputError
-from simulator.files.convert.models import build_model, load_model, parse_model
-from simulator.files.document import parse_document
 from simulator.importers.entries import Entry
 from simulator.importers.huggingface import config as hf_config
 from simulator.importers.huggingface.count import (
@@ -24,8 +22,10 @@ from simulator.importers.huggingface.count import (
     parameters,
 )
 from simulator.importers.huggingface.shape import Config, Shape, shape_of
-from simulator.scenario.precision import Precision
-from simulator.scenario.workload.models import forward_flops as model_flops
+from simulator.reading.convert.models import build_model, load_model, parse_model
+from simulator.reading.document import parse_document
+from simulator.schema.precision import Precision
+from simulator.schema.workload.models import forward_flops as model_flops
 
 # Trainable parameters of the models that transformers 4.57.6 builds (torch 2.13.0, meta device)
 # of these configurations, each tensor once; what is left out takes the type's default.

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.importing import DATA, call, check_prefix, refused
 
-from simulator.files.scenario import load_scenario
 from simulator.importers.mlperf import dlio
 from simulator.importers.mlperf.dlio import Place
+from simulator.reading.scenario import load_scenario
 
 EVERYWHERE = Place()
 HERE = Place(machine="node/benchmark-client", storage="storage/nvme-gen4", accelerators=4, hosts=2)

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.refusals import refusal
 
-from simulator.files.measured.measurement_set import parse_set
 from simulator.importers.mlperf.training import read, set_files
+from simulator.reading.measured.measurement_set import parse_set
 
 Refused = Callable[..., list[str]]
 DATA = Path(__file__).parents[1] / "data"

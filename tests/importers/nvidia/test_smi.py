@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from support.refusals import refusal
 
 from simulator import units
-from simulator.files.hardware.catalogue import Catalogue
 from simulator.importers.nvidia import query as nvidia_query
 from simulator.importers.nvidia import topology as nvidia_topology
 from simulator.importers.nvidia.gpu_names import matching
 from simulator.importers.nvidia.node_profile import Given
 from simulator.importers.nvidia.smi import read
 from simulator.importers.result import Fragment
-from simulator.scenario.hardware.host import Host, PeerTopology
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.schema.hardware.host import Host, PeerTopology
 
 Refused = Callable[..., list[str]]
 DATA = Path(__file__).parents[1] / "data"

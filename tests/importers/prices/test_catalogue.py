@@ -8,11 +8,11 @@ from typing import Final
 
 import pytest
 
-from simulator.confidence.provenance import Source
 from simulator.errors import InputError
-from simulator.files.hardware.catalogue import Catalogue, packaged
 from simulator.importers.prices.catalogue import Prices, read_prices, said
-from simulator.scenario.hardware.price import Price, Purchase, price_of
+from simulator.reading.hardware.catalogue import Catalogue, packaged
+from simulator.schema.hardware.price import Price, Purchase, price_of
+from simulator.uncertainty.provenance import Source
 from simulator.units import USD_PER_SECOND, parse
 
 HEADING: Final = (

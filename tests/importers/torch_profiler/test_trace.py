@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from support.importing import DATA, call, check_prefix, refused
 from support.kineto import Job, trace
 
-from simulator.files.scenario import load_scenario
 from simulator.importers.torch_profiler import trace as torch_trace
 from simulator.importers.torch_profiler.kineto import Kind, read_trace
 from simulator.importers.torch_profiler.scaling import Target
 from simulator.importers.torch_profiler.steps import Composition, composition, window
 from simulator.importers.torch_profiler.trace import Request, Traced
+from simulator.reading.scenario import load_scenario
 
 REAL = DATA / "kineto-2.13-cpu-real.pt.trace.json.gz"
 INVENTED = DATA / "kineto-gpu-invented.json"

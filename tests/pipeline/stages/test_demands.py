@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.scenarios import host, link, scenario, simulate, store
 
-from simulator.compute.checkpoint import checkpoint_shares
+from simulator.physics.checkpoint import checkpoint_shares
 from simulator.pipeline.loads import alone
 from simulator.pipeline.stages.allreduce import AllReduce, bucket_shares
 from simulator.pipeline.stages.base import Path, Phase, Resource
@@ -23,15 +23,15 @@ from simulator.pipeline.stages.read import Read, hit_ratio
 from simulator.pipeline.stages.receive import Receive
 from simulator.pipeline.stages.result import Result
 from simulator.pipeline.topology import OPERATIONS, STORE, Location, build
-from simulator.scenario.hardware.host import Network, PcieSwitch
-from simulator.scenario.hardware.storage import Scope
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import Access, CachePolicy, Layout
-from simulator.scenario.workload.loader import CostBasis, LoaderKind, Preprocessing
-from simulator.scenario.workload.models.cpu_only import CpuOnly
-from simulator.scenario.workload.models.custom import CustomModel
-from simulator.scenario.workload.parallelism import Parallelism, Sharding
-from simulator.scenario.workload.train import Checkpointing, Mode, Optimizer
+from simulator.schema.hardware.host import Network, PcieSwitch
+from simulator.schema.hardware.storage import Scope
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import Access, CachePolicy, Layout
+from simulator.schema.workload.loader import CostBasis, LoaderKind, Preprocessing
+from simulator.schema.workload.models.cpu_only import CpuOnly
+from simulator.schema.workload.models.custom import CustomModel
+from simulator.schema.workload.parallelism import Parallelism, Sharding
+from simulator.schema.workload.train import Checkpointing, Mode, Optimizer
 
 
 def with_job(base: Scenario, **changes: object) -> Scenario:

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 from support.scenarios import host, scenario, simulate
 
-from simulator.files.scenario import load_scenario
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.gradient_sync import Agree, Share
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.models.custom import CustomModel
-from simulator.scenario.workload.train import Mode
+from simulator.reading.scenario import load_scenario
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.models.custom import CustomModel
+from simulator.schema.workload.train import Mode
 
 MODEL = CustomModel(
     name="25 M parameters",

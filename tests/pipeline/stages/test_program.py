@@ -9,7 +9,7 @@ from support.scenarios import scenario, simulate
 
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.program import Program
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 
 
 def busy(overhead: float, **changes: object) -> Scenario:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.compute.footprint import host_ram
-from simulator.files.scenario import load_scenario
+from simulator.physics.footprint import host_ram
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.read import Read, chunks, helpers_alone, most_samples
+from simulator.reading.scenario import load_scenario
 
 
 def operations(*overrides: str) -> float:

@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 from support.scenarios import host, scenario, simulate
 
-from simulator.compute.cost_model import cost_model
-from simulator.confidence.calibration import Calibration, Factor
-from simulator.confidence.provenance import Source
-from simulator.files.scenario import load_scenario
+from simulator.physics.cost_model import cost_model
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.slowest import Slowest, SlowestDevice
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.distribution import Shape, Spread
-from simulator.scenario.workload.parallelism import Parallelism
-from simulator.scenario.workload.train import Mode
+from simulator.reading.scenario import load_scenario
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.distribution import Shape, Spread
+from simulator.schema.workload.parallelism import Parallelism
+from simulator.schema.workload.train import Mode
+from simulator.uncertainty.calibration import Calibration, Factor
+from simulator.uncertainty.provenance import Source
 
 
 def late(

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from simulator.confidence.measurement import Row, Split
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.report.evidence.near import as_json, as_text, headline
 from simulator.report.page.prediction import as_page
 from simulator.results.prediction import Prediction
-from simulator.studies.validation.nearest import Near, Neighbourhood
-from simulator.studies.validation.scores import Point, Score, score
-from simulator.studies.validation.validate import Judged
+from simulator.uncertainty.measurement import Row, Split
+from simulator.validation.nearest import Near, Neighbourhood
+from simulator.validation.scores import Point, Score, score
+from simulator.validation.validate import Judged
 
 METRIC = "throughput_samples_per_s"
 

@@ -11,14 +11,14 @@ from html.parser import HTMLParser
 import pytest
 from support.evidence import steps, validated
 
-from simulator.confidence.measurement import Baseline
 from simulator.report.evidence.html import as_html
 from simulator.report.evidence.json import as_json
 from simulator.report.evidence.markdown import as_markdown
 from simulator.report.evidence.text import as_text
 from simulator.report.format.layout import WIDTH
 from simulator.report.plot.evidence import Dots, predicted_against_measured
-from simulator.studies.validation.validate import Validated
+from simulator.uncertainty.measurement import Baseline
+from simulator.validation.validate import Validated
 
 FAMILY_KEYS = (
     *("name", "split", "rows", "excluded", "median_abs_error", "mean_abs_error", "p90_abs_error"),

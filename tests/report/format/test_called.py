@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.report.advise import as_text
 from simulator.report.format.called import batch_called, bill_called, device_called
 from simulator.report.prediction.rows import cost_rows, head

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simulator.confidence.doubts import Grade
 from simulator.report.format import named
+from simulator.uncertainty.doubts import Grade
 
 
 def test_every_grade_of_evidence_has_words() -> None:

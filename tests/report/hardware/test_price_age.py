@@ -6,10 +6,10 @@ from datetime import date
 
 import pytest
 
-from simulator.confidence.provenance import Source
 from simulator.report.hardware.price_age import old_price_line
 from simulator.results.price_age import Listed, older
-from simulator.scenario.hardware.price import Price, Purchase
+from simulator.schema.hardware.price import Price, Purchase
+from simulator.uncertainty.provenance import Source
 
 DAY = date(2026, 3, 1)
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.confidence.provenance import Source
 from simulator.errors import UnknownName
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.report.format.layout import WIDTH
 from simulator.report.prediction.explain import as_explanation
 from simulator.results.metrics import METRICS
 from simulator.results.prediction import Prediction
-from simulator.scenario.hardware.price import Price, Purchase
+from simulator.schema.hardware.price import Price, Purchase
+from simulator.uncertainty.provenance import Source
 
 
 def test_the_explanation_reads_as_it_should(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from simulator.files.scenario import load_scenario
+from simulator.reading.scenario import load_scenario
 from simulator.report.prediction.origins import find, origins
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.units import BYTE, SECOND
 
 

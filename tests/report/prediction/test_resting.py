@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.confidence.provenance import Part
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.report.prediction.resting import resting
 from simulator.results.metrics import select
 from simulator.results.prediction import Prediction
+from simulator.uncertainty.provenance import Part
 
 
 @pytest.fixture(scope="module")

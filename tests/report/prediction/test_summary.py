@@ -8,9 +8,9 @@ from functools import cache
 
 import pytest
 
-from simulator.files.scenario import load_scenario
-from simulator.files.shipped import scenario_names
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
+from simulator.reading.shipped import scenario_names
 from simulator.report.format.rounded import known, quantity, significant
 from simulator.report.prediction.summary import as_text
 from simulator.results.prediction import Prediction

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from simulator.compute.footprint import Verdict
-from simulator.files.scenario import load_scenario
+from simulator.physics.footprint import Verdict
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.report.format.layout import WIDTH
 from simulator.report.prediction.explain import as_explanation
 from simulator.report.prediction.text import as_text, log_text, split_lines

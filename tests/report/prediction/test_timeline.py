@@ -12,10 +12,10 @@ import pytest
 from support.chrome_trace import ChromeTrace
 from support.stages import sampled
 
-from simulator.files.scenario import load_scenario
 from simulator.pipeline.program import STEP
 from simulator.pipeline.stages.base import Entry
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.report.prediction.timeline import as_chrome_trace, counter_name, timeline_text
 from simulator.report.prediction.timeline_part import part_of
 from simulator.results.prediction import Counter, Prediction, Sample, Slice, Trace

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from simulator.compute.footprint import Verdict
-from simulator.files.scenario import load_scenario
+from simulator.physics.footprint import Verdict
 from simulator.pipeline.stages.base import Resource
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.report.prediction.summary import as_text
 from simulator.report.prediction.verdict import marks, verdict
 from simulator.results.binding import Part
 from simulator.results.prediction import Prediction, StepSplit, Usage
-from simulator.scenario.hardware.host import CpuPool
-from simulator.scenario.scenario import Scenario
+from simulator.schema.hardware.host import CpuPool
+from simulator.schema.scenario import Scenario
 
 
 def with_timing(prediction: Prediction, **changes: object) -> Prediction:

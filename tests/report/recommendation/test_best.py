@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.files.scenario import load_scenario
+from simulator.reading.scenario import load_scenario
 from simulator.report.recommendation.best import before_lines, best_title, winner_lines
 from simulator.report.recommendation.text import as_text
-from simulator.scenario.goal import Goal
+from simulator.schema.goal import Goal
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.confidence import Sureness
 from simulator.studies.recommend.moving import Move

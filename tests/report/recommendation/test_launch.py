@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from simulator.files.scenario import load_scenario
+from simulator.reading.scenario import load_scenario
 from simulator.report.recommendation.launch import launch_of
 
 CLOUDS = ("aws", "gcp")

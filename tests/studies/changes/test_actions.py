@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from support.stages import sampled
 
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.search.candidates import CandidateReader
 from simulator.predict import predict
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.search.candidates import CandidateReader
 from simulator.report.prediction.actions import action_objects, action_texts, lines
 from simulator.results.cost import machines_price
 from simulator.results.prediction import Prediction
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.studies.changes.action_levers import Kind
 from simulator.studies.changes.actions import (
     LEAST,

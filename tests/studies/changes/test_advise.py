@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from simulator.errors import NotModelled
-from simulator.files.search.candidates import CandidateReader
-from simulator.files.starter import defaults, starter_text
+from simulator.reading.search.candidates import CandidateReader
+from simulator.reading.starter import defaults, starter_text
 from simulator.studies.changes.advise import DEPTHS, Advice, advise_input
 from simulator.studies.changes.whatif import Progress
 from tests.support.scenarios import host

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.files.effective_settings import inputs
-from simulator.files.measured.measurement_set import published
-from simulator.files.search.candidates import CandidateReader
 from simulator.predict import predict
+from simulator.reading.effective_settings import inputs
+from simulator.reading.measured.measurement_set import published
+from simulator.reading.search.candidates import CandidateReader
 from simulator.studies.changes.compare import Side, differing, error, published_rule, rule, rule_of
 
 

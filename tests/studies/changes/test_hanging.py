@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.confidence.doubts import Rate
-from simulator.files.scenario import load_scenario
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
 from simulator.studies.changes.hanging import hanging
+from simulator.uncertainty.doubts import Rate
 
 
 def test_the_limiting_rate_comes_first() -> None:

@@ -9,9 +9,9 @@ import pytest
 from support.stages import sampled
 
 from simulator.errors import PlanError
-from simulator.files.search.candidates import CandidateReader
-from simulator.files.shipped import scenario_names
 from simulator.predict import predict
+from simulator.reading.search.candidates import CandidateReader
+from simulator.reading.shipped import scenario_names
 from simulator.studies.changes.idle_keys import idle_keys
 
 MEASURED = """

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from simulator.confidence.doubts import P90, Doubt, Rate
-from simulator.scenario.scenario import Scenario
+from simulator.schema.scenario import Scenario
 from simulator.studies.changes.sensitivity import Share, deviations, indices, sobol, tornado
+from simulator.uncertainty.doubts import P90, Doubt, Rate
 from tests.support.scenarios import SOURCE
 from tests.support.what_if import made_up, reader
 

@@ -8,12 +8,12 @@ import pytest
 from support.stages import sampled
 
 from simulator.errors import PlanError
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.search.candidates import CandidateReader
-from simulator.files.starter import defaults, starter_text
 from simulator.predict import predict
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.search.candidates import CandidateReader
+from simulator.reading.starter import defaults, starter_text
 from simulator.results.prediction import Prediction
-from simulator.scenario.goal import Plain
+from simulator.schema.goal import Plain
 from simulator.studies.changes import size
 from simulator.studies.changes.offers import offers
 from simulator.studies.changes.size import Resource, Sized, run_speed, sized

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from simulator.errors import InputError
-from simulator.files.search.candidates import CandidateReader
 from simulator.predict import predict
+from simulator.reading.search.candidates import CandidateReader
 from simulator.results.outlook import Outlook, Way
-from simulator.scenario.hardware.price import Purchase
-from simulator.scenario.long_run import Terms
+from simulator.schema.hardware.price import Purchase
+from simulator.schema.long_run import Terms
 from simulator.studies.changes.ways_to_buy import long_run, with_ways
 
 DRAWN = Terms(draws=200)

@@ -8,7 +8,7 @@ import pytest
 
 from simulator.errors import UnknownName
 from simulator.predict import predict
-from simulator.scenario.scenario import CostPlan
+from simulator.schema.scenario import CostPlan
 from simulator.studies.changes.levers import Knob, knobs
 from simulator.studies.changes.whatif import Change, Margins, Worth, changes, check_number, margins
 from simulator.units import HOUR

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simulator.results.metrics import Value
-from simulator.scenario.goal import Objective, Plain, Sense
+from simulator.schema.goal import Objective, Plain, Sense
 from simulator.studies.recommend.choice import Choice
 from simulator.studies.recommend.machines import Machine
 from simulator.studies.search.outcome import Candidate, Outcome, Status

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.search.candidates import CandidateReader
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.search.candidates import CandidateReader
 from simulator.studies.recommend.baseline import COUNT, MACHINE, ground_of, with_full_name
 
 JOB = """\

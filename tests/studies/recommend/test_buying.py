@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.hardware.rented import RentingReader
-from simulator.files.search.candidates import CandidateReader
 from simulator.predict import predict
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.hardware.rented import RentingReader
+from simulator.reading.search.candidates import CandidateReader
 from simulator.results.price_age import dated_prices
-from simulator.scenario.goal import Plain
+from simulator.schema.goal import Plain
 from simulator.studies.changes.rent_or_buy import rent_or_buy
 from simulator.studies.recommend.buying import buying
 from tests.studies.recommend.made import choice

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.search.candidates import CandidateReader
-from simulator.scenario.goal import Goal, Limits, Objective, Sense
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.search.candidates import CandidateReader
+from simulator.schema.goal import Goal, Limits, Objective, Sense
 from simulator.studies.recommend.baseline import ground_of
 from simulator.studies.recommend.conflicts import FURTHER, conflict_of, smallest_conflict
 from simulator.studies.recommend.evaluator import Search, asking

@@ -6,7 +6,7 @@ import pytest
 
 from simulator.errors import UnknownName
 from simulator.results.expression import parse_expression
-from simulator.scenario.goal import Limits
+from simulator.schema.goal import Limits
 from simulator.studies.recommend.evaluator import limits_as_text
 from simulator.studies.recommend.limits import Subject, broken, check_regions, rules_of
 from tests.studies.recommend.made import machine

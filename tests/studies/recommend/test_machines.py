@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from simulator.files.hardware.catalogue import Catalogue
+from simulator.reading.hardware.catalogue import Catalogue
 from simulator.studies.recommend.machines import as_fast, holds_better, machine_of, worth_renting
 
 CATALOGUE = Catalogue.default()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.files.scenario import load_scenario
+from simulator.reading.scenario import load_scenario
 from simulator.studies.recommend.moving import Move, moves, with_copies
 from simulator.units import MONTH
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.errors import PlanError
-from simulator.scenario.goal import Objective, Sense
+from simulator.schema.goal import Objective, Sense
 from simulator.studies.recommend.confidence import chance_kept, sureness
 from simulator.studies.recommend.ranking import front, in_order, ratio, runner_up, worth_of
 from tests.studies.recommend.made import CHEAPEST, choice, machine

@@ -8,9 +8,9 @@ from functools import cache
 
 import pytest
 
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.search.candidates import CandidateReader
-from simulator.scenario.goal import Plain
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.search.candidates import CandidateReader
+from simulator.schema.goal import Plain
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.baseline import ground_of
 from simulator.studies.recommend.evaluator import asking

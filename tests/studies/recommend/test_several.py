@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.files.scenario import load_scenario
-from simulator.scenario.goal import Goal
+from simulator.reading.scenario import load_scenario
+from simulator.schema.goal import Goal
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.ranking import in_order
 from simulator.studies.recommend.several import common_machine

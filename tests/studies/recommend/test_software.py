@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.search.candidates import CandidateReader
-from simulator.scenario.goal import Goal, Limits, Plain
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.search.candidates import CandidateReader
+from simulator.schema.goal import Goal, Limits, Plain
 from simulator.studies.recommend.baseline import MACHINE, ground_of
 from simulator.studies.recommend.limits import PORTING
 from simulator.studies.recommend.problem import inquire

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.files.hardware.catalogue import Catalogue
-from simulator.files.search.candidates import CandidateReader
-from simulator.scenario.goal import Goal, Objective, Sense
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.search.candidates import CandidateReader
+from simulator.schema.goal import Goal, Objective, Sense
 from simulator.studies.recommend.baseline import MACHINE, ground_of
 from simulator.studies.recommend.space import Space, space_of, splits
 from simulator.studies.recommend.spreading import Shape, ways

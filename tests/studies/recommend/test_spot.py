@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.confidence.provenance import Source
 from simulator.equations.cost import best_checkpoint_interval, time_with_interruptions
-from simulator.files.scenario import load_scenario
-from simulator.scenario.goal import Spot
+from simulator.reading.scenario import load_scenario
+from simulator.schema.goal import Spot
 from simulator.studies.recommend.spot import checkpoint_time, interrupted, with_losses
+from simulator.uncertainty.provenance import Source
 from simulator.units import HOUR
 
 HOURLY = Spot(rate=1.0 / HOUR, restart=300.0, source=Source(reference="made up", date="2026"))

@@ -15,17 +15,17 @@ from support.bounded import BY_NAME, better
 from support.scenarios import host, scenario, store
 from support.stages import sampled
 
-from simulator.compute.footprint import Verdict
 from simulator.errors import PlanError
-from simulator.files.scenario import load_scenario
-from simulator.files.search.candidates import CandidateReader
+from simulator.physics.footprint import Verdict
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
+from simulator.reading.search.candidates import CandidateReader
 from simulator.results import metrics
-from simulator.scenario.candidates import stack
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy
-from simulator.scenario.workload.distribution import Shape, Spread
-from simulator.scenario.workload.loader import LoaderKind
+from simulator.schema.candidates import stack
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy
+from simulator.schema.workload.distribution import Shape, Spread
+from simulator.schema.workload.loader import LoaderKind
 from simulator.studies.screening import best_cases
 from simulator.studies.search.pareto import front, may_beat
 

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from support.bounded import better
 from support.scenarios import host, link, scenario, store
 
-from simulator.files.scenario import load_scenario
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.topology import build
 from simulator.predict import predict
-from simulator.scenario.hardware.host import PcieSwitch
-from simulator.scenario.scenario import Scenario
-from simulator.scenario.workload.dataset import CachePolicy
-from simulator.scenario.workload.loader import Straggler
+from simulator.reading.scenario import load_scenario
+from simulator.schema.hardware.host import PcieSwitch
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import CachePolicy
+from simulator.schema.workload.loader import Straggler
 from simulator.studies.screening import best_cases
 from simulator.studies.screening.synchronised_workers import Crowd
 

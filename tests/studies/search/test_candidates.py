@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.errors import NotModelled, UnknownName
-from simulator.files.search.axes import parse_axis
-from simulator.files.search.candidates import CandidateReader
-from simulator.scenario.goal import Axes, Axis, Sampling
+from simulator.reading.search.axes import parse_axis
+from simulator.reading.search.candidates import CandidateReader
+from simulator.schema.goal import Axes, Axis, Sampling
 from simulator.studies.search.candidates import expand
 from simulator.units import BYTE_PER_SECOND, parse
 

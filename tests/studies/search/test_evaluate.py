@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.files.search.candidates import CandidateReader
+from simulator.reading.search.candidates import CandidateReader
 from simulator.studies.search.candidates import expand
 from simulator.studies.search.evaluate import Assignment, Bounded, Chunk, bound
 from simulator.studies.search.outcome import Candidate, Status

@@ -14,11 +14,11 @@ import pytest
 from support.search import BASE, SHORT, Buggy, Changing, Deadly, grid, reader
 
 from simulator.errors import PlanError
-from simulator.files.scenario import load_scenario
-from simulator.files.search.candidates import CandidateReader
 from simulator.predict import predict
+from simulator.reading.scenario import load_scenario
+from simulator.reading.search.candidates import CandidateReader
 from simulator.results.metrics import METRICS, Value
-from simulator.scenario.goal import Objective, Sense
+from simulator.schema.goal import Objective, Sense
 from simulator.studies.search import store as store_module
 from simulator.studies.search.evaluate import plain
 from simulator.studies.search.explore import TIME_AND_COST, Request, Standing, bounds_of, explore

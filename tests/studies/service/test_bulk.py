@@ -7,11 +7,11 @@ import math
 import pytest
 
 from simulator.errors import InputError, NotModelled
-from simulator.files.merge_documents import chain_of
-from simulator.files.service.scenario import ServiceReader
 from simulator.predict import predict_service
+from simulator.reading.merge_documents import chain_of
+from simulator.reading.service.scenario import ServiceReader
 from simulator.report.service.studies import SizedReport
-from simulator.scenario.serving import Service
+from simulator.schema.serving import Service
 from simulator.studies.service import bulk
 from simulator.studies.service.bulk import BulkSizing
 from simulator.studies.service.sizing import Sized, size

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.files.document import Document
-from simulator.files.effective_settings import service_inputs
-from simulator.files.merge_documents import chain_of
-from simulator.files.service.scenario import ServiceReader
 from simulator.predict import predict_service
+from simulator.reading.document import Document
+from simulator.reading.effective_settings import service_inputs
+from simulator.reading.merge_documents import chain_of
+from simulator.reading.service.scenario import ServiceReader
 from simulator.report.service.compare import as_text
 from simulator.studies.changes.compare import differing
 from simulator.studies.service.compare import Beside, ServiceSide, beside

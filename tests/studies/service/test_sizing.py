@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from simulator.errors import InputError, NotModelled
-from simulator.files.merge_documents import chain_of
-from simulator.files.service.axes import variants
-from simulator.files.service.scenario import ServiceReader
 from simulator.predict import layout_of, predict_service
+from simulator.reading.merge_documents import chain_of
+from simulator.reading.service.axes import variants
+from simulator.reading.service.scenario import ServiceReader
 from simulator.results.serving import ServicePrediction
-from simulator.scenario.serving import ClosedLoop, Service, Slo
+from simulator.schema.serving import ClosedLoop, Service, Slo
 from simulator.serving import intervals
 from simulator.serving.run import alone
 from simulator.serving.sizing import HALVINGS, Sizing

@@ -1,0 +1,213 @@
+"""Calibrate a service: how much faster its parts are than figures of other models say.
+
+A few measured runs fit four factors at once. What is expected of each, that it is 1, counts as one
+more run: three runs move what they tell of and leave the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import least_squares
+
+from simulator.errors import InputError, Problem
+from simulator.predict import pass_of, predict_service
+from simulator.reading.merge_documents import chain_of
+from simulator.reading.service.scenario import ServiceReader
+from simulator.results.serving import Saturation, answered_metrics, metrics
+from simulator.schema.serving import Service
+from simulator.schema.workload.serving_figures import ServiceFactors
+from simulator.serving.answers import lack
+from simulator.serving.layout import layout_of
+from simulator.serving.load import usual_count
+from simulator.serving.run import ServiceRun
+from simulator.uncertainty.measurement import Row
+
+Vector = NDArray[np.float64]
+Figures = Mapping[str, float]
+Predictor = Callable[[Row, ServiceFactors, Sequence[str]], Figures]
+"""Predicts figures of a row with these factors; one that does not apply is missing."""
+
+FACTORS: Final = tuple(one.name for one in fields(ServiceFactors))
+SPREADS: Final = {"compute": 0.25, "device_memory": 0.12, "engine": 0.4, "request": 0.8}
+"""Standard deviations of the logarithm of each factor, before a service was measured.
+
+Expected, from figures of single models beside those of all (``evidence/fitting/serving.toml``):
+nothing is fitted to them.
+"""
+REPEATS: Final = {"first_token_s": 0.15}
+"""Log error that repeats of a configuration have, by kind of figure: 3 to 26% of a first token."""
+REPEATED: Final = 0.05
+"""That of all other figures: up to 9% of a token."""
+_NONE: Final = Saturation(request_rate=math.inf, output_rate=math.inf, headroom=None, drift=None)
+_STEP: Final = 0.2
+"""Change of a factor by which slopes are taken, in its spreads."""
+_FARTHEST: Final = 3.0
+_MOST: Final = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """One measured figure beside its prediction before the fit and after it."""
+
+    row: str
+    metric: str
+    measured: float
+    before: float
+    fitted: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedService:
+    """Factors that fit measured runs of a service, and what of it is told by them.
+
+    `deviations` are standard deviations of the logarithms of the factors after the fit.
+    """
+
+    factors: ServiceFactors
+    deviations: Mapping[str, float]
+    seen: tuple[Seen, ...]
+
+
+def predicted(row: Row, factors: ServiceFactors, wanted: Sequence[str]) -> Figures:
+    """What the model says of a run of a service.
+
+    Raises
+    ------
+    InputError, NotModelled, PlanError
+        As `ServiceReader.read` does.
+    """
+    reader = ServiceReader(chain_of(row.base), row.base)
+    pairs = (override.partition("=") for override in row.overrides)
+    settings = {key: value for key, _, value in pairs} | settings_of(factors)
+    return figures_of(reader.read(settings), wanted)
+
+
+def figures_of(service: Service, wanted: Sequence[str]) -> Figures:
+    """The figures of a service that are there.
+
+    A load with an end is simulated without the run that finds saturation, which takes longer.
+    """
+    if usual_count(service.load) is None:
+        known = metrics(predict_service(service, doubts=False))
+        return {name: value for name in wanted if (value := known.get(name)) is not None}
+    layout = layout_of(service, lambda serving: pass_of(replace(service, serving=serving)))
+    if lack(service, layout):
+        return {}
+    told = ServiceRun(service, layout, 0).answered(_NONE)
+    answers = {} if told is None else answered_metrics(told)
+    return {name: answers[name] for name in wanted if name in answers}
+
+
+def settings_of(factors: ServiceFactors) -> dict[str, float]:
+    """The factors as settings of a service."""
+    return {f"calibration.{name}": getattr(factors, name) for name in FACTORS}
+
+
+def calibrate_service(
+    rows: Sequence[Row], wanted: Sequence[str], predictor: Predictor = predicted
+) -> CalibratedService:
+    """Fit the factors of a service to measured runs of it.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        The runs.
+    wanted : sequence of str
+        Names of the measured figures that count.
+    predictor : callable, optional
+        What predicts a row; the model by default.
+
+    Raises
+    ------
+    InputError
+        If nothing was measured, or a run cannot be predicted.
+    """
+    every = [
+        (row, name, value)
+        for row in rows
+        for name in wanted
+        if (value := row.measured.get(name, 0.0)) > 0.0
+    ]
+    if not every:
+        message = "hold no measured figure to fit to"
+        raise InputError((Problem(origin="the rows", message=message),))
+    measured = np.log([value for _, _, value in every])
+    widths = np.array([REPEATS.get(name.split(".")[0], REPEATED) for _, name, _ in every])
+
+    def logs(x: Vector) -> Vector:
+        known = {row.id: predictor(row, _factors(x), wanted) for row in rows}
+        return np.log([_figure(known[row.id], row, name) for row, name, _ in every])
+
+    def errors(x: Vector) -> Vector:
+        return np.asarray((logs(x) - measured) / widths)
+
+    found = _most_likely(errors)
+    before, after = np.exp(logs(np.zeros(len(FACTORS)))), np.exp(logs(found.x))
+    spread = np.sqrt(np.diag(np.linalg.inv(found.slopes.T @ found.slopes)))
+    return CalibratedService(
+        factors=_factors(found.x),
+        deviations={
+            name: SPREADS[name] * float(one) for name, one in zip(FACTORS, spread, strict=True)
+        },
+        seen=tuple(
+            Seen(row=row.id, metric=name, measured=value, before=float(old), fitted=float(new))
+            for (row, name, value), old, new in zip(every, before, after, strict=True)
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Deviations of the factors from 1, in spreads, and the slopes of the residuals there."""
+
+    x: Vector
+    slopes: Vector
+
+
+def _most_likely(errors: Callable[[Vector], Vector]) -> _Found:
+    """The most likely deviations, given that each is expected to be none."""
+    count = len(FACTORS)
+
+    def residuals(x: Vector) -> Vector:
+        z = errors(x)
+        # half of the square near zero, the absolute value far away
+        soft = np.sign(z) * np.sqrt(2.0 * (np.sqrt(1.0 + z**2) - 1.0))
+        return np.concatenate([soft, x])
+
+    def slopes(x: Vector) -> Vector:
+        here = residuals(x)
+        steps = _STEP * np.eye(count)
+        return np.stack([(residuals(x + step) - here) / _STEP for step in steps], axis=1)
+
+    best = least_squares(
+        residuals,
+        np.zeros(count),
+        jac=slopes,
+        bounds=(-_FARTHEST, _FARTHEST),
+        max_nfev=_MOST,
+        xtol=1e-2,
+        ftol=1e-3,
+    )
+    return _Found(x=np.asarray(best.x), slopes=np.asarray(best.jac))
+
+
+def _factors(x: Vector) -> ServiceFactors:
+    return ServiceFactors(
+        **{name: float(np.exp(SPREADS[name] * one)) for name, one in zip(FACTORS, x, strict=True)}
+    )
+
+
+def _figure(figures: Figures, row: Row, name: str) -> float:
+    """A predicted figure of a row."""
+    value = figures.get(name, 0.0)
+    if value > 0.0:
+        return value
+    message, hint = "is not predicted", "its load is beyond saturation, or the service does not fit"
+    problem = Problem(origin=f"row {row.id}", key=name, message=message, hint=hint)
+    raise InputError((problem,))

@@ -1,0 +1,244 @@
+"""Parameters as points in log space, and how far predictions of measured rows are off there.
+
+Rates, times and factors are positive and known to a ratio, so parameters are fitted as logarithms
+and errors are log(predicted / measured): twice too slow is as wrong as twice too fast.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.errors import InputError, PlanError, Problem
+from simulator.predict import predict
+from simulator.reading.keys import Key, numeric_key
+from simulator.reading.scenario import load_scenario
+from simulator.results.metrics import number_at
+from simulator.uncertainty.measurement import Parameter, Row
+
+Vector: TypeAlias = NDArray[np.float64]
+Figures: TypeAlias = Mapping[str, float | None]
+Predictor: TypeAlias = Callable[[Row, tuple[str, ...], Sequence[str]], Figures]
+"""Predicts the named metrics of a row with further overrides put after its own."""
+
+STEP: Final = 0.1
+"""Finite difference in log parameter; wide, since a simulation is smooth only from afar."""
+ZERO: Final = 1e-6
+"""Share of the upper bound that stands in for a lower bound (or a start) of zero, which has no
+logarithm: a part this small of a step is invisible."""
+NOTHING: Final = 1e-4
+"""Share of the measured value that stands in for a prediction of zero."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knob:
+    """A parameter that is fitted: its key, and start and bounds as logarithms of SI values.
+
+    `zero` says that `low` stands for zero.
+    """
+
+    parameter: Parameter
+    key: Key
+    start: float
+    low: float
+    high: float
+    zero: bool = False
+
+    def text(self, x: float) -> str:
+        """The value at `x`, written in the unit of the parameter's start."""
+        inside = math.exp(min(max(x, self.low), self.high))
+        return self.key.text(0.0 if self.zero and x <= self.low else inside, self.parameter.start)
+
+    def override(self, x: float) -> str:
+        """``key=value`` at `x`."""
+        return f"{self.key.name}={self.text(x)}"
+
+
+def knob(parameter: Parameter, origin: str = "--fit") -> Knob:
+    """A parameter with its texts read.
+
+    Raises
+    ------
+    InputError
+        If the key cannot be fitted, a text is no value of it, or the start lies outside.
+    """
+    key = numeric_key(parameter.key, origin)
+    start, low, high = (key.value(t) for t in (parameter.start, parameter.low, parameter.high))
+    if not low <= start <= high or high <= 0.0 or low >= high:
+        message = "does not lie between its bounds"
+        hint = f"low {parameter.low}, high {parameter.high}"
+        raise InputError(
+            (
+                Problem(
+                    origin=origin, key=key.name, message=message, found=parameter.start, hint=hint
+                ),
+            )
+        )
+    floor = high * ZERO
+    return Knob(
+        parameter=parameter,
+        key=key,
+        start=math.log(max(start, low, floor if low == 0.0 else low)),
+        low=math.log(low if low > 0.0 else floor),
+        high=math.log(high),
+        zero=low == 0.0,
+    )
+
+
+def box(knobs: Sequence[Knob]) -> tuple[Vector, Vector, Vector]:
+    """Start, lower and upper bound of all knobs, shape (n,) each."""
+    start, low, high = zip(*((k.start, k.low, k.high) for k in knobs), strict=True)
+    return np.array(start), np.array(low), np.array(high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """One measured figure of one row; `row` counts the rows of the fit."""
+
+    row: int
+    metric: str
+    measured: float
+
+
+def observations(rows: Sequence[Row], metrics: Sequence[str]) -> tuple[Observation, ...]:
+    """The figures among `metrics` that were measured on `rows` and have a logarithm."""
+    return tuple(
+        Observation(row=i, metric=metric, measured=row.measured[metric])
+        for i, row in enumerate(rows)
+        for metric in metrics
+        if row.measured.get(metric, 0.0) > 0.0
+    )
+
+
+def predicted(
+    row: Row, overrides: tuple[str, ...], metrics: Sequence[str], profiles: tuple[Path, ...] = ()
+) -> Figures:
+    """What the model says about `row` with more overrides; None where a metric doesn't apply."""
+    scenario = load_scenario(row.base, overrides=(*row.overrides, *overrides), profiles=profiles)
+    prediction = predict(scenario)
+    return {name: number_at(prediction, name) for name in metrics}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One prediction that is needed; any process can make it."""
+
+    predictor: Predictor
+    row: Row
+    overrides: tuple[str, ...]
+    metrics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What was predicted, or what is wrong with the row."""
+
+    figures: Figures = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+
+def answer(task: Task) -> Answer:
+    """Make one prediction; what is wrong with the row is returned with its name."""
+    origin = f"row {task.row.id}"
+    try:
+        figures = task.predictor(task.row, task.overrides, task.metrics)
+    except InputError as error:
+        found = (replace(p, origin=f"{origin}, {p.origin}") for p in error.problems)
+        return Answer(problems=tuple(found))
+    except PlanError as error:
+        return Answer(problems=(Problem(origin=origin, message=str(error)),))
+    message = "does not apply to the scenario of this row"
+    missing = [name for name, value in figures.items() if value is None]
+    problems = (Problem(origin=origin, key=f"measured.{n}", message=message) for n in missing)
+    return Answer(figures=figures, problems=tuple(problems))
+
+
+def one_by_one(tasks: Sequence[Task]) -> list[Answer]:
+    """All answers, from this process."""
+    return [answer(task) for task in tasks]
+
+
+@dataclass(slots=True, kw_only=True)
+class Errors:
+    """Log errors of all observations as a function of the knobs; remembers what it computed.
+
+    `ask` answers several tasks, in their order.
+    """
+
+    rows: tuple[Row, ...]
+    knobs: tuple[Knob, ...]
+    seen: tuple[Observation, ...]
+    predictor: Predictor = predicted
+    ask: Callable[[Sequence[Task]], list[Answer]] = one_by_one
+    known: dict[tuple[int, tuple[str, ...]], Figures] = field(default_factory=dict)
+
+    def __call__(self, x: Vector) -> Vector:
+        """log(predicted / measured) of every observation at the point `x`."""
+        overrides = tuple(k.override(float(v)) for k, v in zip(self.knobs, x, strict=True))
+        self._look_up(overrides)
+        return np.array([self._error(one, overrides) for one in self.seen])
+
+    def jacobian(self, x: Vector, *, both_sides: bool = False) -> Vector:
+        """Change of each log error per log parameter, shape (m, n), by steps between the bounds.
+
+        With `both_sides` it is the mean over a step up and one down: at a kink, where another
+        resource takes over, neither side alone says how the errors change.
+        """
+        table = np.zeros((len(self.seen), len(x)))
+        for j, one in enumerate(self.knobs):
+            step = min(STEP, 0.5 * (one.high - one.low))
+            up = step if x[j] + step <= one.high else 0.0
+            down = step if (both_sides or not up) and x[j] - step >= one.low else 0.0
+            above, below = x.copy(), x.copy()
+            above[j], below[j] = x[j] + up, x[j] - down
+            table[:, j] = (self(above) - self(below)) / (up + down)
+        return table
+
+    def subset(self, numbers: Sequence[int]) -> Errors:
+        """Only these observations; both remember what either computes."""
+        seen = tuple(self.seen[i] for i in numbers)
+        return Errors(
+            rows=self.rows,
+            knobs=self.knobs,
+            seen=seen,
+            predictor=self.predictor,
+            ask=self.ask,
+            known=self.known,
+        )
+
+    @property
+    def evaluations(self) -> int:
+        """Predictions made so far."""
+        return len(self.known)
+
+    def _look_up(self, overrides: tuple[str, ...]) -> None:
+        """Have all rows predicted that are not known yet at these overrides."""
+        wanted: dict[int, list[str]] = {}
+        for one in self.seen:
+            if (one.row, overrides) not in self.known:
+                wanted.setdefault(one.row, []).append(one.metric)
+        tasks = [
+            Task(
+                predictor=self.predictor,
+                row=self.rows[row],
+                overrides=overrides,
+                metrics=tuple(metrics),
+            )
+            for row, metrics in wanted.items()
+        ]
+        answers = self.ask(tasks) if tasks else []
+        problems = tuple(problem for found in answers for problem in found.problems)
+        if problems:
+            raise InputError(tuple(dict.fromkeys(problems)))
+        for row, found in zip(wanted, answers, strict=True):
+            self.known[row, overrides] = found.figures
+
+    def _error(self, one: Observation, overrides: tuple[str, ...]) -> float:
+        value = self.known[one.row, overrides][one.metric] or 0.0
+        return math.log(max(value, NOTHING * one.measured) / one.measured)

@@ -1,0 +1,446 @@
+"""Lives of a long run, drawn attempt by attempt: failures, lost work, restarts, waits.
+
+All draws go on side by side: one turn of the loop takes every run that has not ended from one event
+to the next, so that the cost grows with the events of one run and hardly with the draws.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.equations.reliability import interruption_rate
+from simulator.long_run.memoryless import is_memoryless, memoryless_lives
+from simulator.long_run.progress import Array, Lives, goes_on, leaves_near, longest, undisturbed
+from simulator.long_run.progress import kept as kept_work
+from simulator.results.outlook import (
+    BLOCKED,
+    CAPACITY,
+    DETECTION,
+    FEWER,
+    LOADING,
+    LOST,
+    PARTS,
+    REPAIR,
+    REPLACEMENT,
+    RESTARTING,
+    USEFUL,
+    Cause,
+)
+from simulator.schema.long_run import LongRun, Spares, Spells
+from simulator.units import Seconds
+
+Some: TypeAlias = NDArray[np.intp]
+"""Numbers of draws."""
+MACHINE, JOB, PLANNED, GONE, RETURNED, MOVED = (int(cause) for cause in Cause)
+"""Causes as the plain numbers that arrays are compared with fastest."""
+
+
+def lives(run: LongRun, *, draws: int, seed: int = 0) -> Lives:
+    """Draw lives of a run.
+
+    Parameters
+    ----------
+    run : LongRun
+        The run and what may happen to it.
+    draws : int
+        How many lives.
+    seed : int
+        Of all random numbers. The n-th event of a life gets the same numbers whatever the run is,
+        so that two runs of one seed can be compared.
+
+    Returns
+    -------
+    Lives
+        Arrays of `draws` entries.
+    """
+    random = np.random.default_rng(seed)
+    work = run.work * np.exp(run.work_doubt * random.standard_normal(draws))
+    if run.spells is None and not _ever_fails(run):
+        return _plain(run, work)
+    if is_memoryless(run):
+        return memoryless_lives(run, work, random)
+    return _Drawing(run, work, random).ended()
+
+
+def _ever_fails(run: LongRun) -> bool:
+    """Whether any rate is above zero."""
+    failures = run.failures
+    return failures is not None and (failures.per_machine + failures.per_job + failures.planned) > 0
+
+
+def _plain(run: LongRun, work: Array) -> Lives:
+    """Nothing happens: work and checkpoints."""
+    parts = {name: np.zeros_like(work) for name in PARTS}
+    parts[USEFUL] += work
+    parts[BLOCKED] += undisturbed(run, work) - work
+    none = np.zeros_like(work)
+    struck = dict.fromkeys(Cause, none)
+    finish = undisturbed(run, work)
+    return Lives(finish=finish, parts=parts, interruptions=struck, away=none, elsewhere=none)
+
+
+class _Drawing:
+    """Where each draw stands: on the clock, in its work, and with its machines."""
+
+    def __init__(self, run: LongRun, work: Array, random: np.random.Generator) -> None:
+        self.run, self._work = run, work
+        self._random, draws = random, work.size
+        self._clock = np.zeros(draws)
+        self._done = np.zeros(draws)
+        self._running = np.ones(draws, dtype=bool)
+        self._live = np.ones(draws, dtype=bool)
+        self._unnoticed = np.zeros(draws, dtype=bool)
+        self._from_near = np.zeros(draws, dtype=bool)
+        self._parts = {name: np.zeros(draws) for name in PARTS}
+        self._struck = np.zeros((len(Cause), draws))
+        self._machines = _Machines(run, draws, self._random)
+        self._spell_end = np.full(draws, np.inf)
+        self._pair = np.zeros(draws, dtype=np.intp)
+        # Since when each is on machines bought on demand; infinite where it is not.
+        self._since = np.full(draws, np.inf)
+        self._elsewhere = np.zeros(draws)
+        none: tuple[Seconds, ...] = ()
+        self._up = np.asarray(none if run.spells is None else run.spells.up)
+        self._down = np.asarray(none if run.spells is None else run.spells.down)
+        if run.spells is not None:
+            self._enter_spells(run.spells)
+
+    def ended(self) -> Lives:
+        """Take every draw to its end."""
+        latest = longest(self.run, self._work, self._pause())
+        while self._live.any():
+            chance = self._random.random((3, self._clock.size))
+            # One event for each draw and turn: the same numbers must not serve twice.
+            standing = np.flatnonzero(self._live & ~self._running)
+            self._attempt(np.flatnonzero(self._live & self._running), chance)
+            self._recover(standing, chance)
+            self._live &= goes_on(self.run, self._clock, self._done, self._work, latest)
+        never = self._done < self._work
+        finish = np.where(never, np.inf, self._clock)
+        away = self._machines.time_away(self._clock)
+        struck = {cause: self._struck[cause] for cause in Cause}
+        self._leave_demand(np.flatnonzero(np.isfinite(self._since)))
+        return Lives(
+            finish=finish,
+            parts=self._parts,
+            interruptions=struck,
+            away=away,
+            elsewhere=self._elsewhere,
+        )
+
+    def _pause(self) -> Seconds:
+        """A typical time without work: no capacity, a restart, a machine in repair."""
+        spells, failures = self.run.spells, self.run.failures
+        down = 0.0 if spells is None else float(np.mean(spells.down))
+        if failures is None:
+            return down
+        repair = 0.0 if failures.spares is None else failures.spares.repair
+        return down + failures.restart.total + repair
+
+    def _enter_spells(self, spells: Spells) -> None:
+        """Begin anywhere in the course of spells: in a pair of them as likely as it is long."""
+        up, down = self._up, self._down
+        each = up.size // spells.zones
+        for zone in range(spells.zones):
+            first, some = zone * each, self._pair[zone :: spells.zones]
+            times = (up + down)[first : first + each]
+            some[:] = first + self._random.choice(each, some.size, p=times / times.sum())
+        passed = self._random.random(self._clock.size) * (up + down)[self._pair]
+        there = passed < up[self._pair]
+        self._spell_end = up[self._pair] - passed
+        gone = np.flatnonzero(~there)
+        self._go_without(gone, ((up + down)[self._pair] - passed)[gone], spells)
+
+    def _next_pair(self, some: Some, spells: Spells) -> Some:
+        """Which spell comes next: the following one of a trace, else any of the zone."""
+        each, now = self._up.size // spells.zones, self._pair[some]
+        place = (now + 1) % each if spells.in_order else self._random.integers(each, size=some.size)
+        return now - now % each + place
+
+    def _attempt(self, some: Some, chance: Array) -> None:
+        """Train until the run ends or something happens."""
+        if not some.size:
+            return
+        passed, cause = self._next_event(some, chance)
+        rate = self._machines.pace(some, self._clock)
+        back = self._machines.next_back(some, self._clock)
+        cause = np.where(back < passed, RETURNED, cause)
+        passed = np.minimum(back, passed)
+        left = (self._work[some] - self._done[some]) / rate
+        takes = undisturbed(self.run, left)
+        ends = takes <= passed
+        progress, kept = kept_work(self.run, passed, cause)
+        kept = np.where(ends, left, kept)
+        blocked = np.where(ends, takes - left, passed - progress)
+        self._parts[USEFUL][some] += kept * rate
+        self._parts[FEWER][some] += kept * (1.0 - rate)
+        self._parts[BLOCKED][some] += blocked
+        self._parts[LOST][some] += np.where(ends, 0.0, progress - kept)
+        self._done[some] = np.where(ends, self._work[some], self._done[some] + kept * rate)
+        self._clock[some] += np.where(ends, takes, passed)
+        self._live[some[ends]] = False
+        self._strike(some[~ends], cause[~ends], chance)
+
+    def _next_event(self, some: Some, chance: Array) -> tuple[Array, NDArray[np.int_]]:
+        """Time to what comes next, and what it is."""
+        machine, job, planned = self._machines.rates(some, self._clock)
+        total = machine + job + planned
+        with np.errstate(divide="ignore"):
+            failure = -np.log1p(-chance[0, some]) / total
+        # A spell may have ended while the job waited for a repair.
+        spell = np.maximum(0.0, self._spell_end[some] - self._clock[some])
+        which = chance[1, some] * total
+        cause = np.where(which < machine, MACHINE, JOB)
+        cause = np.where(which >= machine + job, PLANNED, cause)
+        turn = np.where(np.isfinite(self._since[some]), MOVED, GONE)
+        cause = np.where(spell <= failure, turn, cause)
+        return np.minimum(failure, spell), cause
+
+    def _strike(
+        self, some: Some, cause: NDArray[np.int_], chance: Array, *, fresh: bool = True
+    ) -> None:
+        """The attempt is over (`fresh`), or a restart: count why, and see what is gone."""
+        if not some.size:
+            return
+        self._running[some] = False
+        broken = cause == MACHINE
+        self._unnoticed[some] = broken | (cause == JOB)
+        # What a restart that fails has to load does not come nearer by that.
+        self._from_near[some] = leaves_near(self.run.saving, cause) & (
+            fresh | self._from_near[some]
+        )
+        self._struck[cause, some] += 1.0
+        self._machines.fail(some[broken], self._clock, chance[2])
+        self._lose_capacity(some[cause == GONE])
+        self._move_back(some[cause == MOVED])
+
+    def _lose_capacity(self, some: Some) -> None:
+        """Machines are gone: the spell without them begins."""
+        spells = self.run.spells
+        if spells is None or not some.size:
+            return
+        wait = self._down[self._pair[some]]
+        if not spells.fallback:
+            self._machines.all_gone(some, self._clock, wait)
+        self._go_without(some, wait, spells)
+
+    def _go_without(self, some: Some, wait: Array, spells: Spells) -> None:
+        """No spot machine for so long: wait for the next ones, or go on with others meanwhile."""
+        if spells.fallback:
+            self._since[some] = self._clock[some]
+            self._spell_end[some] = self._clock[some] + wait
+            return
+        self._clock[some] += wait
+        self._parts[CAPACITY][some] += wait
+        self._enter_next(some, spells)
+
+    def _enter_next(self, some: Some, spells: Spells) -> None:
+        """Spot machines are there again."""
+        self._pair[some] = self._next_pair(some, spells)
+        self._spell_end[some] = self._clock[some] + self._up[self._pair[some]]
+
+    def _move_back(self, some: Some) -> None:
+        """Machines bought on demand are given back for spot ones."""
+        if self.run.spells is None or not some.size:
+            return
+        self._leave_demand(some)
+        self._enter_next(some, self.run.spells)
+
+    def _leave_demand(self, some: Some) -> None:
+        self._elsewhere[some] += self._clock[some] - self._since[some]
+        self._since[some] = np.inf
+
+    def _recover(self, some: Some, chance: Array) -> None:
+        """Wait for a machine if one is lacking, else restart, as long as nothing happens."""
+        if not some.size:
+            return
+        lacking = self._machines.lacking(some, self._clock)
+        waiting = some[lacking]
+        if waiting.size:
+            passed = self._machines.wait(waiting, self._clock, chance)
+            self._parts[REPAIR][waiting] += passed
+        self._restart(some[~lacking], chance)
+
+    def _restart(self, some: Some, chance: Array) -> None:
+        if not some.size:
+            return
+        passed, cause = self._next_event(some, chance)
+        begun = np.zeros(some.size)
+        for name in RESTARTING:
+            takes = self._restart_part(name, some)
+            self._parts[name][some] += np.clip(passed - begun, 0.0, takes)
+            begun = begun + takes
+        done = begun <= passed
+        self._clock[some] += np.minimum(begun, passed)
+        self._running[some[done]] = True
+        self._strike(some[~done], cause[~done], chance, fresh=False)
+
+    def _restart_part(self, name: str, some: Some) -> Array:
+        """What a part of the restart takes; what was announced need not be noticed."""
+        if self.run.failures is None:
+            return np.zeros(some.size)
+        takes = float(getattr(self.run.failures.restart, name))
+        near = self.run.saving.near
+        if name == LOADING and near is not None:
+            return np.where(self._from_near[some], min(takes, near.load), takes)
+        if name == REPLACEMENT:
+            return np.where(self._machines.away(some, self._clock) > 0.0, 0.0, takes)
+        return np.where(self._unnoticed[some], takes, 0.0 if name == DETECTION else takes)
+
+
+class _Machines:
+    """Rates of failure of each draw, its lemons, and its machines in repair."""
+
+    def __init__(self, run: LongRun, draws: int, random: np.random.Generator) -> None:
+        self._run, self._random = run, random
+        failures = run.failures
+        self._scale = np.ones(draws)
+        self._lemons = np.zeros(draws)
+        # When each of some machines was lost, and when it is there again.
+        self._lost, self._back = np.zeros((draws, 4)), np.zeros((draws, 4))
+        # How many are away as far as was looked, and when the next of them is there.
+        self._missing, self._next = np.zeros(draws), np.full(draws, np.inf)
+        self._away = np.zeros(draws)
+        self._desks: Array | None = None
+        if failures is None:
+            return
+        self._scale = np.exp(failures.doubt * random.standard_normal(draws))
+        if failures.lemons is not None:
+            self._lemons += round(failures.lemons.share * run.machines)
+        if failures.spares is not None and failures.spares.technicians is not None:
+            self._desks = np.zeros((draws, failures.spares.technicians))
+        first = float(self._lemons[0]) if draws else 0.0
+        weight = run.machines + first * (self._factor - 1.0)
+        self._healthy = failures.per_machine * run.machines / weight
+
+    @property
+    def _factor(self) -> float:
+        failures = self._run.failures
+        return 1.0 if failures is None or failures.lemons is None else failures.lemons.factor
+
+    def away(self, some: Some, clock: Array) -> Array:
+        """Machines that each of these goes on without."""
+        spares = None if self._run.failures is None else self._run.failures.spares
+        if spares is None or not self._run.rates_with_fewer:
+            return np.zeros(some.size)
+        away: Array = np.maximum(0.0, self._broken(some, clock) - spares.count)
+        return away
+
+    def pace(self, some: Some, clock: Array) -> Array:
+        """How fast each of these trains with the machines it has, over its rate with all."""
+        rates = np.array([1.0, *self._run.rates_with_fewer])
+        away = self.away(some, clock).astype(np.intp)
+        return np.asarray(rates[np.minimum(away, len(rates) - 1)])
+
+    def next_back(self, some: Some, clock: Array) -> Array:
+        """Time until one more machine is there, for those that go on without it (else infinite)."""
+        if not self._run.rates_with_fewer:
+            return np.full(some.size, np.inf)
+        away = self.away(some, clock)
+        return np.where(away > 0.0, self._next[some] - clock[some], np.inf)
+
+    def rates(self, some: Some, clock: Array) -> tuple[Array, Array, Array]:
+        """Rates of failing machines, of failures of the job, and of planned stops [/s]."""
+        failures, none = self._run.failures, np.zeros(some.size)
+        if failures is None:
+            return none, none, none
+        there = self._run.machines - self.away(some, clock)
+        alike = there + self._lemons[some] * (self._factor - 1.0)
+        machine = interruption_rate(alike, self._healthy, 0.0) * self._scale[some]
+        return machine, failures.per_job * self._scale[some], none + failures.planned
+
+    def fail(self, some: Some, clock: Array, chance: Array) -> None:
+        """A machine of each of these fails: it may be a lemon, and goes into repair."""
+        failures = self._run.failures
+        if failures is None or not some.size:
+            return
+        if failures.lemons is not None and failures.lemons.excluded:
+            bad = self._lemons[some] * self._factor
+            share = bad / (self._run.machines + self._lemons[some] * (self._factor - 1.0))
+            self._lemons[some] -= chance[some] < share
+        if failures.spares is not None:
+            self._repair(some, clock[some], failures.spares)
+
+    def _repair(self, some: Some, now: Array, spares: Spares) -> None:
+        takes = _times_away(spares, some.size, self._random)
+        begins = now
+        if self._desks is not None:
+            desk = self._desks[some].argmin(axis=1)
+            begins = np.maximum(now, self._desks[some, desk])
+            self._desks[some, desk] = begins + takes
+        slot = self._back[some].argmin(axis=1)
+        ended = self._back[some, slot]
+        if (ended > now).any():
+            self._back = np.hstack([self._back, np.zeros_like(self._back)])
+            self._lost = np.hstack([self._lost, np.zeros_like(self._lost)])
+            slot = self._back[some].argmin(axis=1)
+            ended = self._back[some, slot]
+        self._away[some] += ended - self._lost[some, slot]
+        back = begins + takes
+        self._settle(some, now)
+        self._lost[some, slot], self._back[some, slot] = now, back
+        self._missing[some] += back > now
+        self._next[some] = np.minimum(self._next[some], np.where(back > now, back, np.inf))
+
+    def all_gone(self, some: Some, clock: Array, wait: Array) -> None:
+        """No machine is there for so long: those in repair are not missed meanwhile."""
+        now = clock[some, None]
+        meanwhile = np.clip(self._back[some] - now, 0.0, wait[:, None])
+        self._away[some] -= meanwhile.sum(axis=1)
+
+    def time_away(self, clock: Array) -> Array:
+        """Time that all machines of each draw together were away until now [s]."""
+        last = np.minimum(self._back, clock[:, None]) - self._lost
+        away: Array = self._away + last.sum(axis=1)
+        return away
+
+    def _broken(self, some: Some, clock: Array) -> Array:
+        self._settle(some, clock[some])
+        away: Array = self._missing[some]
+        return away
+
+    def _settle(self, some: Some, now: Array) -> None:
+        """Look again at the machines of draws of which one is back by now."""
+        returned = self._next[some] <= now
+        rows = some[returned]
+        if not rows.size:
+            return
+        back = self._back[rows]
+        away = back > now[returned, None]
+        self._missing[rows] = np.count_nonzero(away, axis=1)
+        self._next[rows] = np.where(away, back, np.inf).min(axis=1)
+
+    def lacking(self, some: Some, clock: Array) -> NDArray[np.bool_]:
+        """Which of these have fewer machines than the job needs."""
+        spares = None if self._run.failures is None else self._run.failures.spares
+        if spares is None:
+            return np.zeros(some.size, dtype=bool)
+        return self._broken(some, clock) > spares.count + len(self._run.rates_with_fewer)
+
+    def wait(self, some: Some, clock: Array, chance: Array) -> Array:
+        """Wait until a machine is repaired or another one fails; the time that passes [s]."""
+        failures = self._run.failures
+        if failures is None or failures.spares is None:
+            return np.zeros(some.size)
+        now, away = clock[some], self._broken(some, clock)
+        repaired = self._next[some]
+        on = self._run.machines + failures.spares.count - away
+        rate = failures.per_machine * self._scale[some] * np.maximum(on, 0.0)
+        with np.errstate(divide="ignore"):
+            fails = now - np.log1p(-chance[0, some]) / rate
+        clock[some] = np.minimum(repaired, fails)
+        self.fail(some[fails < repaired], clock, chance[2])
+        passed: Array = clock[some] - now
+        return passed
+
+
+def _times_away(spares: Spares, many: int, random: np.random.Generator) -> Array:
+    """How long machines that fail are away [s]."""
+    if spares.variation == 1.0:
+        return random.exponential(spares.repair, many)
+    # A lognormal distribution by its mean and its standard deviation over that.
+    variance = np.log1p(spares.variation**2)
+    return spares.repair * random.lognormal(-0.5 * variance, np.sqrt(variance), many)

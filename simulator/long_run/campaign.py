@@ -1,0 +1,154 @@
+"""Several jobs on one pool of machines: who waits for whom, when all have ended, what it costs."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.schema.campaign import Order, PooledJob
+from simulator.units import Seconds, Usd, UsdPerSecond
+
+QUANTILES: Final = (0.5, 0.9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued:
+    """How a job fares: mean wait, and quantiles of its wait and of the end of its last run [s].
+
+    `usd` is the mean price of the machines while its runs hold them [$]; None: no price is known.
+    """
+
+    job: PooledJob
+    wait: Seconds
+    waits: Mapping[float, Seconds]
+    ends: Mapping[float, Seconds]
+    usd: Usd | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignOutlook:
+    """How a campaign goes: its jobs, when all have ended [s], what the pool costs until then [$].
+
+    `busy` is the share of the machines' time that jobs hold them.
+    """
+
+    machines: int
+    order: Order
+    jobs: tuple[Queued, ...]
+    ends: Mapping[float, Seconds]
+    usd: Mapping[float, Usd] | None
+    busy: float
+
+
+def campaign(  # noqa: PLR0913 - what a pool is
+    jobs: Sequence[PooledJob],
+    *,
+    machines: int,
+    order: Order = Order.FIFO,
+    price: UsdPerSecond | None = None,
+    draws: int = 200,
+    seed: int = 0,
+) -> CampaignOutlook:
+    """Draw how jobs share a pool.
+
+    Parameters
+    ----------
+    jobs : sequence of PooledJob
+        None needs more machines than there are.
+    machines : int
+        Of the pool, all alike.
+    order : Order
+        Who is next. Whoever is next waits for its machines, and all behind it wait too.
+    price : float, optional
+        Of one machine [$/s]; the pool is paid from the start to the end of the last run.
+    draws, seed : int
+        How often, and of all random numbers.
+    """
+    random = np.random.default_rng(seed)
+    drawn = [_once(jobs, machines, order, random) for _ in range(draws)]
+    last = np.array([max(float(ends.max()) for ends in one.ends) for one in drawn])
+    held = np.array([one.held for one in drawn])
+    each = tuple(_queued(number, job, drawn, price) for number, job in enumerate(jobs))
+    return CampaignOutlook(
+        machines=machines,
+        order=order,
+        jobs=each,
+        ends=_quantiles(last),
+        usd=None if price is None else _quantiles(last * machines * price),
+        busy=float(held.sum(axis=1).sum() / (last.sum() * machines or 1.0)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """One course of a campaign: by job, waits and ends of its runs, and machine time it held."""
+
+    waits: list[NDArray[np.float64]]
+    ends: list[NDArray[np.float64]]
+    held: NDArray[np.float64]
+
+
+def _once(
+    jobs: Sequence[PooledJob], machines: int, order: Order, random: np.random.Generator
+) -> _Drawn:
+    comes, takes = [_arrivals(job, random) for job in jobs], [_times(job, random) for job in jobs]
+    arriving = sorted(
+        (float(time), number, run)
+        for number in range(len(jobs))
+        for run, time in enumerate(comes[number])
+    )
+    waits, ends = [np.zeros(job.count) for job in jobs], [np.zeros(job.count) for job in jobs]
+    free, now = machines, 0.0
+    running: list[tuple[float, int]] = []
+    queue: list[tuple[int, float, int, int]] = []
+    upcoming = iter(arriving)
+    coming = next(upcoming, None)
+    while coming is not None or queue:
+        while queue and jobs[queue[0][2]].machines <= free:
+            _, came, number, run = heapq.heappop(queue)
+            waits[number][run] = now - came
+            ends[number][run] = now + float(takes[number][run])
+            free -= jobs[number].machines
+            heapq.heappush(running, (float(ends[number][run]), jobs[number].machines))
+        if coming is not None and (not running or coming[0] <= running[0][0]):
+            now, number, run = coming
+            urgent = jobs[number].priority if order is Order.PRIORITY else 0
+            heapq.heappush(queue, (urgent, now, number, run))
+            coming = next(upcoming, None)
+        elif running:
+            now, freed = heapq.heappop(running)
+            free += freed
+    held = np.array([float(t.sum()) * job.machines for job, t in zip(jobs, takes, strict=True)])
+    return _Drawn(waits, ends, held)
+
+
+def _arrivals(job: PooledJob, random: np.random.Generator) -> NDArray[np.float64]:
+    gaps = random.exponential(job.every, job.count - 1) if job.random else job.every
+    return job.start + np.concatenate([[0.0], np.cumsum(np.broadcast_to(gaps, job.count - 1))])
+
+
+def _times(job: PooledJob, random: np.random.Generator) -> NDArray[np.float64]:
+    return random.choice(np.asarray(job.takes, dtype=float), job.count)
+
+
+def _queued(
+    number: int, job: PooledJob, drawn: Sequence[_Drawn], price: UsdPerSecond | None
+) -> Queued:
+    waits = np.concatenate([one.waits[number] for one in drawn])
+    held = float(np.mean([one.held[number] for one in drawn]))
+    return Queued(
+        job=job,
+        wait=float(waits.mean()),
+        waits=_quantiles(waits),
+        ends=_quantiles(np.array([float(one.ends[number].max()) for one in drawn])),
+        usd=None if price is None else held * price,
+    )
+
+
+def _quantiles(values: NDArray[np.float64]) -> dict[float, float]:
+    return {q: float(np.quantile(values, q, method="inverted_cdf")) for q in QUANTILES}

@@ -1,0 +1,189 @@
+"""How long a checkpoint takes to write and to read again, beside everything else a store does.
+
+The copy to host RAM goes over the device's own link. From there each process serialises its share,
+and the shares of a machine go to the store together, over the units that sample reads use as well:
+so a write in the background meets them, and both give way as in a fair queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from simulator.physics.checkpoint import checkpoint_shares
+from simulator.pipeline.loads import alone
+from simulator.pipeline.program import CHECKPOINTING
+from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, ask, asking
+from simulator.pipeline.stages.checkpoint import AGREEING
+from simulator.pipeline.topology import Location, Topology, build
+from simulator.results.prediction import Timing
+from simulator.schema.hardware.storage import Storage
+from simulator.schema.long_run import Checkpoints, Near, Target
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.train import Checkpointing
+from simulator.units import Seconds
+
+RESTART_SHARE: Final = 0.215
+"""Share of a store's read rate that loads at restarts reached: 21.5% of 700 GB/s on 60 machines of
+8 B200 (Lablup, arXiv 2605.09370, 2026-05). One cluster: `checkpoint.load` states another time."""
+WRITE_LOG_SD: Final = 0.28
+"""Standard deviation of the logarithm of what a checkpoint takes, a guess: chosen so that its 80%
+interval, 30% less to 43% more, holds the eight published times that are compared in
+`docs/how-to/checkpoints.md`; no others were at hand to judge it by."""
+FAIR: Final = 0.5
+"""Share of a unit that one of two flows gets at least, where both want more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointTimes:
+    """What one checkpoint takes [s].
+
+    Training waits for `blocking`; the store has it after `durable`, and a restart loads it in
+    `load`. `dragged` is the training lost because reads of samples are slower while it is written
+    in the background; `near` is a nearer copy, if one is made.
+    """
+
+    blocking: Seconds
+    durable: Seconds
+    load: Seconds
+    dragged: Seconds = 0.0
+    near: Near | None = None
+
+
+def checkpoint_times(
+    scenario: Scenario, given: Checkpoints, timing: Timing | None = None
+) -> CheckpointTimes:
+    """What a checkpoint of a scenario takes.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        With its store, and the machines that write to it.
+    given : Checkpoints
+        What is stated of checkpoints wins over what is worked out.
+    timing : Timing, optional
+        The steady run, whose reads a background write meets; nothing else goes on by default.
+    """
+    if scenario.job.model is None:
+        stated = given.durable or given.blocking or 0.0
+        return CheckpointTimes(
+            blocking=given.blocking or 0.0, durable=stated, load=given.load or 0.0
+        )
+    topology = build(scenario)
+    snapshot, write = _written(scenario, topology)
+    stored = alone(topology, write, Location(rank=0))
+    near = _near(scenario, given, float(snapshot))
+    behind = given.asynchronous or near is not None
+    met = _meeting(scenario, topology, write, timing) if behind else _Meeting()
+    durable = float(snapshot + stored * met.slower) if given.durable is None else given.durable
+    blocking = given.blocking
+    if blocking is None:
+        waits = durable if near is None or given.asynchronous else near.durable
+        blocking = min(durable, AGREEING + float(snapshot)) if given.asynchronous else waits
+    load = _loaded(scenario, topology) if given.load is None else given.load
+    return CheckpointTimes(
+        blocking=blocking,
+        durable=max(blocking, durable),
+        load=load,
+        dragged=float(stored) * met.slower * met.dragged,
+        near=near if near is None else replace(near, durable=max(blocking, near.durable)),
+    )
+
+
+def _written(scenario: Scenario, topology: Topology) -> tuple[Seconds, Demand]:
+    """The copy to host RAM [s], and what then goes to the store."""
+    job = scenario.job
+    writing = replace(job.train, checkpointing=Checkpointing(every_steps=1.0))
+    stages = ask(CHECKPOINTING, replace(scenario, jobs=(replace(job, train=writing),)), Phase.WARM)
+    demands = [demand for stage in stages for demand in stage.demands]
+    place = Location(rank=0)
+    copies = [d for d in demands if d.path is Path.DEVICE_TO_HOST]
+    write = next(d for d in demands if d.path is Path.HOST_TO_STORE)
+    return sum(float(alone(topology, one, place)) for one in copies), write
+
+
+def _loaded(scenario: Scenario, topology: Topology) -> Seconds:
+    """All machines read their shares from the store at once, each process its own [s]."""
+    shares, group = checkpoint_shares(scenario), scenario.cluster.trainers
+    read = asking(
+        shares.machine,
+        Resource.STORAGE,
+        Path.STORE_TO_HOST,
+        latency=group.storage.read_latency,
+    )
+    from_store = float(alone(topology, read, Location(rank=0))) / RESTART_SHARE
+    rate = scenario.job.train.checkpoint_process_rate * shares.processes
+    return max(from_store, float(shares.machine.value / rate))
+
+
+def _near(scenario: Scenario, given: Checkpoints, snapshot: Seconds) -> Near | None:
+    """A copy on the machine's own drives, or in the memory of a neighbour; None: neither."""
+    shares, host = checkpoint_shares(scenario), scenario.cluster.trainers.host
+    size = float(shares.machine.value)
+    if given.to is Target.PEER and host.network is not None:
+        # Memory is sent as it lies: nobody serialises it. Each sends one share and gets one.
+        sent = size / host.network.bandwidth
+        return Near(durable=snapshot + sent, load=snapshot + sent, outlives_machine=True)
+    if given.to is Target.LOCAL and host.local_storage is not None:
+        drives = host.local_storage
+        each = float(scenario.job.train.checkpoint_process_rate * shares.processes)
+        write = size / min(each, _write_rate(drives) * host.drive_count)
+        read = size / min(each, drives.read_rate * host.drive_count)
+        return Near(durable=snapshot + write, load=snapshot + read, outlives_machine=False)
+    return None
+
+
+def _write_rate(drives: Storage) -> float:
+    return drives.read_rate if drives.write_bandwidth is None else drives.write_bandwidth
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Meeting:
+    """A write meets reads: how many times as long it takes, and which share of training is lost."""
+
+    slower: float = 1.0
+    dragged: float = 0.0
+
+
+def _meeting(
+    scenario: Scenario, topology: Topology, write: Demand, timing: Timing | None
+) -> _Meeting:
+    """Max-min fair shares of every unit that a write goes through; the worst one counts."""
+    if timing is None:
+        return _Meeting()
+    place = Location(rank=0)
+    longest = float(alone(topology, write, place)) or 1.0
+    found = [_Meeting()]
+    for name, use in topology.way(write, place):
+        unit = topology.units[name]
+        wanted = float(write.amount * use / unit.capacity) / longest
+        found.append(_shared(wanted, _used(scenario, timing, unit.resource)))
+    return _Meeting(
+        slower=max(one.slower for one in found), dragged=max(one.dragged for one in found)
+    )
+
+
+def _used(scenario: Scenario, timing: Timing, resource: Resource) -> float:
+    """Share of a resource that training itself keeps busy; its own checkpoints left out."""
+    usage: Mapping[str, float] = {name: use.mean for name, use in timing.usage.items()}
+    writing = scenario.job.train.checkpointing is not None and timing.step_time.mean > 0.0
+    own = timing.split.checkpoint / timing.step_time.mean if writing else 0.0
+    return min(1.0, max(0.0, usage.get(str(resource), 0.0) - own))
+
+
+def _shared(wanted: float, used: float) -> _Meeting:
+    """A unit of which a write wants a share while training keeps another share busy.
+
+    Examples
+    --------
+    >>> _shared(0.5, 0.4)
+    _Meeting(slower=1.0, dragged=0.0)
+    >>> _shared(1.0, 1.0)
+    _Meeting(slower=2.0, dragged=0.5)
+    """
+    if wanted <= 0.0 or used <= 0.0 or wanted + used <= 1.0:
+        return _Meeting()
+    got = min(wanted, max(FAIR, 1.0 - used))
+    left = min(used, max(FAIR, 1.0 - wanted))
+    return _Meeting(slower=wanted / got, dragged=1.0 - left / used)

@@ -1,0 +1,329 @@
+"""When a run of a scenario ends and what it costs, once interruptions are counted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.equations.cost import best_checkpoint_interval
+from simulator.equations.reliability import interruption_rate
+from simulator.long_run.attempts import lives
+from simulator.long_run.bills import bills, cost_of_stores, life_of
+from simulator.long_run.checkpoint_io import WRITE_LOG_SD, checkpoint_times
+from simulator.long_run.progress import Array, Lives
+from simulator.pipeline.run_length import checkpoints
+from simulator.results.cost import listed_price, machines_price, price_spread
+from simulator.results.outlook import PARTS, QUANTILES, Cause, Intervals, Outlook
+from simulator.results.prediction import Prediction
+from simulator.results.price_age import prices_of
+from simulator.schema.hardware.price import Purchase
+from simulator.schema.long_run import (
+    Checkpoints,
+    Failures,
+    Interruptions,
+    LongRun,
+    Saving,
+)
+from simulator.schema.scenario import Scenario
+from simulator.uncertainty.doubts import P90
+from simulator.units import Seconds, Usd
+
+TRIED: Final = tuple(float(factor) for factor in np.geomspace(1 / 16, 4.0, 13))
+"""Multiples of Daly's interval among which the best one is looked for."""
+TRIAL_DRAWS: Final = 200
+TRIAL_STOPS: Final = 300.0
+"""Interruptions, in the mean, of a life by which intervals are tried: of a longer run a part is."""
+ZONE_DRAWS: Final = 100
+RANGED: Final = (0.5, 0.9)
+"""Lives in each zone, and the quantiles of the end whose range over zones is told."""
+NEVER: Final = math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """How the machines of a run fare, whatever they cost: the run, its checkpoints, its lives."""
+
+    run: LongRun
+    intervals: Intervals | None
+    drawn: Lives
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paid:
+    """Bills of all lives of a course [$], None where no price is known.
+
+    `stores` is the part of it for stores, as far as known: `unpriced` names what is missing.
+    """
+
+    bills: Array | None
+    stores: Array
+    unpriced: tuple[str, ...]
+
+
+def outlook(  # noqa: PLR0913 - what is asked
+    prediction: Prediction,
+    told: Interruptions,
+    *,
+    draws: int = 1000,
+    seed: int = 0,
+    deadline: Seconds | None = None,
+    budget: Usd | None = None,
+    rates_with_fewer: tuple[float, ...] = (),
+) -> Outlook:
+    """What interruptions do to a predicted run.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        The run as it goes if nothing happens.
+    told : Interruptions
+        What may happen, and how checkpoints are written.
+    draws : int
+        How many lives of the run are drawn.
+    seed : int
+        Of all random numbers.
+    deadline, budget : float, optional
+        Time [s] and money [$] whose chances are wanted; those of `told.terms` by default.
+    rates_with_fewer : tuple of float
+        How fast the job goes on without one machine, two and so on, over its rate with all.
+    """
+    found = course(prediction, told, draws=draws, seed=seed, rates_with_fewer=rates_with_fewer)
+    terms = replace(
+        told.terms,
+        deadline=told.terms.deadline if deadline is None else deadline,
+        budget=told.terms.budget if budget is None else budget,
+    )
+    paid = paid_for(prediction, found)
+    return summary(prediction, replace(told, terms=terms), found, paid)
+
+
+def course(
+    prediction: Prediction,
+    told: Interruptions,
+    *,
+    draws: int,
+    seed: int,
+    rates_with_fewer: tuple[float, ...] = (),
+) -> Course:
+    """Draw lives of a run; arguments as those of `outlook`."""
+    run, intervals = _long_run(prediction, told, seed, rates_with_fewer)
+    drawn = lives(run, draws=draws, seed=seed)
+    return Course(run=run, intervals=intervals, drawn=drawn, seed=seed)
+
+
+def paid_for(prediction: Prediction, found: Course) -> Paid:
+    """What the lives of a course cost, bought as the prediction's scenario says."""
+    run, drawn, cost = found.run, found.drawn, prediction.scenario.cost
+    life = life_of(run, _shares(drawn), sum(_causes(drawn).values()))
+    stores, unpriced = cost_of_stores(prediction.scenario, life, drawn.finish)
+    price, on_demand = _prices(prediction, found), 0.0
+    if run.spells is not None and run.spells.fallback:
+        rent = machines_price(on_demand_instead(prediction.scenario))
+        price, on_demand = (None if rent is None else price), rent or 0.0
+    if price is None:
+        return Paid(bills=None, stores=stores, unpriced=unpriced)
+    machines = bills(
+        run,
+        drawn,
+        price=price,
+        on_demand=on_demand,
+        purchase=cost.purchase,
+        provisioning=cost.provisioning,
+    )
+    return Paid(bills=stores + machines, stores=stores, unpriced=unpriced)
+
+
+def on_demand_instead(scenario: Scenario) -> Scenario:
+    """The same with its machines bought on demand where its spot machines are."""
+    spot = listed_price(scenario, scenario.cluster.trainers)
+    region = scenario.cost.region if spot is None else spot.region
+    cost = replace(scenario.cost, purchase=Purchase.ON_DEMAND, price=None, region=region)
+    return replace(scenario, cost=cost)
+
+
+def summary(prediction: Prediction, told: Interruptions, found: Course, paid: Paid) -> Outlook:
+    """Quantiles, shares and chances of the lives of a course."""
+    scenario, run, drawn = prediction.scenario, found.run, found.drawn
+    causes, latest, most = _causes(drawn), told.terms.deadline, told.terms.budget
+    bill, ended = paid.bills, np.isfinite(drawn.finish)
+    struck = sum(causes.values()) * int(ended.sum())
+    bought = [scenario]
+    if run.spells is not None and run.spells.fallback:
+        bought.append(on_demand_instead(scenario))
+    return Outlook(
+        name=scenario.name,
+        seed=found.seed,
+        run=run,
+        plain=run.work,
+        saving=run.saving,
+        intervals=found.intervals,
+        finish=_quantiles(drawn.finish),
+        bill=None if bill is None else _quantiles(bill),
+        parts=_shares(drawn),
+        between=float(drawn.finish[ended].sum()) / struck if struck else NEVER,
+        causes=causes,
+        unending=1.0 - float(ended.mean()),
+        in_time=None if latest is None else float((drawn.finish <= latest).mean()),
+        in_budget=None if most is None or bill is None else float((bill <= most).mean()),
+        notes=told.notes,
+        stores=None if paid.unpriced else _quantiles(paid.stores),
+        unpriced=paid.unpriced,
+        prices=prices_of(bought),
+        write_doubt=WRITE_LOG_SD if told.checkpoints.blocking is None else 0.0,
+    )
+
+
+def finish_range(found: Course) -> dict[float, tuple[Seconds, Seconds]]:
+    """The 80% interval of quantiles of the end, over zones whose spells have the same means.
+
+    Nothing where a trace says how long spells are, or machines are no spot ones.
+    """
+    spells = found.run.spells
+    if spells is None or spells.others is None:
+        return {}
+    zones = spells.others.zones
+    others = replace(spells.others, notice=spells.notice, fallback=spells.fallback)
+    run = replace(found.run, spells=others)
+    finish = lives(run, draws=zones * ZONE_DRAWS, seed=found.seed).finish
+    of_zones = [_quantiles(finish[zone::zones]) for zone in range(zones)]
+    ranges = {q: _quantiles(np.array([one[q] for one in of_zones])) for q in RANGED}
+    return {q: (one[0.1], one[0.9]) for q, one in ranges.items()}
+
+
+def _prices(prediction: Prediction, found: Course) -> Array | None:
+    """What machines cost while they are held, in each life [$/s].
+
+    Owned ones draw as in the undisturbed run. A price that moves is drawn between the lowest and
+    the highest seen: lives of one seed have it at the same place.
+    """
+    cost, draws = prediction.cost, found.drawn.finish.size
+    if cost.per_second is None:
+        return None
+    price = cost.per_second
+    if cost.electricity is not None:
+        price += cost.electricity / prediction.timing.total_time
+    place = np.random.default_rng((found.seed, 1)).random(draws) - 0.5
+    return np.asarray(price + place * price_spread(prediction.scenario), dtype=np.float64)
+
+
+def _causes(drawn: Lives) -> dict[Cause, float]:
+    """How often a life that ends is interrupted in the mean, by cause."""
+    ended = np.isfinite(drawn.finish)
+    many = max(1, int(ended.sum()))
+    return {cause: float(count[ended].sum()) / many for cause, count in drawn.interruptions.items()}
+
+
+def finishes(prediction: Prediction, *, seed: int = 0) -> tuple[Seconds, ...]:
+    """Equally likely times of a predicted run [s]: with its failures, or its step's doubt alone."""
+    found = prediction.outlook
+    if found is None:
+        found = outlook(prediction, Interruptions(), draws=TRIAL_DRAWS, seed=seed)
+    drawn = lives(found.run, draws=TRIAL_DRAWS, seed=seed)
+    return tuple(float(time) for time in drawn.finish)
+
+
+def _quantiles(values: NDArray[np.float64]) -> dict[float, float]:
+    ordered = np.sort(values)
+    # No interpolation: between a finite and an infinite time there is no number.
+    places = [min(len(ordered) - 1, math.ceil(q * len(ordered)) - 1) for q in QUANTILES]
+    return {q: float(ordered[place]) for q, place in zip(QUANTILES, places, strict=True)}
+
+
+def _shares(drawn: Lives) -> dict[str, float]:
+    ended = np.isfinite(drawn.finish)
+    whole = sum(float(drawn.parts[name][ended].sum()) for name in PARTS)
+    if not whole:
+        return dict.fromkeys(PARTS, 0.0)
+    return {name: float(drawn.parts[name][ended].sum()) / whole for name in PARTS}
+
+
+def _long_run(
+    prediction: Prediction,
+    told: Interruptions,
+    seed: int,
+    rates_with_fewer: tuple[float, ...],
+) -> tuple[LongRun, Intervals | None]:
+    scenario, given = prediction.scenario, told.checkpoints
+    times = checkpoint_times(scenario, given, prediction.timing)
+    blocking = times.blocking + times.dragged
+    failures = _with_load(told.failures, times.load)
+    machines = sum(group.count for group in scenario.cluster.groups)
+    written = float(checkpoints(scenario))
+    own = checkpoint_times(scenario, Checkpoints()).blocking if written else 0.0
+    saving = Saving(
+        interval=NEVER,
+        blocking=blocking,
+        durable=max(blocking, times.durable),
+        near=times.near,
+    )
+    run = LongRun(
+        work=prediction.timing.total_time - written * own,
+        work_doubt=_doubt(prediction),
+        machines=machines,
+        saving=saving,
+        failures=failures,
+        spells=told.spells,
+        rates_with_fewer=rates_with_fewer,
+    )
+    rate = _rate(run)
+    if rate <= 0.0 or blocking <= 0.0:
+        return run, None
+    daly = min(run.work, float(best_checkpoint_interval(rate, blocking)))
+    young = min(run.work, math.sqrt(2.0 * blocking / rate))
+    best = _best_interval(run, daly, TRIAL_STOPS / rate, seed)
+    every = scenario.job.train.checkpointing
+    used = given.interval
+    if used is None:
+        step = prediction.timing.step_time.mean
+        used = best if every is None else every.every_steps * step
+    found = Intervals(used=used, young=young, daly=daly, simulated=best)
+    return replace(run, saving=replace(run.saving, interval=used)), found
+
+
+def _rate(run: LongRun) -> float:
+    """Interruptions that cost work [/s]."""
+    failures = run.failures
+    rate = 0.0
+    if failures is not None:
+        rate = float(interruption_rate(run.machines, failures.per_machine, failures.per_job))
+    if run.spells is None:
+        return rate
+    apart = float(np.mean(run.spells.up))
+    return rate + 1.0 / (apart + (float(np.mean(run.spells.down)) if run.spells.fallback else 0.0))
+
+
+def _best_interval(run: LongRun, daly: Seconds, long: Seconds, seed: int) -> Seconds:
+    """The interval with the shortest mean time at the rates as given, one write at a time.
+
+    It is tried by no more than so `long` a part of the work.
+    """
+    failures = None if run.failures is None else replace(run.failures, doubt=0.0)
+    sure = replace(run, failures=failures, work_doubt=0.0, work=min(run.work, long))
+
+    def mean(interval: Seconds) -> float:
+        tried = replace(sure, saving=replace(run.saving, interval=interval))
+        return float(lives(tried, draws=TRIAL_DRAWS, seed=seed).finish.mean())
+
+    saving = run.saving
+    least = (saving.durable if saving.near is None else saving.near.durable) - saving.blocking
+    choices = sorted({min(run.work, max(least, daly * factor)) for factor in TRIED})
+    return min(choices, key=mean)
+
+
+def _doubt(prediction: Prediction) -> float:
+    """Standard deviation of the logarithm of the run's time without interruptions."""
+    band = prediction.interval.get("total_time_s", {})
+    if "p10" not in band or "p90" not in band or band["p10"] <= 0.0:
+        return 0.0
+    return math.log(band["p90"] / band["p10"]) / (2.0 * P90)
+
+
+def _with_load(failures: Failures | None, load: Seconds) -> Failures | None:
+    if failures is None:
+        return None
+    return replace(failures, restart=replace(failures.restart, load=load))

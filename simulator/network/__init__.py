@@ -1,1 +1,0 @@
-"""How long ranks take to communicate, by operation, message size and number of ranks."""

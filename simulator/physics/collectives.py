@@ -1,0 +1,255 @@
+"""How long ranks of a job take to communicate: measured curves where there are any, else links.
+
+A *team* is a set of ranks that communicate with one another; where it spans machines, it has as
+many of them on each. Inside a machine time follows from the link between accelerators, between
+machines from the machine's network. Inside and between overlap, since large messages are cut in
+chunks: the slower of them counts.
+
+A measured curve holds for its own number of ranks. It is carried over to other numbers by its bus
+bandwidth, which does not depend on them inside a machine, and by the bytes that have to pass a
+machine's network between machines. Training of any kind reads the same curves: the all-reduce of
+data-parallel ranks for one team (`pace_inside`), spread language models for arrays of teams
+(`in_machine`). Its latency grows with the hops of the operation over machines
+(`latency`): those of a tree for an all-reduce, those of a ring for gathers and scatters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from simulator.equations.collectives import ring_wire_bytes, shard_bytes
+from simulator.physics.latency import between_latency
+from simulator.schema.hardware.host import Host, PeerTopology
+from simulator.schema.hardware.link import Collective, Curve, Link, Regime
+from simulator.units import (
+    SECOND,
+    Bytes,
+    BytesPerSecond,
+    Real,
+    Seconds,
+    at_least,
+    at_most,
+    parse,
+    plain,
+    where,
+)
+
+EFFICIENCY: Final = 0.8
+"""Share of a datasheet's rate that collectives reach where nothing was measured: 235 of 300 GB/s
+over NVLink 3, 366 of 450 over NVLink 4, 682 of 900 over NVLink 5 (ml-engineering, network)."""
+LOCAL_LATENCY: Final = parse("10 us", SECOND)
+"""What an empty collective inside a machine takes where nothing was measured; a guess."""
+
+
+HYBRID_MESH: Final = ((2.0, 1.0 / 6.0), (4.0, 4.0 / 6.0), (8.0, 1.0))
+"""Share of a device's links that join the first n of the 8 devices of a hybrid cube mesh: GPU 0 of
+a DGX-1V has 1 of its 6 links to GPU 1 and 4 to GPUs 1 to 3 (``nvidia-smi topo -m``)."""
+
+
+Pace: TypeAlias = tuple[Real, Real]
+"""What an empty message takes [s], and the rate that large ones near [B/s]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protocols:
+    """Latency [s] and bus bandwidth [B/s] of the protocols for small and for large messages."""
+
+    small_latency: Seconds | Real
+    small_rate: BytesPerSecond | Real
+    large_latency: Seconds | Real
+    large_rate: BytesPerSecond | Real
+
+    def time(self, moved: Bytes | Real, share: Real = 1.0) -> Seconds | Real:
+        """Time to send `moved` bytes by the faster one, at a share of its rate [s]."""
+        return at_most(
+            self.small_latency + moved / (self.small_rate * share),
+            self.large_latency + moved / (self.large_rate * share),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InMachine:
+    """A collective over 2, 4 and 8 accelerators of one machine."""
+
+    two: Protocols
+    four: Protocols
+    eight: Protocols
+
+    def over(self, ranks: Real) -> Protocols:
+        """Over so many: in proportion between them, the nearest beyond them."""
+        past_two = at_most(at_least(0.5 * ranks - 1.0, 0.0), 1.0)
+        past_four = at_most(at_least(0.25 * ranks - 1.0, 0.0), 1.0)
+        pairs = (
+            (getattr(self.two, name), getattr(self.four, name), getattr(self.eight, name))
+            for name in Protocols.__slots__
+        )
+        return Protocols(
+            *(
+                two + past_two * _rise(two, four) + past_four * _rise(four, eight)
+                for two, four, eight in pairs
+            )
+        )
+
+
+def _rise(low: Real, high: Real) -> Real:
+    """From one figure to another; none between equal ones, be they infinite."""
+    equal = low == high
+    return where(equal, 0.0, high) - where(equal, 0.0, low)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Team:
+    """Ranks that communicate: `ranks` on `machines`."""
+
+    ranks: Real
+    machines: Real = 1
+
+
+def wire_bytes(operation: Collective, size: Real, ranks: Real) -> Real:
+    """Bytes each rank has to send [B]: bus bandwidth is these over time."""
+    if operation is Collective.SEND:
+        return size
+    whole = operation is Collective.ALL_REDUCE
+    return ring_wire_bytes(size, ranks) if whole else shard_bytes(size, ranks)
+
+
+def pace_inside(operation: Collective, size: Real, ranks: int, host: Host) -> Pace:
+    """Latency [s] and bus bandwidth [B/s] inside a machine, by the fastest way at `size`."""
+    link = host.peer_link or host.host_link
+    if link is None:
+        return 0.0 * size, np.inf + 0.0 * size
+    return _fastest(
+        _local_regimes(operation, ranks, link, host), wire_bytes(operation, size, ranks)
+    )
+
+
+def in_machine(operation: Collective, host: Host, share: float = 1.0) -> InMachine:
+    """What a collective takes inside a machine, at a share of the rate that links reach."""
+    link = host.peer_link or host.host_link
+    if link is None:
+        free = Protocols(0.0, np.inf, 0.0, np.inf)
+        return InMachine(free, free, free)
+    return InMachine(*(_protocols(operation, ranks, link, host, share) for ranks in (2, 4, 8)))
+
+
+def _protocols(
+    operation: Collective, ranks: int, link: Link, host: Host, share: float
+) -> Protocols:
+    """The regime of the least latency, and that of the highest rate."""
+    ways = _local_regimes(operation, ranks, link, host)
+    small = min(ways, key=lambda way: way.latency)
+    large = max(ways, key=lambda way: way.bandwidth)
+    return Protocols(small.latency, small.bandwidth * share, large.latency, large.bandwidth * share)
+
+
+def _fastest(regimes: Sequence[Regime], moved: Real) -> Pace:
+    """Latency and rate of the regime that takes least, for each amount."""
+    latency: Real = np.inf + 0.0 * moved
+    bandwidth: Real = 1.0 + 0.0 * moved
+    for regime in regimes:
+        better = regime.latency + moved / regime.bandwidth < latency + moved / bandwidth
+        latency = np.where(better, regime.latency, latency)
+        bandwidth = np.where(better, regime.bandwidth, bandwidth)
+    return latency, bandwidth
+
+
+def _local_regimes(operation: Collective, ranks: int, link: Link, host: Host) -> list[Regime]:
+    """The ways to do it: over the links, and in the switches where they can."""
+    local = [curve for curve in link.curves if curve.machines == 1]
+    own = [c for c in local if c.operation is operation]
+    plain = [c for c in own if not c.in_switch] or [
+        c for c in local if c.operation is Collective.ALL_REDUCE and not c.in_switch
+    ]
+    ways = [*_at(plain, ranks)] if plain else [_stated(link, reachable(ranks, host))]
+    helped = [c for c in own if c.in_switch]
+    if helped and min(c.ranks for c in helped) <= ranks <= max(c.ranks for c in helped):
+        ways += _at(helped, ranks)
+    return ways
+
+
+def _stated(link: Link, share: float) -> Regime:
+    """What the datasheet says, less what collectives lose, over a share of the links."""
+    rate: BytesPerSecond = share * (link.achievable or EFFICIENCY * link.peak)
+    return Regime(latency=link.latency or LOCAL_LATENCY, bandwidth=rate)
+
+
+def reachable(ranks: int, host: Host) -> float:
+    """Share of a device's own links that lead to the first `ranks` devices of a machine.
+
+    All of them through a switch; in a mesh those to the other devices of the team.
+    """
+    if host.peer_topology is not PeerTopology.MESH or host.gpu_count <= int(HYBRID_MESH[0][0]):
+        return 1.0
+    counts, shares = zip(*HYBRID_MESH, strict=True)
+    return float(np.interp(ranks, counts, shares))
+
+
+def _at(curves: Sequence[Curve], ranks: int) -> tuple[Regime, ...]:
+    """Regimes at a number of ranks: between two measured ones in proportion, else the nearest."""
+    ordered = sorted(curves, key=lambda curve: curve.ranks)
+    for low, high in pairwise(ordered):
+        if low.ranks <= ranks <= high.ranks:
+            share = (ranks - low.ranks) / (high.ranks - low.ranks)
+            both = zip(low.regimes, high.regimes, strict=False)
+            return tuple(_known(_mixed(a, b, share)) for a, b in both)
+    nearest = ordered[0] if ranks < ordered[0].ranks else ordered[-1]
+    return tuple(_known(regime) for regime in nearest.regimes)
+
+
+def _mixed(low: Regime, high: Regime, share: float) -> Regime:
+    return Regime(
+        latency=low.latency + share * (high.latency - low.latency),
+        bandwidth=low.bandwidth + share * (high.bandwidth - low.bandwidth),
+    )
+
+
+def _known(regime: Regime) -> Regime:
+    """A regime whose latency was not measured, with the usual one."""
+    return Regime(latency=regime.latency or LOCAL_LATENCY, bandwidth=regime.bandwidth)
+
+
+def crossing_bytes(operation: Collective, size: Real, machines: Real) -> Real:
+    """Bytes of a team that have to leave each machine [B], whatever happens inside.
+
+    As a ring over the machines: each holds the team's whole buffer once.
+    """
+    return wire_bytes(operation, size, machines)
+
+
+def pace_between(operation: Collective, size: Real, members: Team, host: Host) -> Pace:
+    """Latency [s] and rate through a machine's network [B/s], by the fastest way at `size`."""
+    empty = between_latency(operation, plain(members.machines))
+    crossing = crossing_bytes(operation, size, members.machines)
+    link = None if host.network is None else host.network.link
+    measured = [] if link is None else [c for c in link.curves if c.machines > 1]
+    own = [c for c in measured if c.operation is operation]
+    if own:
+        nearest = min(own, key=lambda curve: abs(np.log(curve.machines / members.machines)))
+        return _fastest([_carried(r, nearest, empty) for r in nearest.regimes], crossing)
+    return empty + 0.0 * crossing, network_rate(host) + 0.0 * crossing
+
+
+def _carried(regime: Regime, curve: Curve, empty: Seconds | Real) -> Regime:
+    """A measured regime as rate through a machine's network, and latency of as many hops."""
+    one: Bytes = 1.0
+    over_links = wire_bytes(curve.operation, one, curve.ranks)
+    over_network = crossing_bytes(curve.operation, one, curve.machines)
+    measured = between_latency(curve.operation, float(curve.machines))
+    return Regime(
+        latency=regime.latency * float(empty / measured),
+        bandwidth=regime.bandwidth * float(over_network / over_links),
+    )
+
+
+def network_rate(host: Host) -> BytesPerSecond:
+    """What collectives reach over a machine's network where none was measured [B/s]."""
+    network = host.network
+    if network is None:
+        return np.inf
+    achieved = None if network.link is None else network.link.achievable
+    return achieved or EFFICIENCY * network.bandwidth

@@ -1,0 +1,509 @@
+"""How long a device computes on one batch, from the best evidence there is.
+
+In this order: the user's own measured step times, step times a source measured on the same
+device and precision, and a roofline over the model's operators at the device's achievable rates,
+beside the host that launches their kernels. Without an accelerator the cores are the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+
+from simulator.equations.batch import added, optimizer_time, scaled, stated
+from simulator.equations.memory import state_bytes
+from simulator.equations.roofline import carried_over_time, interpolated_step_time
+from simulator.errors import NotModelled
+from simulator.memo import Memo
+from simulator.physics.describe import covers, describe, kernels_of, learned_in_all, redone
+from simulator.physics.description import Redone
+from simulator.physics.operator_time import Rates, Work, work_of
+from simulator.physics.rates import Computing, core_rates, of_cores, of_gpu
+from simulator.physics.schedule import Pipeline, chunked, simulated_bubble
+from simulator.physics.step import Passes, TrainingStep, training_step
+from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.precision import Precision
+from simulator.schema.scenario import Job, Scenario
+from simulator.schema.workload.kernels import Kernels
+from simulator.schema.workload.models import Kind, Model, Operator, StepTimes
+from simulator.schema.workload.models.convnet import ConvNet
+from simulator.schema.workload.models.custom import CustomModel
+from simulator.schema.workload.parallelism import Parallelism, Schedule
+from simulator.schema.workload.train import Mode, Train
+from simulator.terms import Term, term
+from simulator.uncertainty.calibration import IDENTITY
+from simulator.uncertainty.provenance import Source
+from simulator.units import Bytes, Real, Seconds
+
+BACKWARD_SHARE = 2.0 / 3.0
+"""Share of a measured step spent in the backward pass: two of three equal matrix products."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceTime(Passes):
+    """Busy time of the compute stream for one batch, and what it rests on.
+
+    `terms` are the equations that gave the forward pass, the backward pass and the optimizer's
+    time; `equation` and `inputs` say what they rest on, `measured` that the time was measured, not
+    computed, `carried_from` on which other card a step was that it is a ratio of. `step`
+    is the whole step where the model is spread over devices and the exchange between them is known
+    with it; `forward` and `backward` are then those of a micro-batch on the slowest stage.
+    """
+
+    equation: str
+    inputs: dict[str, Real]
+    source: Source
+    measured: bool = False
+    carried_from: str = ""
+    step: TrainingStep | None = None
+
+    @property
+    def optimizer(self) -> Seconds | Real:
+        """The optimizer, once a step [s]."""
+        return self.terms["optimizer"].value
+
+    @property
+    def total(self) -> Real:
+        """Forward, backward and optimizer together [s]."""
+        return self.forward + self.backward + self.optimizer
+
+
+def device_time(scenario: Scenario) -> DeviceTime | None:
+    """Compute time of one batch on one device; None where no device computes.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Its job's model or measured step times, and the trainers' accelerator.
+
+    Returns
+    -------
+    DeviceTime or None
+        Times in seconds for the job's batch size.
+    """
+    job, evidence = scenario.job, evidence_of(scenario)
+    if evidence is Evidence.KERNELS:
+        return _from_kernels(scenario)
+    measured = measured_times(scenario)
+    if measured is not None:
+        return _from_measurement(scenario, measured)
+    gpu = scenario.cluster.trainers.host.gpu
+    if evidence is Evidence.NONE or job.model is None:
+        return None
+    if job.mode is Mode.TRAIN and job.train.adapters is not None:
+        msg = f"{scenario.name}: adapters are timed with the kernels of a language model only"
+        raise NotModelled(msg)
+    if gpu is None:
+        return _from_operators(scenario, job.train, job.model, of_cores(scenario))
+    computed = _from_roofline(scenario, job.train, job.model, gpu)
+    if evidence is Evidence.SISTER and job.sister is not None:
+        return _from_sister(scenario, computed, job.sister)
+    return computed
+
+
+class Evidence(StrEnum):
+    """What the time of a scenario's device rests on, best evidence first."""
+
+    KERNELS = "kernels"
+    """Kernels and exchanges fitted to measured steps, which count all communication."""
+    MEASURED = "measured"
+    """A step measured on the device."""
+    SISTER = "sister"
+    """A step measured on another card of the same chip; of a model known by its totals, on any."""
+    OPERATORS = "operators"
+    """The model's operators at the rates of the device."""
+    CORES = "cores"
+    """The same at the rates of the machine's cores, where it has no accelerator."""
+    NONE = "none"
+    """No device computes."""
+
+
+def evidence_of(scenario: Scenario) -> Evidence:
+    """Which evidence decides; the one place that chooses.
+
+    A measured step wins where each device holds the whole model: it does not tell compute from
+    exchange.
+    """
+    job, gpu = scenario.job, scenario.cluster.trainers.host.gpu
+    measured = measured_times(scenario)
+    alone = not job.parallelism.splits_model
+    if job.mode is Mode.TRAIN and covers(scenario) and not (alone and measured is not None):
+        return Evidence.KERNELS
+    if measured is not None:
+        return Evidence.MEASURED
+    if job.model is None:
+        return Evidence.NONE
+    if gpu is None:
+        return Evidence.CORES if _cores_compute(scenario, job.model) else Evidence.NONE
+    carried = carried_times(scenario) is not None
+    return Evidence.SISTER if carried else Evidence.OPERATORS
+
+
+def _cores_compute(scenario: Scenario, model: Model) -> bool:
+    """Whether the time follows from operators on cores; other models state what cores take."""
+    in_full = scenario.job.train.precision is Precision.FP32
+    known = in_full and core_rates(scenario.cluster.trainers.host) is not None
+    learns = scenario.job.mode is not Mode.PREPARE and model.cpu_seconds == 0.0
+    return known and learns and _is_counted(model)
+
+
+def is_on_cores(scenario: Scenario) -> bool:
+    """Whether `device_time` computes what cores take."""
+    return evidence_of(scenario) is Evidence.CORES
+
+
+def _from_sister(scenario: Scenario, computed: DeviceTime, sister: Gpu) -> DeviceTime:
+    """A step that was measured on another card, in the ratio of the computed times."""
+    job = scenario.job
+    times = carried_times(scenario)
+    if times is None or job.model is None:
+        return computed
+    train = replace(job.train, precision=times.precision or job.train.precision)
+    as_measured = replace(scenario, jobs=(replace(job, train=train),))
+    there = _from_roofline(as_measured, train, job.model, sister).total
+    measured = _at_batch(as_measured, times, sister)
+    whole = term(carried_over_time, seconds=measured, reference=there, own=computed.total)
+    return DeviceTime(
+        terms=_split(whole, BACKWARD_SHARE),
+        equation="roofline.carried_over_time",
+        inputs={"seconds [s]": measured.value, "reference [s]": there, "own [s]": computed.total},
+        source=replace(
+            times.source, reference=f"{times.source.reference}; measured on {sister.name}"
+        ),
+        carried_from=sister.name,
+    )
+
+
+def is_carried(scenario: Scenario) -> bool:
+    """Whether `device_time` carries a step over that was measured on another card."""
+    return evidence_of(scenario) is Evidence.SISTER
+
+
+def carried_times(scenario: Scenario) -> StepTimes | None:
+    """The times it carries over, if it does."""
+    job = scenario.job
+    sister = job.sister
+    if sister is None or job.model is None:
+        return None
+    exact = _library_times(job, sister)
+    if exact is not None or not of_totals(job.model):
+        return exact
+    framework, width = job.software.framework.lower(), job.train.precision.bytes_per_element
+    alike = [
+        times
+        for times in job.model.step_times
+        if (times.gpu, times.framework) == (sister.name, framework)
+        and (times.precision or Precision.FP32).bytes_per_element == width
+    ]
+    return _joined(alike)
+
+
+def of_totals(model: Model) -> bool:
+    """Whether a model is known by its totals, which don't tell what its layers wait for."""
+    return isinstance(model, CustomModel)
+
+
+def is_timed(scenario: Scenario) -> bool:
+    """Whether a device computes, so that `device_time` has an answer."""
+    return evidence_of(scenario) is not Evidence.NONE
+
+
+def is_measured(scenario: Scenario) -> bool:
+    """Whether the answer of `device_time` is a measurement."""
+    return evidence_of(scenario) is Evidence.MEASURED
+
+
+def is_spread(scenario: Scenario) -> bool:
+    """Whether the step comes from fitted kernels and exchanges, which count all communication."""
+    return evidence_of(scenario) is Evidence.KERNELS
+
+
+def _from_kernels(scenario: Scenario) -> DeviceTime:
+    degrees, found = scenario.job.parallelism, kernels_of(scenario).sources
+    step = training_step(describe(scenario), kernels_of(scenario))
+    if degrees.schedule is not Schedule.ONE_FORWARD_ONE_BACKWARD:
+        step = replace(step, terms={**step.terms, "bubble": _simulated(step, degrees)})
+    return DeviceTime(
+        terms={
+            "forward": step.terms["forward"],
+            "backward": step.terms["backward"],
+            "optimizer": term(added, one=step.terms["update"], other=step.terms["launches"]),
+        },
+        equation="step.training_step",
+        inputs={
+            "micro-batch": scenario.job.train.batch_size,
+            "tensor": degrees.tensor,
+            "pipeline": degrees.pipeline,
+            "context": degrees.context,
+            "replicas": scenario.ranks,
+        },
+        source=found["share16"],
+        step=step,
+    )
+
+
+def _simulated(step: TrainingStep, degrees: Parallelism) -> Term:
+    """Waiting of the slowest stage in a schedule that has no closed form."""
+    first, middle, last = step.stages
+    return term(
+        simulated_bubble,
+        schedule=degrees.schedule,
+        first=first,
+        middle=middle,
+        last=last,
+        forward=step.forward,
+        backward=step.backward,
+        stages=degrees.pipeline,
+        chunks=degrees.interleave,
+        micro_batches=step.micro_batches,
+    )
+
+
+def pipeline_of(step: TrainingStep, degrees: Parallelism) -> Pipeline:
+    """What a micro-batch costs on each chunk of a pipeline's devices, sends included."""
+    return chunked(step.stages, step.forward, step.backward, degrees.pipeline, degrees.interleave)
+
+
+def measured_times(scenario: Scenario) -> StepTimes | None:
+    """Step times measured on the scenario's device: the user's own, else the library's."""
+    job = scenario.job
+    return job.step_times or _library_times(job, scenario.cluster.trainers.host.gpu)
+
+
+def _library_times(job: Job, gpu: Gpu | None) -> StepTimes | None:
+    """Times measured on this device with this framework and precision, by rising batch size."""
+    if job.model is None or gpu is None or job.mode is not Mode.TRAIN or job.train.freezes:
+        return None
+    own = (gpu.name, job.train.precision, job.software.framework.lower())
+    return _joined([t for t in job.model.step_times if (t.gpu, t.precision, t.framework) == own])
+
+
+def _joined(fitting: Sequence[StepTimes]) -> StepTimes | None:
+    """Times of one kind by rising batch size; of two at one size the first."""
+    points = {
+        batch: seconds
+        for times in reversed(fitting)
+        for batch, seconds in zip(times.batch_sizes, times.seconds, strict=True)
+    }
+    if not points:
+        return None
+    sizes = tuple(sorted(points))
+    return replace(fitting[0], batch_sizes=sizes, seconds=tuple(points[size] for size in sizes))
+
+
+def _from_measurement(scenario: Scenario, measured: StepTimes) -> DeviceTime:
+    job = scenario.job
+    whole = _at_batch(scenario, measured, scenario.cluster.trainers.host.gpu)
+    backward = BACKWARD_SHARE if job.mode is Mode.TRAIN else 0.0
+    return DeviceTime(
+        terms=_split(whole, backward),
+        equation="roofline.interpolated_step_time",
+        inputs={"batch_size": job.train.batch_size, "measured points": len(measured.seconds)},
+        source=measured.source,
+        measured=True,
+    )
+
+
+def _split(whole: Term, backward: float) -> dict[str, Term]:
+    """The passes of a measured step, its update included: the backward one has a share of it."""
+    return {
+        "forward": term(scaled, amount=whole, factor=1.0 - backward),
+        "backward": term(scaled, amount=whole, factor=backward),
+        "optimizer": term(stated, value=0.0),
+    }
+
+
+def _at_batch(scenario: Scenario, measured: StepTimes, gpu: Gpu | None) -> Term:
+    """A step measured on a device at the job's batch size [s].
+
+    One point alone is carried over as the computed time changes between the two batches, so that
+    launches and small kernels do not shrink with it; proportionally where nothing is computed.
+
+    Factors of calibration are about the rates of the roofline. A step that the scenario states is
+    as its owner measured it, at other batch sizes too; one that others measured on a device of this
+    kind gets shorter as the computed one does.
+    """
+    batch, sizes = scenario.job.train.batch_size, measured.batch_sizes
+    model = scenario.job.model
+    if gpu is None or gpu.emulated or model is None or not _is_counted(model):
+        return _interpolated(batch, measured)
+    plain, train = replace(scenario, calibration=IDENTITY), scenario.job.train
+    own = _from_roofline(plain, train, model, gpu).total
+    several, then = len(sizes) > 1, _as_measured(model, measured)
+    if several and then is model:
+        time = _interpolated(batch, measured)
+    else:
+        at = train if several else replace(train, batch_size=sizes[0])
+        time = term(
+            carried_over_time,
+            seconds=_interpolated(batch if several else sizes[0], measured),
+            reference=_from_roofline(plain, at, then, gpu).total,
+            own=own,
+        )
+    if scenario.job.step_times is not None or scenario.calibration == IDENTITY:
+        return time
+    calibrated = _from_roofline(scenario, train, model, gpu).total
+    return term(carried_over_time, seconds=time, reference=own, own=calibrated)
+
+
+def _interpolated(batch: Real, measured: StepTimes) -> Term:
+    return term(
+        interpolated_step_time,
+        batch=batch,
+        batch_sizes=measured.batch_sizes,
+        seconds=measured.seconds,
+    )
+
+
+def _as_measured(model: Model, measured: StepTimes) -> Model:
+    """The model with its images in the order that they had when it was measured."""
+    if not isinstance(model, ConvNet) or model.channels_last is measured.channels_last:
+        return model
+    return replace(model, channels_last=measured.channels_last)
+
+
+_COUNTED: Final[Memo[bool]] = Memo(1000)
+
+
+def _is_counted(model: Model) -> bool:
+    """Whether the model's arithmetic is known."""
+    return _COUNTED.of(
+        (model,), lambda: any(op.flops > 0.0 for op in model.operators(1.0, Precision.FP32))
+    )
+
+
+def _from_roofline(scenario: Scenario, train: Train, model: Model, gpu: Gpu) -> DeviceTime:
+    return _from_operators(scenario, train, model, of_gpu(scenario, train, gpu))
+
+
+def _from_operators(
+    scenario: Scenario, train: Train, model: Model, device: Computing
+) -> DeviceTime:
+    job, k, rates = scenario.job, device.kernels, device.rates
+    training = job.mode is Mode.TRAIN
+    asked = _Asked(
+        rates=rates,
+        samples=train.batch_size,
+        precision=device.precision,
+        training=training,
+        head_only=train.head_only,
+        redone=redone(train, fused_attention=job.software.fused_attention),
+    )
+    counted = _counted(model, k, asked)
+    work = counted.work
+    update = term(
+        optimizer_time,
+        traffic=optimizer_traffic(job, model),
+        bandwidth=rates.memory,
+        launches=0.0 if k is None else k.launch.step * k.launch.factor,
+    )
+    nothing = term(stated, value=0.0)
+    return DeviceTime(
+        terms={
+            "forward": work.terms.forward,
+            "backward": work.terms.backward if training else nothing,
+            "optimizer": update if training else nothing,
+        },
+        equation="roofline.roofline_time",
+        inputs={
+            "operators": counted.operators,
+            "kernels": work.kernels.forward + work.kernels.backward,
+            "host's time to launch them [s]": work.host.forward + work.host.backward,
+            "forward FLOP": counted.flops,
+            "matrix rate [FLOP/s]": rates.matrix,
+            "memory rate [B/s]": rates.memory,
+        },
+        source=device.source,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What the time of a model's operators follows from beside the model and its launches."""
+
+    rates: Rates
+    samples: Real
+    precision: Precision
+    training: bool
+    head_only: bool
+    redone: Redone
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is about one candidate, so that it can be told apart by its numbers."""
+        rates = self.rates
+        figures = (self.samples, rates.matrix, rates.vector, rates.memory, self.redone.layers)
+        return not any(isinstance(figure, np.ndarray) for figure in figures)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """How long a device is busy with the operators of a batch; their number and arithmetic."""
+
+    work: Work
+    operators: int
+    flops: Real
+
+
+_known: Final[Memo[_Counted]] = Memo(1000)
+"""Of the last candidates: most of those tried one after the other compute the same batch."""
+
+
+def _counted(model: Model, k: Kernels | None, asked: _Asked) -> _Counted:
+    """The operators of a batch on a device of these rates."""
+    if not asked.plain:
+        return _count(model, k, asked)
+    return _known.of((model, k), lambda: _count(model, k, asked), asked)
+
+
+def _count(model: Model, k: Kernels | None, asked: _Asked) -> _Counted:
+    operators = model.operators(asked.samples, asked.precision)
+    passes = operators if asked.training else _inferring(operators)
+    if asked.head_only:
+        passes = tuple(op if op.head else _frozen(op) for op in passes)
+    return _Counted(
+        work=work_of(passes, asked.rates, k, asked.redone),
+        operators=len(operators),
+        flops=sum((op.flops for op in operators), 0.0),
+    )
+
+
+def _frozen(op: Operator) -> Operator:
+    """An operator in front of all that learns: no gradient reaches it."""
+    return replace(op, backward_flops=0.0, backward_traffic=0.0, backward_kernels=0.0)
+
+
+def _inferring(operators: Sequence[Operator]) -> tuple[Operator, ...]:
+    """Operators of a forward pass alone, without what it moves for training.
+
+    Norms and activations move what is counted: the factor that language models have was fitted to
+    steps of training.
+    """
+    return tuple(
+        replace(
+            op,
+            traffic=op.traffic - op.training_traffic,
+            backward_flops=0.0,
+            backward_traffic=0.0,
+            backward_kernels=0.0,
+            blocks=np.inf,
+            kind=op.kind if op.kind is Kind.ATTENTION else Kind.OTHER,
+        )
+        for op in operators
+    )
+
+
+def optimizer_traffic(job: Job, model: Model) -> Bytes | Real:
+    """Bytes an optimizer step moves through device memory [B].
+
+    Reads weights, gradients and state, and writes weights and state back, at fp32; rows of tables
+    without a gradient stay where they are.
+    """
+    full = Precision.FP32.bytes_per_element
+    moved = 3.0 * full + 2.0 * state_bytes(job.train.optimizer, full)
+    learned = learned_in_all(job) if job.train.freezes else model.dense_parameters
+    return learned * moved

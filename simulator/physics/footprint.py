@@ -1,0 +1,366 @@
+"""What a scenario takes of host RAM and device memory, item by item.
+
+Every default that is a figure stands here as a constant with its source; `assumptions` lists those
+that a scenario rests on. For a batch of candidates the items, totals and verdicts are arrays.
+
+What is not counted: memory-mapped model files, swap, other programs on the machine, and on the
+device whatever a library allocates beside the framework.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final, cast
+
+import numpy as np
+
+from simulator.equations import batch, host_memory
+from simulator.equations.uncertainty import probability, room
+from simulator.physics import device_memory
+from simulator.physics.checkpoint import snapshots
+from simulator.physics.cost_model import cost_model
+from simulator.physics.device_memory import offloaded
+from simulator.physics.memory import DeviceMemory
+from simulator.schema.scenario import Job, Scenario
+from simulator.schema.workload.dataset import CachePolicy, Placement
+from simulator.schema.workload.loader import LoaderKind
+from simulator.schema.workload.models.custom import CustomModel
+from simulator.terms import Term, term
+from simulator.uncertainty.doubts import P90
+from simulator.uncertainty.provenance import Assumption, Part, Source, bearing
+from simulator.units import BYTE, Bytes, Real, parse, show
+
+UNCERTAIN: Final = 0.05
+"""Part of the capacity, above and below it, within which a fit is not decided."""
+
+
+class Verdict(StrEnum):
+    """Whether something fits; ``uncertain`` within 5% of the capacity.
+
+    Where it is known how far what is needed may be off, ``uncertain`` is a probability between 10%
+    and 90%.
+    """
+
+    YES = "yes"
+    NO = "no"
+    UNCERTAIN = "uncertain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostRam:
+    """RAM needed on one machine, by item [B]; the page cache is what is left.
+
+    `terms` are the equations that gave the items.
+    """
+
+    items: Mapping[str, Bytes]
+    capacity: Bytes
+    rule_of_thumb: Bytes
+    verdict: Verdict
+    terms: Mapping[str, Term] = field(default_factory=dict)
+
+    @property
+    def known_verdict(self) -> Verdict:
+        """Whether it fits: every item of it is counted."""
+        return self.verdict
+
+    @property
+    def total(self) -> Bytes:
+        """Sum of the items [B]."""
+        return sum(self.items.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFit:
+    """Memory needed on one device, by item [B].
+
+    Where stages of a pipeline differ, `items` are those of the fullest one and `stages` says what
+    each needs in all: the first, one in the middle, the last [B]. `log_sd` is the log deviation of
+    what is needed; 0: nothing is known of it. `least` says that activations are left out, since the
+    model states none: what is needed is more than the items.
+    """
+
+    items: Mapping[str, Bytes]
+    capacity: Bytes
+    verdict: Verdict
+    terms: Mapping[str, Term] = field(default_factory=dict)
+    stages: Mapping[str, Bytes] = field(default_factory=dict)
+    log_sd: float = 0.0
+    least: bool = False
+
+    @property
+    def known_verdict(self) -> Verdict | None:
+        """Whether it fits; None where only the least that is needed is known, and that fits."""
+        return None if self.least and self.verdict is not Verdict.NO else self.verdict
+
+    @property
+    def total(self) -> Bytes:
+        """Sum of the items [B]."""
+        return sum(self.items.values())
+
+    @property
+    def waste(self) -> Bytes:
+        """What an allocator wastes, and gives back before it fails [B]."""
+        return self.items.get("fragmentation", 0.0)
+
+    @property
+    def band(self) -> tuple[Bytes, Bytes]:
+        """10% and 90% quantile of what is needed [B]."""
+        off = math.exp(P90 * self.log_sd)
+        return self.total / off, self.total * off
+
+    @property
+    def probability(self) -> float | None:
+        """How probable it is that it fits [1]; None where it is not known how far it may be off."""
+        if self.log_sd <= 0.0 or self.known_verdict is None:
+            return None
+        return float(probability(room(self.total - self.waste, self.capacity, self.log_sd)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Default:
+    """A figure that applies where the scenario states none."""
+
+    what: str
+    amount: float
+    source: Source
+
+    @property
+    def assumption(self) -> Assumption:
+        """The figure as a prediction lists it: sizes with their unit, shares in percent."""
+        value = f"{self.amount:.0%}" if self.amount < 1.0 else show(self.amount, BYTE)
+        return Assumption(what=self.what, value=value, source=self.source)
+
+
+_MEASURED_HERE: Final = "measured by this project, Linux, Python 3.11"
+
+OPERATING_SYSTEM: Final = Default(
+    what="RAM of the operating system and its services",
+    amount=parse("2 GB", BYTE),
+    source=Source(reference="a guess for a server without desktop", date="2026", verified=False),
+)
+CPU_PROCESS: Final = Default(
+    what="RAM of the framework in a process without GPU",
+    amount=parse("218 MB", BYTE),
+    source=Source(reference=f"{_MEASURED_HERE}: RSS with torch 2.13 (CPU)", date="2026-11-21"),
+)
+GPU_PROCESS: Final = Default(
+    what="RAM of the framework in a process with a GPU, per rank",
+    amount=parse("526 MB", BYTE) + parse("1.2 GB", BYTE),
+    source=Source(
+        reference=f"{_MEASURED_HERE}: RSS with torch 2.15+cu132, 526 MB; first CUDA use adds "
+        "1.2 GB: pytorch/pytorch issue 106511 (2023)",
+        date="2026-11-21",
+    ),
+)
+
+
+def verdict(total: Real, capacity: Real, waste: Real = 0.0, log_sd: float = 0.0) -> Verdict:
+    """Whether `total` bytes fit `capacity`; an array of the words for a batch of candidates.
+
+    With a log deviation of what is needed they do where that is so nine times in ten.
+
+    What an allocator wastes does not decide that something cannot fit: before it fails, PyTorch's
+    gives back what it holds unused and tries again (c10/cuda/CUDACachingAllocator.cpp).
+    """
+    ratio, least = np.asarray(total / capacity), np.asarray((total - waste) / capacity)
+    if log_sd > 0.0:
+        off = math.exp(P90 * log_sd)
+        bands = [least < 1.0 / off, least <= off]
+    else:
+        bands = [ratio < 1.0 - UNCERTAIN, least <= 1.0 + UNCERTAIN]
+    if ratio.ndim == 0:
+        known = Verdict.UNCERTAIN if bands[1] else Verdict.NO
+        return Verdict.YES if bands[0] else known
+    words = np.select(bands, [Verdict.YES.value, Verdict.UNCERTAIN.value], Verdict.NO.value)
+    return cast("Verdict", words)
+
+
+def sample_bytes(scenario: Scenario) -> Real:
+    """Bytes of one sample as handed over and copied [B]."""
+    return scenario.job.preprocessing.output_bytes
+
+
+def batch_in_bytes(scenario: Scenario) -> Term:
+    """Bytes of one batch of one rank as handed over and copied [B]."""
+    return term(
+        batch.batch_bytes,
+        batch_size=scenario.job.train.batch_size,
+        bytes_per_sample=sample_bytes(scenario),
+    )
+
+
+def host_ram(scenario: Scenario) -> HostRam:
+    """RAM that one training machine needs, item by item.
+
+    Returns
+    -------
+    HostRam
+        Items in bytes. The rule of thumb counts the memory of the GPUs in use, none where it is
+        the host's own.
+    """
+    group = scenario.cluster.trainers
+    terms = {
+        "operating_system": term(batch.stated, value=_system_bytes(scenario)),
+        "application": _application(scenario),
+        "workers": _workers(scenario),
+        **_batch_terms(scenario),
+    }
+    if _in_memory(scenario.job):
+        terms["dataset"] = term(batch.stated, value=scenario.job.stored_total)
+    terms |= {**offloaded(scenario), **snapshots(scenario)}
+    gpu = group.host.gpu
+    of_gpus = 0.0
+    if gpu is None or gpu.unified_memory:
+        held = _on_device(scenario)
+        of_one = 0.0 if held is None else sum(held.items.values(), 0.0)
+        terms["model"] = term(batch.scaled, amount=of_one, factor=scenario.processes_per_host)
+    else:
+        of_gpus = group.gpus_per_host * gpu.memory
+    items = {name: one.value for name, one in terms.items()}
+    system, application = items["operating_system"], items["application"]
+    return HostRam(
+        items=_for_result(items),
+        terms=terms,
+        capacity=group.host.ram,
+        rule_of_thumb=cast("Bytes", host_memory.rule_of_thumb(of_gpus, system, application)),
+        verdict=verdict(sum(items.values(), 0.0), group.host.ram),
+    )
+
+
+def _in_memory(job: Job) -> bool:
+    """Whether all samples lie in RAM; those that actors make exist one batch at a time."""
+    preloaded = job.dataset.cache_policy is CachePolicy.PRELOADED
+    read = job.loader.kind is not LoaderKind.ACTORS
+    return read and (preloaded or job.dataset.placement is Placement.PRELOAD)
+
+
+def page_cache_bytes(scenario: Scenario) -> Real:
+    """RAM of one machine that the page cache can use [B]: as stated, else what is left."""
+    stated = scenario.job.memory.page_cache
+    if stated is not None:
+        return stated
+    ram = host_ram(scenario)
+    return host_memory.memory_left(ram.capacity, ram.total)
+
+
+def paging_warning(ram: HostRam) -> str | None:
+    """What to warn of where RAM is short; None where it is not."""
+    if ram.total > ram.capacity:
+        needed, there = show(ram.total, BYTE), show(ram.capacity, BYTE)
+        return f"host RAM is short: {needed} needed, {there} there; expect paging or failure"
+    if ram.capacity < ram.rule_of_thumb:
+        asked, there = show(ram.rule_of_thumb, BYTE), show(ram.capacity, BYTE)
+        return (
+            f"host RAM ({there}) is below the rule of thumb ({asked}: GPU memory + operating "
+            "system + application); paging is a risk"
+        )
+    return None
+
+
+def memory_fit(scenario: Scenario) -> MemoryFit | None:
+    """Memory that the job needs on one device; None without a device or a model to put there.
+
+    An emulated device holds nothing.
+    """
+    gpu = scenario.cluster.trainers.host.gpu
+    held = None if gpu is None or gpu.emulated else _on_device(scenario)
+    if gpu is None or held is None:
+        return None
+    waste, off = held.items.get("fragmentation", 0.0), scenario.memory_log_sd
+    model = scenario.job.model
+    return MemoryFit(
+        items=_for_result(held.items),
+        terms=held.terms,
+        capacity=gpu.memory,
+        verdict=verdict(sum(held.items.values(), 0.0), gpu.memory, waste, off),
+        stages=_for_result(held.stages),
+        log_sd=off,
+        least=isinstance(model, CustomModel) and model.activation is None,
+    )
+
+
+def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
+    """The defaults of this module that the scenario's footprint rests on."""
+    own = (default.assumption for default in _defaults(scenario))
+    gpu = scenario.cluster.trainers.host.gpu
+    held = None if gpu is None else cost_model(scenario).memory
+    on_device = device_memory.assumptions(scenario, held)
+    return (*bearing(own, Part.HOST_RAM), *bearing(on_device, Part.GPU_MEMORY))
+
+
+def _for_result(items: Mapping[str, Real]) -> Mapping[str, Bytes]:
+    """Results are written for one candidate; those of a batch hold arrays in the same places."""
+    return cast("Mapping[str, Bytes]", items)
+
+
+def _system_bytes(scenario: Scenario) -> Bytes:
+    stated = scenario.job.memory.operating_system
+    return OPERATING_SYSTEM.amount if stated is None else stated
+
+
+def _process(scenario: Scenario) -> Default:
+    gpu = scenario.cluster.trainers.host.gpu
+    return CPU_PROCESS if gpu is None or gpu.emulated else GPU_PROCESS
+
+
+def _application(scenario: Scenario) -> Term:
+    stated = scenario.job.memory.application
+    each = _process(scenario).amount if stated is None else stated
+    return term(batch.scaled, amount=each, factor=scenario.processes_per_host)
+
+
+def _has_processes(scenario: Scenario) -> bool:
+    return scenario.job.loader.kind is LoaderKind.PYTORCH
+
+
+def _workers(scenario: Scenario) -> Term:
+    loader = scenario.job.loader
+    if not _has_processes(scenario):
+        return term(batch.stated, value=0.0)
+    return term(
+        host_memory.workers_bytes,
+        ranks=scenario.ranks_per_host,
+        workers=loader.workers,
+        worker_memory=loader.worker_memory,
+    )
+
+
+def _batch_terms(scenario: Scenario) -> dict[str, Term]:
+    loader = scenario.job.loader
+    sharers = loader.workers if _has_processes(scenario) else 1
+    there: dict[str, Term | Real] = {
+        "batches": term(host_memory.batches_in_flight, prefetch=loader.prefetch, workers=sharers),
+        "ranks": scenario.ranks_per_host,
+    }
+    size = batch_in_bytes(scenario)
+    found = {"batches_in_flight": term(host_memory.in_flight_bytes, batch_bytes=size, **there)}
+    if loader.pin_memory:
+        block = term(host_memory.pinned_block_bytes, size=size)
+        found["pinned_batches"] = term(host_memory.in_flight_bytes, batch_bytes=block, **there)
+    return found
+
+
+def _on_device(scenario: Scenario) -> DeviceMemory | None:
+    """What a device holds, with the batches handed over and what prepares them there."""
+    found, job = cost_model(scenario).memory, scenario.job
+    if found is None:
+        return None
+    copies = 2.0 if job.loader.copies_beside_compute else 1.0
+    own = {"input_batches": term(batch.scaled, amount=batch_in_bytes(scenario), factor=copies)}
+    if np.any(job.preprocessing.device_memory):
+        own["preparing"] = term(batch.stated, value=job.preprocessing.device_memory)
+    items = {**found.items, **{name: one.value for name, one in own.items()}}
+    return replace(found, items=items, terms={**found.terms, **own} if found.terms else {})
+
+
+def _defaults(scenario: Scenario) -> list[Default]:
+    stated = scenario.job.memory
+    applies = (
+        (OPERATING_SYSTEM, stated.operating_system is None),
+        (_process(scenario), stated.application is None),
+    )
+    return [default for default, used in applies if used]

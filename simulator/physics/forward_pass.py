@@ -1,0 +1,506 @@
+"""Time of one iteration of a serving engine: prompts and decoding sequences in one forward pass.
+
+Products are those of training at the same rates; attention reads a cache of keys and values, and
+experts that no token goes to are not read. What depends on the number of tokens alone is worked out
+once for a grid of numbers, so that a simulation of many iterations looks it up.
+
+References
+----------
+.. [1] Kwon et al., "Efficient Memory Management for Large Language Model Serving with
+       PagedAttention", 2023, https://arxiv.org/abs/2309.06180
+.. [2] DeepSeek-AI, "DeepSeek-V2", section 2.1.2 (latent attention whose products up are absorbed
+       into those of queries and of the output), 2024, https://arxiv.org/abs/2405.04434
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.equations.collectives import ring_wire_bytes
+from simulator.equations.decoding import growing_contexts, kv_token_bytes, touched_experts
+from simulator.equations.gemm import product_traffic
+from simulator.physics.description import Device, Shape
+from simulator.physics.products import Gemms, Units, gemm_seconds
+from simulator.physics.rates import core_peak
+from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.link import LinkKind
+from simulator.schema.precision import Precision
+from simulator.schema.workload.kernels import ProductFigures
+from simulator.schema.workload.serving_figures import ServingFigures
+from simulator.units import Bytes, BytesPerSecond, Real, Seconds, at_least
+
+Array = NDArray[np.float64]
+
+_HALF: Final = Precision.BF16.bytes_per_element
+_NARROW: Final = 1.0
+"""Bytes of an activation that a product below 16 bit reads [B]."""
+_SCALED: Final = {Precision.FP4: 0.5625}
+"""Bytes of a weight with its scale: one of 8 bit for 16 values of NVFP4 [B]."""
+_WIDE: Final = (Precision.FP16, Precision.FP32)
+"""What a device without bfloat16 computes in, the first that it has."""
+_MACS: Final = 2.0
+_PERMUTED: Final = 8.0
+"""How often the values of a routed token move: gathered, scattered, activated and combined."""
+_MOST: Final = 65536
+"""Tokens of the largest iteration that is worked out beforehand."""
+_POINTS: Final = 24
+"""Grid points to a factor of ten."""
+
+
+class Iteration(NamedTuple):
+    """What one iteration of a serving engine computes.
+
+    `prefill_tokens` are those of prompts, which attend to `prefill_pairs` pairs of positions;
+    `first_tokens` is how many prompts end in it, each with a token. `decoding` sequences take a
+    token each; their contexts add up to `context_tokens`. `prompts` is of how many prompts it holds
+    tokens, at least of those that end in it.
+    """
+
+    prefill_tokens: int = 0
+    prefill_pairs: float = 0.0
+    first_tokens: int = 0
+    decoding: int = 0
+    context_tokens: float = 0.0
+    prompts: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How an engine's model lies on its devices, and how numbers are stored.
+
+    `tensor` devices split every layer; with `split_experts` each holds whole experts, else a part
+    of each. They are `groups` of equal size that hold sequences of their own (data-parallel
+    attention): each computes the attention of its own, and their tokens are gathered before, and
+    scattered after, what follows. Sequences are dealt evenly, one to a group. `weights` is the
+    precision of linear layers, `cache` that of keys and values.
+    """
+
+    tensor: int = 1
+    groups: int = 1
+    split_experts: bool = False
+    weights: Precision = Precision.BF16
+    cache: Precision = Precision.BF16
+
+    @property
+    def attending(self) -> int:
+        """Devices that split the attention of a sequence."""
+        return self.tensor // self.groups
+
+
+class _Side(NamedTuple):
+    """Products of some rows: columns, inner side, how many, and bytes of a weight."""
+
+    rows: Real
+    columns: Real
+    inner: Real
+    number: Real
+    weight: Bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardPass:
+    """The forward pass of one engine, by what an iteration computes.
+
+    `grid` are numbers of tokens, `by_tokens` the seconds of all layers for each but for attention,
+    `by_scored` those of scores; `by_answers` those of iterations of answers alone. Where `groups`
+    of devices have sequences of their own, `by_own` are the seconds that depend on the tokens of
+    the group that has most; else they are in `by_tokens`. `pair` and `context` are seconds of a
+    pair of positions of a prompt and of a token of a decoding sequence's context on the devices of
+    its group, `fixed` those of every iteration, `sequence` those of each sequence of a group, which
+    its own process schedules. No iteration with tokens of prompts takes less than `launched`: the
+    host launches its kernels one by one. `carried` is for how long each link of a device carries
+    what a token exchanges [s]. `known` are iterations of so many sequences that decode, without
+    their contexts, as they were asked for.
+    """
+
+    grid: Sequence[float]
+    by_tokens: Sequence[float]
+    by_answers: Sequence[float]
+    by_scored: Sequence[float]
+    by_own: Sequence[float]
+    groups: int
+    pair: Seconds
+    context: Seconds
+    fixed: Seconds
+    sequence: Seconds
+    launched: Seconds
+    weights_bytes: Bytes
+    kv_bytes_per_token: Bytes
+    activation_bytes_per_token: Bytes
+    carried: Mapping[str, Seconds] = field(default_factory=dict)
+    known: dict[int, Seconds] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def seconds(self, work: Iteration) -> Seconds:
+        """Time of an iteration [s]."""
+        prefilled, pairs, first, decoding, context, number = work
+        prompts = answers = 1.0
+        if self.groups > 1:
+            prompts, answers = self._most(max(first, number)), self._most(decoding)
+        by_tokens = self.by_tokens if prefilled else self.by_answers
+        own = 0.0
+        if self.by_own:
+            own = _between(prompts * prefilled + answers * decoding, self.grid, self.by_own)
+        return max(
+            self.launched if prefilled else 0.0,
+            self.fixed
+            + own
+            + _between(prefilled + decoding, self.grid, by_tokens)
+            + _between(first + decoding, self.grid, self.by_scored)
+            + self.pair * prompts * pairs
+            + self.context * answers * context
+            + self.sequence * (prompts * first + answers * decoding),
+        )
+
+    def link_seconds(self, prompts: float, answers: float) -> dict[str, Seconds]:
+        """Time in which each link of a device carries what so many tokens exchange [s]."""
+        return {name: (prompts + answers) * time for name, time in self.carried.items()}
+
+    def _most(self, sequences: int) -> float:
+        """The share of so many sequences that the group with most of them has."""
+        if self.groups == 1:
+            return 1.0
+        return math.ceil(sequences / self.groups) / sequences if sequences else 1.0
+
+    def decode_seconds(self, decoding: int, context_tokens: float, iterations: int) -> Seconds:
+        """Time of iterations in a row in which sequences only decode [s].
+
+        Parameters
+        ----------
+        decoding : int
+            Sequences.
+        context_tokens : float
+            Their contexts together at the first of the iterations.
+        iterations : int
+            How many.
+        """
+        one = self.known.get(decoding)
+        if one is None:
+            one = self.known[decoding] = self.seconds(Iteration(decoding=decoding))
+        read = growing_contexts(context_tokens, decoding, iterations)
+        return float(iterations * one + self.context * self._most(decoding) * read)
+
+
+def _between(x: float, grid: Sequence[float], values: Sequence[float]) -> float:
+    """The value at `x` on the straight lines through a grid's; beyond it that of its end."""
+    after = bisect_right(grid, x)
+    if after == len(grid):
+        return values[-1]
+    low, base = grid[after - 1], values[after - 1]
+    return base + (values[after] - base) * (x - low) / (grid[after] - low)
+
+
+def forward_pass(
+    shape: Shape, device: Device, products: ProductFigures, figures: ServingFigures, spread: Spread
+) -> ForwardPass:
+    """The forward pass of a model on the devices of one engine.
+
+    Parameters
+    ----------
+    shape : Shape
+        The model.
+    device : Device
+        One of the devices; its peak is that of the precision of linear layers.
+    products : ProductFigures
+        What products reach on it.
+    figures : ServingFigures
+        What the engine reaches.
+    spread : Spread
+        How the model lies on the devices.
+    """
+    grid = np.unique(np.round(np.geomspace(1, _MOST, int(_POINTS * np.log10(_MOST)))))
+    on = _On(shape, device, products, figures, spread)
+    few = on._replace(few_rows=figures.few_rows)
+    by_tokens, by_own = _layers(on, grid)
+    by_answers = by_tokens if figures.few_rows is None else _layers(few, grid)[0]
+    head = _Side(grid, shape.vocabulary / spread.tensor, shape.hidden, 1.0, _HALF)
+    layer_extra = shape.routed * figures.routing + shape.latent * figures.latent
+    recorded = float(shape.layers * (figures.layer + layer_extra))
+    pair, context = _attention(on)
+    return ForwardPass(
+        grid=(0.0, *grid.tolist()),
+        by_tokens=by_tokens,
+        by_answers=by_answers,
+        by_scored=(0.0, *few.seconds([head]).tolist()),
+        by_own=by_own,
+        groups=spread.groups,
+        pair=pair,
+        context=context,
+        fixed=recorded + figures.iteration,
+        sequence=figures.sequence,
+        launched=figures.eager * recorded + figures.iteration,
+        weights_bytes=_weights(on),
+        kv_bytes_per_token=kv_bytes(shape, spread),
+        activation_bytes_per_token=_activations(shape, spread),
+        carried=_carried(on),
+    )
+
+
+def _carried(on: _On) -> dict[str, Seconds]:
+    """For how long the link that joins the devices carries what a token exchanges [s].
+
+    A group exchanges its own tokens after attention, all groups those of all after the MLP.
+    """
+    spread = on.spread
+    if spread.tensor == 1:
+        return {}
+    own = float(on.passed(1.0, spread.attending)) / spread.groups
+    time = float(on.shape.layers * (own + float(on.passed(1.0, spread.tensor))))
+    return {str(LinkKind.NVLINK if on.linked else LinkKind.PCIE): time}
+
+
+def _layers(on: _On, grid: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Seconds of all layers by the tokens of all groups, and by those of the group with most."""
+    spread, layers = on.spread, on.shape.layers
+    own = on.seconds(list(_attending(on, grid))) + on.moved(grid)
+    own = own + on.all_reduce(grid, spread.attending)
+    shared = on.seconds(list(_following(on, grid))) + on.permuted(grid)
+    shared = shared + on.all_reduce(grid, spread.tensor)
+    if spread.groups == 1:
+        return (0.0, *(layers * (own + shared)).tolist()), ()
+    return (0.0, *(layers * shared).tolist()), (0.0, *(layers * own).tolist())
+
+
+def serving_device(
+    gpu: Gpu, weights: Precision, link: BytesPerSecond | None, host_link: BytesPerSecond | None
+) -> Device:
+    """An accelerator as the forward pass sees it.
+
+    Parameters
+    ----------
+    gpu : Gpu
+        Its profile. Where it has no products at the precision of the weights, it computes in 16 bit
+        and reads them as they are stored.
+    weights : Precision
+        Number format of the weights.
+    link : float or None
+        Rate of its links to the others of its machine, if it has any [B/s].
+    host_link : float or None
+        Rate of its link to the host [B/s].
+    """
+    wide = next(
+        gpu.peak[each]
+        for each in (gpu.fallback.get(Precision.BF16, Precision.BF16), *_WIDE)
+        if each in gpu.peak
+    )
+    return Device(
+        peak16=wide,
+        peak=gpu.peak.get(gpu.fallback.get(weights, weights), wide),
+        bandwidth=gpu.memory_bandwidth,
+        link=np.inf if link is None else link,
+        units=float(gpu.multiprocessors or 1),
+        network=np.inf,
+        host_link=np.inf if host_link is None else host_link,
+    )
+
+
+def serving_cores(host: Host, weights: Precision) -> Device | None:
+    """The cores of a machine as the forward pass sees them; None where no rate of them is known.
+
+    Parameters
+    ----------
+    host : Host
+        The machine.
+    weights : Precision
+        Number format of the weights; narrower ones are read as they are stored.
+    """
+    peak = core_peak(host, weights)
+    if peak is None or host.memory_bandwidth is None:
+        return None
+    return Device(
+        peak16=peak,
+        peak=peak,
+        bandwidth=host.memory_bandwidth,
+        link=np.inf,
+        units=float(host.cpu.cores),
+        network=np.inf,
+        host_link=np.inf,
+    )
+
+
+class _On(NamedTuple):
+    """A model on the devices of an engine."""
+
+    shape: Shape
+    device: Device
+    products: ProductFigures
+    figures: ServingFigures
+    spread: Spread
+    few_rows: float | None = None
+    """Share of the 16-bit peak that its products reach at most."""
+
+    @property
+    def weight(self) -> Bytes:
+        """Bytes of a weight of linear layers, with its scale [B]."""
+        precision = self.spread.weights
+        return _SCALED.get(precision, precision.bytes_per_element)
+
+    @property
+    def latent_weight(self) -> Bytes:
+        """Bytes of a weight of latent attention, which 4-bit checkpoints leave in 16 bit [B]."""
+        return _HALF if self.spread.weights is Precision.FP4 else self.weight
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes a second at which weights and activations move [B/s]."""
+        return float(self.device.bandwidth) * self.figures.stream
+
+    def seconds(self, sides: list[_Side]) -> Array:
+        """Time of products one after the other, for each number of rows [s]."""
+        total: Array = np.zeros(1)
+        for rows, columns, inner, count, weight in sides:
+            narrow = weight < _HALF
+            product, device = self.products, self.device
+            rate = device.peak * product.share if narrow else device.peak16 * product.share16
+            units = Units(rate, self.bandwidth, device.units, product)
+            read = product_traffic(rows, 0.0, inner, _NARROW if narrow else _HALF, 0.0)
+            moved = read + inner * columns * weight + _HALF * rows * columns
+            sizes = (np.asarray(rows), np.asarray(columns), np.asarray(inner), np.asarray(count))
+            one = gemm_seconds(Gemms(*sizes, 1.0, np.asarray(count * moved)), units)
+            total = total + np.maximum(one, self._least(_MACS * rows * columns * inner * count))
+        return total
+
+    def _least(self, flops: Real) -> Real:
+        """The least time of the work of products, where few rows are known to bind [s]."""
+        return 0.0 if self.few_rows is None else flops / (self.few_rows * self.device.peak16)
+
+    def moved(self, tokens: Array) -> Array:
+        """Time of norms, sums and activations, of a layer [s]."""
+        return tokens * self.shape.hidden * self.figures.passes * _HALF / self.bandwidth
+
+    def permuted(self, tokens: Array) -> Array:
+        """Time of the permutation of routed tokens, of a layer [s].
+
+        A device that holds whole experts moves the tokens that go to its own.
+        """
+        s, spread = self.shape, self.spread
+        moves = s.routed * s.top_k * _PERMUTED / (spread.tensor if spread.split_experts else 1)
+        return tokens * s.hidden * moves * _HALF / self.bandwidth
+
+    def all_reduce(self, tokens: Array, ranks: int) -> Array:
+        """Time of an all-reduce of so many tokens over so many devices [s].
+
+        A layer has one after attention and one after its MLP. Between groups the tokens of all are
+        gathered before the MLP and scattered after it, which moves what an all-reduce moves.
+        """
+        if ranks == 1:
+            return np.zeros_like(tokens)
+        latency = self.figures.all_reduce if self.linked else ranks * self.figures.hop
+        return np.asarray(latency + self.passed(tokens, ranks))
+
+    @property
+    def linked(self) -> bool:
+        """Whether the devices have links of their own to each other."""
+        return bool(np.isfinite(self.device.link))
+
+    def passed(self, tokens: Real, ranks: int) -> Array:
+        """The part of an all-reduce in which a device's link carries bytes [s]."""
+        rate = self.device.link if self.linked else self.device.host_link
+        share = self.figures.link if self.linked else self.figures.host_link
+        size = tokens * self.shape.hidden * _HALF
+        return np.asarray(ring_wire_bytes(size, ranks)) / (rate * share)
+
+
+def _attending(on: _On, tokens: Array) -> Iterator[_Side]:
+    """Products of attention."""
+    return _latent(on, tokens) if on.shape.latent else _plain(on, tokens)
+
+
+def _following(on: _On, tokens: Array) -> Iterator[_Side]:
+    """Products of the MLP or of experts."""
+    s, t = on.shape, on.spread.tensor
+    dense, wide = 1.0 - s.routed, s.ffn * (1.0 + s.gated) / t
+    if dense:
+        yield _Side(tokens, wide, s.hidden, dense, on.weight)
+        yield _Side(tokens, s.hidden, s.ffn / t, dense, on.weight)
+    if s.routed:
+        yield from _experts(on, tokens)
+
+
+def _plain(on: _On, tokens: Array) -> Iterator[_Side]:
+    s, t = on.shape, on.spread.attending
+    kv = at_least(s.kv_heads / t, 1.0) * s.head_width
+    yield _Side(tokens, s.heads * s.head_width / t + 2.0 * kv, s.hidden, 1.0, on.weight)
+    yield _Side(tokens, s.hidden, s.heads * s.value_width / t, 1.0, on.weight)
+
+
+def _latent(on: _On, tokens: Array) -> Iterator[_Side]:
+    """Queries and the cache down, queries up; keys and values up are absorbed, head by head."""
+    s, t, weight = on.shape, on.spread.attending, on.latent_weight
+    heads, still = s.heads / t, s.head_width - s.rope_width
+    yield _Side(tokens, s.query_rank + s.kv_rank + s.rope_width, s.hidden, 1.0, weight)
+    yield _Side(tokens, heads * s.head_width, s.query_rank, 1.0, weight)
+    yield _Side(tokens, s.kv_rank, still, heads, _HALF)
+    yield _Side(tokens, s.value_width, s.kv_rank, heads, _HALF)
+    yield _Side(tokens, s.hidden, heads * s.value_width, 1.0, weight)
+
+
+def _experts(on: _On, tokens: Array) -> Iterator[_Side]:
+    """Experts that some token goes to, and the shared ones, on average over the layers."""
+    s, t = on.shape, on.spread.tensor
+    touched = touched_experts(s.experts, s.top_k, tokens)
+    rows = np.maximum(tokens * s.top_k / touched, 1.0)
+    whole = on.spread.split_experts
+    inside = s.expert_ffn if whole else s.expert_ffn / t
+    held = touched / t if whole else touched
+    rows = rows * (on.figures.imbalance if whole else 1.0)
+    count = s.routed * np.maximum(held, 1.0)
+    yield _Side(rows, inside * (1.0 + s.gated), s.hidden, count, on.weight)
+    yield _Side(rows, s.hidden, inside, count, on.weight)
+    if s.shared_ffn:
+        shared = s.shared_ffn / t
+        yield _Side(tokens, shared * (1.0 + s.gated), s.hidden, s.routed, on.weight)
+        yield _Side(tokens, s.hidden, shared, s.routed, on.weight)
+
+
+def _attention(on: _On) -> tuple[Seconds, Seconds]:
+    """Seconds of a pair of positions of a prompt, and of a token that a sequence looks back at."""
+    s, t, device = on.shape, on.spread.attending, on.device
+    rate = float(device.peak16) * on.figures.attention
+    layers, heads = s.layers * s.attention_share, s.heads / t
+    pair = _MACS * layers * heads * (s.head_width + s.value_width) / rate
+    back = 2.0 * s.kv_rank + s.rope_width if s.latent else s.head_width + s.value_width
+    read = kv_bytes(s, on.spread) * on.spread.groups * s.attention_share
+    if not on.figures.shared_reads and not s.latent:
+        read *= s.heads / s.kv_heads
+    moved = read / (float(device.bandwidth) * on.figures.cache)
+    return float(pair), float(max(moved, _MACS * layers * heads * back / rate))
+
+
+def kv_bytes(shape: Shape, spread: Spread) -> Bytes:
+    """Keys and values of a token on one device, on average over its groups [B].
+
+    Each device of a group holds a whole latent cache.
+    """
+    s, size = shape, spread.cache.bytes_per_element / spread.groups
+    if s.latent:
+        return float(kv_token_bytes(s.layers, 1.0, s.kv_rank + s.rope_width, size))
+    heads = at_least(s.kv_heads / spread.attending, 1.0)
+    return float(kv_token_bytes(s.layers, heads, s.head_width + s.value_width, size))
+
+
+def _weights(on: _On) -> Bytes:
+    """Weights on one device: layers at their precision, both tables of tokens in 16 bit [B]."""
+    s, t = on.shape, on.spread.tensor
+    one = np.ones(1)
+    attention = list(_latent(on, one) if s.latent else _plain(on, one))
+    sides = sum(float(e.columns * e.inner * e.weight) * float(np.max(e.number)) for e in attention)
+    matrices = (2.0 + s.gated) * s.hidden / t * on.weight
+    mlp = (1.0 - s.routed) * s.ffn + s.routed * (s.experts * s.expert_ffn + s.shared_ffn)
+    tables = s.vocabulary * s.hidden * _HALF / t * (1.0 if s.tied else 2.0)
+    return float(s.layers * (sides + matrices * mlp) + tables)
+
+
+def _activations(shape: Shape, spread: Spread) -> Bytes:
+    """The largest live activations of a token: residual, input and inside of the widest MLP [B]."""
+    s, t = shape, spread.tensor
+    dense = s.ffn * (1.0 - s.routed > 0)
+    inside = np.maximum(dense, s.top_k * s.expert_ffn + s.shared_ffn) / t
+    return float(_HALF * (2.0 * s.hidden / spread.groups + (1.0 + s.gated) * inside + inside))

@@ -1,0 +1,153 @@
+"""The [calibration] section: factors of the scenario, and those put on the description of hardware.
+
+Stores and networks are scaled here, where they are described, so that every reader of the
+description sees the same figures. The other factors are applied where the demand arises; see
+`simulator.uncertainty.calibration.FACTORS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Final
+
+from simulator.reading.document import Document
+from simulator.reading.fitted.overlay import read_overlay
+from simulator.reading.resolved import Draft
+from simulator.schema.hardware.cluster import Group
+from simulator.schema.hardware.host import Network
+from simulator.schema.hardware.storage import Storage
+from simulator.schema.scenario import Scenario
+from simulator.uncertainty.calibration import FACTORS, Calibration, Factor, Overlay
+from simulator.uncertainty.provenance import Assumption, Source
+
+_STORE_RATES: Final = (
+    "read_bandwidth",
+    "write_bandwidth",
+    "achievable_read_bandwidth",
+    "read_operations",
+    "write_operations",
+    "request_rate",
+    "request_limit",
+)
+_STORE_LATENCIES: Final = ("read_latency", "write_latency", "open_latency")
+_NETWORK_RATES: Final = (
+    "bandwidth",
+    "baseline",
+    "storage_cap",
+    "storage_operations_cap",
+    "per_flow",
+)
+
+
+def calibration_of(draft: Draft) -> Calibration:
+    """The factors that the file or its overlay gives, and the overlay itself.
+
+    Raises
+    ------
+    InputError
+        If there is an overlay that cannot be read.
+    """
+    section, document = draft.calibration, draft.document
+    overlay = None if section.overlay is None else read_overlay(Path(section.overlay))
+    factors = tuple(
+        Factor(name=kind.name, value=value, source=_source(document, overlay, kind.name))
+        for kind in FACTORS
+        if (value := getattr(section, kind.name)) != 1.0
+    )
+    return Calibration(factors=factors, overlay=overlay)
+
+
+def _source(document: Document, overlay: Overlay | None, name: str) -> Source:
+    path = ("calibration", name)
+    if overlay is not None and _from_overlay(document, path):
+        return overlay.source
+    return Source(reference=f"given: {document.place(path)}", date="undated")
+
+
+def _from_overlay(document: Document, path: tuple[str, ...]) -> bool:
+    """Whether the value at `path` is the overlay's, and not one put over it."""
+    origin, line = document.where(path)
+    return line is None and origin == str(Path(str(document.value(("calibration", "overlay")))))
+
+
+def calibration_notes(draft: Draft, calibration: Calibration) -> tuple[Assumption, ...]:
+    """Parameters taken from the overlay with its source, and factors the file itself gives."""
+    overlay, document = calibration.overlay, draft.document
+    taken = [
+        Assumption(
+            what=f"{fitted.key}, calibrated",
+            value=fitted.value
+            if fitted.p10 is None
+            else f"{fitted.value} (80%: {fitted.p10} to {fitted.p90})",
+            source=overlay.source,
+        )
+        for fitted in (() if overlay is None else overlay.parameters)
+        if overlay is not None and _from_overlay(document, tuple(fitted.key.split(".")))
+    ]
+    given = [
+        Assumption(what=f"calibration.{f.name}", value=f"{f.value:g}", source=f.source)
+        for f in calibration.factors
+        if overlay is None or f.source is not overlay.source
+    ]
+    return (*taken, *given)
+
+
+def with_factors(scenario: Scenario) -> Scenario:
+    """The scenario with its stores and networks as fast as its factors say."""
+    calibration = scenario.calibration
+    named = {factor.name: factor for factor in calibration.factors}
+    if not {"storage", "network"} & set(named):
+        return scenario
+    storage, network = named.get("storage"), named.get("network")
+    groups = tuple(_group(group, storage, network) for group in scenario.cluster.groups)
+    jobs = scenario.jobs
+    if storage is not None:
+        jobs = tuple(
+            replace(
+                job, dataset=replace(job.dataset, read_time=job.dataset.read_time / storage.value)
+            )
+            if job.dataset.read_time is not None
+            else job
+            for job in jobs
+        )
+    return replace(scenario, cluster=replace(scenario.cluster, groups=groups), jobs=jobs)
+
+
+def _group(group: Group, storage: Factor | None, network: Factor | None) -> Group:
+    if storage is not None:
+        group = replace(
+            group,
+            storage=_store(group.storage, storage),
+            origin=None if group.origin is None else _store(group.origin, storage),
+            cache=None if group.cache is None else _store(group.cache, storage),
+        )
+    card = group.host.network
+    if network is not None and card is not None:
+        faster = _scaled(card, _NETWORK_RATES, network.value)
+        group = replace(group, host=replace(group.host, network=replace(card, **faster)))  # type: ignore[arg-type] # floats by field name
+    return group
+
+
+def _store(store: Storage, factor: Factor) -> Storage:
+    """The store times the factor; its sources say so."""
+    changes = {
+        **_scaled(store, _STORE_RATES, factor.value),
+        **_scaled(store, _STORE_LATENCIES, 1.0 / factor.value),
+    }
+    sources = {
+        key: replace(
+            source, reference=f"{source.reference}; calibration.storage = {factor.value:g}"
+        )
+        if key in changes
+        else source
+        for key, source in store.sources.items()
+    }
+    return replace(store, sources=sources, **changes)  # type: ignore[arg-type] # floats by field name
+
+
+def _scaled(thing: Storage | Network, names: tuple[str, ...], factor: float) -> dict[str, float]:
+    """The fields of these names that have a value, times a factor."""
+    own = {field.name for field in fields(thing)} & set(names)
+    values = {name: getattr(thing, name) for name in sorted(own)}
+    return {name: value * factor for name, value in values.items() if value is not None}

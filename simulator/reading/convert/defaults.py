@@ -1,0 +1,189 @@
+"""Figures that stand in for what a scenario leaves out, each with where it came from.
+
+Every one that is used is listed among the assumptions of the prediction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from simulator import units
+from simulator.uncertainty.provenance import Assumption, Part, Source
+
+_MEASURED_LOADER: Final = "own measurement, torch 2.13.0 DataLoader, 2-core machine"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Default:
+    """A figure for a key that is left out.
+
+    Where it grows with the size of a sample, `sample` is the size it was measured with, and
+    `share` the scenario's size as a multiple of that. `extra` comes on top [SI]. `bears_on` is
+    the part of a prediction that hangs on it.
+    """
+
+    key: str
+    what: str
+    text: str
+    unit: units.Unit
+    source: Source
+    bears_on: Part
+    sample: str = ""
+    share: float = 1.0
+    extra: float = 0.0
+
+    @property
+    def value(self) -> float:
+        """The figure in SI units."""
+        return units.parse(self.text, self.unit) * self.share + self.extra
+
+    def for_sample(self, size: units.Bytes) -> Default:
+        """The figure for samples of `size` bytes."""
+        if not self.sample:
+            return self
+        return replace(self, share=size / units.parse(self.sample, units.BYTE))
+
+    def with_more(self, extra: float, what: str) -> Default:
+        """The figure and `extra` [SI] for what it was measured without."""
+        if extra == 0.0:
+            return self
+        return replace(self, what=f"{self.what}; {what}", extra=extra)
+
+    @property
+    def field(self) -> str:
+        """Name of the key within its section, which the domain types share."""
+        return self.key.partition(".")[2]
+
+    @property
+    def note(self) -> Assumption:
+        """What to tell the user."""
+        value = self.text if self.extra == 0.0 else units.show(self.value, self.unit)
+        if self.sample:
+            value = f"{units.show(self.value, self.unit)} ({self.text} for {self.sample})"
+        return Assumption(
+            what=f"{self.what} ({self.key} not given)",
+            value=value,
+            source=self.source,
+            bears_on=frozenset({self.bears_on}),
+        )
+
+
+WORKER_START: Final = Default(
+    key="input.worker_start",
+    what="time to start one worker process, one after another",
+    text="40 ms",
+    unit=units.SECOND,
+    bears_on=Part.START,
+    source=Source(
+        reference=f"{_MEASURED_LOADER}: first batch 150-210 ms after the start of an epoch with 4 "
+        "forked workers and 20 ms a batch, against 26-29 ms with persistent workers; spawn and "
+        "forkserver, and large datasets, take longer",
+        date="2026-11",
+    ),
+)
+_RECEIVE: Final = Source(
+    reference=f"{_MEASURED_LOADER}: the main process takes a ready batch of 8, 32 or 64 images in "
+    "2.3, 3.3 or 4.3 ms; 3 x 224 x 224 in fp32 each; a small machine, so rather an upper estimate",
+    date="2026-11",
+)
+RECEIVE_PER_BATCH: Final = Default(
+    key="input.receive_per_batch",
+    what="CPU time of the main process (or pin thread) to take a batch from shared memory",
+    text="2.05 ms",
+    unit=units.SECOND,
+    bears_on=Part.INPUT,
+    source=_RECEIVE,
+)
+RECEIVE_PER_SAMPLE: Final = Default(
+    key="input.receive_per_sample",
+    what="CPU time of that process (or thread) for each sample, in proportion to its size",
+    text="0.036 ms",
+    unit=units.SECOND,
+    bears_on=Part.INPUT,
+    sample="602.112 kB",
+    source=_RECEIVE,
+)
+RECEIVE_PINNED: Final = Default(
+    key="input.receive_per_sample",
+    what="CPU time of the pin thread to copy a sample out of shared memory, in proportion to its "
+    "size",
+    text="0.212 ms",
+    unit=units.SECOND,
+    bears_on=Part.INPUT,
+    sample="602.112 kB",
+    source=Source(
+        reference="own measurement, benchmarks/handover, torch 2.13.0 DataLoader of one worker, "
+        "2-core machine: 64 MiB are copied to memory in use, and freed, in 23.7 ms",
+        date="2026-11-21",
+    ),
+)
+PER_TENSOR: Final = 0.2e-3
+"""Time to take over one more tensor of a batch [s]: a file handle asked of the worker.
+
+Own measurement, benchmarks/handover, torch 2.13.0 DataLoader of one worker, 2-core machine,
+2026-11-21: 23.7 ms for 114 tensors, 2.7 for 9, 1.0 for one, all of 64 MiB together.
+"""
+TENSORS: Final = 2
+"""Tensors of the batches that `RECEIVE_PER_BATCH` was measured with: images and labels."""
+RECEIVE_PIPED: Final = Default(
+    key="input.receive_per_sample",
+    what="CPU time of the main process to unpickle a sample that came through a pipe, in "
+    "proportion to its size",
+    text="0.6 ms",
+    unit=units.SECOND,
+    bears_on=Part.INPUT,
+    sample="562.5 kB",
+    source=Source(
+        reference="ternaus/imread_benchmark@f869db8, output/*_dataloader_results.json: with 8 "
+        "workers and lists of numpy images the main process takes 1,420 to 2,540 images/s, "
+        "depending on the platform, median 1,640; that a decoded ImageNet image is 500 x 375 in "
+        "RGB is a guess",
+        date="undated",
+        verified=False,
+    ),
+)
+WORKER_MEMORY: Final = Default(
+    key="input.worker_memory",
+    what="memory a forked worker has to itself",
+    text="74 MB",
+    unit=units.BYTE,
+    bears_on=Part.HOST_RAM,
+    source=Source(
+        reference="own measurement (benchmarks/real_loader): what a forked worker adds that "
+        "decodes JPEGs in batches of 8, torch 2.13.0 CPU; idle 11 MB, spawned 145 MB, CUDA build "
+        "293 MB",
+        date="2026-11-21",
+    ),
+)
+LORA_RANK: Final = 16
+"""Rank of adapters where nothing is said, as in most examples of PEFT and torchtune."""
+HOST_THREADS: Final = 1.0
+"""Threads that a training process keeps busy while its device works: the one that launches kernels
+and waits for the device in a loop (CUDA Runtime API, cudaDeviceScheduleAuto)."""
+BUCKET_SIZE: Final = Default(
+    key="train.bucket_size",
+    what="size of a gradient bucket",
+    text="25 MiB",
+    unit=units.BYTE,
+    bears_on=Part.EXCHANGE,
+    source=Source(
+        reference="torch 2.15.0, DistributedDataParallel: bucket_cap_mb, 1 MiB for the first "
+        "bucket and 25 MiB for the others",
+        date="2026-11",
+    ),
+)
+CHECKPOINT_PROCESS_RATE: Final = Default(
+    key="train.checkpoint_process_rate",
+    what="fastest that one process serialises its part of a checkpoint",
+    text="0.6 GB/s",
+    unit=units.BYTE_PER_SECOND,
+    bears_on=Part.CHECKPOINT,
+    source=Source(
+        reference="pytorch/torchsnapshot@df45917d12b1 benchmarks/ddp: torch.save writes 20 GB from "
+        "rank 0 of a p4d.24xlarge in 32 s to local NVMe and 38 s to FSx for Lustre; less 1.6 s for "
+        "the copy over PCIe, 0.66 and 0.55 GB/s",
+        date="undated",
+    ),
+)
+OWN_CHOICE: Final = Source(reference="default of plan, not given in the scenario", date="undated")

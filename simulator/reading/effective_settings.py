@@ -1,0 +1,155 @@
+"""What a scenario says, key by key, with defaults in place: for telling two of them apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from pydantic import BaseModel
+
+from simulator.reading.document import Document, check, shown
+from simulator.reading.lines import KeyPath
+from simulator.reading.reading import dotted
+from simulator.reading.resolved import read_sections
+from simulator.reading.service.sections import ServiceFile, ServingSection
+from simulator.schema.scenario import Scenario
+from simulator.schema.serving import Service
+
+_SECTIONS: Final = (
+    *("hardware", "remote", "data", "input", "model", "train", "parallelism", "software"),
+    *("memory", "cost", "calibration"),
+    *("run", "failures", "checkpoint", "spot", "energy", "owned", "store"),
+)
+"""In the order people compare them; a name and a title are no input."""
+OPTIONAL: Final = frozenset(
+    {"remote", "parallelism", "run", "failures", "checkpoint", "spot", "energy", "owned", "store"}
+)
+"""Sections whose defaults mean nothing where they are left out."""
+_OF_SERVICES: Final = (
+    *("hardware", "model", "serving", "load", "slo", "calibration", "cost", "owned", "energy"),
+)
+"""The sections of a service in the order people compare them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """One key: its `value` for comparing, its `text` for reading; `given`: the file says it."""
+
+    value: object
+    text: str
+    given: bool
+
+
+def inputs(document: Document, scenario: Scenario) -> Mapping[str, Input]:
+    """Every key of a sound scenario with its value, by dotted name.
+
+    Parameters
+    ----------
+    document : Document
+        All that the scenario's files and options say.
+    scenario : Scenario
+        What became of it: it knows the defaults that depend on other keys.
+    """
+    draft, _ = read_sections(document)
+    sections = (
+        (name, getattr(draft, name))
+        for name in _SECTIONS
+        if name not in OPTIONAL or name in document.data
+    )
+    return _inputs(document, sections, lambda value, path: _settled(value, path, scenario))
+
+
+def service_inputs(document: Document, service: Service) -> Mapping[str, Input]:
+    """Every key of a sound service with its value, by dotted name.
+
+    Parameters
+    ----------
+    document : Document
+        All that the service's files and options say.
+    service : Service
+        What became of it: it knows the engine's own defaults.
+    """
+    file = check(ServiceFile, document)
+    sections = {name: getattr(file, name) for name in _OF_SERVICES}
+    sections["serving"] = file.serving or ServingSection()
+    return _inputs(document, sections.items(), lambda value, path: _served(value, path, service))
+
+
+def _inputs(
+    document: Document,
+    sections: Iterable[tuple[str, BaseModel | None]],
+    settle: Callable[[object, KeyPath], object],
+) -> dict[str, Input]:
+    """The keys of sections; what was left out is settled."""
+    found: dict[str, Input] = {}
+    for name, section in sections:
+        if section is None:
+            continue
+        for path, value in _leaves(section, (name,)):
+            said = document.value(path)
+            settled = settle(value, path)
+            text = _text(settled) if said is None else shown(said).strip("'\"")
+            found[dotted(path)] = Input(value=settled, text=text, given=said is not None)
+    return found
+
+
+def _leaves(table: BaseModel, path: KeyPath) -> Iterator[tuple[KeyPath, object]]:
+    for name, info in type(table).model_fields.items():
+        value = getattr(table, name)
+        here = (*path, info.alias or name)
+        if isinstance(value, BaseModel):
+            yield from _leaves(value, here)
+        elif isinstance(value, dict):
+            yield from (((*here, str(key)), item) for key, item in value.items())
+        else:
+            yield here, _plain(value)
+
+
+def _plain(value: object) -> object:
+    """A value that can be compared: lists of tables as text."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, BaseModel):
+        return {key: _plain(item) for key, item in value.model_dump().items() if item is not None}
+    return value.value if isinstance(value, Enum) else value
+
+
+def _settled(value: object, path: KeyPath, scenario: Scenario) -> object:
+    """The value, or what stands in for one that was left out where the scenario has it by name."""
+    if value is not None or len(path) != 2:  # noqa: PLR2004 - a section and a key
+        return value
+    job = scenario.job
+    homes: dict[str, tuple[object, ...]] = {
+        "input": (job.loader, job.preprocessing),
+        "train": (job.train,),
+        "software": (job.software,),
+    }
+    found = (_held(home, path[1]) for home in homes.get(str(path[0]), ()))
+    return next((one for one in found if one is not None), None)
+
+
+def _served(value: object, path: KeyPath, service: Service) -> object:
+    """The value, or what stands in for one that was left out: the engine's default."""
+    if value is not None or len(path) != 2 or path[0] != "serving":  # noqa: PLR2004 - as above
+        return value
+    if path[1] == "version":
+        return service.serving.engine.version
+    return _held(service.serving, path[1])
+
+
+def _held(home: object, key: str | int) -> object:
+    """The plain value that an object has by the name of a key; None where it has none."""
+    found = getattr(home, str(key), None)
+    if not isinstance(found, bool | int | float | str):
+        return None
+    return found.value if isinstance(found, Enum) else found
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "default"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,236 @@
+"""Files of `data/kernels/`: figures with their bounds, and what they were fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import Field
+
+from simulator.reading.document import FileModel, check, read_document
+from simulator.reading.quantity import Choice, NumberField, NumberOrZeroField, TextField
+from simulator.reading.shipped import DATA
+from simulator.schema.workload.software import CudaGraphs, GradientSum, Software
+from simulator.uncertainty.provenance import Source
+
+_FOLDER: Final = DATA / "kernels"
+_SOURCES: Final = "sources"
+
+
+class FigureTable(FileModel):
+    """One fitted figure and its physical bounds."""
+
+    value: NumberOrZeroField
+    """What holds."""
+    source: TextField
+    """Key of what it was fitted to."""
+    low: NumberOrZeroField | None = None
+    """The least that is physically possible."""
+    high: NumberOrZeroField | None = None
+    """The most."""
+    at_bound: Literal["low", "high"] | None = None
+    """Which of the two the fit would have gone beyond."""
+    note: TextField | None = None
+    """What to know about it."""
+
+
+class VariantTable(FileModel):
+    """Devices that reach other shares than the rest of their architecture."""
+
+    gpus: list[TextField]
+    """Their profiles."""
+    products: NumberField
+    """Factor of the share of matrix products of linear layers."""
+    others: NumberField = 1.0
+    """Factor of that of products that are always in 16 bit: scores and head."""
+    attention: dict[str, NumberField] = Field(default_factory=dict)
+    """Factor of the share of attention, by kernel."""
+    source: TextField
+    """Key of what they were fitted to."""
+    low: NumberOrZeroField | None = None
+    """The least that is physically possible."""
+    high: NumberOrZeroField | None = None
+    """The most."""
+    note: TextField | None = None
+    """What to know about them."""
+
+
+class NetworkTable(FileModel):
+    """Networks over which exchange reaches other shares of the rate."""
+
+    links: list[TextField]
+    """Profiles of their links."""
+    gradients: NumberField
+    """Factor of the share of collectives of data parallelism."""
+    sends: NumberField
+    """Factor of the share of sends between stages."""
+    source: TextField
+    """Key of what they were fitted to."""
+    low: NumberOrZeroField | None = None
+    """The least that is physically possible."""
+    high: NumberOrZeroField | None = None
+    """The most."""
+
+
+class RelativeTable(FileModel):
+    """Devices that nobody measured, and the one whose kernels stand in."""
+
+    gpus: list[TextField] = Field(default_factory=list)
+    """Profiles, though others of their architecture were measured."""
+    architectures: list[TextField]
+    """Architectures."""
+    stacks: list[TextField]
+    """Software by which devices of an architecture that nobody lists are programmed."""
+    device: TextField
+    """Profile of the measured one."""
+    architecture: TextField
+    """Its architecture."""
+    multiprocessors: int
+    """How many multiprocessors it has."""
+    best: NumberField
+    """Share of its peak that its best measured matrix product reached."""
+    products: NumberField
+    """Share of it that large ones reach in the median."""
+    memory: NumberField
+    """Share of its memory's bandwidth that products of few rows reach in the median."""
+    source: TextField
+    """Key of what the choice rests on."""
+    note: TextField | None = None
+    """What to know about it."""
+
+
+class KernelFile(FileModel):
+    """A file of figures."""
+
+    kind: Literal["shared", "architecture", "software", "framework", "networks", "relatives"]
+    """What they are for."""
+    figures: dict[str, FigureTable] = Field(default_factory=dict)
+    """By name."""
+    architectures: list[TextField] = Field(default_factory=list)
+    """Of accelerators they hold for."""
+    variant: list[VariantTable] = Field(default_factory=list)
+    """Devices apart from the rest."""
+    frameworks: list[TextField] = Field(default_factory=list)
+    """Names of frameworks they hold for."""
+    stands_for: list[TextField] = Field(default_factory=list)
+    """Frameworks that nothing was fitted to and that they stand in for, with a wider doubt."""
+    generic: bool = False
+    """Whether they stand in for any framework that nobody measured."""
+    compiled: bool | None = None
+    """Whether they hold for compiled models; both by default."""
+    carried_over: bool = False
+    """Whether nothing was fitted to it: its figures are those of another device or framework."""
+    attention_kernel: TextField | None = None
+    """Fused attention kernel the framework takes."""
+    gradient_sum: Annotated[GradientSum, Choice(GradientSum)] = GradientSum.IN_PLACE
+    """How it adds up gradients."""
+    network: list[NetworkTable] = Field(default_factory=list)
+    """Networks apart from the rest."""
+    relative: list[RelativeTable] = Field(default_factory=list)
+    """Devices that nobody measured."""
+
+
+class SourceTable(FileModel):
+    """What figures were fitted to."""
+
+    reference: TextField
+    date: TextField
+    verified: bool = True
+
+    def source(self) -> Source:
+        """The same as what a figure carries."""
+        return Source(**self.model_dump())
+
+
+KernelFiles: TypeAlias = Mapping[str, KernelFile]
+"""A set of kernel figures: files by name."""
+
+
+@cache
+def kernel_files() -> KernelFiles:
+    """The files that ship, by name."""
+    paths = sorted(path for path in _FOLDER.glob("*.toml") if path.stem != _SOURCES)
+    return {path.stem: check(KernelFile, read_document(path)) for path in paths}
+
+
+def with_values(values: Mapping[str, float], files: KernelFiles | None = None) -> KernelFiles:
+    """The files with other values of some figures.
+
+    Parameters
+    ----------
+    values : mapping of str to float
+        By name: FILE.FIGURE, FILE.variant.N.FACTOR or FILE.network.N.FACTOR.
+    files : mapping of str to KernelFile, optional
+        Those that ship by default.
+    """
+    found = dict(kernel_files() if files is None else files)
+    for name in {one.partition(".")[0] for one in values}:
+        own = {key: value for key, value in values.items() if key.split(".")[0] == name}
+        found[name] = _changed(found[name], own)
+    return found
+
+
+def _changed(file: KernelFile, values: Mapping[str, float]) -> KernelFile:
+    figures = dict(file.figures)
+    lists: dict[str, list[Any]] = {"variant": [*file.variant], "network": [*file.network]}
+    for name, value in values.items():
+        _, figure, *rest = name.split(".")
+        if not rest:
+            figures[figure] = figures[figure].model_copy(update={"value": value})
+            continue
+        number, factor = int(rest[0]), rest[1]
+        old = getattr(lists[figure][number], factor)
+        new = dict.fromkeys(old, value) if isinstance(old, Mapping) else value
+        lists[figure][number] = lists[figure][number].model_copy(update={factor: new})
+    return file.model_copy(update={"figures": figures, **lists})
+
+
+@cache
+def _sources() -> Mapping[str, Source]:
+    document = read_document(_FOLDER / f"{_SOURCES}.toml")
+    tables = {key: value for key, value in document.data.items() if key != "schema"}
+    return {key: SourceTable.model_validate(value).source() for key, value in tables.items()}
+
+
+def source_of(key: str) -> Source:
+    """What the figures with that key rest on."""
+    return _sources()[key]
+
+
+class Figures:
+    """Figures by name; those of later files win."""
+
+    def __init__(self, *files: KernelFile) -> None:
+        self._tables = {name: table for file in files for name, table in file.figures.items()}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tables
+
+    def value(self, name: str) -> float:
+        """The value of a figure."""
+        return float(self._tables[name].value)
+
+    def first(self, *names: str) -> float:
+        """The value of the first of them that there is."""
+        return self.value(next(name for name in names if name in self))
+
+    def at_bound(self) -> Iterator[str]:
+        """Names of those that the fit would have moved beyond what is possible."""
+        return (name for name, table in self._tables.items() if table.at_bound)
+
+    def source(self, name: str) -> Source:
+        """What a figure was fitted to."""
+        return _sources()[self._tables[name].source]
+
+    def sources(self) -> dict[str, Source]:
+        """What each was fitted to."""
+        return {name: _sources()[table.source] for name, table in self._tables.items()}
+
+
+def launch_factor(found: Figures, software: Software) -> float:
+    """What an era's launches take, recorded in graphs or one by one, over those of the oldest."""
+    factor = found.value("launch")
+    if software.cuda_graphs is not CudaGraphs.NONE:
+        factor *= found.value(f"graphs_{software.cuda_graphs}")
+    return factor * (found.value("launch_blocking") if software.blocking_launches else 1.0)

@@ -1,0 +1,254 @@
+"""Overlays: the file that `plan calibrate` writes, and how it is put over a scenario.
+
+An overlay never touches a profile. It gives keys of a scenario values that were fitted to
+measurements, with their intervals, the covariance of their logarithms and the range they were
+fitted on. Explicit options win over it, it wins over the scenario's file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from simulator.errors import InputError, Problem
+from simulator.reading.document import Document, FileModel, check, read_document
+from simulator.reading.hardware.profile_text import quote
+from simulator.reading.keys import Key, numeric_key
+from simulator.reading.lines import KeyPath
+from simulator.reading.quantity import (
+    CountField,
+    CountOrZeroField,
+    NumberOrZeroField,
+    TextField,
+)
+from simulator.uncertainty.calibration import Envelope, Fitted, Overlay
+from simulator.uncertainty.provenance import Source
+
+KIND: Final = "calibration"
+SYMMETRIC: Final = 1e-6
+"""Relative difference between mirrored entries of a covariance that rounding explains."""
+DIGITS: Final = 9
+
+
+class ParameterTable(FileModel):
+    """One fitted parameter."""
+
+    key: TextField
+    """Dotted key of a scenario, such as calibration.cpu or hardware.storage_bandwidth."""
+    value: TextField
+    """The fitted value, as a scenario would have it."""
+    p10: TextField | None = None
+    """One time in ten the value is below this."""
+    p90: TextField | None = None
+    """One time in ten the value is above this."""
+    log_sd: NumberOrZeroField | None = None
+    """Standard deviation of the value's logarithm."""
+    at_bound: Literal["low", "high"] | None = None
+    """The bound the value stands at, if it does."""
+
+
+class EnvelopeTable(FileModel):
+    """What the rows covered."""
+
+    rows: CountField
+    """Rows that parameters were fitted to."""
+    configurations: CountField
+    """Different configurations among them."""
+    gpus: list[TextField] = Field(default_factory=list)
+    """Accelerators among them."""
+    machines: list[TextField] = Field(default_factory=list)
+    """Machines among them."""
+    devices: Annotated[list[CountOrZeroField], Field(min_length=2, max_length=2)]
+    """Least and most accelerators of a job."""
+    batch_size: Annotated[list[CountOrZeroField], Field(min_length=2, max_length=2)]
+    """Smallest and largest batch of a device."""
+
+
+class OverlayFile(FileModel):
+    """What plan calibrate found."""
+
+    kind: Literal["calibration"]
+    """Says what this file is."""
+    source: TextField
+    """Sets, rows and errors of the fit."""
+    date: TextField
+    """When it was fitted."""
+    version: TextField
+    """The plan that fitted it."""
+    parameter: Annotated[list[ParameterTable], Field(min_length=1)]
+    """The fitted parameters."""
+    covariance: list[list[float]]
+    """Of the logarithms, in the order of the parameters."""
+    envelope: EnvelopeTable
+    """What the rows covered."""
+
+
+def read_overlay(path: Path) -> Overlay:
+    """Read and check an overlay.
+
+    Raises
+    ------
+    InputError
+        With all problems: no such file, no overlay, unknown keys, values that the keys cannot
+        have, a covariance that is none.
+    """
+    document = read_document(path)
+    given = check(OverlayFile, document)
+    problems = (*_values(document, given), *_covariance(document, given))
+    if problems:
+        raise InputError(problems)
+    envelope = given.envelope
+    return Overlay(
+        parameters=tuple(
+            Fitted(
+                key=table.key,
+                value=table.value,
+                p10=table.p10,
+                p90=table.p90,
+                log_sd=table.log_sd,
+                at_bound=table.at_bound or "",
+            )
+            for table in given.parameter
+        ),
+        covariance=tuple(tuple(row) for row in given.covariance),
+        envelope=Envelope(
+            rows=envelope.rows,
+            configurations=envelope.configurations,
+            gpus=tuple(envelope.gpus),
+            machines=tuple(envelope.machines),
+            devices=(envelope.devices[0], envelope.devices[1]),
+            batch_size=(envelope.batch_size[0], envelope.batch_size[1]),
+        ),
+        source=Source(reference=f"{given.source} ({path.name})", date=given.date),
+    )
+
+
+def _values(document: Document, given: OverlayFile) -> list[Problem]:
+    problems = []
+    seen = set[str]()
+    for i, table in enumerate(given.parameter):
+        path: KeyPath = ("parameter", i, "key")
+        if table.key in seen:
+            problems.append(document.problem(path, "is given twice"))
+        seen.add(table.key)
+        try:
+            key = numeric_key(table.key)
+        except InputError as error:
+            found = error.problems[0]
+            problems.append(document.problem(path, found.message, hint=found.hint))
+            continue
+        texts: list[KeyPath] = [("parameter", i, name) for name in ("value", "p10", "p90")]
+        broken = [p for at in texts for p in _value(document, key, getattr(table, str(at[2])), at)]
+        problems += broken or _order(document, key, table, i)
+    return problems
+
+
+def _order(document: Document, key: Key, table: ParameterTable, i: int) -> list[Problem]:
+    """The interval must hold the value."""
+    value, ends = key.value(table.value), (table.p10, table.p90)
+    low, high = (value if end is None else key.value(end) for end in ends)
+    wrong = [name for name, bad in (("p10", low > value), ("p90", high < value)) if bad]
+    hint = f"p10 is at most the value, {table.value}, and p90 at least"
+    return [document.problem(("parameter", i, n), "leaves the value out", hint=hint) for n in wrong]
+
+
+def _value(document: Document, key: Key, text: str | None, path: KeyPath) -> list[Problem]:
+    try:
+        if text is not None:
+            key.value(text)
+    except InputError as error:
+        found = error.problems[0]
+        return [document.problem(path, found.message, hint=found.hint)]
+    return []
+
+
+def _covariance(document: Document, given: OverlayFile) -> list[Problem]:
+    table, size = given.covariance, len(given.parameter)
+    if len(table) != size or any(len(row) != size for row in table):
+        hint = f"{size} rows of {size} numbers, one for each parameter"
+        return [document.problem(("covariance",), "has the wrong shape", hint=hint)]
+    sound = all(
+        math.isfinite(table[i][j])
+        and table[i][i] >= 0.0
+        and math.isclose(table[i][j], table[j][i], rel_tol=SYMMETRIC, abs_tol=SYMMETRIC**2)
+        and table[i][j] ** 2 <= table[i][i] * table[j][j] * (1.0 + SYMMETRIC) + SYMMETRIC**4
+        for i in range(size)
+        for j in range(size)
+    )
+    hint = "symmetric, and no entry beyond what the variances allow"
+    return [] if sound else [document.problem(("covariance",), "is no covariance", hint=hint)]
+
+
+def overrides_of(overlay: Overlay, origin: str) -> Document:
+    """The overlay's values as a document that can be put over a scenario's; `origin` names it."""
+    data: dict[str, Any] = {}
+    origins: dict[KeyPath, str] = {}
+    for fitted in overlay.parameters:
+        key = numeric_key(fitted.key, origin)
+        path = tuple(fitted.key.split("."))
+        table = data
+        for end, part in enumerate(path[:-1], start=1):
+            table = table.setdefault(part, {})
+            origins[path[:end]] = origin
+        table[path[-1]] = key.plain(fitted.value)
+        origins[path] = origin
+    return Document(origin=origin, data=data, lines={}, origins=origins)
+
+
+def overlay_text(overlay: Overlay, version: str) -> str:
+    """The overlay as a file that `read_overlay` reads."""
+    source, envelope = overlay.source, overlay.envelope
+    lines = [
+        "# Written by plan calibrate. Use it with --calibration, or name it in a scenario:",
+        "# [calibration]",
+        '# overlay = "this-file.toml"',
+        "schema = 1",
+        f"kind = {quote(KIND)}",
+        f"source = {quote(source.reference)}",
+        f"date = {quote(source.date)}",
+        f"version = {quote(version)}",
+        "covariance = [",
+        *(
+            f"  [{', '.join(f'{x:.{DIGITS}g}' for x in _floats(row))}],"
+            for row in overlay.covariance
+        ),
+        "]",
+        "",
+        "[envelope]",
+        f"rows = {envelope.rows}",
+        f"configurations = {envelope.configurations}",
+        f"gpus = {_list(envelope.gpus)}",
+        f"machines = {_list(envelope.machines)}",
+        f"devices = [{envelope.devices[0]}, {envelope.devices[1]}]",
+        f"batch_size = [{envelope.batch_size[0]}, {envelope.batch_size[1]}]",
+    ]
+    for fitted in overlay.parameters:
+        lines += ["", "[[parameter]]", *_parameter(fitted)]
+    return "\n".join([*lines, ""])
+
+
+def _floats(row: Sequence[float]) -> list[float]:
+    """No minus zero, which reads like a mistake."""
+    return [x + 0.0 for x in row]
+
+
+def _list(names: Sequence[str]) -> str:
+    return f"[{', '.join(quote(name) for name in names)}]"
+
+
+def _parameter(fitted: Fitted) -> list[str]:
+    lines = [f"key = {quote(fitted.key)}", f"value = {quote(fitted.value)}"]
+    lines += [
+        f"{name} = {quote(text)}"
+        for name, text in (("p10", fitted.p10), ("p90", fitted.p90))
+        if text is not None
+    ]
+    if fitted.log_sd is not None:
+        lines.append(f"log_sd = {fitted.log_sd:.{DIGITS}g}")
+    if fitted.at_bound:
+        lines.append(f"at_bound = {quote(fitted.at_bound)}")
+    return lines

@@ -1,0 +1,388 @@
+"""How well the rates behind a scenario are known, by the evidence for each of its figures.
+
+Deviations lie in ``data/uncertainty.toml``, what measured runs cover in ``data/envelope.toml``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from simulator.physics.describe import describe, kernels_of, of_tokens
+from simulator.physics.description import Description
+from simulator.physics.device_time import (
+    carried_times,
+    measured_times,
+)
+from simulator.physics.step import launch_share, network_share, small_kernels_share
+from simulator.pipeline.stages.read import transfer_share
+from simulator.reading.fitted.deviations import (
+    MEMORY,
+    UNLIKE,
+    graded,
+    memory_deviations,
+    shipped_envelope,
+)
+from simulator.reading.fitted.grades import grades
+from simulator.reading.fitted.kernels import stood_in
+from simulator.reading.keys import numeric_key
+from simulator.reading.quantity import Quantity
+from simulator.reading.resolved import Draft
+from simulator.results.envelope import outside, placed
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.kernels import Kernels
+from simulator.schema.workload.models.recommender import Dlrm
+from simulator.schema.workload.train import Mode
+from simulator.uncertainty.calibration import Elsewhere, Overlay
+from simulator.uncertainty.doubts import Axis, Doubt, Grade, Rate, Reach, stretched
+from simulator.uncertainty.provenance import Source
+from simulator.units import BYTE_PER_SECOND, FLOP_PER_SECOND, HERTZ, PER_SECOND, Real
+
+
+def with_doubts(scenario: Scenario, draft: Draft) -> Scenario:
+    """The scenario with how well each of its rates is known, and what it leaves the evidence in."""
+    doubts = [_doubt(rate, grade, scenario) for rate, grade in grades(scenario, draft)]
+    doubts += outside(scenario, shipped_envelope(), _widest(doubts))
+    doubts += _of_tables(scenario)
+    overlay = scenario.calibration.overlay
+    if overlay is not None:
+        doubts = _calibrated_over(doubts, overlay, scenario)
+    return replace(
+        scenario,
+        doubts=tuple(doubts),
+        memory_log_sd=_of_device_memory(scenario),
+    )
+
+
+def _of_device_memory(scenario: Scenario) -> float:
+    """Log deviation of the memory that an accelerator needs.
+
+    Peaks were measured of language models all of whose parameters learn, in frameworks that
+    figures were fitted to.
+    """
+    known = memory_deviations()
+    job = scenario.job
+    like = of_tokens(job.model) and not stood_in(job.software) and not job.train.freezes
+    return math.hypot(known[MEMORY], 0.0 if like else known[UNLIKE])
+
+
+def as_unseen(scenario: Scenario, series: Sequence[str]) -> Scenario:
+    """The scenario with its doubts as they were before some series were measured."""
+    inside = [doubt for doubt in scenario.doubts if not doubt.outside]
+    envelope = shipped_envelope().without(series)
+    doubts = (*inside, *outside(scenario, envelope, _widest(inside)))
+    return replace(scenario, doubts=doubts)
+
+
+def _widest(doubts: Sequence[Doubt]) -> float:
+    return max(doubt.log_sd for doubt in doubts if doubt.rate is not Rate.START)
+
+
+def _doubt(rate: Rate, grade: Grade, scenario: Scenario) -> Doubt:
+    table, wide = graded(rate, grade), 0.0
+    if rate is Rate.DEVICE:
+        slope = table.per_doubling.get(Axis.BATCH, 0.0)
+        wide = _beyond_measured_batches(scenario, slope)
+    share = _share_of(grade, scenario)
+    deviation = math.hypot(share * table.log_sd, wide)
+    return Doubt(
+        name=f"{rate}, {grade}",
+        rate=rate,
+        grade=grade,
+        log_sd=deviation,
+        seconds=table.seconds,
+        source=table.origin,
+        warning=_told_of(grade, deviation, scenario),
+    )
+
+
+def _told_of(grade: Grade, deviation: float, scenario: Scenario) -> str:
+    """The warning that a grade is worth in a scenario."""
+    if grade is Grade.GATHERED and deviation > _WARNED:
+        return _GATHERS_SLOWLY
+    if grade is Grade.CARRIED_LAUNCHES and _largest(launch_share, scenario) > _BOUND_BY_LAUNCHES:
+        return _LAUNCHES_OF_ANOTHER
+    return ""
+
+
+def _of_tables(scenario: Scenario) -> Iterator[Doubt]:
+    """Tables that are spread over devices: what their rows take on the way both ways.
+
+    A device sends all others the rows that they look up in its tables, and gets gradients of those
+    back. None of it is counted, so a step may be longer by that.
+    """
+    job, group = scenario.job, scenario.cluster.trainers
+    if not isinstance(job.model, Dlrm) or job.mode is not Mode.TRAIN or scenario.ranks == 1:
+        return
+    network, peer = group.host.network, group.host.peer_link or group.host.host_link
+    rate = math.inf if peer is None else peer.rate
+    if scenario.ranks > group.gpus_per_host and network is not None:
+        rate = min(rate, network.bandwidth / group.gpus_per_host)
+    away = 1.0 - 1.0 / scenario.ranks
+    sent = away * job.model.looked_up_bytes(job.train.batch_size, job.train.precision)
+    table = graded(Rate.STEP, Grade.TABLES)
+    yield Doubt(
+        name=f"{Rate.STEP}, {Grade.TABLES}",
+        rate=Rate.STEP,
+        grade=Grade.TABLES,
+        log_sd=table.log_sd,
+        seconds=float(np.max(2.0 * sent / rate)),
+        source=table.origin,
+        warning=_TABLES_EXCHANGED,
+    )
+
+
+_TABLES_EXCHANGED: Final = (
+    "rows that are looked up in tables on other accelerators, and their gradients, are exchanged "
+    "all to all; that time is not in the step, whose interval is wider by it"
+)
+_WARNED: Final = 0.1
+"""Log deviation from which on it is worth a warning."""
+_GATHERS_SLOWLY: Final = (
+    "parameters are gathered over the network by a framework of which no such run was measured: "
+    "six published steps of DeepSpeed's ZeRO-3 on 384 to 2,240 GPUs took 1.3 to 3.1 times what is "
+    "predicted; tensor and pipeline parallelism send less between machines"
+)
+
+
+_BOUND_BY_LAUNCHES: Final = 0.7
+"""Share of a step's change with the launches from which on they bound it."""
+_LAUNCHES_OF_ANOTHER: Final = (
+    "the host that launches kernels bounds the step, and another framework's launches stand in: "
+    "380 measured steps so predicted took 22% longer in the median, one in ten of them 32% and more"
+)
+
+
+def _beyond_measured_batches(scenario: Scenario, slope: float) -> float:
+    """What a batch size outside of the measured step times adds."""
+    times = measured_times(scenario) or carried_times(scenario)
+    if times is None:
+        return 0.0
+    sizes = times.batch_sizes
+    reach = Reach(axis=Axis.BATCH, low=min(sizes), high=max(sizes), per_doubling=slope)
+    return stretched(0.0, (reach,), {Axis.BATCH: float(scenario.job.train.batch_size)})
+
+
+def _share_of(grade: Grade, scenario: Scenario) -> float:
+    """Share of the step, or of a read, that a grade is about, the largest among candidates."""
+    if grade is Grade.CONNECTION:
+        return float(np.max(transfer_share(scenario)))
+    share = _SHARES.get(grade)
+    return 1.0 if share is None else _largest(share, scenario)
+
+
+def _largest(share: Callable[[Description, Kernels], Real], scenario: Scenario) -> float:
+    return float(np.max(share(describe(scenario), kernels_of(scenario))))
+
+
+_SHARES: Final = {
+    Grade.CARRIED_KERNELS: small_kernels_share,
+    Grade.CARRIED_LAUNCHES: launch_share,
+    Grade.GATHERED: network_share,
+}
+
+
+_KEYS: Final[tuple[tuple[str, Rate], ...]] = (
+    ("calibration.compute", Rate.DEVICE),
+    ("calibration.device_memory", Rate.DEVICE),
+    ("calibration.cpu", Rate.WORKERS),
+    ("calibration.storage", Rate.STORAGE),
+    ("calibration.network", Rate.NETWORK),
+    ("calibration.collective", Rate.COLLECTIVES),
+    ("calibration.straggling", Rate.WAITING),
+    ("train.straggling", Rate.WAITING),
+    ("train.device_spread", Rate.WAITING),
+    ("train.step_jitter", Rate.WAITING),
+    ("train.step_overhead", Rate.WAITING),
+    ("train.exchange", Rate.COLLECTIVES),
+    ("hardware.storage", Rate.STORAGE),
+    ("hardware.network", Rate.NETWORK),
+    ("hardware.pcie", Rate.PCIE),
+    ("hardware.memory_bandwidth", Rate.HOST_MEMORY),
+    ("hardware.", Rate.WORKERS),
+    ("data.", Rate.STORAGE),
+    ("input.receive", Rate.HANDOVER),
+    ("input.worker_start", Rate.START),
+    ("input.epoch_start", Rate.START),
+    ("input.device_time", Rate.DEVICE),
+    ("input.", Rate.WORKERS),
+    ("remote.send", Rate.HANDOVER),
+    ("remote.", Rate.WORKERS),
+    ("model.", Rate.DEVICE),
+)
+"""Which rate a fitted key is about; the first that the key begins with counts."""
+
+
+def rate_of(key: str) -> Rate:
+    """The rate that a numeric key of a scenario is about; the whole step where it is about none."""
+    return next((rate for begin, rate in _KEYS if key.startswith(begin)), Rate.STEP)
+
+
+_FASTER: Final = ("calibration.", "remote.speed", "hardware.smt_worth", "remote.smt_worth")
+_RATES: Final = (BYTE_PER_SECOND, PER_SECOND, FLOP_PER_SECOND, HERTZ)
+
+
+def sign_of(key: str) -> float:
+    """Whether more of a numeric key is faster, 1, or slower, -1: what it measures says it."""
+    kind = numeric_key(key).kind
+    faster = isinstance(kind, Quantity) and kind.unit in _RATES
+    return 1.0 if faster or key.startswith(_FASTER) else -1.0
+
+
+def calibrated(
+    scenario: Scenario,
+    keys: Sequence[str],
+    anchors: Sequence[Mapping[Axis, float]],
+    noise: float = 0.0,
+) -> Scenario:
+    """The scenario after `keys` were fitted to anchors: runs of the same system, as measured.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        As read, with the fitted values in place.
+    keys : sequence of str
+        What was fitted, such as ``hardware.storage_bandwidth``.
+    anchors : sequence of mapping of Axis to float
+        Where the anchors lie, as `envelope.placed` says; the doubt grows with the distance.
+    noise : float
+        Log deviation of what was measured on them.
+
+    Returns
+    -------
+    Scenario
+        Its rates that were fitted are known as well as calibrated ones are.
+    """
+    place = placed(scenario)
+    fitted = dict.fromkeys(rate_of(key) for key in keys)
+    kept = [doubt for doubt in scenario.doubts if doubt.rate not in fitted]
+    new = [_near(rate, place, anchors) for rate in fitted]
+    if noise > 0.0:
+        # Whatever was fitted took up what the measurement was off.
+        new.append(Doubt(name="anchors", rate=Rate.STEP, log_sd=noise, source=_NOISE))
+    return replace(scenario, doubts=(*kept, *new))
+
+
+def known_elsewhere(scenario: Scenario, keys: Sequence[Elsewhere]) -> Scenario:
+    """The scenario after keys were given the values they have on other systems.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        As read, with those values in place.
+    keys : sequence of Elsewhere
+        How far each may be off.
+
+    Returns
+    -------
+    Scenario
+        Its rates that the keys are about are known as well as if they had been fitted here, less
+        what systems differ by in these keys, for the part of the rate's work that each is.
+    """
+    rates = dict.fromkeys(rate_of(one.key) for one in keys)
+    kept = [doubt for doubt in scenario.doubts if doubt.rate not in rates]
+    place = placed(scenario)
+    apart = [
+        Doubt(
+            name=_OTHERS.format(one.key),
+            rate=rate_of(one.key),
+            log_sd=one.log_sd * _share(one.key, scenario),
+            source=_ELSEWHERE,
+            shared={_OTHERS.format(key): share for key, share in one.shared},
+        )
+        for one in keys
+    ]
+    return replace(scenario, doubts=(*kept, *(_near(rate, place, ()) for rate in rates), *apart))
+
+
+_OTHERS: Final = "{} of other systems"
+_ELSEWHERE: Final = Source(reference="spread of the values fitted to others", date="undated")
+_NOISE: Final = Source(reference="spread of the anchors' repeats", date="undated")
+
+
+def _near(
+    rate: Rate, place: Mapping[Axis, float], anchors: Sequence[Mapping[Axis, float]]
+) -> Doubt:
+    table = graded(rate, Grade.CALIBRATED)
+    reaches = tuple(
+        Reach(axis=axis, low=min(seen), high=max(seen), per_doubling=slope)
+        for axis, slope in table.per_doubling.items()
+        if (seen := [anchor.get(axis, 1.0) for anchor in anchors])
+    )
+    wide = stretched(table.log_sd, reaches, place)
+    return Doubt(
+        name=f"{rate}, calibrated",
+        grade=Grade.CALIBRATED,
+        rate=rate,
+        log_sd=wide,
+        seconds=table.seconds,
+        source=table.origin,
+    )
+
+
+def _calibrated_over(doubts: Sequence[Doubt], overlay: Overlay, scenario: Scenario) -> list[Doubt]:
+    """The doubts with those about fitted rates replaced by what the fit says of its parameters.
+
+    What the fit covers needs no other evidence.
+    A parameter that the measurements say nothing about leaves its rate as doubtful as it was.
+    """
+    place = placed(scenario)
+    known = [(i, p) for i, p in enumerate(overlay.parameters) if p.log_sd is not None]
+    rates = dict.fromkeys(rate_of(parameter.key) for _, parameter in known)
+    kept = [doubt for doubt in doubts if doubt.rate not in rates]
+    fitted = []
+    for i, parameter in known:
+        deviation = parameter.log_sd or 0.0
+        # Covariances are of values, a doubt is about a speed: a longer time is a slower rate.
+        shared = {
+            other.key: sign_of(parameter.key)
+            * sign_of(other.key)
+            * overlay.covariance[i][j]
+            / (deviation * other.log_sd)
+            for j, other in known
+            if j != i and deviation > 0.0 and other.log_sd
+        }
+        fitted.append(
+            Doubt(
+                name=parameter.key,
+                rate=rate_of(parameter.key),
+                log_sd=deviation * _share(parameter.key, scenario),
+                source=overlay.source,
+                shared=shared,
+            )
+        )
+    # Distance adds to a rate as a whole: parameters that cancel where they were fitted still do.
+    far = ((rate, stretched(0.0, _reaches(overlay, rate), place)) for rate in rates)
+    distant = [
+        Doubt(name=f"{rate} far from the fit", rate=rate, log_sd=wide, source=overlay.source)
+        for rate, wide in far
+        if wide > 0.0
+    ]
+    return kept + fitted + distant
+
+
+def _share(key: str, scenario: Scenario) -> float:
+    """Share of its rate's work that a key is about; 1 where the rate has no parts."""
+    work, batch = scenario.job.preprocessing, scenario.job.train.batch_size
+    parts = {
+        "input.decode": work.decode * batch,
+        "input.augment": work.augment * batch,
+        "input.collate": work.collate * batch,
+        "input.per_batch": work.per_batch,
+    }
+    whole = sum(parts.values())
+    return parts[key] / whole if key in parts and whole > 0.0 else 1.0
+
+
+def _reaches(overlay: Overlay, rate: Rate) -> tuple[Reach, ...]:
+    slopes = graded(rate, Grade.CALIBRATED).per_doubling
+    ranges = {Axis.RANKS: overlay.envelope.devices, Axis.BATCH: overlay.envelope.batch_size}
+    return tuple(
+        Reach(axis=axis, low=float(low), high=float(high), per_doubling=slopes[axis])
+        for axis, (low, high) in ranges.items()
+        if axis in slopes and low > 0
+    )

@@ -1,0 +1,92 @@
+"""Stores that are fast for some time only, at the mean rate that a run gets of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from simulator.reading.document import Document
+from simulator.results.stores import uses
+from simulator.schema.hardware.cluster import Group
+from simulator.schema.hardware.storage import Burst, Storage
+from simulator.schema.scenario import Scenario
+from simulator.uncertainty.provenance import Assumption, Source
+from simulator.units import BYTE_PER_SECOND, PER_SECOND, Bytes, show
+
+
+def with_mean_rates(scenario: Scenario, document: Document) -> Scenario:
+    """The scenario with stores whose credits run out at their mean rate over the whole run.
+
+    A file that states what its store reads at means that, credits or not.
+    """
+    bursting = {store.name: store for store in _stores(scenario) if _bursts(store)}
+    if not bursting:
+        return scenario
+    slowed, notes = dict(bursting), list[Assumption]()
+    for use in uses(scenario):
+        if use.store.name in bursting:
+            store = _slowed(use.store, use.held, (use.reads, use.carried), document)
+            slowed[store.name] = store
+            notes += _notes(use.store, store)
+    groups = tuple(_with(group, slowed) for group in scenario.cluster.groups)
+    cluster = replace(scenario.cluster, groups=groups)
+    return replace(scenario, cluster=cluster, notes=(*scenario.notes, *notes))
+
+
+def _stores(scenario: Scenario) -> Iterable[Storage]:
+    for group in scenario.cluster.groups:
+        yield group.storage
+        if group.origin is not None:
+            yield group.origin
+
+
+def _bursts(store: Storage) -> bool:
+    return store.burst_operations is not None or store.burst_bandwidth is not None
+
+
+def _with(group: Group, slowed: dict[str, Storage]) -> Group:
+    origin = group.origin
+    return replace(
+        group,
+        storage=slowed.get(group.storage.name, group.storage),
+        origin=None if origin is None else slowed.get(origin.name, origin),
+    )
+
+
+def _slowed(store: Storage, held: Bytes, asked: tuple[float, Bytes], document: Document) -> Storage:
+    operations, carried = asked
+    if document.says(("hardware", "storage_operations")):
+        store = replace(store, burst_operations=None)
+    if document.says(("hardware", "storage_bandwidth")):
+        store = replace(store, burst_bandwidth=None)
+    rate = _mean(store, store.burst_operations, held, operations)
+    if rate is not None:
+        known = store.read_operations
+        store = replace(store, read_operations=rate if known is None else min(known, rate))
+    rate = _mean(store, store.burst_bandwidth, held, carried)
+    if rate is not None:
+        store = replace(store, achievable_read_bandwidth=min(store.read_rate, rate))
+    return store
+
+
+def _mean(store: Storage, burst: Burst | None, held: Bytes, asked: float) -> float | None:
+    """The mean rate, where the size that it goes by is known."""
+    size = None if burst is None else held if burst.metered else store.capacity
+    return None if burst is None or size is None else burst.mean_rate(size, asked)
+
+
+def _notes(before: Storage, after: Storage) -> Iterable[Assumption]:
+    """What was made of credits, where that is less than the store can do at its best."""
+    source = Source(
+        reference="credits of its profile, for all that the run reads",
+        date="undated",
+        verified=False,
+    )
+    if after.read_operations is not None and after.read_operations != before.read_operations:
+        value = show(after.read_operations, PER_SECOND)
+        what = f"mean reads a second of {before.name}, credits counted"
+        yield Assumption(what=what, value=value, source=source)
+    if after.read_rate != before.read_rate:
+        value = show(after.read_rate, BYTE_PER_SECOND)
+        what = f"mean read rate of {before.name}, credits counted"
+        yield Assumption(what=what, value=value, source=source)

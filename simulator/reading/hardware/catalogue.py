@@ -1,0 +1,386 @@
+"""The catalogue of hardware profiles: finds, reads and keeps them by name.
+
+Names are paths below a kind, without ``.toml``: ``gpu/a100-sxm4-80gb``,
+``instance/aws/p4d.24xlarge``. Directories are searched in order: those given by ``--profiles``,
+those of ``$PLAN_PROFILES``, ``./hardware_profiles``, the packaged ones. A profile found first wins;
+with ``overlay = true`` it only replaces single figures of the one found after it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias, TypeVar
+
+from simulator.errors import InputError, Problem, UnknownName
+from simulator.reading.document import (
+    AnyModel,
+    Document,
+    check,
+    read_document,
+    schema_problem,
+)
+from simulator.reading.hardware.accelerator import to_cpu, to_gpu, to_link
+from simulator.reading.hardware.accelerator_swap import swapped
+from simulator.reading.hardware.figures import Figure
+from simulator.reading.hardware.host import to_host
+from simulator.reading.hardware.price_text import price_table
+from simulator.reading.hardware.sections import (
+    CpuFile,
+    DefaultsFile,
+    GpuFile,
+    LinkFile,
+    SourceTable,
+    StorageFile,
+)
+from simulator.reading.hardware.storage import to_storage
+from simulator.reading.lines import KeyPath
+from simulator.reading.merge_documents import merge
+from simulator.reading.names import holding, nearest_names
+from simulator.reading.shipped import shipped_folder
+from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.hardware.host import Cpu, Host
+from simulator.schema.hardware.link import Link
+from simulator.schema.hardware.storage import Storage
+from simulator.uncertainty.provenance import Source
+
+Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage
+"""What a profile describes."""
+Thing = TypeVar("Thing")
+
+KINDS: Final = ("gpu", "cpu", "link", "storage", "node", "instance")
+"""The folders of a profile directory."""
+ENVIRONMENT: Final = "PLAN_PROFILES"
+"""Variable that lists profile directories, separated as in ``$PATH``."""
+FOLDER: Final = "hardware_profiles"
+
+_NAME: Final = re.compile(r"[\w+-][\w.+-]*(?:/[\w+-][\w.+-]*)*")
+_SPACES: Final = re.compile(r"[ _-]")
+_MAKERS: Final = ("nvidia", "geforce")
+"""Words that people put before the name of a card, in this order."""
+_CARD_DIGITS: Final = 4
+"""Digits of a number that people know a card by."""
+_LONGEST: Final = 200
+"""Letters of a part of a name; file systems allow no more than 255 with the ending."""
+_ANY: Final = "profile"
+_MACHINES: Final = ("node", "instance")
+_CALLED: Final[Mapping[str, str]] = MappingProxyType(
+    {"gpu": "accelerator", "cpu": "processor", "storage": "store", "node": "machine",
+     "instance": "machine"}
+)  # fmt: skip
+
+
+class Catalogue:
+    """Profiles of one list of directories; each is read when first asked for, and kept.
+
+    Parameters
+    ----------
+    directories : sequence of pathlib.Path
+        Where to look, first one first. Each holds folders named like `KINDS` and may hold a
+        ``sources.toml``.
+    """
+
+    def __init__(self, directories: Sequence[Path]) -> None:
+        self.directories = tuple(directories)
+        # Any: the first part of the name says which of Profile it is.
+        self._loaded: dict[str, Any] = {}
+        self._names: dict[str, tuple[str, ...]] = {}
+        self._cited: dict[str, str] = {}
+        self._registers: tuple[Document, ...] | None = None
+
+    @classmethod
+    def default(cls, extra: Sequence[Path] = ()) -> Catalogue:
+        """The catalogue of the standard search path, `extra` directories first.
+
+        Raises
+        ------
+        InputError
+            If a directory of `extra` or of ``$PLAN_PROFILES`` doesn't exist.
+        """
+        listed = os.environ.get(ENVIRONMENT, "").split(os.pathsep)
+        asked = [(path, "--profiles") for path in extra]
+        asked += [(Path(text), f"${ENVIRONMENT}") for text in listed if text]
+        missing = tuple(
+            Problem(origin=origin, message="is not a folder", found=str(path))
+            for path, origin in asked
+            if not _is_folder(path)
+        )
+        if missing:
+            raise InputError(missing)
+        here = Path(FOLDER)
+        found = [path for path, _ in asked] + ([here] if here.is_dir() else []) + [packaged()]
+        return cls(tuple({path.resolve(): path for path in found}.values()))
+
+    def gpu(self, name: str) -> Gpu:
+        """The accelerator called `name`, with or without ``gpu/`` before it.
+
+        Raises
+        ------
+        UnknownName
+            If there is none; names the nearest ones. So do all the others.
+        InputError
+            If its profile has mistakes. So do all the others.
+        """
+        return self._device("gpu", name, GpuFile, to_gpu)
+
+    def cpu(self, name: str) -> Cpu:
+        """The processor called `name`, with or without ``cpu/`` before it."""
+        return self._device("cpu", name, CpuFile, to_cpu)
+
+    def link(self, name: str) -> Link:
+        """The link called `name`, with or without ``link/`` before it."""
+        return self._device("link", name, LinkFile, to_link)
+
+    def storage(self, name: str) -> Storage:
+        """The store called `name`, with or without ``storage/`` before it."""
+        return self._device("storage", name, StorageFile, to_storage)
+
+    def host(self, name: str) -> Host:
+        """The machine called `name`: ``node/...`` or ``instance/...``."""
+        name = self._meant(name, _MACHINES)
+        if name.partition("/")[0] not in _MACHINES:
+            machines = (*self.names("node"), *self.names("instance"))
+            cards = [gpu for gpu in self.names("gpu") if _folded(gpu) == _folded(name)]
+            if cards:
+                meant = f"it is an accelerator: `plan init --gpu {name}` writes a machine around it"
+                msg = f"there is no {_CALLED['node']} '{name}'; {meant}"
+                raise UnknownName(msg)
+            raise _unknown(_CALLED["node"], name, machines)
+
+        def build(document: Document) -> Host:
+            return to_host(name, document, self._cite, self)
+
+        return self._load(name, build)
+
+    def with_gpu(self, host: Host, name: str) -> Host:
+        """The machine with accelerators called `name` in place of its own."""
+        return swapped(host, name, self)
+
+    def load(self, name: str) -> Profile:
+        """Any profile by its full name."""
+        kinds: dict[str, Callable[[str], Profile]] = {
+            "gpu": self.gpu,
+            "cpu": self.cpu,
+            "link": self.link,
+            "storage": self.storage,
+            "node": self.host,
+            "instance": self.host,
+        }
+        name = self._meant(name, KINDS)
+        kind = name.partition("/")[0]
+        if kind not in kinds or "/" not in name:
+            every = tuple(known for kind in KINDS for known in self.names(kind))
+            raise _unknown(_ANY, name, every)
+        return kinds[kind](name)
+
+    def defaults(self) -> DefaultsFile:
+        """What holds where a profile doesn't say: the ``defaults.toml`` found first."""
+        if "defaults" not in self._loaded:
+            self._loaded["defaults"] = check(DefaultsFile, self._document("defaults"))
+        defaults: DefaultsFile = self._loaded["defaults"]
+        return defaults
+
+    def names(self, kind: str) -> tuple[str, ...]:
+        """Full names of all profiles of a kind (one of `KINDS`), sorted; no file is read."""
+        if kind not in self._names:
+            found = {
+                path.relative_to(directory).as_posix().removesuffix(".toml")
+                for directory in self.directories
+                for path in (directory / kind).rglob("*.toml")
+            }
+            self._names[kind] = tuple(sorted(found, key=_natural))
+        return self._names[kind]
+
+    def listed(self, wanted: str) -> tuple[str, ...]:
+        """Full names of the kind `wanted`, else those that `holding` finds.
+
+        Raises
+        ------
+        UnknownName
+            If none does.
+        """
+        if wanted in KINDS:
+            return self.names(wanted)
+        names = tuple(name for known in KINDS for name in self.names(known))
+        found = holding(wanted, names)
+        if not found:
+            raise _unknown(_ANY, wanted, (*KINDS, *names))
+        return found
+
+    def _device(
+        self,
+        kind: str,
+        name: str,
+        model: type[AnyModel],
+        convert: Callable[[str, AnyModel, Document, Callable[[Figure], Source]], Thing],
+    ) -> Thing:
+        full = self._meant(name if name.startswith(f"{kind}/") else f"{kind}/{name}", (kind,))
+
+        def build(document: Document) -> Thing:
+            return convert(full, check(model, document), document, self._cite)
+
+        return self._load(full, build)
+
+    def _meant(self, name: str, kinds: Sequence[str]) -> str:
+        """The full name that `name` stands for: itself, or the only one that ends like it.
+
+        Letters count whatever their case, and spaces, hyphens and underscores do not count, nor
+        does who makes it, so that ``p4d.24xlarge``, ``rtx4090`` and ``NVIDIA RTX 4090`` are names
+        as people know them. The number of a card will do, ``4090``, and a family of machines that
+        has one size, ``p4d``.
+        """
+        if name in self._loaded or self._paths(name):
+            return name
+        wanted, given = _folded(name), name.partition("/")[0]
+        if not _NAME.fullmatch(name.replace(" ", "")):
+            return name
+        kinds = (given,) if given in kinds and "/" in name else kinds
+        folded = {full: _folded(full) for kind in kinds for full in self.names(kind)}
+        known = [full for full, short in folded.items() if short == wanted]
+        if not known and wanted.isdigit() and len(wanted) >= _CARD_DIGITS:
+            known = [full for full, short in folded.items() if short.endswith(wanted)]
+        if not known:
+            known = [
+                full for full in folded if full.startswith(_RENTED) and _family(full) == wanted
+            ]
+        return known[0] if len(known) == 1 else name
+
+    def _load(self, name: str, build: Callable[[Document], Thing]) -> Thing:
+        if name not in self._loaded:
+            self._loaded[name] = build(self._document(name))
+        thing: Thing = self._loaded[name]
+        return thing
+
+    def _document(self, name: str) -> Document:
+        """The profile's file; an overlay is merged over what it lies on."""
+        kind = name.partition("/")[0]
+        paths = self._paths(name)
+        if not paths:
+            raise _unknown(_CALLED.get(kind, kind), name, self.names(kind))
+        layers = []
+        for path in paths:
+            layers.append(read_document(path))
+            if layers[-1].data.get("overlay") is not True:
+                break
+        else:
+            hint = "leave it out for a profile that stands alone"
+            message = "has nothing to lie over"
+            raise InputError((layers[-1].problem(("overlay",), message, hint=hint),))
+        merged = layers.pop()
+        for layer in reversed(layers):
+            wrong = schema_problem(layer)
+            if wrong is not None:
+                raise InputError((wrong,))
+            merged = merge(_without(merged, layer), layer)
+        return merged
+
+    def _paths(self, name: str) -> tuple[Path, ...]:
+        if not _NAME.fullmatch(name) or max(map(len, name.split("/"))) > _LONGEST:
+            return ()
+        paths = (directory / f"{name}.toml" for directory in self.directories)
+        return tuple(path for path in paths if path.is_file())
+
+    def _cite(self, figure: Figure) -> Source:
+        if figure.source not in self._cited:
+            self._cited[figure.source] = self._reference(figure.source)
+        return Source(
+            reference=self._cited[figure.source],
+            date=figure.date,
+            verified=figure.verified,
+            note=figure.note or "",
+        )
+
+    def _reference(self, key: str) -> str:
+        if self._registers is None:
+            files = (directory / "sources.toml" for directory in self.directories)
+            self._registers = tuple(read_document(file) for file in files if file.is_file())
+        for register in self._registers:
+            if key != "schema" and key in register.data:
+                return check(SourceTable, register, at=(key,)).reference
+        return key
+
+
+_RENTED: Final = "instance/"
+
+
+def _folded(name: str) -> str:
+    """The last part of a name without what people write in different ways."""
+    folded = _SPACES.sub("", name.rsplit("/", maxsplit=1)[-1].lower())
+    for maker in _MAKERS:
+        folded = folded.removeprefix(maker)
+    return folded
+
+
+def _family(full: str) -> str:
+    """The family of a machine whose name has its size behind a point, `p4d` of p4d.24xlarge."""
+    first, point, _ = full.rsplit("/", maxsplit=1)[-1].lower().partition(".")
+    return first if point else ""
+
+
+def _unknown(called: str, name: str, known: Sequence[str]) -> UnknownName:
+    close = nearest_names(name, known)
+    meant = f"did you mean {' or '.join(repr(other) for other in close)}?" if close else ""
+    advice = meant or "`plan hardware list` shows them all"
+    if not meant and called == _CALLED["node"]:
+        advice += "; `plan init --gpu NAME --vcpus N --ram SIZE` writes one of your own"
+    return UnknownName(f"there is no {called} '{name}'; {advice}")
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        # A name too long for any file.
+        return False
+
+
+def packaged() -> Path:
+    """The directory of the profiles that come with plan: inside a wheel, else of the checkout."""
+    return shipped_folder(FOLDER)
+
+
+def _natural(name: str) -> tuple[tuple[int, int | str], ...]:
+    """Sorts as people do: numbers within names by size."""
+    parts = re.split(r"(\d+)", name.lower())
+    return tuple((0, int(part)) if part.isdigit() else (1, part) for part in parts if part)
+
+
+def _without(base: Document, over: Document) -> Document:
+    """`base` less the figures that `over` gives anew: a new value has its own source and date."""
+    data = _stripped(_alike(base.data, over.data), over.data)
+    gone: list[KeyPath] = [path for path in base.lines if _value_at(data, path) is None]
+    lines = {path: line for path, line in base.lines.items() if path not in gone}
+    return Document(origin=base.origin, data=data, lines=lines, origins=base.origins)
+
+
+def _alike(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with its prices as a table where `over` has a table of them."""
+    listed = base.get("price")
+    if not isinstance(listed, list) or not isinstance(over.get("price"), dict):
+        return base
+    return {**base, "price": price_table(listed)}
+
+
+def _stripped(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for key, value in base.items():
+        new = over.get(key)
+        if isinstance(value, dict) and isinstance(new, dict):
+            if "value" not in value:
+                kept[key] = _stripped(value, new)
+        else:
+            kept[key] = value
+    return kept
+
+
+def _value_at(data: object, path: KeyPath) -> object:
+    value: Any = data
+    for part in path:
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value

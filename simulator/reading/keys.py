@@ -1,0 +1,144 @@
+"""Keys of a scenario as numbers: what a dotted key measures, and its value as text with a unit.
+
+A study that varies ``hardware.storage_bandwidth`` between ``10 MB/s`` and ``1 TB/s`` needs the
+floats behind the texts, and a text to hand back as an override. The unit of the text is kept:
+what began as ``2 GB/s`` is written in GB/s.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, get_args
+
+from pydantic_core import PydanticCustomError
+
+from simulator import units
+from simulator.errors import InputError, Problem
+from simulator.reading.document import field_at, model_at
+from simulator.reading.quantity import Number, Quantity, nearest
+from simulator.reading.sections import ScenarioFile
+from simulator.uncertainty.calibration import FACTORS
+from simulator.units import Unit
+
+DIGITS: Final = 6
+"""Significant digits of a written value: far below any error of the model, short enough to read."""
+OF_A_SEARCH: Final = frozenset({"sweep", "goal"})
+"""Sections that describe a search, not a job: `plan sweep` and `plan recommend` read them."""
+OF_THE_RUN: Final = frozenset({"run", "failures", "checkpoint", "spot", "energy", "owned", "store"})
+"""Sections that say nothing about a step: no measured step can be fitted with their keys."""
+_NUMBER: Final = re.compile(r"[+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A numeric key of a scenario: its dotted `name`, and what its values are."""
+
+    name: str
+    kind: Quantity | Number
+
+    @property
+    def unit(self) -> Unit | None:
+        """The unit of its values; None for plain numbers."""
+        return self.kind.unit if isinstance(self.kind, Quantity) else None
+
+    def value(self, text: str) -> float:
+        """The SI value of a text such as ``2 GB/s``, or of a bare number for a plain one.
+
+        Raises
+        ------
+        InputError
+            If the text is no value that the key may have.
+        """
+        try:
+            given: object = text if isinstance(self.kind, Quantity) else float(text)
+            return float(self.kind.read(given))
+        except PydanticCustomError as error:
+            context = error.context or {}
+            message, hint = str(context.get("message")), str(context.get("hint") or "")
+        except ValueError:
+            message, hint = "is not a number", "write a number without a unit"
+        raise InputError(
+            (Problem(origin=self.name, message=message, found=repr(text), hint=hint or None),)
+        )
+
+    def plain(self, text: str) -> str | float:
+        """The value as a TOML file holds it: a quantity as text, else a number."""
+        return text if isinstance(self.kind, Quantity) else self.value(text)
+
+    def show(self, text: str) -> str:
+        """A value for people: four digits and the largest prefix that fits."""
+        if isinstance(self.kind, Number):
+            return f"{self.value(text):.4g}"
+        return units.show(self.value(text), self.kind.unit)
+
+    def text(self, value: float, like: str) -> str:
+        """`value` [SI] written as `like` is: the same unit, another number."""
+        if isinstance(self.kind, Number):
+            return f"{value:.{DIGITS}g}"
+        one = units.parse(_NUMBER.sub("1", like, count=1), self.kind.unit)
+        return _NUMBER.sub(f"{value / one:.{DIGITS}g}", like.strip(), count=1)
+
+
+def numeric_key(name: str, origin: str = "--fit") -> Key:
+    """The key of a scenario called `name`, if its values are numbers on a continuous scale.
+
+    Parameters
+    ----------
+    name : str
+        Dotted, such as ``input.decode``.
+    origin : str
+        Where the name was given, for messages.
+
+    Raises
+    ------
+    InputError
+        If there is no such key, or its values are names, switches or counts.
+    """
+    path = tuple(name.split("."))
+    info = None if path[0] in OF_A_SEARCH | OF_THE_RUN else field_at(ScenarioFile, path)
+    if info is None:
+        message, hint = "is no key of a scenario", _meant(name)
+        raise InputError((Problem(origin=origin, message=message, found=repr(name), hint=hint),))
+    kind = _kind((*info.metadata, *get_args(info.annotation)))
+    if kind is None or (isinstance(kind, Number) and kind.whole):
+        message = "is no key with a continuous value"
+        hint = "quantities and plain numbers can be fitted, counts, names and switches cannot"
+        raise InputError((Problem(origin=origin, message=message, found=repr(name), hint=hint),))
+    return Key(name, kind)
+
+
+def _meant(name: str) -> str:
+    """Advice on a key that does not exist: one like it as a whole, or like it in its last part."""
+    keys = tuple(numeric_keys())
+    lasts = {key.rpartition(".")[2]: key for key in keys}
+    own = name.rpartition(".")[2]
+    close = lasts.get(own) or nearest(name, keys) or lasts.get(nearest(own, tuple(lasts)) or "")
+    if close:
+        return f"did you mean '{close}'?"
+    factors = ", ".join(f"calibration.{kind.name}" for kind in FACTORS)
+    return f"keys are those of plan schema, and factors: {factors}"
+
+
+def numeric_keys() -> Iterator[str]:
+    """All keys of a scenario with continuous values."""
+    left_out = OF_A_SEARCH | OF_THE_RUN
+    for section in (name for name in ScenarioFile.model_fields if name not in left_out):
+        model = model_at(ScenarioFile, (section,))
+        for key, info in () if model is None else model.model_fields.items():
+            kind = _kind((*info.metadata, *get_args(info.annotation)))
+            if kind is not None and not (isinstance(kind, Number) and kind.whole):
+                yield f"{section}.{key}"
+
+
+def _kind(parts: tuple[object, ...]) -> Quantity | Number | None:
+    """What marks the field as a number, looked for inside unions."""
+    for part in parts:
+        if isinstance(part, Quantity | Number):
+            return part
+        metadata = getattr(part, "__metadata__", ())
+        found = _kind(tuple(metadata))
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,78 @@
+"""Sections of a scenario about what is paid beside rent, as a file writes them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from simulator.reading.document import FileModel
+from simulator.reading.quantity import (
+    Choice,
+    CountField,
+    MoneyField,
+    Number,
+    Percent,
+    PriceOrZeroField,
+    TextField,
+    TimeField,
+)
+from simulator.schema.store_plan import Location
+
+PueField = Annotated[float, Number(low=1.0, high=10.0)]
+
+
+class EnergySection(FileModel):
+    """Where the electricity comes from; with it, plan tells energy and emissions of the run."""
+
+    pue: PueField | None = None
+    """Power of the building over that of its machines (power usage effectiveness); 1.54 by default,
+    the average of a survey of data centres of 2025."""
+    grid: TextField | None = None
+    """What is emitted to make the electricity: an amount such as 400 g/kWh, or a region of a cloud
+    such as gcp/us-central1. Emissions are unknown without it."""
+    tariff: TextField | None = None
+    """Price of electricity: $0.08/kWh, or a place such as us/iowa/industrial. Rent includes it: it
+    is on the bill of owned machines only."""
+
+
+class StoreSection(FileModel):
+    """What is paid for the store that holds data and checkpoints."""
+
+    location: Annotated[Location, Choice(Location)] | None = None
+    """Where it is, beside the machines: in the same region, in another region of the cloud, or in
+    another cloud; bytes that leave its region are paid for. By default in another cloud where its
+    profile and that of the machines name different ones, else in the same region."""
+    kept: TimeField | None = None
+    """How long it holds data and checkpoints, such as 90 d; as long as the machines are billed by
+    default, which is the least."""
+    checkpoints: CountField = 2
+    """How many checkpoints it holds at a time: the last one, and the one that is written."""
+
+
+ShareField = Annotated[float, Percent()]
+WorkingField = Annotated[float, Number(low=0.01, high=1.0)]
+
+
+class OwnedSection(FileModel):
+    """What machines cost that are bought, with cost.purchase = "owned"."""
+
+    capex: MoneyField | None = None
+    """Price of one machine that trains, such as $270000; that of its profile by default."""
+    life: TimeField | None = None
+    """How long it is used before it is written off; 5 years by default."""
+    network: ShareField | None = None
+    """Switches, cables and insurance beside it, as a share of its price; 12.5% by default, and
+    nothing for a machine under a desk."""
+    residual: ShareField | None = None
+    """What it is worth after its life, as a share of its price; nothing by default."""
+    interest: ShareField | None = None
+    """Cost of capital a year; 6% by default."""
+    hosting: PriceOrZeroField | None = None
+    """Room, racks and cooling plant for one machine, electricity apart, such as $1500/month;
+    $200 a month for each kW of its highest power by default, and nothing for a machine under a desk
+    (desktop = true in the profile of its accelerator)."""
+    staff: PriceOrZeroField | None = None
+    """Share of the staff that looks after one machine, such as $500/month. No published figure was
+    found: it is left out, and said to be, where it is not given."""
+    utilization: WorkingField | None = None
+    """Share of its life in which it works: what it costs is paid by the hours worked; all of it by
+    default."""

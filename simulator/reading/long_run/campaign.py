@@ -1,0 +1,118 @@
+"""A campaign file: a pool of machines, and the jobs that share it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from simulator.errors import InputError
+from simulator.reading.document import Document, FileModel, check, read_document
+from simulator.reading.quantity import (
+    Choice,
+    CountField,
+    CountOrZeroField,
+    PriceOrZeroField,
+    TextField,
+    TimeField,
+    TimeOrZeroField,
+)
+from simulator.schema.campaign import Order
+
+
+class PoolSection(FileModel):
+    """The machines that all jobs share."""
+
+    machines: CountField
+    """How many."""
+    price: PriceOrZeroField | None = None
+    """Of one of them, such as $98/h; that of the first scenario's machines by default."""
+    order: Annotated[Order, Choice(Order)] = Order.FIFO
+    """Who is next: the first come (fifo), or the most urgent of those who wait (priority)."""
+
+
+class JobTable(FileModel):
+    """A job that comes once or again and again."""
+
+    name: TextField
+    """What it is called."""
+    scenario: TextField | None = None
+    """A scenario, by file (relative to this one) or shipped name; its failures count."""
+    settings: list[TextField] = Field(default_factory=list)
+    """Keys to set over it, such as "hardware.count=4"."""
+    duration: TimeField | None = None
+    """Time of one run, in place of a scenario."""
+    machines: CountField | None = None
+    """Machines it takes; those of its scenario by default."""
+    count: CountField = 1
+    """How often it comes."""
+    start: TimeOrZeroField = 0.0
+    """When it comes first."""
+    every: TimeOrZeroField = 0.0
+    """Time from one coming to the next; all at once by default."""
+    random: bool = False
+    """Whether comings are at random, `every` in the mean; regular by default."""
+    priority: CountOrZeroField = 0
+    """0 is the most urgent; counts where the pool's order is priority."""
+
+
+class CampaignFile(FileModel):
+    """The file."""
+
+    pool: PoolSection
+    """The machines."""
+    job: list[JobTable]
+    """The jobs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Campaign:
+    """What a campaign file says; `folder` is where its scenarios are looked for."""
+
+    name: str
+    folder: Path
+    document: Document
+    pool: PoolSection
+    jobs: tuple[JobTable, ...]
+
+    def refuse(self, number: int, key: str, message: str, hint: str) -> InputError:
+        """A mistake of one of its jobs, counted from 0."""
+        problem = self.document.problem(("job", number, key), message, hint=hint)
+        return InputError((problem,))
+
+
+def read_campaign(path: Path) -> Campaign:
+    """Read a campaign.
+
+    Raises
+    ------
+    InputError
+        With all mistakes of the file.
+    """
+    document = read_document(path)
+    file = check(CampaignFile, document)
+    found = Campaign(
+        name=path.stem,
+        folder=path.parent,
+        document=document,
+        pool=file.pool,
+        jobs=tuple(file.job),
+    )
+    if not found.jobs:
+        problem = document.problem(
+            ("job",), "has no job", hint="add [[job]] with name and duration"
+        )
+        raise InputError((problem,))
+    for number, job in enumerate(found.jobs):
+        if (job.scenario is None) == (job.duration is None):
+            hint = "say how long one run takes, or which scenario it is"
+            raise found.refuse(number, "duration", "stands beside a scenario, or lacks one", hint)
+        if job.duration is not None and job.machines is None:
+            hint = "say how many machines one run takes"
+            raise found.refuse(number, "machines", "is missing", hint)
+        if (job.machines or 0) > found.pool.machines:
+            hint = f"the pool has {found.pool.machines}"
+            raise found.refuse(number, "machines", "is more than there are", hint)
+    return found

@@ -1,0 +1,144 @@
+"""Figures of grids and tariffs, ``data/electricity.toml``, and what a scenario makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Final
+
+from simulator.errors import InputError, Problem, UnitError
+from simulator.reading.document import Document, FileModel, check, read_document
+from simulator.reading.hardware.figures import Figure, TextFigure
+from simulator.reading.long_run.bill_sections import EnergySection, PueField
+from simulator.reading.quantity import nearest_hint
+from simulator.reading.resolved import Draft, check_of, part
+from simulator.reading.shipped import DATA
+from simulator.schema.energy import EnergyPlan
+from simulator.schema.hardware.price import Purchase
+from simulator.uncertainty.provenance import Source
+from simulator.units import KILOGRAM_PER_JOULE, USD_PER_JOULE, Unit, parse
+
+_FILE: Final = DATA / "electricity.toml"
+_STAND_IN: Final = "us/east-north-central/industrial"
+"""Tariff of owned machines where a scenario names none."""
+_STATED: Final = Source(reference="stated by the scenario", date="its own")
+
+
+class _PueFigure(Figure):
+    """A power usage effectiveness."""
+
+    value: PueField
+
+
+class _Electricity(FileModel):
+    """The file data/electricity.toml."""
+
+    pue: dict[str, _PueFigure]
+    """World: where a scenario says nothing."""
+    grid: dict[str, TextFigure]
+    """Emissions by region."""
+    tariff: dict[str, TextFigure]
+    """Prices by place and kind of customer."""
+
+
+@cache
+def _electricity() -> _Electricity:
+    return check(_Electricity, read_document(_FILE))
+
+
+def _source(figure: Figure) -> Source:
+    return Source(
+        reference=figure.source,
+        date=figure.date,
+        verified=figure.verified,
+        note=figure.note or "",
+    )
+
+
+def energy_plan(document: Document, given: EnergySection) -> EnergyPlan:
+    """What the [energy] section of a scenario says.
+
+    Raises
+    ------
+    InputError
+        If `grid` or `tariff` is neither an amount nor a name that is known.
+    """
+    known = _electricity()
+    world = known.pue["world"]
+    grid = _amount(document, "grid", given.grid, known.grid, KILOGRAM_PER_JOULE)
+    tariff = _amount(document, "tariff", given.tariff, known.tariff, USD_PER_JOULE)
+    found = {
+        "pue": _STATED if given.pue is not None else _source(world),
+        **{name: source for name, (_, source) in (("grid", grid), ("tariff", tariff)) if source},
+    }
+    return EnergyPlan(
+        pue=float(world.value) if given.pue is None else given.pue,
+        grid=grid[0],
+        tariff=tariff[0],
+        sources=found,
+    )
+
+
+def _amount(
+    document: Document, key: str, text: str | None, known: Mapping[str, TextFigure], unit: Unit
+) -> tuple[float | None, Source | None]:
+    """An amount with its unit, or the figure that a name stands for, with its source."""
+    if text is None:
+        return None, None
+    if text in known:
+        return parse(known[text].value, unit), _source(known[text])
+    try:
+        value = parse(text, unit)
+    except UnitError as error:
+        if text[:1].isdigit() or text.startswith("$"):
+            raise InputError((document.problem(("energy", key), str(error)),)) from None
+        hint = nearest_hint(text, tuple(known))
+        message = f"is neither an amount such as '{known[min(known)].value}' nor a known name"
+        raise InputError((document.problem(("energy", key), message, hint=hint),)) from None
+    if value < 0.0:
+        raise InputError((document.problem(("energy", key), "is negative"),))
+    return value, _STATED
+
+
+def _stated(draft: Draft) -> EnergyPlan | None:
+    owned = draft.cost.purchase is Purchase.OWNED or draft.owned is not None
+    if draft.energy is None and not owned:
+        return None
+    return electricity(draft.document, draft.energy, owned=owned)
+
+
+def electricity(document: Document, given: EnergySection | None, *, owned: bool) -> EnergyPlan:
+    """What a file says of electricity; with a tariff that stands in where machines are owned.
+
+    Raises
+    ------
+    InputError
+        As `energy_plan` does.
+    """
+    plan = energy_plan(document, given or EnergySection())
+    return _with_tariff(plan) if owned and plan.tariff is None else plan
+
+
+def _with_tariff(plan: EnergyPlan) -> EnergyPlan:
+    """The plan with a tariff that stands in: whoever owns machines pays for electricity."""
+    figure = _electricity().tariff[_STAND_IN]
+    note = f"{_STAND_IN} stands in for energy.tariff, which is not given"
+    source = replace(_source(figure), verified=False, note=note)
+    return replace(
+        plan,
+        tariff=parse(figure.value, USD_PER_JOULE),
+        sources={**plan.sources, "tariff": source},
+    )
+
+
+def _mistakes(draft: Draft) -> Iterator[Problem]:
+    try:
+        _stated(draft)
+    except InputError as error:
+        yield from error.problems
+
+
+ENERGY: Final = part(_stated, "energy cost owned")
+"""Where the electricity of a draft's machines comes from; None: the scenario does not say."""
+ENERGY_CHECKS: Final = (check_of(_mistakes, "hardware.machine", reads="energy cost owned"),)

@@ -1,0 +1,307 @@
+"""One document from several texts: a scenario, those it extends, and ``--set`` options.
+
+Later ones win, key by key: tables are merged, everything else is replaced. Each key keeps the
+file and line (or the option) it came from, so that mistakes are reported where they were made.
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NoReturn, TextIO
+
+from pydantic import BaseModel
+
+from simulator.errors import InputError, Problem, UnknownName
+from simulator.reading.document import (
+    Document,
+    is_text,
+    parse_document,
+    read_document,
+    schema_problem,
+)
+from simulator.reading.fitted.overlay import overrides_of, read_overlay
+from simulator.reading.lines import DEEPEST, KeyPath, TooDeepError, key_lines
+from simulator.reading.reading import LARGEST, fail, neighbour
+from simulator.reading.shipped import find_scenario, nearest_scenarios
+
+STANDARD_INPUT: Final = "-"
+_OWN: Final = ("schema", "name", "title")
+"""Keys that describe one file and are not inherited by those that extend it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A document, the folder its `extends` counts from, and what identifies it in a cycle."""
+
+    document: Document
+    folder: Path
+    identity: str
+
+
+def gather(
+    name_or_path: str,
+    *,
+    overrides: Sequence[str] = (),
+    stdin: TextIO | BinaryIO | None = None,
+    model: type[BaseModel],
+    overlay: Path | None = None,
+) -> tuple[Document, tuple[Problem, ...]]:
+    """Read a scenario and everything it builds on.
+
+    Parameters
+    ----------
+    name_or_path : str
+        A file, the name of a shipped scenario, or ``-`` for standard input.
+    overrides : sequence of str
+        ``section.key=value``, the value as in TOML or plain text.
+    stdin : file object, optional
+        Stands in for standard input.
+    model : type of pydantic.BaseModel
+        What the document will be checked against; says which values of options are text.
+    overlay : pathlib.Path, optional
+        Fitted parameters, put over the files and under the options; by default those that
+        ``calibration.overlay`` names.
+
+    Returns
+    -------
+    Document
+        All of it together.
+    tuple of Problem
+        Mistakes of options and ``schema`` keys that don't keep the rest from being checked.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, or files extend each other in a circle.
+    UnknownName
+        If there is no such scenario.
+    """
+    chain = chain_of(name_or_path, stdin)
+    return joined(chain, overrides=overrides, model=model, overlay=overlay)
+
+
+def chain_of(name_or_path: str, stdin: TextIO | BinaryIO | None = None) -> tuple[Document, ...]:
+    """A scenario's own document, that of what it extends, and so on; raises as `gather` does."""
+    return tuple(_chain(_open(name_or_path, stdin)))
+
+
+def joined(
+    chain: Sequence[Document],
+    *,
+    overrides: Sequence[str] = (),
+    model: type[BaseModel],
+    overlay: Path | None = None,
+) -> tuple[Document, tuple[Problem, ...]]:
+    """A chain of documents with an overlay and options, as `gather` describes them."""
+    problems = [problem for base in chain[1:] if (problem := schema_problem(base)) is not None]
+    merged = chain[-1]
+    for child in reversed(chain[:-1]):
+        merged = merge(merged, child)
+    merged = replace(merged, batch_size=_batch_size(merged))
+    options = []
+    for text in overrides:
+        try:
+            options.append(parse_override(text, model))
+        except InputError as error:
+            problems += error.problems
+    for part in (*_overlaid([merged, *options], overlay), *options):
+        merged = merge(merged, part)
+    return replace(merged, origin=chain[0].origin), tuple(problems)
+
+
+def _batch_size(document: Document) -> int | None:
+    """The batch size that a document states, if it is a number."""
+    stated = document.value(("train", "batch_size"))
+    return stated if isinstance(stated, int) else None
+
+
+def _overlaid(parts: Sequence[Document], overlay: Path | None) -> list[Document]:
+    """The overlay that an argument or the last of several documents names, as two documents."""
+    if overlay is None:
+        named = [part.value(("calibration", "overlay")) for part in parts]
+        name = next((text for text in reversed(named) if isinstance(text, str) and text), None)
+        if name is None:
+            return []
+        overlay = Path(name)
+    values = overrides_of(read_overlay(overlay), str(overlay))
+    home = Document(origin=str(overlay), data={"calibration": {"overlay": str(overlay)}}, lines={})
+    return [home, values]
+
+
+def _open(name_or_path: str, stdin: TextIO | BinaryIO | None) -> Opened:
+    if name_or_path == STANDARD_INPUT:
+        document = parse_document(_all_of(stdin), "standard input")
+        return Opened(document=document, folder=Path(), identity=STANDARD_INPUT)
+    path = find_scenario(name_or_path)
+    if path is None:
+        advice = nearest_scenarios(name_or_path)
+        msg = f"there is no scenario '{name_or_path}', neither a file nor a shipped one; {advice}"
+        raise UnknownName(msg)
+    return _read(path)
+
+
+def _read(path: Path) -> Opened:
+    document = _near(read_document(path), path.parent)
+    return Opened(document=document, folder=path.parent, identity=str(path.resolve()))
+
+
+def _near(document: Document, folder: Path) -> Document:
+    """The document with the overlay it names looked for in its own folder."""
+    table = document.data.get("calibration")
+    if not isinstance(table, dict):
+        return document
+    name = table.get("overlay")
+    if not isinstance(name, str) or not name.strip():
+        return document
+    placed = {**table, "overlay": str(folder / name)}
+    return replace(document, data={**document.data, "calibration": placed})
+
+
+def _all_of(stdin: TextIO | BinaryIO | None) -> bytes:
+    stream = sys.stdin if stdin is None else stdin
+    if stream is None:
+        fail("standard input", "is closed")
+    try:
+        content = getattr(stream, "buffer", stream).read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        fail("standard input", f"cannot be read: {error}")
+    return content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content
+
+
+def _chain(first: Opened) -> list[Document]:
+    """The scenario, what it extends, what that extends, and so on."""
+    chain = [first]
+    while "extends" in chain[-1].document.data:
+        newest = chain[-1]
+        base = _base(newest)
+        seen = [source.identity for source in chain]
+        if base.identity in seen:
+            circle = [*chain[seen.index(base.identity) :], base]
+            names = " -> ".join(source.document.origin for source in circle)
+            _refuse_base(newest, "leads back to itself", f"the circle is {names}")
+        chain.append(base)
+    return [source.document for source in chain]
+
+
+def _base(source: Opened) -> Opened:
+    name = source.document.data["extends"]
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        _refuse_base(source, "is not the name of a scenario", "write it in quotes")
+    path = find_scenario(name, source.folder)
+    if path is None:
+        _refuse_base(source, "is no scenario", nearest_scenarios(name, source.folder))
+    if not path.exists():
+        _refuse_base(source, "is a file that does not exist", neighbour(path))
+    return _read(path)
+
+
+def _refuse_base(source: Opened, message: str, hint: str | None) -> NoReturn:
+    raise InputError((source.document.problem(("extends",), message, hint=hint),))
+
+
+def merge(base: Document, over: Document) -> Document:
+    """`base` with every key of `over` put in; tables are merged, all else is replaced."""
+    own = [key for key in _OWN if over.lines]
+    kept = {key: value for key, value in base.data.items() if key not in own}
+    replaced: set[KeyPath] = {(key,) for key in own}
+    data = _merged(kept, over.data, (), replaced)
+    places = {
+        path: (base.origins.get(path, base.origin), base.lines.get(path))
+        for path in {**base.lines, **base.origins}
+        if not any(path[:end] in replaced for end in range(1, len(path) + 1))
+    }
+    for path in {**over.lines, **over.origins}:
+        place = (over.origins.get(path, over.origin), over.lines.get(path))
+        # An option passes through a table that a file has a line for.
+        if place[1] is not None or path not in places:
+            places[path] = place
+    return Document(
+        origin=over.origin,
+        data=data,
+        lines={path: line for path, (_, line) in places.items() if line is not None},
+        origins={path: origin for path, (origin, _) in places.items()},
+        batch_size=base.batch_size,
+    )
+
+
+def _merged(
+    base: dict[str, Any], over: dict[str, Any], path: KeyPath, replaced: set[KeyPath]
+) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in over.items():
+        old = base.get(key)
+        here = (*path, key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            result[key] = _merged(old, value, here, replaced)
+        else:
+            result[key] = value
+            replaced.add(here)
+    return result
+
+
+def parse_override(text: str, model: type[BaseModel]) -> Document:
+    """Read ``section.key=value`` as a document of one key.
+
+    Parameters
+    ----------
+    text : str
+        The option's argument; the value as TOML if it is that, else as text.
+    model : type of pydantic.BaseModel
+        Says for which keys even a number is text.
+
+    Raises
+    ------
+    InputError
+        If there is no ``=``, or the key is none or may not be set.
+    """
+    longest = 100
+    origin = f"--set {text if len(text) <= longest else text[:longest] + '...'}"
+    key, equals, raw = text.partition("=")
+    if not equals:
+        fail(origin, "has no value", hint="write section.key=value")
+    path = _key_path(key, origin)
+    if path[0] in ("schema", "extends"):
+        fail(origin, f"{path[0]} can only be set in a file")
+    value = value_of_text(raw, text=is_text(model, path))
+    data: dict[str, Any] = {str(path[-1]): value}
+    for part in reversed(path[:-1]):
+        data = {str(part): data}
+    places = [path[:end] for end in range(1, len(path))] + list(_inner_paths(value, path))
+    return Document(origin=origin, data=data, lines={}, origins=dict.fromkeys(places, origin))
+
+
+def _key_path(key: str, origin: str) -> KeyPath:
+    statement = f"{key} = 0"
+    try:
+        tomllib.loads(statement)
+        paths = key_lines(statement).lines
+    except (tomllib.TOMLDecodeError, TooDeepError):
+        paths = {}
+    if not paths or "\n" in key:
+        fail(origin, "has no key before the equals sign", hint="write section.key=value")
+    return max(paths, key=len)
+
+
+def value_of_text(raw: str, *, text: bool) -> object:
+    """The value as TOML would have it; as text where that is what is wanted, or all it can be."""
+    try:
+        value = tomllib.loads(f"value = {raw}")
+    except (ValueError, RecursionError):
+        return raw.strip()
+    is_one = set(value) == {"value"} and "\n" not in raw
+    if not is_one or (text and not isinstance(value["value"], str)):
+        return raw.strip()
+    return value["value"]
+
+
+def _inner_paths(value: object, path: KeyPath) -> Iterator[KeyPath]:
+    yield path
+    if len(path) > DEEPEST:
+        return
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _inner_paths(inner, (*path, key))

@@ -1,0 +1,591 @@
+"""The sections of a scenario file, one model each.
+
+The text under a field is its documentation: in messages, in ``plan schema``, in editors. Fields
+left out are None where the default depends on other sections; `to_scenario` decides there.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from simulator.reading.choices import OptimizerField, PrecisionField, PurchaseField
+from simulator.reading.document import FileModel
+from simulator.reading.long_run.bill_sections import EnergySection, OwnedSection, StoreSection
+from simulator.reading.long_run.sections import (
+    CheckpointSection,
+    FailuresSection,
+    RunSection,
+    SpotSection,
+)
+from simulator.reading.quantity import (
+    ByteField,
+    ByteOrZeroField,
+    ByteRateField,
+    Choice,
+    CountField,
+    CountOrZeroField,
+    FlopOrZeroField,
+    FractionField,
+    Number,
+    NumberField,
+    NumberOrZeroField,
+    OperationsField,
+    PositiveShareField,
+    PriceOrZeroField,
+    TextField,
+    TimeField,
+    TimeOrZeroField,
+)
+from simulator.reading.search.sections import GoalSection, SweepSection
+from simulator.schema.hardware.price import Purchase
+from simulator.schema.workload.dataset import Access, CachePolicy, Layout, Placement
+from simulator.schema.workload.distribution import Shape
+from simulator.schema.workload.loader import CostBasis, LoaderKind, Preparation, Transport
+from simulator.schema.workload.parallelism import Partition, Schedule, Sharding
+from simulator.schema.workload.software import CudaGraphs, GradientSum, MemoryFormat, Scaling
+from simulator.schema.workload.train import Mode, Recompute, Targets, Trained
+
+DegreeField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
+ImbalanceField = Annotated[float, Number(low=1.0, high=1e3)]
+
+
+class ParallelismSection(FileModel):
+    """How one model is spread over devices; what is left over is data parallelism."""
+
+    tensor: DegreeField = 1
+    """Devices that share each layer's matrices."""
+    pipeline: DegreeField = 1
+    """Stages of consecutive layers, each on devices of its own."""
+    interleave: DegreeField = 1
+    """Chunks of layers (virtual stages) that one device holds."""
+    context: DegreeField = 1
+    """Devices that share each sequence."""
+    expert: DegreeField = 1
+    """Ranks that the experts of a layer are spread over."""
+    sequence: bool = False
+    """Whether norms and dropout are split along the sequence beside tensor parallelism."""
+    async_tensor: bool = False
+    """Whether the collectives of tensor parallelism run beside the products they feed."""
+    schedule: Annotated[Schedule, Choice(Schedule)] = Schedule.ONE_FORWARD_ONE_BACKWARD
+    """Order of forward and backward passes in a pipeline."""
+    sharding: Annotated[Sharding, Choice(Sharding)] = Sharding.NONE
+    """What of the training state is spread over the replicas: ZeRO's stages 0 to 3, or FSDP."""
+    shard_group: DegreeField | None = None
+    """Replicas that state is spread over; all of them by default, fewer for hybrid sharding."""
+    expert_imbalance: ImbalanceField = 1.0
+    """Load of the busiest expert rank over the mean one."""
+    offload_optimizer: bool = False
+    """Whether the optimizer's state and update live on the host."""
+    scattered_sends: bool = False
+    """Whether tensor-parallel ranks each send a part to the next stage, gathered there."""
+    async_sends: bool = False
+    """Whether sends between stages run beside compute."""
+    overlap_experts: bool = False
+    """Whether the exchange between experts runs beside compute."""
+    deduplicated_dispatch: bool = False
+    """Whether a token is sent once to a rank or machine, however many of its experts are there."""
+    padded_experts: bool = False
+    """Whether experts compute for a fixed number of tokens, as graphs of a whole step need."""
+    balanced_context: bool = True
+    """Whether parts of a sequence are dealt so that all context-parallel ranks have equal work."""
+    reshard: bool | None = None
+    """Whether sharded parameters are gathered again for the backward pass; by default they are,
+    except in a pipeline."""
+    gather_precision: PrecisionField | None = None
+    """What sharded parameters are gathered in; as computed by default, 16 bit at least."""
+    partition: Annotated[Partition, Choice(Partition)] | None = None
+    """How layers are dealt to stages: uniform, or by what they compute with the head counted; as
+    the framework does by default."""
+    reduce_scatter: bool | None = None
+    """Whether each replica gets only its part of the summed gradients where the optimizer is
+    sharded; as the framework does by default."""
+
+
+HelpersField = Annotated[int, Number(low=1.0, high=1e4, whole=True)]
+RemoteWorkersField = Annotated[int, Number(low=1.0, high=4096.0, whole=True)]
+
+
+class RemoteSection(FileModel):
+    """Machines that only make batches and hand them over the network."""
+
+    machine: TextField
+    """Name of a machine's profile, such as instance/aws/c5.18xlarge."""
+    count: HelpersField = 1
+    """How many equal machines."""
+    name: TextField = "data"
+    """What the group is called in reports, as in the resource data.cpu."""
+    storage: TextField | None = None
+    """Store these machines read; that of the trainers by default, unless it is their own drives."""
+    workers: RemoteWorkersField | None = None
+    """Workers on each of these machines; one for each of its vCPUs by default."""
+    shares_batches: bool | None = None
+    """Whether all workers of a machine make each batch together; true by default for tf.data."""
+    queue: CountField | None = None
+    """Finished batches that may wait for each process that trains; 2 by default."""
+    speed: NumberField | None = None
+    """Speed of one of their vCPUs beside one that trains, such as 1.2; as their CoreMarks say."""
+    smt_worth: FractionField | None = None
+    """What a second hardware thread adds to a busy core there, as a fraction of a core."""
+    contention: NumberOrZeroField | None = None
+    """How much longer work takes there with all cores busy than with one, less 1."""
+    send_per_batch: TimeOrZeroField = 0.0
+    """CPU time of a remote worker to serialise and send a batch."""
+    send_per_sample: TimeOrZeroField = 0.0
+    """CPU time of a remote worker to serialise and send, for each sample."""
+    price: PriceOrZeroField | None = None
+    """Price of one of these machines, such as $3.06/h; the profile's by default."""
+
+
+class SoftwareSection(FileModel):
+    """The software the job runs on."""
+
+    framework: TextField = "pytorch"
+    """Name of the framework."""
+    version: TextField | None = None
+    """Its version, as text."""
+    compile: bool = False
+    """Whether the model is compiled (torch.compile and its kin)."""
+    fused_attention: bool | None = None
+    """Whether attention runs as one fused kernel; by default as the library's model says."""
+    memory_format: Annotated[MemoryFormat, Choice(MemoryFormat)] | None = None
+    """Order in which images lie in device memory: channels-first (NCHW) or channels-last (NHWC);
+    the framework's own by default."""
+    cuda_graphs: Annotated[CudaGraphs, Choice(CudaGraphs)] = CudaGraphs.NONE
+    """What the host launches as one recorded graph: nothing, each layer (the framework's own
+    graphs), parts of layers, or a full step."""
+    blocking_launches: bool = False
+    """Whether the host waits for each kernel it launches (CUDA_LAUNCH_BLOCKING)."""
+    fused_experts: bool = False
+    """Whether activation, casts and permutation of experts are fused into their products."""
+    attention_kernel: TextField | None = None
+    """Name of the fused attention kernel: triton, flash-2 or cudnn; the framework's by default."""
+    padded_vocabulary: bool = True
+    """Whether the table of tokens is padded to whole tiles for every tensor-parallel rank."""
+    fp8_recipe: Annotated[Scaling, Choice(Scaling)] = Scaling.TENSOR
+    """How numbers of 8 bit and less are scaled: tensor by tensor, or block by block."""
+    gradient_sum: Annotated[GradientSum, Choice(GradientSum)] | None = None
+    """How weight gradients of micro-batches are added up: by a separate kernel, fused into the
+    matrix product, or in-place; the framework's usual way by default."""
+    compiled_loss: bool | None = None
+    """Whether the loss is compiled too, which saves copies of the scores; as compile by default."""
+    chunked_loss: bool = False
+    """Whether the head and the loss work on parts of the tokens, whose scores never lie in memory
+    together."""
+    profiled_kernels: bool = False
+    """Whether the step is put together from kernels timed one by one on a cool device."""
+    degraded: bool = False
+    """Whether it ran while the machines had a fault that was found later."""
+
+
+# Far beyond any fitted factor, near enough to catch a per cent written for a share.
+SpeedField = Annotated[float, Number(low=1e-3, high=1e3)]
+
+
+class CalibrationSection(FileModel):
+    """How much faster resources are than described, as fitted to measurements; above 1: faster."""
+
+    overlay: TextField | None = None
+    """A file that plan calibrate wrote, relative to this one; --set wins over what it says."""
+    compute: SpeedField = 1.0
+    """Device arithmetic; measured step times stay as they are."""
+    device_memory: SpeedField = 1.0
+    """Bandwidth of device memory."""
+    cpu: SpeedField = 1.0
+    """Work on the host's cores."""
+    storage: SpeedField = 1.0
+    """Stores: rates and operations, and as much less latency."""
+    network: SpeedField = 1.0
+    """Network cards."""
+    collective: SpeedField = 1.0
+    """Exchange between the devices of a job."""
+    straggling: SpeedField = 1.0
+    """Ranks that are late by chance; above 1: less late."""
+
+
+# Far beyond any run ever reported, near enough to catch a slip of the keyboard.
+WorkersField = Annotated[int, Number(high=4096.0, whole=True)]
+PrefetchField = Annotated[int, Number(low=1.0, high=4096.0, whole=True)]
+BatchField = Annotated[int, Number(low=1.0, high=1e8, whole=True)]
+ShapeField = Annotated[int, Number(low=1.0, high=1e7, whole=True)]
+MachinesField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
+
+
+class HardwareSection(FileModel):
+    """The machine the job runs on, and what-if changes to it."""
+
+    machine: TextField
+    """Name of a machine's profile, such as node/dgx-a100-80gb or instance/aws/p4d.24xlarge."""
+    count: MachinesField = 1
+    """How many equal machines."""
+    gpu: TextField | None = None
+    """What if it had this accelerator in place of each of its own, such as gpu/h100-sxm5-80gb; all
+    else of the machine stays, but its price is not known then."""
+    gpus: CountOrZeroField | None = None
+    """Accelerators used on each machine; all of them by default."""
+    emulated: CountField | None = None
+    """In place of its accelerators, so many processes on each machine that only wait for
+    model.step_times, as storage benchmarks do; nothing is copied to them."""
+    storage: TextField | None = None
+    """Name of a store's profile, such as storage/ebs-gp3; the machine's own drives by default."""
+    cache: TextField | None = None
+    """Drives in front of the store that keep what was read once: local, or a store's profile."""
+    ram: ByteField | None = None
+    """What if the machine had this much RAM."""
+    vcpus: NumberField | None = None
+    """What if it had this many hardware threads; cores change in proportion unless given."""
+    cores: NumberField | None = None
+    """What if it had this many physical cores."""
+    smt_worth: FractionField | None = None
+    """What a second hardware thread adds to a busy core, as a fraction of a core."""
+    contention: NumberOrZeroField | None = None
+    """How much longer work takes with all cores busy than with one, less 1; 0: no longer."""
+    memory_bandwidth: ByteRateField | None = None
+    """What if its host memory had this bandwidth."""
+    storage_bandwidth: ByteRateField | None = None
+    """What if the store read at this rate, as achieved."""
+    storage_latency: TimeOrZeroField | None = None
+    """What if this time passed before the first byte of a read."""
+    storage_operations: OperationsField | None = None
+    """What if the store answered this many small random reads a second."""
+    storage_capacity: ByteField | None = None
+    """Size of the store: rent, and credits for bursts, go with it where they do by capacity."""
+    storage_prefixes: CountField = 1
+    """Prefixes that objects lie under, each with the store's limit of requests for itself."""
+    storage_request_rate: ByteRateField | None = None
+    """What if one reader of the store could go no faster than this."""
+    network_bandwidth: ByteRateField | None = None
+    """What if each machine's network attachment carried this rate, one way."""
+    pcie_bandwidth: ByteRateField | None = None
+    """What if an accelerator alone reached its host at this rate, one way, over its link and the
+    uplink of its switch."""
+
+
+class SpreadTable(FileModel):
+    """How an amount varies around its mean: of one sample, one device or one step."""
+
+    shape: Annotated[Shape, Choice(Shape)]
+    """Family of the distribution."""
+    relative_deviation: NumberOrZeroField | None = None
+    """Standard deviation as a fraction of the mean; constant and exponential imply it."""
+
+
+class DataSection(FileModel):
+    """The samples of one epoch, and how they lie on the store."""
+
+    samples: CountField
+    """Samples in one epoch, over all machines."""
+    bytes_per_sample: ByteField
+    """Mean size of a sample on the store, such as 114 kB."""
+    name: TextField | None = None
+    """Name of the dataset, for people."""
+    size_spread: SpreadTable | None = None
+    """How sizes vary; by default all are equal, while workers drift apart; constant: in step."""
+    layout: Annotated[Layout, Choice(Layout)] = Layout.FILES
+    """One file a sample, shards of many samples, or a flat array of tokens."""
+    access: Annotated[Access, Choice(Access)] | None = None
+    """Each sample where it lies (random), or front to back (sequential), as readers of shards do;
+    sequential by default for shards, random otherwise."""
+    shard_size: ByteField | None = None
+    """Size of one shard; required for shards."""
+    cache: Annotated[CachePolicy, Choice(CachePolicy)] | None = None
+    """What stays in memory between epochs; random replacement by default, scan if sequential."""
+    read_time: TimeField | None = None
+    """Measured time for one reader to fetch one sample, in place of the store's latency."""
+    readers: CountField = 1
+    """Requests that one worker keeps open."""
+    placement: Annotated[Placement, Choice(Placement)] = Placement.STREAM
+    """Read as needed, or first copied to the machine's own drives (stage) or into RAM (preload)."""
+    window: ByteField | None = None
+    """Part of each sample that is needed, such as a crop; all of it by default."""
+    chunk_size: ByteField | None = None
+    """Samples are read in whole chunks of this size; the window's by default."""
+
+
+class StragglerTable(FileModel):
+    """Some batches, one worker, or the workers of one rank, that take longer."""
+
+    factor: NumberField
+    """How many times as long."""
+    worker: CountOrZeroField | None = None
+    """Index of the slow worker within a rank, from 0."""
+    every: CountField | None = None
+    """Every batch whose number is a multiple of this is slow, beginning with batch 0."""
+    rank: CountOrZeroField | None = None
+    """Index of the process on its machine all of whose workers are slow, from 0."""
+
+
+class InputSection(FileModel):
+    """The input pipeline of one process that trains, and what its work costs."""
+
+    loader: Annotated[LoaderKind, Choice(LoaderKind)] = LoaderKind.PYTORCH
+    """Whose rules the pipeline follows."""
+    workers: WorkersField = 0
+    """Worker processes (pytorch), threads (tf.data, dali) or actors of each training process."""
+    prefetch: PrefetchField | None = None
+    """Batches ahead: per worker (pytorch), or in all (the queue, for actors); 2 by default."""
+    pin_memory: bool | None = None
+    """Whether batches go through page-locked memory; false by default, true for dali."""
+    in_order: bool = True
+    """Whether batches are delivered in the order they were asked for."""
+    persistent_workers: bool = False
+    """Whether workers live on from epoch to epoch."""
+    drop_last: bool = False
+    """Whether an incomplete last batch is dropped."""
+    overlap_copies: bool | None = None
+    """Whether copies to the device run beside compute; as pin_memory by default."""
+    transport: Annotated[Transport, Choice(Transport)] | None = None
+    """How a batch reaches the main process; shared-memory for pytorch, else in-process."""
+    tensors_per_batch: CountField = 2
+    """Tensors of a finished batch; worker processes hand over each by itself."""
+    receive_per_batch: TimeOrZeroField | None = None
+    """CPU time of the thread that takes a finished batch, once a batch."""
+    receive_per_sample: TimeOrZeroField | None = None
+    """CPU time of the thread that takes a finished batch, for each sample in it."""
+    worker_start: TimeOrZeroField | None = None
+    """Time to start one worker; workers are started one after another."""
+    epoch_start: TimeOrZeroField = 0.0
+    """Time at the start of each epoch before its first batch is asked for, to set up its order."""
+    worker_memory: ByteOrZeroField | None = None
+    """Memory that one worker has to itself, beside its batches."""
+    straggler: list[StragglerTable] = Field(default_factory=list)
+    """Batches or workers that take longer."""
+    decode: TimeOrZeroField = 0.0
+    """CPU time to decode one sample, such as 1.5 ms."""
+    augment: TimeOrZeroField = 0.0
+    """CPU time to augment one sample."""
+    collate: TimeOrZeroField = 0.0
+    """CPU time per sample to put a batch together and hand it over."""
+    per_batch: TimeOrZeroField = 0.0
+    """CPU time of one batch beside the work on its samples."""
+    output_bytes_per_sample: ByteOrZeroField | None = None
+    """Bytes of a finished sample in memory; by default what the model takes."""
+    cost_spread: SpreadTable | None = None
+    """How the CPU time of samples varies; by default and constant as with size_spread."""
+    cost_basis: Annotated[CostBasis, Choice(CostBasis)] = CostBasis.CORE
+    """What the CPU times were measured on: an idle core, or a vCPU of a busy machine."""
+    measured_on: TextField | None = None
+    """Profile of the machine the CPU times were measured on; this machine by default."""
+    where: Annotated[Preparation, Choice(Preparation)] = Preparation.CPU
+    """Where samples are decoded and augmented: cpu, device, or beforehand (once, and stored)."""
+    device_time: TimeField | None = None
+    """Time the device takes to prepare one sample; required where it does."""
+    device_memory: ByteOrZeroField | None = None
+    """Device memory that preparing takes."""
+    prepared_bytes_per_sample: ByteField | None = None
+    """Bytes of a sample as prepared beforehand and stored; required where it is."""
+    socket: CountOrZeroField | None = None
+    """Socket in whose memory batches lie; by default that of each device."""
+
+
+class StepTimeTable(FileModel):
+    """A measured step of your own."""
+
+    batch_size: BatchField
+    """Samples each device took."""
+    time: TimeField
+    """Forward, backward and optimizer on the device, without waiting for data."""
+
+
+class ModelSection(FileModel):
+    """The model: a name from the library, or its figures, or steps you measured."""
+
+    name: TextField | None = None
+    """Name of a model in the library, such as resnet50."""
+    family: TextField | None = None
+    """Family of a model that is not in the library, such as gpt or llama; needs model.shape."""
+    shape: dict[str, object] | None = None
+    """Figures of the family's shape, such as layers and hidden; see plan models."""
+    sequence: ShapeField | None = None
+    """Tokens per sample, in place of what the library's model takes."""
+    filled: PositiveShareField | None = None
+    """Mean share of those tokens that is computed, in place of what the library's model says: below
+    1 where batches are as long as their longest sample only, or padding is left out."""
+    scored_share: FractionField | None = None
+    """Share of an encoder's tokens whose scores are computed, in place of what the library's model
+    says: those that are masked in pre-training, next to none in fine-tuning."""
+    image: ShapeField | None = None
+    """Height and width of an image, in place of what the library's model takes."""
+    parameters: NumberField | None = None
+    """Trainable parameters, such as 25.6e6."""
+    forward_flops_per_sample: FlopOrZeroField | None = None
+    """Operations of the forward pass, such as 8.2 GFLOP (a multiply-add counts as two)."""
+    memory_traffic_per_sample: ByteOrZeroField | None = None
+    """Bytes the forward pass moves to and from device memory."""
+    activation_bytes_per_sample: ByteOrZeroField | None = None
+    """Bytes kept for the backward pass."""
+    input_bytes_per_sample: ByteOrZeroField | None = None
+    """Bytes of a sample as the device takes it."""
+    output_bytes_per_sample: ByteOrZeroField | None = None
+    """Bytes of results copied back to the host."""
+    step_times: list[StepTimeTable] = Field(default_factory=list)
+    """Your own measurements, at one batch size or several; they win over everything else."""
+    step_time: TimeField | None = None
+    """The same at one batch size, such as 120 ms; in place of step_times."""
+    step_time_batch: BatchField | None = None
+    """The batch size that step_time was measured at; by default train.batch_size of the files, and
+    where step_time is an option, that of the job."""
+
+
+class EvaluationTable(FileModel):
+    """A forward-only pass between epochs."""
+
+    samples: CountField
+    """Samples evaluated, over all machines."""
+    every_epochs: NumberField = 1.0
+    """Epochs between two passes."""
+
+
+class TrainSection(FileModel):
+    """How the model is trained."""
+
+    batch_size: BatchField
+    """Samples each data-parallel rank takes per forward pass."""
+    mode: Annotated[Mode, Choice(Mode)] = Mode.TRAIN
+    """What the job does: train; infer and rollout (a policy that acts) only run the forward pass;
+    prepare reads, works and writes output_bytes_per_sample, without a model."""
+    copies: HelpersField = 1
+    """Equal, independent jobs side by side; each has an equal part of the accelerators."""
+    global_batch_size: CountField | None = None
+    """Samples of a step over all ranks: batch_size x accumulation x ranks."""
+    accumulation: Annotated[int, Number(low=1.0, high=1e6, whole=True)] | None = None
+    """Forward and backward passes per optimizer step; by default as many as global_batch_size asks
+    for, else 1."""
+    epochs: Annotated[float, Number(high=1e6, above=True)] = 1.0
+    """Passes over the data; may be a fraction."""
+    precision: PrecisionField | None = None
+    """Number format of the bulk of the arithmetic; required with a model or an accelerator."""
+    gradient_precision: PrecisionField | None = None
+    """What gradients are exchanged in; by default fp32 where weights are kept so, else 16 bit."""
+    accumulation_precision: PrecisionField | None = None
+    """What gradients of several batches are added up in; by default as they are exchanged."""
+    trained: Annotated[Trained, Choice(Trained)] = Trained.ALL
+    """What learns: all parameters, adapters beside frozen ones (LoRA), or the last layer."""
+    lora_rank: CountField | None = None
+    """Rank of those adapters; 16 by default."""
+    lora_targets: Annotated[Targets, Choice(Targets)] | None = None
+    """Products of a layer that have an adapter; linear (all but those of experts) by default."""
+    frozen_precision: PrecisionField | None = None
+    """What weights of frozen layers are stored in, such as fp4 for QLoRA; by default as they
+    compute. Narrower ones are brought to that for each pass."""
+    optimizer: OptimizerField | None = None
+    """Optimizer, for the memory of its state; momentum by default, none outside training."""
+    mixed_precision: bool | None = None
+    """Whether weights are kept in fp32 beside the compute precision; false by default."""
+    recompute: Annotated[Recompute, Choice(Recompute)] = Recompute.NONE
+    """Which activations are computed again in the backward pass."""
+    recompute_share: PositiveShareField = 1.0
+    """Share of the layers in which they are, such as 0.5 for every second one; the others keep
+    all."""
+    sync_every_step: bool = False
+    """Whether the program waits for the device after each step, to read the loss."""
+    straggling: NumberOrZeroField = 0.0
+    """Mean random delay of a rank's step as a share of its compute time; all wait for the slowest,
+    so it costs the more the more ranks there are."""
+    device_spread: SpreadTable | None = None
+    """Time of one device's compute over the mean device's, the same in all steps; all wait for the
+    slowest device."""
+    step_jitter: SpreadTable | None = None
+    """Time of a device's compute in one step over its mean; all wait for the slowest device."""
+    step_overhead: TimeOrZeroField = 0.0
+    """Time in each step that the device waits for the program: logging, statistics, callbacks."""
+    host_threads: NumberOrZeroField | None = None
+    """Hardware threads that each training process keeps busy while its device works: it launches
+    kernels and waits in a loop. 1 by default; none where input.cost_basis is vcpu, as the cost was
+    then measured with everything running."""
+    exchange_delay: TimeOrZeroField = 0.0
+    """Time in each step in which several ranks agree on what to exchange, pack and unpack it."""
+    exchange_contention: NumberOrZeroField = 0.0
+    """Longer compute, as a share of the gradients' exchange that goes on beside it."""
+    overlap_communication: bool | None = None
+    """Whether gradients are exchanged while the backward pass goes on; as the framework does by
+    default."""
+    bucket_size: ByteField | None = None
+    """Size of a gradient bucket; 25 MiB by default."""
+    evaluation: EvaluationTable | None = None
+    """Evaluation passes; none by default."""
+    checkpoint_every_steps: CountField | None = None
+    """Steps between two checkpoints; none are written by default."""
+    checkpoint_process_rate: ByteRateField | None = None
+    """Fastest that one process serialises its part of a checkpoint; 0.6 GB/s by default, that of
+    torch.save (a writer that copies tensors straight to files reaches 1.4)."""
+    start_up: TimeOrZeroField = 0.0
+    """Billed time from the start of the job to its first step."""
+    shut_down: TimeOrZeroField = 0.0
+    """Billed time after its last step."""
+
+
+class CostSection(FileModel):
+    """How the bill is counted."""
+
+    purchase: PurchaseField = Purchase.ON_DEMAND
+    """How machine hours are bought."""
+    region: TextField | None = None
+    """Region whose price counts, where a profile has several; its first by default."""
+    price: PriceOrZeroField | None = None
+    """Price of one machine, such as $32.77/h; the profile's by default."""
+    provisioning: TimeOrZeroField = 0.0
+    """Billed time before the job starts."""
+
+
+class MemorySection(FileModel):
+    """What host RAM holds beside the job itself."""
+
+    operating_system: ByteOrZeroField | None = None
+    """RAM of the operating system."""
+    application: ByteOrZeroField | None = None
+    """RAM of each process that trains: interpreter, framework, libraries."""
+    page_cache: ByteOrZeroField | None = None
+    """RAM the page cache may use; what is left over by default."""
+
+
+class ScenarioFile(FileModel):
+    """One question to plan: a machine, the data, the input pipeline, a model, how it is trained."""
+
+    hardware: HardwareSection
+    """The machine the job runs on."""
+    data: DataSection
+    """The samples of one epoch."""
+    train: TrainSection
+    """How the model is trained."""
+    name: TextField | None = None
+    """Short name of the scenario; the file's name by default."""
+    title: TextField | None = None
+    """One line that says what the scenario asks."""
+    extends: TextField | None = None
+    """Another scenario, by file (relative to this one) or shipped name, that this one changes."""
+    input: InputSection | None = None
+    """The input pipeline."""
+    model: ModelSection | None = None
+    """The model; none for a job that only prepares data."""
+    software: SoftwareSection | None = None
+    """The software the job runs on."""
+    cost: CostSection | None = None
+    """How the bill is counted."""
+    memory: MemorySection | None = None
+    """What host RAM holds beside the job itself."""
+    remote: RemoteSection | None = None
+    """Machines that only make batches; none by default."""
+    parallelism: ParallelismSection | None = None
+    """How one model is spread over devices; each holds all of it by default."""
+    calibration: CalibrationSection | None = None
+    """How much faster resources are than described; as described by default."""
+    sweep: SweepSection | None = None
+    """What plan sweep varies; a single prediction ignores it."""
+    goal: GoalSection | None = None
+    """What plan recommend looks for; a single prediction ignores it."""
+    run: RunSection | None = None
+    """What is asked of a long run: deadline, budget."""
+    failures: FailuresSection | None = None
+    """What interrupts a long run; nothing does by default."""
+    checkpoint: CheckpointSection | None = None
+    """How a long run writes and reads checkpoints."""
+    owned: OwnedSection | None = None
+    """What machines cost that are bought; with it, plan compares buying with renting."""
+    store: StoreSection | None = None
+    """What is paid for the store that holds data and checkpoints."""
+    energy: EnergySection | None = None
+    """Where the electricity comes from; energy and emissions of the run are told with it."""
+    spot: SpotSection | None = None
+    """When spot machines can be had, where cost.purchase buys them."""

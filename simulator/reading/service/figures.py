@@ -1,0 +1,345 @@
+"""Fitted figures of engines that serve language models: ``data/forward_pass.toml``.
+
+What older versions of an engine reached on an architecture stands in
+``data/forward_pass_earlier.toml`` and wins there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from statistics import geometric_mean
+from typing import Final
+
+from simulator.reading.document import FileModel, check, read_document
+from simulator.reading.fitted.kernel_figures import SourceTable
+from simulator.reading.fitted.kernels import ANY, Use, kernels
+from simulator.reading.quantity import NumberOrZeroField, TextField
+from simulator.reading.service.engine_version import version_number
+from simulator.reading.shipped import DATA
+from simulator.schema.hardware.gpu import Gpu, Stack
+from simulator.schema.hardware.host import VectorUnits
+from simulator.schema.precision import Precision
+from simulator.schema.serving import Service
+from simulator.schema.workload.kernels import Kernels, ProductFigures
+from simulator.schema.workload.serving_figures import ServiceFactors, ServingFigures
+from simulator.schema.workload.software import Software
+from simulator.uncertainty.provenance import Source
+
+PATH: Final = DATA / "forward_pass.toml"
+
+UNSEEN: Final = PATH.with_name("forward_pass_unseen.toml")
+
+EARLIER: Final = PATH.with_name("forward_pass_earlier.toml")
+
+
+class ServingFigure(FileModel):
+    """One figure."""
+
+    value: NumberOrZeroField
+    """What holds."""
+    source: TextField
+    """Key of what it rests on."""
+
+
+class ServingFile(FileModel):
+    """The file: `figures` of all engines, and those of each by its name."""
+
+    architectures: list[TextField]
+    """Of the accelerators whose runs figures were fitted to."""
+    sources: dict[str, SourceTable]
+    """By key."""
+    figures: dict[str, ServingFigure]
+    """Of all engines."""
+    deviations: dict[str, ServingFigure]
+    """Standard deviations of the logarithm: of the forward pass (on accelerators of other
+    architectures, with other software than CUDA, on cores, and with versions of an engine that
+    nobody looked at, too), and of what a request takes beside its iterations."""
+    engine: dict[str, dict[str, ServingFigure]]
+    """Of each engine."""
+
+
+class EarlierTable(FileModel):
+    """What versions of an engine reached on an architecture, where today's reach something else."""
+
+    engine: TextField
+    """Its name."""
+    before: TextField
+    """The version from which on this no longer holds."""
+    architecture: TextField
+    """Of the accelerators."""
+    shared_reads: bool
+    """Whether keys and values that several heads share are read once for all of them."""
+    deviation: ServingFigure
+    """Standard deviation of the logarithm of the forward pass."""
+    figures: dict[str, ServingFigure]
+    """Those that differ from the engine's of today."""
+
+    def covers(self, engine: str, version: str | None) -> bool:
+        """Whether it tells of a version of an engine, on whatever accelerator."""
+        number = None if version is None else version_number(version)
+        older = number is not None and number < (version_number(self.before) or ())
+        return older and engine == self.engine
+
+
+class EarlierFile(FileModel):
+    """The file of older versions."""
+
+    sources: dict[str, SourceTable]
+    """By key."""
+    earlier: list[EarlierTable]
+    """One for each engine, versions and architecture."""
+
+
+def engines() -> tuple[str, ...]:
+    """Engines that figures were fitted to, sorted."""
+    return tuple(sorted(serving_file().engine))
+
+
+def serving_figures(
+    engine: str, file: ServingFile | None = None, earlier: EarlierTable | None = None
+) -> ServingFigures:
+    """What an engine reaches; one that nobody measured takes the geometric mean of the others.
+
+    Parameters
+    ----------
+    engine : str
+        Its name, such as ``vllm``.
+    file : ServingFile, optional
+        Other figures than those that ship.
+    earlier : EarlierTable, optional
+        What an older version reached where it differs.
+    """
+    file = serving_file() if file is None else file
+    own = file.engine.get(engine)
+    tables = {**file.figures, **(_mean(file.engine) if own is None else own)}
+    then = {} if earlier is None else earlier.figures
+    sources = {name: file.sources[table.source].source() for name, table in tables.items()}
+    return ServingFigures(
+        **{name: float(table.value) for name, table in {**tables, **then}.items()},
+        shared_reads=earlier is None or earlier.shared_reads,
+        carried_over=own is None,
+        sources=sources | {name: _earlier_source(one) for name, one in then.items()},
+    )
+
+
+def figures_on_cores(figures: ServingFigures, units: VectorUnits) -> ServingFigures:
+    """What an engine reaches on cores, where it reaches `figures` on accelerators.
+
+    Weights, keys and values are read at the share of the memory's rate that cores reach.
+    """
+    share, source = units.memory_share, units.memory_source
+    sources = {**figures.sources, "stream": source, "cache": source}
+    return replace(figures, stream=share, cache=share, sources=sources)
+
+
+def products_on_cores(units: VectorUnits) -> ProductFigures:
+    """What products reach on cores: the share of their peak, whatever their sides."""
+    return ProductFigures(
+        share16=units.share,
+        share=units.share,
+        tile_half=0.0,
+        wave=0.0,
+        fill=0.0,
+        unaligned=1.0,
+        throttle=0.0,
+    )
+
+
+def _earlier_source(figure: ServingFigure) -> Source:
+    return earlier_file().sources[figure.source].source()
+
+
+def figures_at(
+    engine: str, version: str | None, gpu: Gpu | None, file: ServingFile | None = None
+) -> ServingFigures:
+    """What a version of an engine reaches on an accelerator.
+
+    Parameters
+    ----------
+    engine : str
+        Its name, such as ``vllm``.
+    version : str or None
+        The newest where none is given, or where it is no number.
+    gpu : Gpu or None
+        The accelerator.
+    file : ServingFile, optional
+        Other figures than those that ship, of today's version.
+    """
+    return serving_figures(engine, file, _earlier(engine, version, gpu))
+
+
+def earlier_deviation(
+    engine: str, version: str | None, gpu: Gpu | None
+) -> tuple[float, Source] | None:
+    """How far the forward pass of an older version may be off; None where today's figures hold."""
+    table = _earlier(engine, version, gpu)
+    if table is None:
+        return None
+    return float(table.deviation.value), _earlier_source(table.deviation)
+
+
+def _earlier(engine: str, version: str | None, gpu: Gpu | None) -> EarlierTable | None:
+    tables = [one for one in earlier_file().earlier if one.covers(engine, version)]
+    architecture = None if gpu is None else gpu.architecture
+    return next((one for one in tables if one.architecture == architecture), None)
+
+
+def measured_elsewhere(engine: str, version: str | None, gpu: Gpu | None) -> tuple[str, ...]:
+    """Architectures on which a version reached other figures than today's, where `gpu` has none."""
+    if _earlier(engine, version, gpu) is not None:
+        return ()
+    tables = earlier_file().earlier
+    return tuple(one.architecture for one in tables if one.covers(engine, version))
+
+
+def deviation(name: str) -> tuple[float, Source]:
+    """How far a part of a prediction may be off, and what says so.
+
+    Parameters
+    ----------
+    name : str
+        ``forward_pass`` or ``request``.
+
+    Returns
+    -------
+    float
+        Standard deviation of its logarithm for a model that no figure was fitted to.
+    Source
+        Where it comes from.
+    """
+    file = serving_file()
+    found = file.deviations[name]
+    return float(found.value), file.sources[found.source].source()
+
+
+def deviation_on(gpu: Gpu | None, *, offline: bool = False) -> str:
+    """Which deviation the forward pass has on an accelerator: it is least where it was fitted.
+
+    Figures are fitted to clients that wait for their answers; `offline` all requests are there from
+    the start.
+    """
+    if gpu is None:
+        return "cores"
+    if gpu.stack is not Stack.CUDA:
+        return "offline_other_stack" if offline else "other_stack"
+    if gpu.architecture not in serving_file().architectures:
+        return "other_architecture"
+    return "offline" if offline else "forward_pass"
+
+
+def with_values(file: ServingFile, values: Mapping[str, float]) -> ServingFile:
+    """The file with other values of figures, by their place in it, such as ``engine.vllm.lag``."""
+    tables = {"figures": dict(file.figures), "deviations": dict(file.deviations)}
+    tables |= {f"engine.{name}": dict(own) for name, own in file.engine.items()}
+    for name, value in values.items():
+        path, _, last = name.rpartition(".")
+        source = tables[path][last].source
+        tables[path][last] = ServingFigure(value=float(f"{value:.5g}"), source=source)
+    engine = {name: tables[f"engine.{name}"] for name in file.engine}
+    figures, deviations = tables["figures"], tables["deviations"]
+    update = {"figures": figures, "deviations": deviations, "engine": engine}
+    return file.model_copy(update=update)
+
+
+class UnseenFile(FileModel):
+    """Figures as fitted without each model."""
+
+    without: dict[str, dict[str, NumberOrZeroField]]
+    """Values by the model that was left out, and by their place in the file of figures."""
+
+
+@cache
+def file_without(model: str) -> ServingFile:
+    """The figures that ship, as fitted without the runs of a model.
+
+    Those that ship where it has none.
+    """
+    unseen = check(UnseenFile, read_document(UNSEEN))
+    values = {name: float(value) for name, value in unseen.without.get(model, {}).items()}
+    return with_values(serving_file(), values)
+
+
+def unseen(service: Service, model: str) -> Service:
+    """The service with figures that the runs of its model, by name, had no part in."""
+    if service.figures is None:
+        return service
+    serving, gpu = service.serving, service.group.host.gpu
+    engine, other = serving.engine, file_without(model)
+    figures = figures_at(engine.name, engine.version, gpu, other).faster(service.factors)
+    if service.overhead_log_sd:
+        serving = replace(
+            serving,
+            request_overhead=figures.request,
+            prompt_overhead=figures.prompt_token,
+            reply_lag=figures.lag,
+        )
+    return replace(service, figures=figures, serving=serving)
+
+
+def calibrated(service: Service, factors: ServiceFactors) -> Service:
+    """The service with parts that are so much faster, and the doubt that is left of a fit to it."""
+    if service.figures is None or service.products is None:
+        return service
+    products, serving, speed = service.products, service.serving, factors.compute
+    beside = service.overhead_log_sd
+    if beside:
+        beside = deviation("fitted_request")[0]
+        serving = replace(
+            serving,
+            request_overhead=serving.request_overhead / factors.request,
+            prompt_overhead=serving.prompt_overhead / factors.request,
+            reply_lag=serving.reply_lag / factors.request,
+        )
+    return replace(
+        service,
+        products=replace(products, share16=products.share16 * speed, share=products.share * speed),
+        figures=service.figures.faster(factors),
+        serving=serving,
+        log_sd=deviation("fitted_forward_pass")[0],
+        overhead_log_sd=beside,
+        factors=factors,
+    )
+
+
+def serving_kernels(gpu: Gpu, weights: Precision) -> Kernels | None:
+    """What products reach on an accelerator, as in training with compiled kernels.
+
+    Parameters
+    ----------
+    gpu : Gpu
+        Its profile.
+    weights : Precision
+        Number format of the weights.
+
+    Returns
+    -------
+    Kernels or None
+        None where nothing is known of its architecture and of none like it.
+    """
+    software = Software(framework=ANY, compiled=True, fused_attention=True)
+    return kernels(gpu, Use(software=software, precision=weights, summed_in=weights))
+
+
+def _mean(engines: Mapping[str, Mapping[str, ServingFigure]]) -> dict[str, ServingFigure]:
+    names = next(iter(engines.values()))
+    return {
+        name: ServingFigure(
+            value=geometric_mean(float(each[name].value) for each in engines.values()),
+            source=names[name].source,
+        )
+        for name in names
+    }
+
+
+@cache
+def earlier_file() -> EarlierFile:
+    """The figures of older versions that ship."""
+    return check(EarlierFile, read_document(EARLIER))
+
+
+@cache
+def serving_file() -> ServingFile:
+    """The figures that ship."""
+    return check(ServingFile, read_document(PATH))

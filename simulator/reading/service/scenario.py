@@ -1,0 +1,525 @@
+"""The door from a file with ``mode = "serve"`` to a `Service`: read, check, look up, convert.
+
+Arrivals may be others than a file's own, said by an option or by a file that extends it. What the
+former ones needed, such as a rate, means nothing then and is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import chain, product
+from pathlib import Path
+from typing import Final, TypeVar
+
+from simulator.errors import InputError, NotModelled, PlanError, Problem
+from simulator.physics.rates import core_rates
+from simulator.reading.checks.price import service_price_problems
+from simulator.reading.convert.models import build_model, load_model, read_model
+from simulator.reading.document import Document, check
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.hardware.processors import core_notes
+from simulator.reading.lines import KeyPath
+from simulator.reading.long_run.bill_sections import OwnedSection
+from simulator.reading.long_run.electricity import electricity
+from simulator.reading.long_run.ownership import ownership
+from simulator.reading.merge_documents import joined
+from simulator.reading.quantity import nearest_hint
+from simulator.reading.search.axes import is_pattern, matching
+from simulator.reading.sections import CostSection
+from simulator.reading.service.engine_settings import (
+    Devices,
+    latent_notes,
+    replicas_problems,
+    serving_notes,
+    serving_of,
+    serving_problems,
+    unknown_version,
+)
+from simulator.reading.service.engines import engine_file, usual_settings
+from simulator.reading.service.figures import (
+    calibrated,
+    deviation,
+    deviation_on,
+    earlier_deviation,
+    figures_at,
+    figures_on_cores,
+    products_on_cores,
+    serving_kernels,
+)
+from simulator.reading.service.load import (
+    STEADY,
+    load_notes,
+    load_of,
+    load_problems,
+    means_something,
+)
+from simulator.reading.service.one_pass import (
+    TRITON,
+    batch_problems,
+    batching_of,
+    doubt_of,
+    one_pass_notes,
+    one_pass_of,
+    one_pass_problems,
+)
+from simulator.reading.service.request_inputs import reading_of
+from simulator.reading.service.sections import (
+    Arrivals,
+    ServiceFile,
+    ServiceGoal,
+    ServingSection,
+    SloSection,
+)
+from simulator.reading.service.traffic import traffic_notes
+from simulator.reading.settings import as_option
+from simulator.results.assumptions import electricity_notes, owned_notes
+from simulator.schema.energy import EnergyPlan
+from simulator.schema.goal import Plain
+from simulator.schema.hardware.cluster import Group, Role
+from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.price import Purchase
+from simulator.schema.hardware.storage import NO_STORE
+from simulator.schema.precision import Precision
+from simulator.schema.scenario import CostPlan, Scenario
+from simulator.schema.serving import OnePass, Service, Serving, Slo
+from simulator.schema.workload.kernels import ProductFigures
+from simulator.schema.workload.models import Model
+from simulator.schema.workload.models.transformer import Transformer
+from simulator.schema.workload.serving_figures import ServiceFactors, ServingFigures
+from simulator.uncertainty.provenance import Assumption, Source
+
+Thing = TypeVar("Thing")
+DECODERS: Final = ("gpt", "llama", "moe")
+"""Families of models that write token after token."""
+_ONE: Final = {"hardware.count": 1}
+"""A candidate is one machine with all its accelerators; how many are needed is found out."""
+
+
+class ServiceReader:
+    """Reads one service again and again, each time with other settings.
+
+    Parameters
+    ----------
+    chain : sequence of Document
+        Its own document, that of what it extends, and so on.
+    default_name : str
+        What it is called that has no name.
+    overrides : sequence of str
+        ``section.key=value``, before any settings.
+    profiles : sequence of pathlib.Path
+        Folders of hardware profiles that come before the usual ones.
+    """
+
+    def __init__(
+        self,
+        chain: Sequence[Document],
+        default_name: str,
+        *,
+        overrides: Sequence[str] = (),
+        profiles: Sequence[Path] = (),
+    ) -> None:
+        self.chain, self.default_name = tuple(chain), default_name
+        self.overrides = tuple(overrides)
+        self.catalogue = Catalogue.default(profiles)
+
+    def read(self, settings: Mapping[str, Plain]) -> Service:
+        """The service with these settings over its own.
+
+        Raises
+        ------
+        InputError
+            With all mistakes at once.
+        NotModelled
+            If nothing is known of its accelerators.
+        """
+        options = [as_option(key, value) for key, value in settings.items()]
+        document = self.document(options)
+        return _Draft(document, self.catalogue, self.default_name).service()
+
+    def over(self, settings: Mapping[str, Plain]) -> ServiceReader:
+        """A reader of the service with these settings over its own."""
+        changed = copy(self)
+        options = (as_option(key, value) for key, value in settings.items())
+        changed.overrides = (*self.overrides, *options)
+        return changed
+
+    def candidates(self) -> tuple[dict[str, Plain], ...]:
+        """Settings of every machine and way to lie on it that its [goal] allows.
+
+        Raises
+        ------
+        InputError
+            If a pattern matches no machine.
+        """
+        document = self.document()
+        file = check(ServiceFile, document)
+        goal, serving = file.goal or ServiceGoal(), file.serving or ServingSection()
+        return tuple(
+            {"hardware.machine": machine, **way, **bought, **_ONE}
+            for machine in self._machines(goal, file, document)
+            for way in _ways(goal, serving, self._gpus(machine))
+            for bought in _purchases(goal)
+        )
+
+    def _gpus(self, machine: str) -> int:
+        """Accelerators of a machine, or the one device that all its cores are.
+
+        One where it is not known, whose mistake is told later.
+        """
+        try:
+            return max(1, self.catalogue.host(machine).gpu_count)
+        except PlanError:
+            return 1
+
+    def _machines(
+        self, goal: ServiceGoal, file: ServiceFile, document: Document
+    ) -> tuple[str, ...]:
+        """The machines a goal names."""
+        known = [name for kind in ("node", "instance") for name in self.catalogue.names(kind)]
+        found = dict[str, None]()
+        for number, name in enumerate(goal.machines or [file.hardware.machine]):
+            names = matching(name, known) if is_pattern(name) else (name,)
+            if not names:
+                path, hint = ("goal", "machines", number), nearest_hint(name, known)
+                raise InputError((document.problem(path, "matches no machine", hint=hint),))
+            found |= dict.fromkeys(names)
+        return tuple(found)
+
+    def document(self, options: Sequence[str] = ()) -> Document:
+        """All that its files and options say."""
+        document, problems = joined(
+            self.chain, overrides=(*self.overrides, *options), model=ServiceFile
+        )
+        if problems:
+            raise InputError(problems)
+        return without_former_load(document, self.chain)
+
+
+def _purchases(goal: ServiceGoal) -> Iterator[dict[str, Plain]]:
+    """Settings of every way to buy the machines that a goal names."""
+    if not goal.purchase:
+        yield {}
+    for purchase in goal.purchase:
+        yield {"cost.purchase": str(purchase)}
+
+
+def _ways(goal: ServiceGoal, serving: ServingSection, gpus: int) -> Iterator[dict[str, Plain]]:
+    """Settings of every way in which replicas lie on a machine of so many accelerators."""
+    if serving.engine == TRITON:
+        yield {}
+        return
+    weights = goal.weights or [serving.weights]
+    own = 0 if serving.prefill is None else serving.prefill.replicas
+    for tensor, precision, before in product(goal.tensor, weights, goal.prefill or [own]):
+        room = gpus // tensor - before
+        if room > 0:
+            prompts: dict[str, Plain] = {}
+            if before or own:
+                prompts["serving.prefill.replicas"] = before
+            yield {
+                "serving.tensor": tensor,
+                "serving.weights": str(precision),
+                **prompts,
+                "serving.replicas": room,
+            }
+
+
+@dataclass(frozen=True, kw_only=False)
+class _Draft:
+    """A document of a service, everything in it looked up when first asked for."""
+
+    document: Document
+    catalogue: Catalogue
+    default_name: str
+
+    @cached_property
+    def file(self) -> ServiceFile:
+        """The document, checked section by section."""
+        return check(ServiceFile, self.document)
+
+    @property
+    def serving(self) -> ServingSection:
+        """The [serving] section."""
+        return self.file.serving or ServingSection()
+
+    @property
+    def at_once(self) -> bool:
+        """Whether the model answers in one pass."""
+        return self.serving.engine == TRITON
+
+    def service(self) -> Service:
+        """The service.
+
+        Raises
+        ------
+        InputError, NotModelled
+            As `ServiceReader.read` does.
+        """
+        parts = _Parts(self)
+        load = load_problems(self.file.load, self.document, one_pass=self.at_once)
+        prices = service_price_problems(self.document, self.file, parts.host)
+        problems = [*parts.problems, *load, *prices, *self._scaling_problems(), *self._in_time()]
+        if problems or parts.host is None or parts.model is None or parts.settings is None:
+            ordered = sorted(problems, key=lambda problem: problem.line or 0)
+            raise InputError(tuple(dict.fromkeys(ordered)))
+        file, one, given = self.file, parts.one_pass, self.serving
+        found = Service(
+            name=file.name or self.default_name,
+            title=file.title or "",
+            group=_group(parts.host, file.hardware.count, parts.gpus),
+            model=parts.model,
+            products=_products(parts.host, given.weights) if one is None else None,
+            figures=_figures(given, parts.host) if one is None else None,
+            serving=parts.settings,
+            load=load_of(file.load, self.document, parts.model if self.at_once else None),
+            slo=_slo(file.slo),
+            cost=_cost(file.cost),
+            owned=ownership(file.owned or OwnedSection()) if self.is_owned else None,
+            electricity=self._electricity(),
+            log_sd=self._doubt(parts.host.gpu)[0] if one is None else doubt_of(one),
+            overhead_log_sd=deviation("request")[0] if given.request_overhead is None else 0.0,
+            one_pass=one,
+            reading=parts.reading,
+            deadline=None if file.goal is None else file.goal.deadline,
+        )
+        if file.calibration is not None:
+            found = calibrated(found, ServiceFactors(**file.calibration.model_dump()))
+        sent = traffic_notes(file.load, found.load, found.model if self.at_once else None)
+        notes = (*self._notes(found), *load_notes(file.load), *sent, *_bill_notes(found))
+        noted = replace(found, notes=notes)
+        return unknown_version(noted, given)
+
+    @property
+    def is_owned(self) -> bool:
+        """Whether the machines are bought; a price that is stated is rent."""
+        cost = self.file.cost
+        return cost is not None and cost.purchase is Purchase.OWNED and cost.price is None
+
+    def _electricity(self) -> EnergyPlan | None:
+        given = self.file.energy
+        if given is None and not self.is_owned:
+            return None
+        return electricity(self.document, given, owned=self.is_owned)
+
+    def _notes(self, found: Service) -> Iterator[Assumption]:
+        """What the engine and the forward pass rest on."""
+        given, settings = self.serving, found.serving
+        if found.one_pass is not None:
+            return one_pass_notes(given, found.one_pass, settings)
+        doubt = self._doubt(found.group.host.gpu)
+        if self.file.calibration is not None:
+            doubt = deviation("fitted_forward_pass")
+        units = None if found.group.host.gpu is not None else found.group.host.cpu.vector
+        return chain(
+            serving_notes(given, settings, doubt),
+            () if units is None else core_notes(units),
+            latent_notes(given, found),
+        )
+
+    def _doubt(self, gpu: Gpu | None) -> tuple[float, Source]:
+        """How far the forward pass may be off, and what says so."""
+        earlier = earlier_deviation(self.serving.engine, self.serving.version, gpu)
+        offline = self.file.load.arrivals is Arrivals.AT_ONCE
+        return earlier or deviation(deviation_on(gpu, offline=offline))
+
+    def _in_time(self) -> Iterator[Problem]:
+        """Whether the requests end that a goal wants answered by some time."""
+        goal, kind = self.file.goal, self.file.load.arrivals
+        if goal is not None and goal.deadline is not None and kind is not Arrivals.AT_ONCE:
+            hint = 'it is of bulk jobs: load.arrivals = "at-once"'
+            message = f"means nothing with {kind.value} arrivals"
+            yield self.document.problem(("goal", "deadline"), message, hint=hint)
+
+    def _scaling_problems(self) -> Iterator[Problem]:
+        """Whether there is anything that replicas could come and go with."""
+        load, rules = self.file.load, self.serving.autoscaling
+        if rules is not None and load.arrivals in STEADY and load.requests is None:
+            hint = 'load.arrivals = "daily" has a rate that rises and falls; or leave it out'
+            message = "means nothing with a load that stays the same"
+            path = ("serving", "autoscaling")
+            yield self.document.problem(path, message, hint=hint, show=False)
+
+
+class _Parts:
+    """What the names in a draft stand for; mistakes are collected."""
+
+    def __init__(self, draft: _Draft) -> None:
+        self.problems: list[Problem] = []
+        self._draft = draft
+        self.host = self._found(self._host, ("hardware", "machine"))
+        self.settings: Serving | None = None
+        self.one_pass: OnePass | None = None
+        self.model: Model | None = None
+        self.reading: Scenario | None = None
+        if self.host is not None:
+            look = partial(reading_of, draft.file, draft.document, draft.catalogue)
+            self.reading = self._found(look, ("load", "inputs", "store"))
+        if draft.at_once and self.host is not None:
+            self._batches(draft, self.host)
+        elif not draft.at_once:
+            self.model = self._found(self._model, ("model", "name"))
+            if self.host is not None:
+                self.settings = self._settings(self.host)
+
+    def _batches(self, draft: _Draft, host: Host) -> None:
+        """The batcher before a model that answers in one pass."""
+        file, document = draft.file, draft.document
+        look = partial(one_pass_of, file, host, document, draft.catalogue)
+        self.one_pass = self._found(look, ("model", "name"))
+        self.model = None if self.one_pass is None else self.one_pass.job.job.model
+        devices = Devices(host, self.gpus, file.hardware.count)
+        found = self._found(partial(batching_of, draft.serving, devices), ("serving", "version"))
+        if found is not None:
+            self.settings = found
+            self.problems += replicas_problems(draft.serving, found, devices, document)
+            self.problems += one_pass_problems(file, found, host, document)
+
+    @property
+    def gpus(self) -> int:
+        """Accelerators used on each machine; cores of one without any compute as one device."""
+        there = 0 if self.host is None else self.host.gpu_count
+        return self._draft.file.hardware.gpus or max(1, there)
+
+    def _found(self, look: Callable[[], Thing], path: KeyPath) -> Thing | None:
+        """What a look-up finds; its mistake is told at `path`."""
+        try:
+            return look()
+        except InputError as error:
+            self.problems += error.problems
+        except PlanError as error:
+            message, _, hint = str(error).partition("; ")
+            self.problems.append(self._draft.document.problem(path, message, hint=hint))
+        return None
+
+    def _host(self) -> Host:
+        hardware = self._draft.file.hardware
+        host = self._draft.catalogue.host(hardware.machine)
+        if host.gpu is None and not self._draft.at_once and core_rates(host) is None:
+            msg = "has no accelerators, and no rate is known at which its cores compute"
+            raise NotModelled(msg)
+        if hardware.gpu is None:
+            return host
+        name = hardware.gpu
+        swapped = self._found(
+            lambda: self._draft.catalogue.with_gpu(host, name), ("hardware", "gpu")
+        )
+        return swapped or host
+
+    def _model(self) -> Transformer:
+        given, document = self._draft.file.model, self._draft.document
+        if given.name is None:
+            family, model = given.family, build_model(document, ("model",))
+        else:
+            family, model = read_model(given.name).about.family, load_model(given.name)
+        if family not in DECODERS or not isinstance(model, Transformer):
+            others = f'serving.engine = "{TRITON}" serves others'
+            msg = f"writes no tokens; families that do are {', '.join(DECODERS)}; {others}"
+            raise NotModelled(msg)
+        return model
+
+    def _settings(self, host: Host) -> Serving | None:
+        given, document = self._draft.serving, self._draft.document
+        file = self._found(lambda: engine_file(given.engine), ("serving", "engine"))
+        if file is None:
+            return None
+        look = partial(usual_settings, file, given.version, host.gpu)
+        cannot = host.gpu is None and not file.cores
+        usual = self._found(look, ("serving", "engine" if cannot else "version"))
+        if usual is None:
+            return None
+        devices = Devices(host, self.gpus, self._draft.file.hardware.count)
+        found = serving_of(given, usual, devices)
+        self.problems += serving_problems(given, found, devices, document)
+        self.problems += batch_problems(given, document)
+        return found
+
+
+def _group(host: Host, count: int, gpus: int) -> Group:
+    role = Role.SERVE
+    return Group(
+        name=role.value, role=role, host=host, storage=NO_STORE, count=count, gpus_per_host=gpus
+    )
+
+
+def _figures(given: ServingSection, host: Host) -> ServingFigures:
+    """What the engine reaches on an accelerator or on the cores of a machine without any."""
+    figures, units = figures_at(given.engine, given.version, host.gpu), host.cpu.vector
+    return figures_on_cores(figures, units) if host.gpu is None and units else figures
+
+
+def _products(host: Host, weights: Precision) -> ProductFigures:
+    """What products reach there."""
+    gpu, units = host.gpu, host.cpu.vector
+    if gpu is None and units is not None:
+        return products_on_cores(units)
+    found = None if gpu is None else serving_kernels(gpu, weights)
+    if found is None:
+        device = host.name if gpu is None else gpu.name
+        msg = f"nothing is known of what products reach on {device} or on any device like it"
+        raise NotModelled(msg)
+    return found.product
+
+
+def _slo(given: SloSection | None) -> Slo:
+    if given is None:
+        return Slo()
+    return Slo(
+        first_token=given.first_token,
+        per_token=given.per_token,
+        end_to_end=given.end_to_end,
+        share=given.share,
+    )
+
+
+def _bill_notes(found: Service) -> Iterator[Assumption]:
+    """What the bill of owned machines, and emissions, rest on."""
+    if found.electricity is not None:
+        yield from electricity_notes(found.electricity)
+    if found.owned is not None:
+        yield from owned_notes(found.owned, [found.group], found.group)
+
+
+def _cost(given: CostSection | None) -> CostPlan:
+    if given is None:
+        return CostPlan()
+    return CostPlan(
+        purchase=given.purchase,
+        region=given.region,
+        price=given.price,
+        provisioning=given.provisioning,
+    )
+
+
+_LOAD: Final = "load"
+_KIND: Final[KeyPath] = (_LOAD, "arrivals")
+
+
+def without_former_load(document: Document, chain: Sequence[Document]) -> Document:
+    """A document without keys of arrivals that something said later replaced.
+
+    Parameters
+    ----------
+    document : Document
+        Put together from a chain of documents and from options.
+    chain : sequence of Document
+        Its own, that of what it extends, and so on.
+    """
+    table, kind = document.data.get(_LOAD), document.value(_KIND)
+    if not isinstance(table, dict) or kind not in tuple(Arrivals):
+        return document
+    ages = {one.origin: age for age, one in enumerate(chain, start=1)}
+
+    def age(path: KeyPath) -> int:
+        # Options are younger than all files.
+        return ages.get(document.where(path)[0], 0)
+
+    left = {
+        key: value
+        for key, value in table.items()
+        if age(_KIND) >= age((_LOAD, key)) or means_something(Arrivals(str(kind)), key, table)
+    }
+    return replace(document, data={**document.data, _LOAD: left})

@@ -1,0 +1,167 @@
+"""Settings of a scenario by dotted key: which keys there are, and what values each may have.
+
+A search varies any of them; here a value is checked by itself, long before it meets the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Final, TypeAlias, get_args
+
+from pydantic import BaseModel
+from pydantic_core import PydanticCustomError
+
+from simulator.reading.convert.models import model_names, shape_keys
+from simulator.reading.document import field_at, is_text, model_at
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.keys import OF_A_SEARCH
+from simulator.reading.merge_documents import value_of_text
+from simulator.reading.quantity import (
+    Choice,
+    Number,
+    Quantity,
+    Text,
+    nearest,
+    nearest_hint,
+    slip_of,
+)
+from simulator.reading.sections import ScenarioFile
+from simulator.schema.goal import Plain
+from simulator.units import Unit
+
+Marker: TypeAlias = Quantity | Number | Choice | Text
+_HOSTS: Final = ("node", "instance")
+_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "hardware.machine": _HOSTS,
+    "hardware.gpu": ("gpu",),
+    "hardware.storage": ("storage",),
+    "hardware.cache": ("storage",),
+    "remote.machine": _HOSTS,
+    "remote.storage": ("storage",),
+    "input.measured_on": _HOSTS,
+}
+"""Kinds of the profiles that a key names."""
+NAMED: Final = (*_KINDS, "model.name")
+"""Keys whose values are names of profiles or models, which a pattern can stand for."""
+
+
+@cache
+def setting_names() -> tuple[str, ...]:
+    """All keys with a single value, in order of the sections; figures of shapes come last."""
+    return (*_leaves(ScenarioFile, ""), *sorted(shape_keys()))
+
+
+def _leaves(model: type[BaseModel], before: str) -> Iterator[str]:
+    for name in model.model_fields:
+        key = f"{before}{name}"
+        path = tuple(key.split("."))
+        inner = model_at(ScenarioFile, path)
+        if inner is None:
+            # Keys without a section describe the file, and lists of tables hold no single value.
+            if before and key != "model.shape":
+                yield key
+        elif not _is_list(path) and key not in OF_A_SEARCH:
+            yield from _leaves(inner, f"{key}.")
+
+
+def _is_list(path: tuple[str, ...]) -> bool:
+    info = field_at(ScenarioFile, path)
+    return info is not None and "list" in str(info.annotation)
+
+
+def unknown_hint(name: str) -> str:
+    """Advice on a key that doesn't exist: the same last part elsewhere, or the nearest key."""
+    known = setting_names()
+    last = name.rpartition(".")[2]
+    same = [key for key in known if key.rpartition(".")[2] == last]
+    if any(key.startswith(f"{name}.") for key in known):
+        return nearest_hint("", [key for key in known if key.startswith(f"{name}.")])
+    lasts = {key.rpartition(".")[2]: key for key in known}
+    section = name.partition(".")[0]
+    beside = {key.rpartition(".")[2]: key for key in known if key.startswith(f"{section}.")}
+    close = (
+        beside.get(slip_of(last, tuple(beside)) or "")
+        or (same[0] if same else None)
+        or beside.get(nearest(last, tuple(beside)) or "")
+        or nearest(name, known)
+        or lasts.get(nearest(last, tuple(lasts)) or "")
+    )
+    return f"did you mean '{close}'?" if close else "plan schema lists all keys"
+
+
+@cache
+def marker_of(name: str) -> Marker | None:
+    """What marks the values of a key; None for a switch, and for figures of a shape."""
+    info = field_at(ScenarioFile, tuple(name.split(".")))
+    return None if info is None else _marker((*info.metadata, *get_args(info.annotation)))
+
+
+def _marker(parts: Iterable[object]) -> Marker | None:
+    for part in parts:
+        if isinstance(part, Quantity | Number | Choice | Text):
+            return part
+        found = _marker(getattr(part, "__metadata__", ()))
+        if found is not None:
+            return found
+    return None
+
+
+@cache
+def is_switch(name: str) -> bool:
+    """Whether a key is true or false."""
+    info = field_at(ScenarioFile, tuple(name.split(".")))
+    return info is not None and bool in (info.annotation, *get_args(info.annotation))
+
+
+def choices_of(name: str) -> tuple[str, ...]:
+    """What a key with few possible values can be; empty for all others."""
+    marker = marker_of(name)
+    return tuple(member.value for member in marker.kind) if isinstance(marker, Choice) else ()
+
+
+def unit_of(name: str) -> Unit | None:
+    """The unit of a key whose values are quantities."""
+    marker = marker_of(name)
+    return marker.unit if isinstance(marker, Quantity) else None
+
+
+def setting_units() -> dict[str, Unit | None]:
+    """All keys with the unit of their values: the extra names of an expression over settings."""
+    return {name: unit_of(name) for name in setting_names()}
+
+
+def setting_from_text(name: str, text: str) -> object:
+    """The value that ``--set name=text`` would give."""
+    return value_of_text(text, text=is_text(ScenarioFile, tuple(name.split("."))))
+
+
+def possible_names(name: str, catalogue: Catalogue) -> tuple[str, ...]:
+    """The names that a key such as ``hardware.machine`` can have; empty for other keys."""
+    if name == "model.name":
+        return model_names()
+    kinds = _KINDS.get(name, ())
+    return tuple(known for kind in kinds for known in catalogue.names(kind))
+
+
+def as_option(name: str, value: Plain) -> str:
+    """The argument of ``--set`` that gives a key this value."""
+    if isinstance(value, bool):
+        return f"{name}={'true' if value else 'false'}"
+    return f"{name}={value}"
+
+
+def mistake(name: str, value: object) -> tuple[str, str] | None:
+    """What is wrong with a value by itself, and what is allowed; None where it may be meant."""
+    marker = marker_of(name)
+    if marker is None:
+        if is_switch(name) and not isinstance(value, bool):
+            return "is not true or false", "write true or false, without quotes"
+        plain = isinstance(value, str | int | float)
+        return None if plain else ("is no single value", "write a number or a text")
+    try:
+        marker.read(value)
+    except PydanticCustomError as error:
+        context = error.context or {}
+        return str(context.get("message")), str(context.get("hint") or "")
+    return None

@@ -1,0 +1,235 @@
+"""A first scenario of one's own as text: the keys that were answered, commented, and common others.
+
+The comments are the fields' own documentation, so they say what ``plan schema`` says.
+"""
+
+from __future__ import annotations
+
+import textwrap
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from simulator.errors import UnitError
+from simulator.reading.convert.models import load_model, model_names
+from simulator.reading.field_docs import meaning
+from simulator.reading.hardware.profile_text import quote
+from simulator.reading.merge_documents import parse_override
+from simulator.reading.sections import (
+    CostSection,
+    DataSection,
+    HardwareSection,
+    InputSection,
+    ModelSection,
+    ParallelismSection,
+    ScenarioFile,
+    SoftwareSection,
+    TrainSection,
+)
+from simulator.reading.shipped import DATA
+from simulator.schema.goal import Plain
+from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.hardware.host import Host
+from simulator.schema.precision import Precision
+from simulator.schema.workload.models import Model
+from simulator.schema.workload.models.cpu_only import CpuOnly
+from simulator.schema.workload.models.encoder_decoder import EncoderDecoder
+from simulator.schema.workload.models.recommender import Dlrm
+from simulator.schema.workload.models.transformer import Transformer
+from simulator.schema.workload.train import Mode
+from simulator.units import BYTE, parse
+
+WIDTH: Final = 100
+"""Columns of the file."""
+_SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
+    "hardware": HardwareSection,
+    "data": DataSection,
+    "input": InputSection,
+    "model": ModelSection,
+    "train": TrainSection,
+    "parallelism": ParallelismSection,
+    "software": SoftwareSection,
+    "cost": CostSection,
+}
+_FORMATS: Final = (Precision.BF16, Precision.FP16, Precision.FP32)
+"""What a first scenario computes in, the likeliest first."""
+_BYTES_PER_NUMBER: Final = 4
+"""A token or a column of a table, as int32 or fp32, which most tools write."""
+_HANDY_TOKENS: Final = 8192
+"""Tokens of a batch on a device, where they fit: a usual figure to begin with."""
+HANDY: Final = parse("64 MB", BYTE)
+"""Data that a worker takes at a time [B]."""
+MOST_FILES: Final = 256
+_STARTER: Final = DATA / "starter.toml"
+
+
+def defaults(
+    host: Host | None = None, model: str = "", *, own_machine: bool = False, sample: str = ""
+) -> Mapping[str, str]:
+    """What stands in a first scenario where nothing else is said: dotted keys and values.
+
+    Parameters
+    ----------
+    host : Host, optional
+        The machine, where it is known: what it cannot do does not stand there.
+    model : str
+        The model that is asked for, if any. Without one, a machine that has no accelerator
+        prepares data.
+    own_machine : bool
+        Whether a machine is described by its card, cores and RAM rather than named.
+    sample : str
+        Size of a sample, where it is known: large files are prepared one by one.
+    """
+    found: dict[str, str] = dict(_shipped()["defaults"])
+    found |= _shipped()["own_machine"] if own_machine else {}
+    known = load_model(model) if model in model_names() else None
+    found |= _of_model(known)
+    if host is None:
+        return _stated(found)
+    if isinstance(known, CpuOnly):
+        return _stated(found | _shipped()["without_accelerator"])
+    if host.gpu is None or host.gpu_count == 0:
+        found |= _shipped()["without_accelerator"]
+        found |= {} if model else _preparing(host, sample)
+    else:
+        found |= _for_device(host.gpu) | _no_more_workers(found, host)
+    return _stated(found)
+
+
+def _stated(found: Mapping[str, str]) -> Mapping[str, str]:
+    return {key: value for key, value in found.items() if value}
+
+
+def own_machine() -> str:
+    """The profile that a machine of one's own stands on."""
+    return str(_shipped()["own_machine"]["hardware.machine"])
+
+
+def preparing_machine() -> str:
+    """The profile that is offered where data are only prepared."""
+    return str(_shipped()["preparing_machine"]["hardware.machine"])
+
+
+def _no_more_workers(found: Mapping[str, str], host: Host) -> dict[str, str]:
+    """As many workers of each process as is usual, but no more than its share of the threads."""
+    threads = max(1, int(host.cpu.threads) // host.gpu_count)
+    return {"input.workers": str(min(int(found["input.workers"]), threads))}
+
+
+def _of_model(model: Model | None) -> dict[str, str]:
+    """What suits a model of tokens or of a table; nothing for others."""
+    match model:
+        case CpuOnly():
+            return dict(_shipped()["table_model"])
+        case Dlrm():
+            columns = model.dense_features + model.tables + 1
+            return {**_shipped()["table_model"], **_of_size(_BYTES_PER_NUMBER * columns)}
+        case EncoderDecoder():
+            return _of_tokens(model.encoder.sequence + model.decoder.sequence)
+        case Transformer() if not model.embedding.patch:
+            return _of_tokens(model.sequence)
+        case _:
+            return {}
+
+
+def _of_tokens(sequence: int) -> dict[str, str]:
+    """What suits samples of so many tokens."""
+    batch = max(1, _HANDY_TOKENS // sequence)
+    return {
+        **_shipped()["language_model"],
+        **_of_size(_BYTES_PER_NUMBER * sequence),
+        "train.batch_size": str(2 ** (batch.bit_length() - 1)),
+    }
+
+
+def _of_size(sample: int) -> dict[str, str]:
+    return {"data.bytes_per_sample": f"{sample} B"}
+
+
+def _preparing(host: Host, sample: str) -> dict[str, str]:
+    """What suits data that are only prepared: a worker on each hardware thread."""
+    every = {"input.workers": str(max(1, int(host.cpu.threads)))}
+    return {**_shipped()["without_model"], **every, **_batch_of_files(sample)}
+
+
+def _batch_of_files(sample: str) -> dict[str, str]:
+    """How many files a worker takes at a time, where data are prepared: no more than is handy."""
+    try:
+        size = parse(sample, BYTE)
+    except UnitError:
+        return {}
+    return {"train.batch_size": str(max(1, min(MOST_FILES, int(HANDY // max(size, 1.0)))))}
+
+
+def _for_device(gpu: Gpu) -> dict[str, str]:
+    """Where the defaults do not suit an accelerator: its own format, its memory, its purpose."""
+    format_ = next((p for p in _FORMATS if p in gpu.peak or p in gpu.fallback), None)
+    found = {} if format_ is None else {"train.precision": str(format_)}
+    if gpu.unified_memory:
+        found["input.pin_memory"] = ""
+    if gpu.inference_only:
+        found["train.mode"] = str(Mode.INFER)
+    return found
+
+
+def _offered(section: str) -> dict[str, Plain]:
+    """Keys that many jobs need, commented out, with values that show their form."""
+    found: dict[str, Plain] = _shipped()["offered"][section]
+    return found
+
+
+@cache
+def _shipped() -> dict[str, Any]:
+    return tomllib.loads(_STARTER.read_text(encoding="utf-8"))
+
+
+def starter_text(name: str, title: str, answers: Mapping[str, str]) -> str:
+    """A scenario file.
+
+    Parameters
+    ----------
+    name, title : str
+        What the scenario is called, and what it asks.
+    answers : mapping of str to str
+        Dotted keys and their values, as ``--set`` takes them.
+    """
+    lines = [
+        "# Written by plan init. Lines that begin with # are comments: what a key means, and keys",
+        "# that may be of use. Run it with: plan simulate this-file.toml",
+        "schema = 1",
+        f"name = {quote(name)}",
+        f"title = {quote(title)}",
+    ]
+    for section, model in _SECTIONS.items():
+        given = _given(section, answers)
+        offered = {k: v for k, v in _offered(section).items() if k not in given}
+        head = f"[{section}]" if given else f"# [{section}]"
+        lines += ["", head]
+        for key, value in given.items():
+            lines += [*_comment(model, key), f"{key} = {_literal(value)}"]
+        for key, value in offered.items():
+            lines += [*_comment(model, key), f"# {key} = {_literal(value)}"]
+    return "\n".join([*lines, ""])
+
+
+def _given(section: str, answers: Mapping[str, str]) -> dict[str, Plain]:
+    """The section's keys with their values, numbers as numbers."""
+    merged: dict[str, Plain] = {}
+    for key, text in answers.items():
+        if key.partition(".")[0] == section:
+            merged |= parse_override(f"{key}={text}", ScenarioFile).data[section]
+    return merged
+
+
+def _comment(model: type[BaseModel], key: str) -> list[str]:
+    text = meaning(model, key) or key
+    return textwrap.wrap(" ".join(text.split()), WIDTH, initial_indent="# ", subsequent_indent="# ")
+
+
+def _literal(value: Plain) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return quote(value) if isinstance(value, str) else f"{value:.12g}"

@@ -1,0 +1,153 @@
+"""A CSV file as rows of named cells with the lines they stand on, and what can be wrong with it.
+
+The first line names the columns. Every row has as many cells as there are columns; blank lines
+are passed over; spaces around a cell don't count.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from simulator import units
+from simulator.errors import InputError, Problem
+from simulator.reading.document import MOST_PROBLEMS
+from simulator.reading.reading import decode, fail, read_bytes, refuse_irregular
+
+LARGEST_TABLE: Final = int(units.parse("64 MB", units.BYTE))
+"""Size of the largest CSV file that is read [B]; a hundred thousand wide rows are less."""
+
+_SEPARATORS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A row: the line of the file it ends on (from 1), and its cells by column."""
+
+    number: int
+    cells: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A CSV file: `origin` names it in messages."""
+
+    origin: str
+    columns: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+    def problem(self, line: Line, column: str, message: str, hint: str = "") -> Problem:
+        """A `Problem` with the cell of a row."""
+        found = line.cells.get(column)
+        return Problem(
+            origin=self.origin,
+            line=line.number,
+            key=column,
+            message=message,
+            found=repr(shortened(found)) if found else None,
+            hint=hint or None,
+        )
+
+    def about(self, column: str, message: str, hint: str = "") -> Problem:
+        """A `Problem` with a column."""
+        return Problem(origin=self.origin, line=1, key=column, message=message, hint=hint or None)
+
+
+def shortened(text: str, longest: int = 60) -> str:
+    """`text`, or its beginning."""
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+def capped(problems: list[Problem]) -> tuple[Problem, ...]:
+    """The problems by line, each once; of very many the first, and how many more there are."""
+    every = sorted(dict.fromkeys(problems), key=lambda p: (p.origin, p.line or 0))
+    if len(every) <= MOST_PROBLEMS:
+        return tuple(every)
+    more = len(every) - MOST_PROBLEMS
+    rest = Problem(origin=every[-1].origin, message=f"has {more:,} more problems")
+    return (*every[:MOST_PROBLEMS], rest)
+
+
+def read_table(path: Path) -> Table:
+    """Read a CSV file.
+
+    Raises
+    ------
+    InputError
+        With everything wrong about its form: missing, a pipe or device, too big, binary, not
+        UTF-8, separated by something else, cut off, columns without a name or named twice, rows
+        of another length.
+    """
+    refuse_irregular(path)
+    if path.is_file() and path.stat().st_size > LARGEST_TABLE:
+        size = units.show(path.stat().st_size, units.BYTE)
+        most = units.show(LARGEST_TABLE, units.BYTE)
+        fail(str(path), f"is larger than {most} ({size})", hint="this is no table of measurements")
+    return parse_table(read_bytes(path, LARGEST_TABLE), str(path))
+
+
+def parse_table(content: bytes, origin: str) -> Table:
+    """Read CSV from memory; `origin` names it in messages. Raises as `read_table` does."""
+    begin = "the first line names the columns"
+    text = decode(content, origin, kind="CSV", largest=LARGEST_TABLE, begin=begin)
+    rows = _records(text, origin)
+    head, columns = rows[0][0], tuple(cell.strip() for cell in rows[0][1])
+    problems = list(_heading_problems(columns, origin, head))
+    if problems:
+        raise InputError(tuple(problems))
+    wrong = [
+        _length_problem(origin, number, len(cells), len(columns), last=number == rows[-1][0])
+        for number, cells in rows[1:]
+        if len(cells) != len(columns)
+    ]
+    if wrong:
+        raise InputError(capped(wrong))
+    lines = tuple(
+        Line(number=number, cells={c: cell.strip() for c, cell in zip(columns, cells, strict=True)})
+        for number, cells in rows[1:]
+    )
+    if not lines:
+        fail(origin, "has columns but no rows")
+    return Table(origin=origin, columns=columns, lines=lines)
+
+
+def _records(text: str, origin: str) -> list[tuple[int, list[str]]]:
+    """Line number and cells of every row that is not blank, the heading first."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows = []
+    try:
+        rows = [(reader.line_num, cells) for cells in reader if any(c.strip() for c in cells)]
+    except csv.Error as error:
+        if "unexpected end" in str(error):
+            message = "ends within a quoted cell"
+            fail(origin, message, line=reader.line_num, hint="is the file cut off?")
+        fail(origin, f"is not valid CSV: {error}", line=reader.line_num)
+    return rows
+
+
+def _heading_problems(columns: tuple[str, ...], origin: str, line: int) -> Iterator[Problem]:
+    if len(columns) == 1:
+        other = next((name for mark, name in _SEPARATORS.items() if mark in columns[0]), None)
+        if other:
+            hint = "separate cells by commas"
+            yield Problem(origin=origin, line=line, message=f"is separated by {other}", hint=hint)
+            return
+    for position, name in enumerate(columns, start=1):
+        if not name:
+            message = f"has no name for column {position}"
+            yield Problem(origin=origin, line=line, message=message)
+        elif name in columns[: position - 1]:
+            yield Problem(origin=origin, line=line, key=name, message="names two columns")
+
+
+def _length_problem(origin: str, line: int, found: int, needed: int, *, last: bool) -> Problem:
+    hint = f"the heading has {needed}"
+    if found > needed:
+        hint += "; a cell with a comma in it needs quotes"
+    elif last:
+        hint += "; is the file cut off?"
+    return Problem(origin=origin, line=line, message=f"has {found} cells", hint=hint)

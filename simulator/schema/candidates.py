@@ -1,0 +1,267 @@
+"""Candidates of equal structure as one scenario whose differing numbers are arrays.
+
+Closed forms take such a scenario as they take a plain one, and answer for all candidates at once.
+Two scenarios have equal structure if they differ in nothing but the numbers of `ARRAYS`: those
+that closed forms only calculate with. A number that something is counted by, or that decides
+between two ways of calculating, belongs to the structure, as all words do. What figures do not
+depend on (names, notes, sources, doubts) may differ; the batch shows the first candidate's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from operator import attrgetter
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from simulator.schema.hardware.cluster import Group
+from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.hardware.host import CpuPool, Host, Network
+from simulator.schema.hardware.link import Link
+from simulator.schema.hardware.storage import Storage
+from simulator.schema.scenario import CostPlan, Job, Memory, Scenario
+from simulator.schema.workload.dataset import Dataset
+from simulator.schema.workload.loader import Loader, Preprocessing
+from simulator.schema.workload.parallelism import Parallelism, Schedule, Sharding
+from simulator.schema.workload.train import Train
+from simulator.uncertainty.doubts import Doubt
+from simulator.uncertainty.provenance import Source
+
+ARRAYS: Final[Mapping[type, frozenset[str]]] = {
+    Train: frozenset({"batch_size", "accumulation", "epochs", "start_up", "shut_down"}),
+    Loader: frozenset(
+        {"workers", "prefetch", "receive_per_batch", "receive_per_sample"}
+        | {"worker_start", "worker_memory"}
+    ),
+    Preprocessing: frozenset(
+        {"decode", "augment", "collate", "per_batch", "output_bytes"}
+        | {"device_time", "device_memory", "prepared_bytes"}
+    ),
+    Dataset: frozenset({"samples", "bytes_per_sample", "readers"}),
+    Storage: frozenset(
+        {"read_bandwidth", "achievable_read_bandwidth", "read_latency", "open_latency", "price"}
+    ),
+    Network: frozenset({"bandwidth", "storage_cap"}),
+    CpuPool: frozenset({"cores", "threads", "smt_worth", "contention", "coremark"}),
+    Host: frozenset({"ram", "memory_bandwidth"}),
+    Gpu: frozenset({"memory"}),
+    Group: frozenset({"price", "count"}),
+    CostPlan: frozenset({"price", "provisioning"}),
+    Memory: frozenset({"operating_system", "application", "page_cache"}),
+    Parallelism: frozenset({"tensor", "pipeline", "interleave", "context"}),
+}
+"""Numbers that closed forms take as arrays, by the type that holds them; None is a structure."""
+
+IGNORED: Final[Mapping[type, frozenset[str]]] = {
+    Scenario: frozenset({"name", "title", "notes", "doubts"}),
+    CpuPool: frozenset({"model"}),
+    Host: frozenset({"note"}),
+    Gpu: frozenset({"note"}),
+    Link: frozenset({"note"}),
+    Storage: frozenset({"note"}),
+}
+"""What no figure depends on, beside sources."""
+
+Key: TypeAlias = Hashable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Candidates of equal structure: which ones (`indices`), and all of them as one scenario."""
+
+    indices: tuple[int, ...]
+    scenario: Scenario
+
+    @property
+    def size(self) -> int:
+        """How many candidates there are."""
+        return len(self.indices)
+
+
+def stack(scenarios: Sequence[Scenario], most: int | None = None) -> tuple[Batch, ...]:
+    """Put scenarios of equal structure together.
+
+    Parameters
+    ----------
+    scenarios : sequence of Scenario
+        The candidates.
+    most : int, optional
+        Most candidates of a batch; by default any number.
+
+    Returns
+    -------
+    tuple of Batch
+        Every candidate stands in exactly one, in order.
+    """
+    found: dict[Key, list[int]] = {}
+    _keys.make_room()
+    for index, scenario in enumerate(scenarios):
+        found.setdefault(_keys.of_scenario(scenario, index), []).append(index)
+    return tuple(
+        Batch(indices=tuple(part), scenario=_together([scenarios[i] for i in part]))
+        for indices in found.values()
+        for part in _parts(indices, most or len(indices))
+    )
+
+
+def _parts(indices: Sequence[int], most: int) -> Iterable[Sequence[int]]:
+    return (indices[start : start + most] for start in range(0, len(indices), most))
+
+
+class _Keys:
+    """Structures by what stands for them: the same object for equal structures.
+
+    Objects that several scenarios share are looked at once, and scenarios that are put together
+    again (first to ask how their samples vary, then for their bounds) are known.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Key, object] = {}
+        self._seen: dict[int, tuple[object, Key]] = {}
+
+    def make_room(self) -> None:
+        """Forget everything where much is known: what is kept cannot be anything else's."""
+        if len(self._seen) > _MOST_SEEN:
+            self._known.clear()
+            self._seen.clear()
+
+    def of_scenario(self, scenario: Scenario, index: int) -> Key:
+        """The structure of a scenario, with what its numbers decide."""
+        schedule = scenario.job.parallelism.schedule
+        alone = index if schedule is not Schedule.ONE_FORWARD_ONE_BACKWARD else None
+        facts = scenario.ranks_per_host, scenario.ranks > 1, alone
+        return (self._of(scenario), *facts, *_machines(scenario))
+
+    def _of(self, value: Any) -> Key:  # noqa: ANN401 - any part of a scenario
+        seen = self._seen.get(id(value))
+        if seen is not None and seen[0] is value:
+            return seen[1]
+        key = self._number(value)
+        self._seen[id(value)] = (value, key)
+        return key
+
+    def _number(self, value: Any) -> Key:  # noqa: ANN401 - any part of a scenario
+        kind: Any = type(value)
+        parts = _parts_of(kind)
+        key: Key
+        if parts is not None:
+            bare = tuple([number is None for number in parts.numbers(value)])
+            key = (kind, self._all(parts.structure(value)), bare, *_decided(value))
+        elif isinstance(value, Mapping):
+            key = (dict, tuple(value), self._all(value.values()))
+        elif isinstance(value, tuple | list):
+            key = (tuple, self._all(value))
+        else:
+            return (value,)
+        return self._known.setdefault(key, object())
+
+    def _all(self, values: Iterable[Any]) -> tuple[Key, ...]:
+        of = self._of
+        return tuple([value if type(value) in _PLAIN else of(value) for value in values])
+
+
+def _machines(scenario: Scenario) -> tuple[int, ...]:
+    """How many machines each group has, where it decides something: more than one, or each number.
+
+    Machines that only make batches are laid out one by one. A model or its state that is spread
+    over machines forms teams, and collectives go by the nearest number of machines measured.
+    """
+    trainers = scenario.cluster.trainers
+    network = trainers.host.network
+    link = None if network is None else network.link
+    measured = link is not None and any(curve.machines > 1 for curve in link.curves)
+    degrees = scenario.job.parallelism
+    spread = degrees.splits_model or degrees.sharding is not Sharding.NONE
+    each = measured or spread or degrees.offload_optimizer
+    return tuple(
+        min(group.count, 2) if group is trainers and not each else group.count
+        for group in scenario.cluster.groups
+    )
+
+
+_MOST_SEEN: Final = 100_000
+"""Objects whose structure is kept for the next call."""
+_keys: Final = _Keys()
+_PLAIN: Final = frozenset({float, int, str, bool, type(None)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """How to take a dataclass apart: what belongs to the structure, and what may be arrays."""
+
+    structure: Callable[[Any], tuple[Any, ...]]
+    numbers: Callable[[Any], tuple[Any, ...]]
+
+
+@cache
+def _parts_of(kind: Hashable) -> _Parts | None:
+    """How to take a type apart; None where it is no dataclass."""
+    if not (isinstance(kind, type) and is_dataclass(kind)):
+        return None
+    return _Parts(structure=_taking(_structural(kind)), numbers=_taking(_arrays(kind)))
+
+
+def _taking(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """Takes so many fields at once; a getter of one name, or of none, gives no tuple."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda value: tuple(getattr(value, name) for name in names)
+
+
+def _decided(value: object) -> tuple[bool, ...]:
+    """Questions that closed forms ask of a number, each with its answer."""
+    match value:
+        case Loader():
+            return (value.workers > 0,)
+        case Parallelism():
+            return (value.pipeline > 1, value.splits_model)
+        case Preprocessing():
+            return (value.device_memory > 0.0, value.prepared_bytes > 0.0)
+        case Job():
+            return (value.train.accumulation > 1,)
+        case _:
+            return ()
+
+
+def _arrays(kind: type) -> tuple[str, ...]:
+    return tuple(sorted(ARRAYS.get(kind, ())))
+
+
+def _structural(kind: type) -> tuple[str, ...]:
+    """Fields of a type that belong to the structure."""
+    numbers, ignored = ARRAYS.get(kind, frozenset()), IGNORED.get(kind, frozenset())
+    left_out = {"source", "sources"} | numbers | ignored
+    if kind in {Source, Doubt}:
+        return ()
+    return tuple(field.name for field in fields(kind) if field.name not in left_out)
+
+
+def _together(values: Sequence[Any]) -> Any:  # noqa: ANN401 - any part of a scenario
+    """Values of equal structure as one, with arrays where numbers differ."""
+    first = values[0]
+    if len(set(map(id, values))) == 1:
+        return first
+    kind = type(first)
+    if is_dataclass(kind):
+        return _merged(kind, values)
+    if isinstance(first, Mapping):
+        return {name: _together([value[name] for value in values]) for name in first}
+    if isinstance(first, tuple | list):
+        return tuple(_together(entries) for entries in zip(*values, strict=True))
+    return first
+
+
+def _merged(kind: Callable[..., Any], values: Sequence[Any]) -> Any:  # noqa: ANN401 - any dataclass
+    first = values[0]
+    known = {field.name: getattr(first, field.name) for field in fields(first)}
+    for name in _structural(type(first)):
+        if type(known[name]) not in _PLAIN:
+            known[name] = _together(list(map(attrgetter(name), values)))
+    for name in _arrays(type(first)):
+        each = list(map(attrgetter(name), values))
+        if known[name] is not None and each.count(known[name]) < len(each):
+            known[name] = np.array(each, dtype=float)
+    return kind(**known)

@@ -1,0 +1,173 @@
+"""A scenario: the machines, the jobs on them, and how the bill is counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.schema.energy import EnergyPlan
+from simulator.schema.hardware.cluster import Cluster, Group
+from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.hardware.price import Purchase
+from simulator.schema.long_run import Interruptions
+from simulator.schema.owned import Ownership
+from simulator.schema.store_plan import DURING_THE_RUN, StorePlan
+from simulator.schema.workload.dataset import Dataset
+from simulator.schema.workload.loader import Loader, Preparation, Preprocessing, Remote
+from simulator.schema.workload.models import Model, StepTimes
+from simulator.schema.workload.parallelism import ONE_DEVICE, Parallelism
+from simulator.schema.workload.software import Software
+from simulator.schema.workload.train import Mode, Train
+from simulator.uncertainty.calibration import IDENTITY, Calibration
+from simulator.uncertainty.doubts import Doubt
+from simulator.uncertainty.provenance import Assumption
+from simulator.units import Bytes, Seconds, UsdPerSecond, at_least, in_common
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostPlan:
+    """How the bill is counted.
+
+    `price` stands in for the catalogue's price of one machine. `region` says which of its prices
+    is meant, where it has several; None: the first. `provisioning` is billed time before the job
+    starts.
+    """
+
+    purchase: Purchase = Purchase.ON_DEMAND
+    region: str | None = None
+    price: UsdPerSecond | None = None
+    provisioning: Seconds = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """What host RAM holds beside the job itself, and what the page cache may use.
+
+    `application` is that of each process that trains, the others are for a machine. None: the
+    documented default of `footprint` applies and is listed as an assumption.
+    """
+
+    operating_system: float | None = None
+    application: float | None = None
+    page_cache: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One training, inference or preparation job on the trainers (or any) group.
+
+    `step_times` are the user's own measurements and win over the model's. `remote` workers make
+    batches beside (or, with no local ones, instead of) the loader's own. `copies` equal jobs run
+    side by side, each with an equal part of the machine's accelerators and all of the data.
+    `parallelism` says how one model is spread over several of them. `sister` is a card of the same
+    chip as the accelerator's, on which the library has a measured step of the model.
+    """
+
+    mode: Mode
+    dataset: Dataset
+    loader: Loader
+    preprocessing: Preprocessing
+    train: Train
+    software: Software
+    model: Model | None = None
+    step_times: StepTimes | None = None
+    memory: Memory = Memory()
+    remote: Remote | None = None
+    copies: int = 1
+    parallelism: Parallelism = ONE_DEVICE
+    sister: Gpu | None = None
+
+    @property
+    def stored_bytes(self) -> Bytes:
+        """Bytes of one sample as it lies on the store while the job runs [B]."""
+        beforehand = self.preprocessing.where is Preparation.BEFOREHAND
+        return self.preprocessing.prepared_bytes if beforehand else self.dataset.bytes_per_sample
+
+    @property
+    def stored_total(self) -> Bytes:
+        """Bytes of all samples as they lie on the store while the job runs [B]."""
+        return self.dataset.samples * self.stored_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """Everything one prediction needs; `notes` are assumptions made while reading the file.
+
+    `doubts` say how well the rates behind the figures are known; without any nothing is in doubt.
+    `memory_log_sd` is the log deviation of the memory of an accelerator; 0: nothing is known of it.
+    `at` names the group whose machines make batches in this view of the scenario; the trainers
+    where it is empty. `interruptions` are what may happen to a long run; None: nobody asks.
+    `energy` says where the electricity comes from, `owned` what machines cost to
+    own; None where the file does not. `store` says how the store is used beside the run.
+    """
+
+    name: str
+    cluster: Cluster
+    jobs: tuple[Job, ...]
+    title: str = ""
+    cost: CostPlan = CostPlan()
+    calibration: Calibration = IDENTITY
+    notes: tuple[Assumption, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+    memory_log_sd: float = 0.0
+    at: str = ""
+    interruptions: Interruptions | None = None
+    energy: EnergyPlan | None = None
+    owned: Ownership | None = None
+    store: StorePlan = DURING_THE_RUN
+
+    @property
+    def site(self) -> Group:
+        """The group whose machines make batches in this view."""
+        return next((g for g in self.cluster.groups if g.name == self.at), self.cluster.trainers)
+
+    @property
+    def maker_threads(self) -> float:
+        """Threads that make one batch in this view."""
+        remote = self.job.remote
+        if self.at and remote is not None:
+            return remote.threads(self.ranks_served)
+        return self.job.loader.crew.threads
+
+    @property
+    def job(self) -> Job:
+        """The one job (or the first of several equal ones)."""
+        return self.jobs[0]
+
+    @property
+    def devices(self) -> int:
+        """Accelerators of one job, over all machines; 1 a machine without any."""
+        trainers = self.cluster.trainers
+        return max(1, trainers.gpus_per_host // self.job.copies) * trainers.count
+
+    @property
+    def ranks_per_host(self) -> int:
+        """Processes on one machine that batches are made for.
+
+        One for each replica of the model there, which is one for each accelerator where the model
+        is not spread; one on each machine of a replica that is larger than a machine; one a job on
+        a machine without accelerators.
+        """
+        replicas = self.cluster.trainers.gpus_per_host // self.job.parallelism.devices
+        ranks: int = at_least(self.job.copies, in_common(replicas))
+        return ranks
+
+    @property
+    def ranks_served(self) -> int:
+        """Processes of all machines that train, among which workers elsewhere are shared out."""
+        return self.ranks_per_host * self.cluster.trainers.count
+
+    @property
+    def processes_per_host(self) -> int:
+        """Processes that train on one machine: one a GPU, one a job on a machine without."""
+        return max(self.job.copies, self.cluster.trainers.gpus_per_host)
+
+    @property
+    def ranks_per_job(self) -> int:
+        """Data-parallel ranks of one job on one machine."""
+        return self.ranks_per_host // self.job.copies
+
+    @property
+    def ranks(self) -> int:
+        """Data-parallel ranks of one job: replicas of its model."""
+        ranks: int = at_least(1, self.devices // self.job.parallelism.devices)
+        return ranks

@@ -1,0 +1,175 @@
+"""What calibration knows: the factors that exist, those a scenario applies, and fitted parameters.
+
+A factor multiplies the speed of one resource; above 1 means faster. Each is applied in one place
+only, which the table `FACTORS` names, so that a fitted factor has one meaning. An `Overlay` is
+what `plan calibrate` writes: fitted values of any numeric keys of a scenario, how well the
+measurements determine them, and what they were fitted on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from simulator.uncertainty.provenance import Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactorKind:
+    """A factor that exists: what it speeds up, where it is applied, how far it is fitted.
+
+    `low` and `high` are what hardware and software can be beside their description: far below,
+    a factor would hide a wrong description.
+    """
+
+    name: str
+    meaning: str
+    home: str
+    low: float
+    high: float
+    why: str
+
+
+FACTORS: Final = (
+    FactorKind(
+        name="compute",
+        meaning="rates of device arithmetic, matrix and other",
+        home="compute.rates: rates of the roofline, and with them step times that others "
+        "measured; step times of the scenario stay as measured, at other batch sizes too",
+        low=0.1,
+        high=4.0,
+        why="a tenth for kernels that fit badly; the shares of peak it multiplies are 0.2 to 0.6",
+    ),
+    FactorKind(
+        name="device_memory",
+        meaning="bandwidth of device memory",
+        home="compute.rates: memory rate of the roofline, with the same step times",
+        low=0.1,
+        high=3.0,
+        why="a tenth for scattered access; caches can beat the traffic that was counted",
+    ),
+    FactorKind(
+        name="cpu",
+        meaning="work on the host's cores: decode, collate, receive, send",
+        home="pipeline.stages.base.ask: core-seconds of every demand",
+        low=0.1,
+        high=10.0,
+        why="ten years of processors, or another decoder",
+    ),
+    FactorKind(
+        name="storage",
+        meaning="stores: rates, operations and requests; latencies and read times shrink alike",
+        home="files.convert.calibration: the description of every store",
+        low=0.01,
+        high=20.0,
+        why="a hundredth for a store shared with others; above 1 for caches that nobody described",
+    ),
+    FactorKind(
+        name="network",
+        meaning="network cards: all flows together and single ones",
+        home="files.convert.calibration: the description of every machine's network",
+        low=0.05,
+        high=2.0,
+        why="a twentieth for a congested network; a card cannot beat its line rate for long",
+    ),
+    FactorKind(
+        name="collective",
+        meaning="exchange between devices and between machines that train: bytes and latency",
+        home="pipeline.stages.base.ask: demands from device to device and from machine to machine",
+        low=0.05,
+        high=4.0,
+        why="a twentieth for a badly placed ring; above 1 for reduction in the switches",
+    ),
+    FactorKind(
+        name="straggling",
+        meaning="waiting for the slowest rank: random delays of a rank's step, above 1 shorter",
+        home="pipeline.stages.slowest: delays by train.straggling, device_spread and step_jitter",
+        low=0.3,
+        high=3.0,
+        why="a crowded host delays its ranks more, a quiet one less; beyond that look elsewhere",
+    ),
+)
+"""Every factor of the section [calibration]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factor:
+    """A named multiplier on a rate (above 1: faster), with where it came from."""
+
+    name: str
+    value: float
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """One fitted parameter: its dotted `key`, and `value` as text as in a scenario.
+
+    `p10` and `p90` hold 80% of what the measurements allow, `log_sd` is the standard deviation of
+    the logarithm; None where they say nothing about it. `at_bound` is ``low`` or ``high`` for a
+    value that the fit would have moved further.
+    """
+
+    key: str
+    value: str
+    p10: str | None = None
+    p90: str | None = None
+    log_sd: float | None = None
+    at_bound: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Envelope:
+    """What the rows covered: beyond it a fitted value is an extrapolation.
+
+    `devices` is the range of accelerators in a job, `batch_size` that of samples per device.
+    """
+
+    rows: int
+    configurations: int
+    gpus: tuple[str, ...] = ()
+    machines: tuple[str, ...] = ()
+    devices: tuple[int, int] = (0, 0)
+    batch_size: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlay:
+    """Fitted parameters with what they rest on.
+
+    `covariance` is that of the logarithms, one row and column for each parameter in this order;
+    zero for what the measurements say nothing about.
+    """
+
+    parameters: tuple[Fitted, ...]
+    covariance: tuple[tuple[float, ...], ...]
+    envelope: Envelope
+    source: Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """The factors a prediction applies, by name, and the overlay whose parameters it took over."""
+
+    factors: tuple[Factor, ...] = ()
+    overlay: Overlay | None = None
+
+    def value(self, name: str) -> float:
+        """The factor called `name`, 1.0 where none was fitted."""
+        return next((f.value for f in self.factors if f.name == name), 1.0)
+
+
+IDENTITY = Calibration()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere:
+    """A key whose value is that of other systems, since nobody measured this one.
+
+    `log_sd` is how far it may lie from there, `shared` the correlations of the speeds that it and
+    other keys stand for.
+    """
+
+    key: str
+    log_sd: float
+    shared: tuple[tuple[str, float], ...] = ()

@@ -1,0 +1,183 @@
+"""Measured runs: what was run, what was seen, and how a set of them is judged.
+
+A measurement set is a CSV file of rows beside a TOML file that describes it. A row is a base
+scenario with some keys overridden, and the figures that somebody measured on such a run, named as
+in ``--json``. `files.measured.measurement_set` reads and writes sets; `studies.validation.validate`
+predicts every row, `studies.calibration.calibrate` fits named parameters to rows.
+
+A row's labels (plain columns: submitter, system, decoder) group rows and name them for people.
+They are never read by a prediction: what describes the run stands in the overrides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from simulator.uncertainty.provenance import Source
+
+
+class Split(StrEnum):
+    """Whether parameters may be fitted to a row's measured values, or only tested on them."""
+
+    FIT = "fit"
+    TEST = "test"
+
+
+class SplitRule(StrEnum):
+    """How the rows of a set that don't say so themselves are split."""
+
+    GIVEN = "given"
+    """Every row says so."""
+    CONFIGURATION = "configuration"
+    """Rows of one configuration together, by `held_out`."""
+    TEST = "test"
+    """Nothing is fitted to any of them."""
+
+
+REGIME_SEPARATOR: Final = "; "
+"""Stands between the regimes of a row."""
+SEPARATOR: Final = "|"
+"""Stands between the parts of a configuration's key."""
+HELD_OUT: Final = 4
+"""Of ten configurations, this many are held out for testing, on average."""
+
+
+def held_out(key: tuple[str, ...]) -> bool:
+    """Whether a configuration is held out: SHA-256 of its key, as a number modulo 10, is below 4.
+
+    Parameters
+    ----------
+    key : tuple of str
+        The cells that make the configuration, joined by `SEPARATOR` and encoded as UTF-8.
+
+    Examples
+    --------
+    >>> held_out(("node-a", "1")), held_out(("node-a", "2"))
+    (False, True)
+    """
+    digest = hashlib.sha256(SEPARATOR.join(key).encode()).hexdigest()
+    return int(digest, 16) % 10 < HELD_OUT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One measured configuration.
+
+    `base` is a scenario file or shipped name, `overrides` are ``section.key=value`` as for
+    ``--set``. `measured` maps names of metrics to SI values, `spread` some of them to the relative
+    spread of repeats. An `anchor` is the row of its group that per-group constants are fitted to.
+    `excluded` says why a row is not predicted; empty: it is.
+    """
+
+    id: str
+    base: str
+    overrides: tuple[str, ...]
+    measured: Mapping[str, float]
+    family: str
+    split: Split = Split.TEST
+    source: str = ""
+    spread: Mapping[str, float] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    anchor: bool = False
+    excluded: str = ""
+
+    def key(self, columns: tuple[str, ...]) -> tuple[str, ...]:
+        """The row's cells in `columns`, labels or keys: its group or configuration."""
+        keys = dict(override.split("=", 1) for override in self.overrides)
+        cells = {"id": self.id, "family": self.family, **keys, **self.labels}
+        return tuple(cells.get(column, "") for column in columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A scenario key that may be fitted, between physical bounds written as in a scenario.
+
+    `key` is dotted, such as ``hardware.storage_bandwidth``; `start`, `low` and `high` are texts
+    with the key's unit, such as ``5 GB/s``. `why` says what bounds it. A `fallback` is fitted only
+    where anchors are missed without it; so is a parameter that `told_by` a metric tells from
+    others, where no anchor has that metric. What was fitted on another maker's system goes with
+    the key `pace`, a time that rows state: it is as many times as long here.
+    """
+
+    key: str
+    start: str
+    low: str
+    high: str
+    why: str = ""
+    fallback: bool = False
+    told_by: str = ""
+    pace: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    """How wrong a family may be on rows nothing was fitted to, as fractions of the measured.
+
+    `median`, `mean`, `p90` and `largest` are what was reached, rounded up by at most a tenth;
+    `target_median` and so on are what is aimed at, and stand beside them in the table.
+    None: not judged. An empty `family` stands for every family of the set.
+    """
+
+    metric: str
+    family: str = ""
+    median: float | None = None
+    mean: float | None = None
+    p90: float | None = None
+    largest: float | None = None
+    target_median: float | None = None
+    target_mean: float | None = None
+    target_p90: float | None = None
+    target_largest: float | None = None
+
+
+class Baseline(StrEnum):
+    """The naive predictor a set is compared with."""
+
+    CONSTANT = "constant"
+    """The median over the fit rows (all rows if none) of the same `baseline_by` labels; of rates,
+    per device."""
+    LINEAR = "linear"
+    """The anchor's throughput times the ratio of devices: linear scaling."""
+    SLOWEST_PART = "slowest part"
+    """The slowest of device, CPU and store, each for itself: the largest closed-form load."""
+    CONSTANT_MFU = "constant MFU"
+    """One share of the devices' peak for all rows, fitted on the fit rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasurementSet:
+    """Rows measured alike, and how predictions of them are judged.
+
+    `metrics` are the measured columns that are scored, most important first. `configuration`
+    names the labels that make a configuration (its rows stay together in a split), `group_by`
+    those that make a group with anchors of its own, to which the parameters in `fit` are fitted
+    before the group's other rows are predicted. `absolute` lists metrics whose error is a
+    difference (a share such as accelerator utilization), not a fraction of the measured value.
+    `regime` is the label that names the regimes a row lies in: errors are shown for each as well.
+    `maker` names the labels of whoever measured a group: what was fitted to the groups of others
+    predicts one as if it had not been seen. `misses` says by family and metric why predictions are
+    far off. `serves`: its rows are runs of services, not of jobs.
+    """
+
+    name: str
+    title: str
+    source: Source
+    rows: tuple[Row, ...]
+    metrics: tuple[str, ...]
+    split_rule: str
+    configuration: tuple[str, ...] = ()
+    group_by: tuple[str, ...] = ()
+    anchor: str = ""
+    fit: tuple[Parameter, ...] = ()
+    tolerances: tuple[Tolerance, ...] = ()
+    baseline: Baseline = Baseline.CONSTANT
+    baseline_by: tuple[str, ...] = ()
+    absolute: tuple[str, ...] = ()
+    regime: str = ""
+    maker: tuple[str, ...] = ()
+    misses: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    serves: bool = False

@@ -1,0 +1,355 @@
+"""Predictions of measured rows: each scenario once, groups fitted to their anchors first.
+
+What is asked of one process is a `Case` (a base and its overrides) or a `Fitting` (a group's
+anchors); both are answered by functions of this module, so that any process can do it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from simulator.errors import BrokenLaw, InputError, NotModelled, PlanError, Problem
+from simulator.predict import predict
+from simulator.reading.fitted.uncertainty import calibrated, known_elsewhere
+from simulator.reading.fitted.unseen import before
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.scenario import load_scenario
+from simulator.results.envelope import placed
+from simulator.results.metrics import number_at
+from simulator.studies.search.bugs import told
+from simulator.studies.search.workers import Progress, Workers
+from simulator.uncertainty.calibration import Elsewhere
+from simulator.uncertainty.doubts import Axis
+from simulator.uncertainty.measurement import Baseline, MeasurementSet, Parameter, Row
+from simulator.validation.anchors import anchored
+from simulator.validation.facts import Facts, facts_of
+from simulator.validation.service_forecast import forecast_service, is_service
+
+GroupKey: TypeAlias = tuple[str, tuple[str, ...]]
+"""A set's name, and the labels of one of its groups."""
+
+Place: TypeAlias = tuple[tuple[Axis, float], ...]
+"""Where a scenario lies along the axes of the evidence."""
+
+FIT_WEIGHT: Final = 10.0
+"""Predictions of each anchor that fitting a constant to a group takes, for progress only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One scenario to predict, and which figures of it are wanted.
+
+    `fitted` are keys among the overrides that were fitted to runs at `anchors`, where what was
+    measured has the log deviation `noise`. `doubts`: whether intervals are wanted too. `unseen`: a
+    series; predict as before it and its siblings were measured. `elsewhere` are keys among the
+    overrides with the values they have on other systems.
+    """
+
+    base: str
+    overrides: tuple[str, ...]
+    metrics: tuple[str, ...]
+    slowest: bool = False
+    doubts: bool = True
+    profiles: tuple[Path, ...] = ()
+    fitted: tuple[str, ...] = ()
+    anchors: tuple[Place, ...] = ()
+    noise: float = 0.0
+    unseen: str = ""
+    elsewhere: tuple[Elsewhere, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What is predicted of a case: figures, their intervals (P10, P90), and its facts.
+
+    `refused` says why there is none, and `bug` that it is our fault; `problems` are mistakes in
+    the scenario itself.
+    """
+
+    figures: Mapping[str, float] = field(default_factory=dict)
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    facts: Facts | None = None
+    refused: str = ""
+    bug: bool = False
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitting:
+    """A group's anchors, and what is fitted to them."""
+
+    key: GroupKey
+    anchors: tuple[Row, ...]
+    fit: tuple[Parameter, ...]
+    metrics: tuple[str, ...]
+    profiles: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """The overrides that make a group's anchors come out; `unfitted`: why there are none.
+
+    `anchors` says where those lie along the axes that evidence has, `noise` how far what was
+    measured on them may be off, as a log deviation.
+    """
+
+    key: GroupKey
+    overrides: tuple[str, ...] = ()
+    unfitted: str = ""
+    anchors: tuple[Place, ...] = ()
+    noise: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecasts:
+    """The forecast of every row by set and id, and what was fitted for each group."""
+
+    rows: Mapping[tuple[str, str], Forecast]
+    groups: tuple[Fitted, ...]
+
+
+def forecast_all(
+    sets: Sequence[MeasurementSet],
+    workers: Workers,
+    *,
+    progress: Progress | None = None,
+    profiles: tuple[Path, ...] = (),
+) -> Forecasts:
+    """Fit every group's constants to its anchors, then predict every row that is not excluded.
+
+    Raises
+    ------
+    InputError
+        With all mistakes in the scenarios of rows at once.
+    """
+    # Files may have changed since.
+    forecast.cache_clear()
+    known_profiles.cache_clear()
+    wanted = sum(len(found.rows) for found in sets)
+    weight = sum(FIT_WEIGHT * len(f.anchors) * len(f.fit) for f in _all_fittings(sets, profiles))
+    share = weight / ((weight + wanted) or 1.0)
+    groups = fitted_groups(sets, workers, part(progress, 0.0, share), profiles)
+    constants = {group.key: group for group in groups}
+    asked = {
+        (found.name, row.id): case_of(found, row, constants, profiles)
+        for found in sets
+        for row in found.rows
+        if not row.excluded
+    }
+    rows = forecast_cases(asked, workers, part(progress, share, 1.0))
+    return Forecasts(rows=rows, groups=tuple(groups))
+
+
+def fitted_groups(
+    sets: Sequence[MeasurementSet],
+    workers: Workers,
+    progress: Progress | None = None,
+    profiles: tuple[Path, ...] = (),
+) -> list[Fitted]:
+    """The constants of every group of the sets, fitted to its anchors."""
+    fittings = _all_fittings(sets, profiles)
+    weights = [FIT_WEIGHT * len(f.anchors) * len(f.fit) for f in fittings]
+    return workers.map(fitted_group, fittings, progress, weights)
+
+
+def forecast_cases(
+    asked: Mapping[tuple[str, str], Case], workers: Workers, progress: Progress | None = None
+) -> dict[tuple[str, str], Forecast]:
+    """Forecasts of rows by set and id; equal cases are predicted once.
+
+    Raises
+    ------
+    InputError
+        With all mistakes in the scenarios of rows at once.
+    """
+    cases = list(dict.fromkeys(asked.values()))
+    answers = dict(zip(cases, workers.map(forecast, cases, progress), strict=True))
+    rows = {place: answers[case] for place, case in asked.items()}
+    _raise_problems(rows)
+    return rows
+
+
+def _all_fittings(sets: Sequence[MeasurementSet], profiles: tuple[Path, ...]) -> list[Fitting]:
+    return [fitting for found in sets for fitting in _fittings(found, profiles)]
+
+
+def part(progress: Progress | None, start: float, end: float) -> Progress | None:
+    """What tells of one part of some work from `start` to `end` of the whole."""
+    if progress is None:
+        return None
+    return lambda share: progress(start + (end - start) * share)
+
+
+def _fittings(found: MeasurementSet, profiles: tuple[Path, ...]) -> Iterator[Fitting]:
+    if not found.fit:
+        return
+    groups: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    for row in found.rows:
+        if not row.excluded:
+            groups[row.key(found.group_by)].append(row)
+    for key, rows in groups.items():
+        anchors = tuple(row for row in rows if row.anchor)
+        yield Fitting(
+            key=(found.name, key),
+            anchors=anchors,
+            fit=found.fit,
+            metrics=found.metrics,
+            profiles=profiles,
+        )
+
+
+def case_of(
+    found: MeasurementSet,
+    row: Row,
+    constants: Mapping[GroupKey, Fitted],
+    profiles: tuple[Path, ...],
+) -> Case:
+    """What is asked about a row, with the constants of its group."""
+    key = (found.name, row.key(found.group_by))
+    group = constants.get(key, Fitted(key=key))
+    return Case(
+        base=row.base,
+        overrides=(*row.overrides, *group.overrides),
+        metrics=found.metrics,
+        slowest=found.baseline is Baseline.SLOWEST_PART,
+        profiles=profiles,
+        fitted=tuple(override.partition("=")[0] for override in group.overrides),
+        anchors=group.anchors,
+        noise=group.noise,
+    )
+
+
+def fitted_group(task: Fitting) -> Fitted:
+    """Fit a group's constants to those of its anchors that can be predicted."""
+    if not task.anchors:
+        return Fitted(key=task.key, unfitted="no anchor")
+    predicted = [row for row in task.anchors if not _refusal(row, task)]
+    if not predicted:
+        return Fitted(key=task.key, unfitted=_refusal(task.anchors[0], task))
+    constants = anchored(predicted, task.fit, task.metrics, predictor=partial(_predicted, task))
+    places = tuple(dict.fromkeys(_place(row, task.profiles) for row in predicted))
+    return Fitted(key=task.key, overrides=constants, anchors=places, noise=noise(predicted))
+
+
+def noise(anchors: Sequence[Row]) -> float:
+    """How far the mean of what was measured on anchors may be off, as a log deviation.
+
+    The range of a few repeats is about twice their standard deviation.
+    """
+    widest = [max(anchor.spread.values(), default=0.0) / 2.0 for anchor in anchors]
+    return math.sqrt(sum(one**2 for one in widest)) / len(widest)
+
+
+def _place(row: Row, profiles: tuple[Path, ...]) -> Place:
+    """Where a row's scenario lies along the axes of the evidence."""
+    scenario = load_scenario(row.base, overrides=row.overrides, profiles=profiles)
+    return tuple(placed(scenario).items())
+
+
+def _predicted(
+    task: Fitting, row: Row, overrides: tuple[str, ...], metrics: Sequence[str]
+) -> Mapping[str, float | None]:
+    """What an anchor comes to with more overrides, for the fit."""
+    given = (*row.overrides, *overrides)
+    answer = forecast(_plain(task, row, given))
+    if answer.problems:
+        raise InputError(answer.problems)
+    if answer.refused:
+        raise NotModelled(answer.refused)
+    return {metric: answer.figures.get(metric) for metric in metrics}
+
+
+def _plain(task: Fitting, row: Row, overrides: tuple[str, ...]) -> Case:
+    """An anchor's figures alone: a fit asks for many."""
+    return Case(
+        base=row.base,
+        overrides=overrides,
+        metrics=task.metrics,
+        doubts=False,
+        profiles=task.profiles,
+    )
+
+
+def _refusal(row: Row, task: Fitting) -> str:
+    """Why an anchor cannot be predicted; empty if it can, or if its scenario has mistakes."""
+    answer = forecast(_plain(task, row, row.overrides))
+    if answer.problems:
+        return "its anchor's scenario has mistakes"
+    judged = [metric for metric in task.metrics if metric in row.measured]
+    if not answer.refused and not any(metric in answer.figures for metric in judged):
+        return "what was measured on its anchor does not apply to it"
+    return answer.refused
+
+
+@cache
+def forecast(case: Case) -> Forecast:
+    """Predict one case; what it lacks or asks too much is said in the forecast."""
+    try:
+        if is_service(case.base):
+            return _of_service(case)
+        catalogue = known_profiles(case.profiles)
+        scenario = load_scenario(case.base, overrides=case.overrides, catalogue=catalogue)
+        if case.fitted:
+            places = [dict(place) for place in case.anchors]
+            scenario = calibrated(scenario, case.fitted, places, case.noise)
+        if case.elsewhere:
+            scenario = known_elsewhere(scenario, case.elsewhere)
+        if case.unseen:
+            scenario = before(scenario, case.unseen)
+        prediction = predict(scenario, doubts=case.doubts)
+    except InputError as error:
+        return Forecast(problems=error.problems)
+    except NotModelled as error:
+        return Forecast(refused=str(error))
+    except BrokenLaw as error:
+        return Forecast(refused=told(error), bug=True)
+    except PlanError as error:
+        return Forecast(problems=(Problem(origin=case.base, message=str(error)),))
+    figures = {name: number_at(prediction, name) for name in case.metrics}
+    return Forecast(
+        figures={name: value for name, value in figures.items() if value is not None},
+        intervals={
+            name: (band["p10"], band["p90"])
+            for name, band in prediction.interval.items()
+            if name in case.metrics
+        },
+        facts=facts_of(scenario, prediction if case.slowest else None),
+    )
+
+
+def _of_service(case: Case) -> Forecast:
+    """The forecast of a run of a service."""
+    given = case.base, case.overrides, case.metrics, case.profiles
+    figures, intervals, facts = forecast_service(*given, doubts=case.doubts)
+    return Forecast(figures=figures, intervals=intervals, facts=facts)
+
+
+@cache
+def known_profiles(profiles: tuple[Path, ...]) -> Catalogue:
+    """The catalogue of this process: each profile is read once for all rows."""
+    return Catalogue.default(profiles)
+
+
+def _raise_problems(rows: Mapping[tuple[str, str], Forecast]) -> None:
+    """Report mistakes of the rows' scenarios; one that many rows share, once."""
+    places: dict[Problem, list[str]] = defaultdict(list)
+    for (name, row), answer in rows.items():
+        for problem in answer.problems:
+            places[problem].append(f"{name}, row {row}")
+    problems = [
+        replace(
+            problem,
+            origin=where[0] + (f" and {len(where) - 1} more" if len(where) > 1 else ""),
+            line=None,
+            key=problem.key or problem.origin,
+        )
+        for problem, where in places.items()
+    ]
+    if problems:
+        raise InputError(tuple(problems))

@@ -1,0 +1,180 @@
+"""The outlook on a run of a scenario."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from simulator.long_run.attempts import lives
+from simulator.long_run.bills import life_of
+from simulator.long_run.forecast import outlook
+from simulator.long_run.progress import Lives
+from simulator.predict import predict, rates_with_fewer
+from simulator.reading.scenario import load_scenario
+from simulator.results.outlook import Cause, Outlook
+from simulator.results.prediction import Prediction
+from simulator.results.stores import Life, uses
+from simulator.schema.long_run import Failures, Interruptions, LongRun, Restart
+
+DAY = 86400.0
+RESTART = Restart(detection=60.0, replacement=0.0, start=300.0, load=0.0)
+RATES = Failures(per_machine=0.0065 / DAY, per_job=2.2 / DAY, restart=RESTART, doubt=0.0)
+
+
+@pytest.fixture(scope="module")
+def prediction() -> Prediction:
+    """An epoch of Llama 3 405B with a price."""
+    settings = ("train.epochs=1", "cost.price=$80/h")
+    return predict(load_scenario("llama3-405b-megatron", overrides=settings))
+
+
+def asked(prediction: Prediction, **more: float) -> Outlook:
+    """Its outlook at rates that are sure."""
+    return outlook(prediction, Interruptions(failures=RATES), draws=200, **more)
+
+
+def test_nothing_happens(prediction: Prediction) -> None:
+    """Without interruptions and doubts the run takes what was predicted, to the last bit."""
+    bare = predict(prediction.scenario, doubts=False)
+    found = outlook(bare, Interruptions(), draws=100)
+    assert set(found.finish.values()) == {bare.timing.total_time}
+    assert found.goodput == 1.0
+    assert math.isinf(found.between)
+    assert found.bill is not None
+    assert found.bill[0.5] == pytest.approx(bare.in_all)
+
+
+def test_failures_take_time_and_money(prediction: Prediction) -> None:
+    """Parts add up to one, quantiles rise, the mean time between failures is that of the rates."""
+    found = asked(prediction)
+    assert sum(found.parts.values()) == pytest.approx(1.0)
+    assert found.goodput < 0.95
+    assert found.finish[0.5] < found.finish[0.9] <= found.finish[0.99]
+    assert found.between == pytest.approx(DAY / (128 * 0.0065 + 2.2), rel=0.05)
+    machines, job = found.causes[Cause.MACHINE], found.causes[Cause.JOB]
+    assert machines / job == pytest.approx(128 * 0.0065 / 2.2, rel=0.1)
+
+
+def with_fewer(name: str, least: int) -> tuple[float, ...]:
+    """Rates of a shipped job on fewer machines."""
+    found = predict(load_scenario(name), doubts=False)
+    told = Interruptions(failures=replace(RATES, least_machines=least))
+    return rates_with_fewer(found, told)
+
+
+def test_a_smaller_job_is_as_fast_as_its_machines() -> None:
+    """A job that scales well loses a share like that of the machines, and hardly less."""
+    rates = with_fewer("bert-large-multinode", 10)
+    assert len(rates) == 6
+    for away, rate in enumerate(rates, start=1):
+        assert (16 - away) / 16 - 0.001 <= rate <= (16 - away) / 16 * 1.02
+    assert with_fewer("bert-large-multinode", 16) == ()
+
+
+def test_a_replica_goes_with_one_of_its_machines() -> None:
+    """A model on several machines: the first one away takes all of its replica along."""
+    found = predict(load_scenario("llama3-405b-megatron"), doubts=False)
+    count = found.scenario.cluster.trainers.count
+    replica = (
+        found.scenario.job.parallelism.devices // found.scenario.cluster.trainers.gpus_per_host
+    )
+    assert replica > 1
+    rates = with_fewer("llama3-405b-megatron", count - replica - 1)
+    assert len(set(rates[:replica])) == 1
+    assert rates[0] == pytest.approx((count - replica) / count, rel=0.05)
+    assert rates[replica] < rates[0]
+
+
+def test_the_best_interval_is_about_dalys(prediction: Prediction) -> None:
+    """The curve is flat: a factor of two either way."""
+    known = asked(prediction).intervals
+    assert known is not None
+    assert known.used == known.simulated
+    assert known.daly / 2.01 <= known.simulated <= known.daly * 2.01
+
+
+def test_intervals_of_a_long_run_are_tried_by_a_part_of_it(
+    prediction: Prediction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a run with ten times as many stops as a trial: the interval is that of the whole run."""
+    tried: list[float] = []
+
+    def counted(run: LongRun, **more: Any) -> Lives:
+        tried.append(run.work)
+        return lives(run, **more)
+
+    monkeypatch.setattr("simulator.long_run.forecast.lives", counted)
+    often = replace(RATES, per_machine=0.0, per_job=500.0 / prediction.timing.total_time)
+    told = Interruptions(failures=often)
+    monkeypatch.setattr("simulator.long_run.forecast.TRIAL_STOPS", 50.0)
+    part = outlook(prediction, told, draws=100).intervals
+    assert max(tried[:-1]) < 0.12 * tried[-1]
+    monkeypatch.setattr("simulator.long_run.forecast.TRIAL_STOPS", 1e9)
+    assert outlook(prediction, told, draws=100).intervals == part
+
+
+def test_chances(prediction: Prediction) -> None:
+    """The middle quantile is met half of the time."""
+    middle = asked(prediction)
+    assert middle.bill is not None
+    found = asked(prediction, deadline=middle.finish[0.5], budget=middle.bill[0.5])
+    assert found.in_time == pytest.approx(0.5, abs=0.01)
+    assert found.in_budget == pytest.approx(0.5, abs=0.01)
+
+
+def test_the_seed_decides(prediction: Prediction) -> None:
+    """The same seed gives the same answer, another one another."""
+    assert asked(prediction) == asked(prediction)
+    assert asked(prediction, seed=1).finish != asked(prediction).finish
+
+
+def test_a_scenario_that_tells_of_failures_is_predicted_with_them() -> None:
+    """The prediction carries the outlook that asking for it gives; its steady figures stay."""
+    settings = ("train.epochs=1", "cost.price=$80/h", "run.draws=200", "failures.doubt=0.2")
+    rates = ("failures.per_machine=0.0065 /d", "failures.per_job=0.09 /h", "failures.start=5 min")
+    scenario = load_scenario("llama3-405b-megatron", overrides=(*settings, *rates))
+    told = scenario.interruptions
+    assert told is not None
+    found = predict(scenario)
+    bare = predict(replace(scenario, interruptions=None))
+    assert (bare.timing, bare.cost, bare.outlook) == (found.timing, found.cost, None)
+    assert found.outlook == outlook(bare, told, draws=200)
+    assert predict(scenario, doubts=False).outlook == found.outlook
+
+
+def test_stores_are_paid_for_as_long_as_the_run_takes(prediction: Prediction) -> None:
+    """A file system is rented to the end: bills are to one another as the times are."""
+    found, calm = asked(prediction), prediction.storage.total
+    assert found.stores is not None
+    assert calm is not None
+    assert found.stores[0.5] > calm
+    for chance, time in found.finish.items():
+        longer = time / found.finish[0.5]
+        assert found.stores[chance] == pytest.approx(found.stores[0.5] * longer)
+
+
+def test_what_stores_cost_is_unknown_where_a_price_is() -> None:
+    """A store without prices is named, and no bill of stores is told."""
+    settings = ("hardware.storage=storage/wekapod", "train.epochs=1")
+    bare = predict(load_scenario("llama3-405b-megatron", overrides=settings), doubts=False)
+    found = asked(bare)
+    assert found.stores is None
+    assert any("wekapod" in text for text in found.unpriced)
+
+
+def test_stops_load_checkpoints_and_repeat_reads(prediction: Prediction) -> None:
+    """A run that loses a tenth of its work reads a tenth more; each stop reads what ranks hold."""
+    objects = load_scenario("llama3-405b-megatron", overrides=("hardware.storage=storage/s3",))
+    (calm,) = uses(objects, Life(checkpoints=10.0))
+    (struck,) = uses(objects, Life(checkpoints=10.0, loads=3.0))
+    (again,) = uses(objects, Life(checkpoints=10.0, again=1.1))
+    assert struck.writes == calm.writes > 10.0
+    assert struck.reads > calm.reads
+    assert again.reads == pytest.approx(1.1 * calm.reads)
+    run = asked(prediction).run
+    life = life_of(run, {"useful work": 0.8, "lost work": 0.08}, 5.0)
+    assert life.again == pytest.approx(1.1)
+    assert life.checkpoints == pytest.approx(1.1 * run.work / run.saving.interval)

@@ -1,0 +1,125 @@
+"""Time of a batch on the device: launches of the host, and steps measured at another batch size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import simulator
+from simulator.physics.device_time import DeviceTime, device_time
+from simulator.reading.scenario import load_scenario
+
+ONE_REQUEST = "inference-batch1-gpu"
+BASES = Path(simulator.__file__).parent / "data" / "measured" / "bases"
+
+
+def times(name: str, *overrides: str) -> DeviceTime:
+    """Of a shipped scenario with keys changed."""
+    found = device_time(load_scenario(name, overrides=overrides))
+    assert found is not None
+    return found
+
+
+def test_one_request_takes_as_long_as_its_launches() -> None:
+    """At batch 1 the host launches for longer than the device works.
+
+    Two requests at once take little longer than one, and recorded graphs shorten both.
+    """
+    one = times(ONE_REQUEST)
+    two = times(ONE_REQUEST, "train.batch_size=2")
+    graphs = times(ONE_REQUEST, "software.cuda_graphs=full")
+    assert float(one.total) > one.inputs["host's time to launch them [s]"]
+    assert float(two.total) < 1.4 * float(one.total)
+    assert float(graphs.total) < 0.8 * float(one.total)
+
+
+def test_a_large_batch_hides_its_launches() -> None:
+    """At 1,024 images the device is what counts, with graphs or without."""
+    eager = times("resnet50-mlperf-h100", "train.batch_size=1024", "software.cuda_graphs=none")
+    graphs = times("resnet50-mlperf-h100", "train.batch_size=1024")
+    assert float(eager.total) == pytest.approx(float(graphs.total), rel=0.03)
+
+
+def test_launches_that_block_add_up() -> None:
+    """The host waits for each kernel, so its time and the device's come one after the other."""
+    free = times(ONE_REQUEST)
+    blocked = times(ONE_REQUEST, "software.blocking_launches=true")
+    assert float(blocked.total) > blocked.inputs["host's time to launch them [s]"]
+    assert float(blocked.total) > float(free.total)
+
+
+def test_backward_takes_its_own_launches_and_the_step_its_own_once() -> None:
+    """Gradients appear when they have been launched, so small batches are held up there too."""
+    eager = times("resnet50-mlperf-h100", "software.cuda_graphs=none")
+    graphs = times("resnet50-mlperf-h100")
+    for part in ("forward", "backward", "optimizer"):
+        assert float(getattr(eager, part)) > 1.5 * float(getattr(graphs, part))
+
+
+def test_a_measured_step_does_not_shrink_with_its_batch_below_what_is_launched() -> None:
+    """An eighth of the batch takes more than an eighth of what was measured of the whole."""
+    name = "dlrm-criteo-dgx-a100"
+    whole = times(name, "train.batch_size=65536")
+    eighth = times(name, "train.batch_size=8192")
+    assert whole.measured
+    assert eighth.measured
+    assert float(whole.total) == pytest.approx(14.4e-3)
+    assert float(eighth.total) > 1.5 * float(whole.total) / 8.0
+
+
+def test_a_measured_step_of_a_model_without_counted_work_is_proportional() -> None:
+    """Nothing tells what part of it is launches."""
+    half = times(
+        str(BASES / "data-parallel.toml"), "model.step_time_batch=32", "train.batch_size=16"
+    )
+    assert float(half.total) == pytest.approx(50e-3)
+
+
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    batch=st.sampled_from([64, 1024, 8192, 65536]),
+    name=st.sampled_from(["compute", "device_memory"]),
+    base=st.sampled_from(["dlrm-criteo-dgx-a100", "resnet50-mlperf-h100"]),
+    low=st.floats(0.1, 4.0),
+    high=st.floats(0.1, 4.0),
+)
+def test_a_faster_device_never_takes_longer(
+    batch: int, name: str, base: str, low: float, high: float
+) -> None:
+    """Measured by others or computed, at any batch size: a larger factor is a shorter step."""
+    slow, fast = (
+        times(base, f"train.batch_size={batch}", f"calibration.{name}={factor}")
+        for factor in (min(low, high), max(low, high))
+    )
+    assert float(fast.total) <= float(slow.total) * (1.0 + 1e-12)
+
+
+def test_a_factor_of_one_changes_nothing() -> None:
+    """A step of the library at the batch size it was measured with is as measured."""
+    plain = times("dlrm-criteo-dgx-a100", "train.batch_size=65536", "calibration.compute=1")
+    assert float(plain.total) == pytest.approx(14.4e-3, rel=1e-12)
+
+
+@pytest.mark.parametrize("batch", [16, 64, 256])
+def test_an_own_measurement_stays_as_measured(batch: int) -> None:
+    """No factor changes what the scenario says, nor how it is carried to another batch size."""
+    said = ("model.step_times=[{batch_size = 64, time = '50 ms'}]", f"train.batch_size={batch}")
+    plain, fast = (
+        times("resnet50-mlperf-h100", *said, f"calibration.compute={factor}") for factor in (1, 4)
+    )
+    assert plain.measured
+    assert float(fast.total) == float(plain.total)
+
+
+def test_candidates_that_differ_in_what_they_compute_are_told_apart() -> None:
+    """One process asks about them in turn; no answer is that of another one."""
+    settings = ({}, {"train.batch_size": 128}, {"train.precision": "fp32"}, {"train.mode": "infer"})
+    scenarios = [simulator.load("resnet50-imagenet-p4d", dict(own)).scenario for own in settings]
+    first = [device_time(scenario) for scenario in scenarios]
+    again = [device_time(scenario) for scenario in reversed(scenarios)][::-1]
+    assert [time.total for time in first if time] == [time.total for time in again if time]
+    assert len({float(time.total) for time in first if time}) == len(settings)

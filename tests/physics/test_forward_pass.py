@@ -1,0 +1,230 @@
+"""The forward pass of a serving engine: what it reads, what it computes, what it holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simulator.equations.serving import causal_pairs
+from simulator.physics.describe import shape_of
+from simulator.physics.forward_pass import (
+    ForwardPass,
+    Iteration,
+    Spread,
+    forward_pass,
+    kv_bytes,
+    serving_device,
+)
+from simulator.reading.convert.models import load_model
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.service.figures import serving_figures, serving_kernels
+from simulator.schema.precision import Precision
+from simulator.schema.workload.models.transformer import Transformer
+from simulator.schema.workload.serving_figures import ServingFigures
+
+FREE = {
+    "layer": 0.0,
+    "routing": 0.0,
+    "latent": 0.0,
+    "iteration": 0.0,
+    "sequence": 0.0,
+    "passes": 1e-9,
+}
+
+
+def made(
+    model: str = "llama-3.1-8b",
+    gpu: str = "h100-sxm5-80gb",
+    spread: Spread | None = None,
+    figures: ServingFigures | None = None,
+    **shape: float,
+) -> ForwardPass:
+    """The pass of a shipped model on a shipped accelerator, with figures of its shape changed."""
+    spread = spread or Spread()
+    catalogue = Catalogue.default(())
+    card, found = catalogue.gpu(gpu), load_model(model)
+    assert isinstance(found, Transformer)
+    kernels = serving_kernels(card, spread.weights)
+    assert kernels is not None
+    peer, host = (
+        None if name is None else catalogue.link(name).peak
+        for name in (card.peer_link, card.host_link)
+    )
+    device = serving_device(card, spread.weights, peer, host)
+    own = figures or serving_figures("vllm")
+    return forward_pass(replace(shape_of(found), **shape), device, kernels.product, own, spread)
+
+
+def decoding(one: ForwardPass, count: int, context: int) -> float:
+    """Seconds of an iteration of equal sequences that decode."""
+    return one.seconds(Iteration(decoding=count, context_tokens=float(count * context)))
+
+
+def test_one_sequence_reads_every_weight_once() -> None:
+    """With no time beside the work, a token takes at least the reading of all layers' weights."""
+    figures = replace(serving_figures("vllm"), stream=1.0, cache=1.0, **FREE)
+    one = made(figures=figures)
+    tables = 128256 * 4096 * 2.0
+    read = (one.weights_bytes - tables) / 3350e9
+    assert read <= decoding(one, 1, 1) < 1.25 * read
+
+
+@pytest.mark.parametrize(("model", "size"), [("llama-3.1-8b", 8.03e9), ("deepseek-v3", 671e9)])
+def test_weights_are_those_of_the_model(model: str, size: float) -> None:
+    """Two bytes a parameter in 16 bit, over all devices together."""
+    spread = Spread(tensor=8)
+    assert 8 * made(model, spread=spread).weights_bytes == pytest.approx(2.0 * size, rel=0.02)
+
+
+def test_a_cache_is_split_among_heads_and_a_latent_one_is_not() -> None:
+    """Llama 3 8B keeps 131,072 bytes a token, an eighth on each of 8; a latent cache is whole."""
+    assert made().kv_bytes_per_token == 131072
+    assert made(spread=Spread(tensor=8)).kv_bytes_per_token == 131072 / 8
+    assert made("deepseek-v3", spread=Spread(tensor=8)).kv_bytes_per_token == 70272
+
+
+def test_more_ranks_than_heads_of_keys_share_none() -> None:
+    """Sixteen ranks of a model with eight heads of keys keep a head each."""
+    found = load_model("llama-3.1-8b")
+    assert isinstance(found, Transformer)
+    shape = shape_of(found)
+    assert kv_bytes(shape, Spread(tensor=16)) == kv_bytes(shape, Spread(tensor=8))
+
+
+def test_iterations_in_a_row_are_the_sum_of_single_ones() -> None:
+    """The closed form of a stretch of decoding agrees with its iterations one by one."""
+    one, count, context = made(), 7, 900.0
+    single = sum(
+        one.seconds(Iteration(decoding=count, context_tokens=context + count * step))
+        for step in range(50)
+    )
+    assert one.decode_seconds(count, context, 50) == pytest.approx(single, rel=1e-12)
+
+
+def test_a_prompt_beside_decoding_sequences_costs_less_than_alone() -> None:
+    """Weights are read once for both."""
+    one = made()
+    prompt = Iteration(prefill_tokens=128, prefill_pairs=128**2 / 2, first_tokens=1)
+    both = prompt._replace(decoding=16, context_tokens=16_000.0)
+    assert one.seconds(both) < one.seconds(prompt) + decoding(one, 16, 1000)
+
+
+@given(st.integers(1, 400), st.integers(1, 20_000))
+def test_more_work_never_takes_less(count: int, context: int) -> None:
+    """One more sequence, or a longer context, is never faster."""
+    one = PASS
+    assert decoding(one, count + 1, context) >= decoding(one, count, context)
+    assert decoding(one, count, context + 1) >= decoding(one, count, context)
+
+
+PASS = made()
+
+
+def test_narrow_weights_are_read_faster_and_devices_share_them() -> None:
+    """8-bit weights and four devices each shorten the token of a large model."""
+    plain = decoding(made("llama-3.1-70b", "h200-sxm-141gb", Spread(tensor=2)), 4, 1000)
+    narrow = Spread(tensor=2, weights=Precision.FP8)
+    assert decoding(made("llama-3.1-70b", "h200-sxm-141gb", narrow), 4, 1000) < 0.7 * plain
+    assert decoding(made("llama-3.1-70b", "h200-sxm-141gb", Spread(tensor=4)), 4, 1000) < plain
+
+
+def test_few_tokens_touch_few_experts() -> None:
+    """A mixture of experts reads less for one sequence than for 64, by the experts touched."""
+    figures = replace(serving_figures("vllm"), **FREE)
+    one = made("qwen3-235b-a22b", "h200-sxm-141gb", Spread(tensor=8), figures)
+    alone, many = decoding(one, 1, 1), decoding(one, 64, 1)
+    assert 4.0 * alone < many < 20.0 * alone
+
+
+def test_shared_experts_are_held_read_and_kept() -> None:
+    """Each of 94 layers has three matrices of 4096 x 1024 more, and a token's insides are wider."""
+    figures = replace(serving_figures("vllm"), stream=1.0, **FREE)
+    with_them, without = (
+        made("qwen3-235b-a22b", "h200-sxm-141gb", figures=figures, shared_ffn=width)
+        for width in (1024.0, 0.0)
+    )
+    weights = 94 * 3 * 4096 * 1024 * 2.0
+    assert with_them.weights_bytes - without.weights_bytes == pytest.approx(weights)
+    later = decoding(with_them, 1, 1) - decoding(without, 1, 1)
+    assert weights / 4.8e12 <= later < 1.25 * weights / 4.8e12
+    wider = with_them.activation_bytes_per_token - without.activation_bytes_per_token
+    assert wider == pytest.approx(2.0 * 3.0 * 1024)
+
+
+def test_cards_without_links_of_their_own_wait_for_the_host() -> None:
+    """An all-reduce of four L4 goes through PCIe, and costs more than the work it saves there."""
+    alone = made(gpu="l4", spread=Spread(weights=Precision.FP8))
+    four = made(gpu="l4", spread=Spread(tensor=4, weights=Precision.FP8))
+    prompt = Iteration(prefill_tokens=4096, prefill_pairs=4096**2 / 2, first_tokens=1)
+    assert four.seconds(prompt) > 0.3 * alone.seconds(prompt)
+
+
+def test_an_engine_nobody_measured_takes_the_mean_of_the_others() -> None:
+    """Its figures lie between those of measured engines, and say that they are carried over."""
+    other = serving_figures("an-engine")
+    own = [serving_figures(name).layer for name in ("vllm", "sglang", "tensorrt-llm")]
+    assert other.carried_over
+    assert min(own) <= other.layer <= max(own)
+
+
+def test_groups_with_sequences_of_their_own_split_a_latent_cache() -> None:
+    """With 8 groups a token is held once: long contexts are read faster, one alone is not."""
+    whole, split = (made("deepseek-v3", spread=Spread(tensor=8, groups=n)) for n in (1, 8))
+    assert 8 * split.kv_bytes_per_token == whole.kv_bytes_per_token == 70272
+    assert split.weights_bytes > whole.weights_bytes
+    assert decoding(split, 64, 30_000) < 0.7 * decoding(whole, 64, 30_000)
+    more = [one.seconds(Iteration(decoding=1, context_tokens=9e6)) for one in (whole, split)]
+    assert more[1] > more[0]
+
+
+def test_a_prompt_is_computed_by_its_own_group() -> None:
+    """Eight prompts take eight groups little longer than one takes one of them."""
+    one = made("deepseek-v3", spread=Spread(tensor=8, groups=8, split_experts=True))
+    single = Iteration(prefill_tokens=8192, prefill_pairs=8192**2 / 2, first_tokens=1)
+    pairs = 4 * single.prefill_pairs
+    four = single._replace(prefill_tokens=4 * 8192, prefill_pairs=pairs, first_tokens=4)
+    assert one.seconds(single) < one.seconds(four) < 2.5 * one.seconds(single)
+
+
+def test_kernels_of_prompts_are_launched_one_by_one() -> None:
+    """No iteration with a prompt is shorter than its launches; one of answers alone may be."""
+    figures = replace(serving_figures("sglang"), eager=100.0)
+    one = made(figures=figures)
+    short = Iteration(prefill_tokens=1, prefill_pairs=1.0, first_tokens=1)
+    assert one.seconds(short) == pytest.approx(100.0 * 32 * figures.layer + figures.iteration)
+    assert decoding(one, 1, 1) < one.seconds(short)
+
+
+def test_few_rows_bind_answers_and_not_prompts() -> None:
+    """At 1% of the peak 64 sequences take the time of their products' work; a prompt as before."""
+    plain = serving_figures("vllm")
+    usual, bound = made(figures=plain), made(figures=replace(plain, few_rows=0.01))
+    prompt = Iteration(prefill_tokens=2048, prefill_pairs=2048**2 / 2)
+    assert bound.seconds(prompt) == usual.seconds(prompt)
+    weights = 8.03e9 - 128256 * 4096
+    work = 2.0 * 64 * weights / (0.01 * 989.4e12)
+    assert decoding(bound, 64, 0) == pytest.approx(
+        work + bound.fixed + 64 * bound.sequence, rel=0.05
+    )
+    assert decoding(usual, 64, 0) < 0.5 * decoding(bound, 64, 0)
+
+
+def test_heads_that_read_for_themselves_read_more() -> None:
+    """Llama 3.1 8B has four heads to each key and value: contexts are read four times."""
+    plain = serving_figures("vllm")
+    once, each = made(figures=plain), made(figures=replace(plain, shared_reads=False))
+    assert each.context == pytest.approx(4.0 * once.context)
+    assert each.kv_bytes_per_token == once.kv_bytes_per_token
+
+
+def test_parts_of_long_prompts_are_spread_over_groups_as_whole_prompts_are() -> None:
+    """Four parts that end no prompt take four groups as long as one part takes one of them."""
+    one = made("deepseek-v3", spread=Spread(tensor=4, groups=4, split_experts=True))
+    pairs = float(causal_pairs(8192, 0))
+    alone = one.seconds(Iteration(8192, pairs, prompts=1))
+    four = one.seconds(Iteration(4 * 8192, 4 * pairs, prompts=4))
+    as_one = one.seconds(Iteration(4 * 8192, 4 * pairs, prompts=1))
+    assert alone < four < 0.6 * as_one
