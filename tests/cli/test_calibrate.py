@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from simulator.calibration import fitting
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 

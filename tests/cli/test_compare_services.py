@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from simulator.cli.main import main
 
 CHAT = "llama3-8b-chat-h100"

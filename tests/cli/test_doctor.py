@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from simulator.cli.main import main
 from simulator.probe.installation import Installation, Package, installation
 from simulator.probe.machine import look

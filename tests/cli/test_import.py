@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from simulator.cli.import_ import FORMATS
 
 Run = Callable[..., Any]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from simulator.cli.main import main
 
 NODE = "llama3-70b-service"

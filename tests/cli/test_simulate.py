@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from simulator import predict as door
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from simulator.physics.footprint import Verdict
 from simulator.studies.changes import actions as loaded
 

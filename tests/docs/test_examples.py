@@ -25,7 +25,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from simulator.cli.main import main
 
 ROOT = Path(__file__).parents[2]

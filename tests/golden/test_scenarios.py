@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.stages import sampled
 
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from simulator.cli.main import main
 from simulator.report.format.layout import WIDTH
 

@@ -7,7 +7,7 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from simulator.cli.main import main
 
 DATA = Path(__file__).parents[1] / "importers" / "data"
