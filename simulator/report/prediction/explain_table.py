@@ -123,9 +123,9 @@ def _behind(prediction: Prediction, metrics: tuple[Metric, ...]) -> Iterator[Ter
         apart = all(metric.name.startswith(_BILLED_APART) for metric in metrics)
         yield from () if apart else _bill(prediction)
     else:
-        yield from _demands(prediction, frozenset(Resource))
         for name, seconds in parts(prediction.timing.split):
             yield Term(kind="part", of="step", name=name, value=seconds, unit=SECOND)
+        yield from _demands(prediction, frozenset(Resource))
 
 
 def _items(prediction: Prediction, starts: set[str]) -> Iterator[Term]:

@@ -46,8 +46,7 @@ _WORDS: Final = {
 def as_text(found: Findings, name: str) -> str:
     """The report of a sweep of the scenario `name`."""
     over = ", ".join(f"{printable(key)} ({n:,})" for key, n in found.values.items())
-    of = "" if found.shard is None else f", shard {found.shard.number} of {found.shard.of} alone"
-    lines = wrapped(f"{name}: {len(found.outcomes):,} candidates over {over or 'nothing'}{of}")
+    lines = wrapped(f"{name}: {len(found.outcomes):,} candidates over {over or 'nothing'}")
     lines += wrapped(counts_text(found))
     if found.idle:
         keys = ", ".join(map(printable, found.idle))

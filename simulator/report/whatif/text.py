@@ -23,7 +23,7 @@ from simulator.report.format.table import Cell, Table, as_markdown
 from simulator.report.prediction.rows import head
 from simulator.report.prediction.verdict import verdict
 from simulator.report.whatif.accelerator_swap import swap_json, swap_lines
-from simulator.report.whatif.rates import rates_json, rates_lines
+from simulator.report.whatif.rates import tornado_json, tornado_lines
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.studies.changes.accelerator_swap import Generation
@@ -54,7 +54,6 @@ class WhatIf:
     turned: Sequence[Knob] = ()
     generations: Sequence[Generation] | None = None
     tornado: Sensitivity | None = None
-    sobol: Sensitivity | None = None
 
 
 _CPU: Final = "cpu"
@@ -77,7 +76,7 @@ def as_text(found: WhatIf) -> str:
         *section(_title(margins), _worth_lines(margins)),
         *section(f"What would move the limit away from {_limit(margins.base)}", _flip_lines(found)),
         *swap_lines(found.generations),
-        *rates_lines(found.tornado, found.sobol),
+        *tornado_lines(found.tornado),
     ]  # fmt: skip
     return "\n".join(lines)
 
@@ -260,7 +259,7 @@ def as_object(found: WhatIf) -> dict[str, Any]:
         "changes": [_worth_object(margins, worth) for worth in margins.worths],
         "flips": [_flip_object(flip) for flip in found.flips],
         "generations": swap_json(found.generations),
-        **rates_json(found.tornado, found.sobol),
+        "tornado": tornado_json(found.tornado),
     }
 
 
