@@ -1,7 +1,7 @@
 """Whether a screened search finds the front of an exhaustive one, and what both take.
 
 ``python benchmarks/screening/front.py [--jobs N] [SCENARIO] [KEY=VALUES ...]``: by default 2,058
-candidates of the sweep of ``resnet50-imagenet-p4d``, all its machines with fewer workers and
+candidates of the sweep of ``resnet50-imagenet-sweep``, all its machines with fewer workers and
 batches. Exit code 1 if the fronts differ.
 """
 
@@ -22,7 +22,7 @@ from simulator.studies.search.findings import findings
 from simulator.studies.search.outcome import Outcome
 from simulator.studies.search.workers import local_workers
 
-SCENARIO = "resnet50-imagenet-p4d"
+SCENARIO = "resnet50-imagenet-sweep"
 SMALLER = ("input.workers=2..32 step 6", "train.batch_size=64..448 step 64")
 
 

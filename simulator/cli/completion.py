@@ -1,87 +1,65 @@
-"""``plan completion``: what makes a shell complete verbs, options and names; and those names."""
+"""Names that a shell completes, next to the verbs and options that click completes by itself.
+
+``eval "$(_PLAN_COMPLETE=bash_source plan)"`` in ``~/.bashrc`` turns completion on (``zsh_source``,
+``fish_source`` for the others).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import click
-from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
+from click.shell_completion import CompletionItem
 
-from simulator.cli.options import Named
-from simulator.cli.output import emit
 from simulator.errors import PlanError
-
-VARIABLE: Final = "_PLAN_COMPLETE"
-"""Set by the shell while it completes a command line; click answers it."""
-SHELLS: Final = ("bash", "zsh", "fish")
 
 Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-@click.command()
-@click.argument("shell", type=Named(SHELLS))
-@click.pass_context
-def completion(context: click.Context, *, shell: str) -> None:
-    """Print a script that makes SHELL complete verbs, options, scenarios and profiles.
-
-    \b
-    For good, add one line to the file that your shell reads at its start:
-      bash  (~/.bashrc)   eval "$(plan completion bash)"
-      zsh   (~/.zshrc)    eval "$(plan completion zsh)"
-      fish  (~/.config/fish/config.fish)   plan completion fish | source
-    """  # noqa: D301 - the mark is click's, for lines that stay as they are
-    kind = get_completion_class(shell)
-    if kind is None:
-        msg = f"completion for {shell} is not there"
-        raise PlanError(msg)
-    # The scripts' base class, since bash's own one runs a shell to ask for its version.
-    emit(ShellComplete.source(kind(context.find_root().command, {}, "plan", VARIABLE)).strip("\n"))
-
-
-def scenarios(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Names of shipped scenarios that begin so, and files."""
+def scenarios(_: click.Context, __: click.Parameter, prefix: str) -> list[CompletionItem]:
+    """Return shipped scenarios and services with this prefix, and files."""
     from simulator.reading.shipped import scenario_names, service_names
 
     names = (*scenario_names(), *service_names())
-    return [CompletionItem(begun, type="file"), *_beginning(names, begun)]
+    return [CompletionItem(prefix, type="file"), *_matching(names, prefix)]
 
 
-def measurement_sets(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Names of shipped measurement sets that begin so, and files."""
+def measurement_sets(_: click.Context, __: click.Parameter, prefix: str) -> list[CompletionItem]:
+    """Return shipped measurement sets with this prefix, and files."""
     from simulator.reading.shipped import set_names
 
-    return [CompletionItem(begun, type="file"), *_beginning(set_names(), begun)]
+    return [CompletionItem(prefix, type="file"), *_matching(set_names(), prefix)]
 
 
-def metrics(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Dotted names of metrics that begin so."""
+def metrics(_: click.Context, __: click.Parameter, prefix: str) -> list[CompletionItem]:
+    """Return metrics with this prefix."""
     from simulator.results.metrics import METRICS
 
-    return _beginning((metric.name for metric in METRICS), begun)
+    return _matching((metric.name for metric in METRICS), prefix)
 
 
-def models(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Names of models of the library that begin so."""
+def models(_: click.Context, __: click.Parameter, prefix: str) -> list[CompletionItem]:
+    """Return models of the library with this prefix."""
     from simulator.reading.convert.models import model_names
 
-    return _beginning(model_names(), begun)
+    return _matching(model_names(), prefix)
 
 
 def profiles(*kinds: str) -> Complete:
-    """A function that completes names of hardware profiles of these kinds; all kinds if none."""
+    """Return a completer of hardware profiles of these kinds (default: all kinds)."""
 
-    def complete(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
+    def complete(_: click.Context, __: click.Parameter, prefix: str) -> list[CompletionItem]:
         from simulator.reading.hardware.catalogue import KINDS, Catalogue
 
         try:
             catalogue = Catalogue.default()
         except PlanError:
             return []
-        return _beginning((n for kind in kinds or KINDS for n in catalogue.names(kind)), begun)
+        return _matching((n for kind in kinds or KINDS for n in catalogue.names(kind)), prefix)
 
     return complete
 
 
-def _beginning(names: Iterable[str], begun: str) -> list[CompletionItem]:
-    return [CompletionItem(name) for name in names if name.startswith(begun)]
+def _matching(names: Iterable[str], prefix: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in names if name.startswith(prefix)]

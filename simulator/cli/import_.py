@@ -13,7 +13,6 @@ FORMATS: Final[Table] = {
     "nccl-tests": ("simulator.cli.import_hardware", "nccl-tests text: a link profile."),
     "dlio": ("simulator.cli.import_workload", "DLIO, MLPerf Storage workload: a scenario."),
     "torch-trace": ("simulator.cli.import_workload", "PyTorch profiler: how a step is spent."),
-    "chakra": ("simulator.cli.import_workload", "Chakra traces: time and bytes of a step."),
     "hf-config": ("simulator.cli.import_workload", "Hugging Face config.json: a model section."),
     "mlperf-storage": ("simulator.cli.import_workload", "MLPerf Storage results: a table of runs."),
     "mlperf-training": ("simulator.cli.import_runs", "Training logs: a measurement set."),

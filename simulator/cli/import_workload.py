@@ -215,37 +215,6 @@ def torch_trace(  # noqa: PLR0913 - one parameter an option
     deliver(importer.read(files, request), output)
 
 
-@click.command()
-@files_argument
-@output_option
-@click.option(
-    "--batch", type=click.IntRange(min=1), metavar="N", help="Samples a device takes in a step."
-)
-@click.option(
-    "--steps",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Steps in a trace.",
-)
-@click.option("--repair", is_flag=True, help="Mend what can be mended, and say what it was.")
-def chakra(
-    *, files: tuple[Path, ...], output: Path | None, batch: int | None, steps: int, repair: bool
-) -> None:
-    """Read Chakra execution traces: time, bytes and longest path of a step.
-
-    FILE is the trace of one rank: .et, the output of chakra_jsonizer, or a feeder's JSON; several
-    are ranks of one job. A trace with defects is refused with their list unless --repair can
-    mend them all.
-    """
-    check_output(output)
-    from simulator.importers.chakra import trace as importer
-
-    request = importer.Request(batch=batch, steps=steps, repair=repair)
-    deliver(importer.read(files, request), output)
-
-
 def _check_extended(name: str, output: Path | None) -> None:
     """Refuse to build on a scenario that is not there, seen from where the file will lie."""
     if not name:

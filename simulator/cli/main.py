@@ -15,7 +15,6 @@ from typing import Final
 
 import click
 
-from simulator.cli.completion import VARIABLE
 from simulator.cli.exits import REPORT, Exit
 from simulator.cli.lazy_group import LateGroup
 from simulator.cli.output import complain
@@ -65,7 +64,6 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "metrics": ("simulator.cli.metrics", "List the names of all figures, with units."),
         "schema": ("simulator.cli.schema", "Print the JSON Schema of scenario files."),
         "doctor": ("simulator.cli.doctor", "What is installed, and what this machine has."),
-        "completion": ("simulator.cli.completion", "Make your shell complete verbs and names."),
     },
 }
 """Verbs by what they are for; each: (module with a click command of its name, a line of help)."""
@@ -168,7 +166,7 @@ def _user_mistakes_are_messages() -> Iterator[None]:
 
 def _invoke(arguments: list[str]) -> int:
     """Run the verb; unlike click's own `main`, leave every failure to the caller."""
-    if VARIABLE in os.environ:
+    if "_PLAN_COMPLETE" in os.environ:  # set by a shell that completes a command line
         plan.main(arguments, prog_name="plan")
     try:
         with plan.make_context("plan", arguments, obj=tuple(arguments)) as context:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from simulator.studies.recommend.evaluator import Ask
     from simulator.studies.search.explore import Request, Standing
     from simulator.studies.search.outcome import Outcome
-    from simulator.studies.search.shards import Shard
     from simulator.studies.search.store import Store
     from simulator.studies.search.workers import Workers
 
@@ -66,7 +65,6 @@ class Means:
     resume: bool = True
     jobs: int | None = None
     cluster: str | None = None
-    shard: Shard | None = None
 
 
 def run_search(request: Request, means: Means) -> tuple[Outcome, ...]:
@@ -133,8 +131,6 @@ def _opened(means: Means) -> Store:
 
     if means.store is not None:  # a folder of ours is made, a mistyped one is not
         check_writable(means.store, "--store")
-        if means.shard is not None:
-            return Store(means.shard.store(means.store), resume=means.resume, alone=True)
         return Store(means.store, resume=means.resume)
     try:
         return Store(default_path(), resume=means.resume)

@@ -25,11 +25,10 @@ from simulator.cli.scenarios import (
 )
 from simulator.cli.searching import Means, run_search, search_options
 from simulator.cli.serving import refuse, swept
-from simulator.cli.shards import merge_shards, shard_of, shard_options, told_shard
 
 if TYPE_CHECKING:
     from simulator.reading.search.candidates import CandidateReader
-    from simulator.report.page.made import Made
+    from simulator.report.html.page import Made
     from simulator.results.prediction import Prediction
     from simulator.schema.goal import Axes, Plain
     from simulator.studies.search.explore import Request
@@ -123,8 +122,7 @@ def _file_options(verb: Command) -> Command:
         "plan sweep mine.toml --over input.workers=1..16 --plot workers.png",
         "plan sweep mine.toml --over 'hardware.machine=node/*' --where \"total_time_s < '3 h'\"",
         "plan sweep mine.toml --over train.batch_size=64,128,256 --html sweep.html",
-        "plan sweep mine.toml --store all.sqlite --shard 3/8",
-        "plan sweep mine.toml --store all.sqlite --merge",
+        "plan sweep mine.toml --cluster tcp://scheduler:8786",
     )
 )
 @scenario_arguments
@@ -133,7 +131,6 @@ def _file_options(verb: Command) -> Command:
 @format_option
 @_file_options
 @evidence_option("the best, in --html")
-@shard_options
 @search_options
 @calibration_option
 @seed_option
@@ -161,8 +158,6 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     resume: bool,
     jobs: int | None,
     cluster: str | None,
-    shard: str | None,
-    merge: bool,
     seed: int,
 ) -> int:
     """Predict variants of SCENARIO and print the Pareto front of time and cost.
@@ -176,7 +171,7 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     if service is not None:
         refuse(where=where, sample=sample, points=points, by=by, top=top, csv=csv, plot=plot)
         refuse(parquet=parquet, html=html, calibration=calibration, store=store, cluster=cluster)
-        refuse(shard=shard, merge=merge, exhaustive=exhaustive)
+        refuse(exhaustive=exhaustive)
         return swept(service, over, form, seed)
     files = {"--csv": csv, "--parquet": parquet, "--plot": plot, "--html": html}
     _check(files)
@@ -184,17 +179,12 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     axes = _axes(reader, over, where=where, sample=sample, points=points, seed=seed)
     note_old_names(axes.where, *by)
     request = _request(reader, axes, by, top=top, margin=margin, exhaustive=exhaustive, seed=seed)
-    part = shard_of(shard, store, merge=merge)
-    means = Means(store=store, resume=resume, jobs=jobs, cluster=cluster, shard=part)
-    if part is not None:
-        request = replace(request, candidates=told_shard(part, request.candidates, store))
-    if merge:
-        merge_shards(means)
+    means = Means(store=store, resume=resume, jobs=jobs, cluster=cluster)
     outcomes = run_search(request, means)
     from simulator.studies.search.findings import findings
 
     found = findings(outcomes, request.objectives, top=top, margin=request.margin)
-    found = replace(found, prices=_prices(reader, found), shard=part)
+    found = replace(found, prices=_prices(reader, found))
     name = str(reader.given("name") or Path(scenario).stem)
     whole = InFull(seed=seed, jobs=jobs, profiles=profiles, evidence=evidence)
     how = made(seed, as_typed(scenario, overrides))
@@ -225,7 +215,7 @@ def _check(files: dict[str, Path | None]) -> None:
             raise click.UsageError(msg)
     plot, parquet = files["--plot"], files["--parquet"]
     if plot is not None:
-        from simulator.report.plot.style import check_format
+        from simulator.report.plot import check_format
 
         check_format(plot)
     if parquet is not None:
@@ -309,12 +299,11 @@ def _write(
 
         write_file(parquet, parquet_bytes(found), "--parquet")
     if plot is not None:
-        from simulator.report.plot.style import as_bytes
-        from simulator.report.plot.sweep import sweep_figure
+        from simulator.report.plot import as_bytes, sweep_figure
 
         write_file(plot, as_bytes(sweep_figure(found, name), plot), "--plot")
     if html is not None:
-        from simulator.report.page.sweep import as_page
+        from simulator.report.html.sweep import as_page
 
         best, close = None, None
         if found.front:

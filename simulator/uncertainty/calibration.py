@@ -34,7 +34,7 @@ FACTORS: Final = (
     FactorKind(
         name="compute",
         meaning="rates of device arithmetic, matrix and other",
-        home="compute.rates: rates of the roofline, and with them step times that others "
+        home="physics.rates: rates of the roofline, and with them step times that others "
         "measured; step times of the scenario stay as measured, at other batch sizes too",
         low=0.1,
         high=4.0,
@@ -43,7 +43,7 @@ FACTORS: Final = (
     FactorKind(
         name="device_memory",
         meaning="bandwidth of device memory",
-        home="compute.rates: memory rate of the roofline, with the same step times",
+        home="physics.rates: memory rate of the roofline, with the same step times",
         low=0.1,
         high=3.0,
         why="a tenth for scattered access; caches can beat the traffic that was counted",
@@ -59,7 +59,7 @@ FACTORS: Final = (
     FactorKind(
         name="storage",
         meaning="stores: rates, operations and requests; latencies and read times shrink alike",
-        home="files.convert.calibration: the description of every store",
+        home="reading.convert.calibration: the description of every store",
         low=0.01,
         high=20.0,
         why="a hundredth for a store shared with others; above 1 for caches that nobody described",
@@ -67,7 +67,7 @@ FACTORS: Final = (
     FactorKind(
         name="network",
         meaning="network cards: all flows together and single ones",
-        home="files.convert.calibration: the description of every machine's network",
+        home="reading.convert.calibration: the description of every machine's network",
         low=0.05,
         high=2.0,
         why="a twentieth for a congested network; a card cannot beat its line rate for long",

@@ -1,8 +1,7 @@
-"""Completion by the shell: the scripts, and what they are answered."""
+"""Completion by the shell, as click does it, with the names of scenarios and profiles."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,8 +10,6 @@ from typing import Any
 
 import pytest
 from support.stages import sampled
-
-from simulator.cli.exits import Exit
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``, or starts it."""
@@ -39,7 +36,6 @@ Run = Callable[..., Any]
             ("plan import fi", "fio", "dlio"),
             ("plan init --model resnet5", "resnet50", "resnet18"),
             ("plan init --machine node/dgx-a100", "node/dgx-a100-80gb", "gpu/t4"),
-            ("plan completion z", "zsh", "bash"),
         ],
         5,
     ),
@@ -75,25 +71,11 @@ def test_profiles_that_cannot_be_found_complete_to_nothing(spawn: Run, tmp_path:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_asks_plan(plan: Run, shell: str) -> None:
-    """Each shell gets a script that calls plan with the variable that makes it complete."""
-    outcome = plan("completion", shell)
-    assert (outcome.code, outcome.err) == (Exit.FINE, "")
-    assert f"_PLAN_COMPLETE={shell}_complete" in outcome.out
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_shell_takes_the_script(plan: Run, tmp_path: Path, shell: str) -> None:
-    """The script is sound in the shell's own grammar, where that shell is installed."""
-    program = shutil.which(shell)
-    if program is None:
-        pytest.skip(f"no {shell} on this machine")
-    script = tmp_path / "script"
-    script.write_text(plan("completion", shell).out, encoding="utf-8")
-    done = subprocess.run(  # noqa: S603 - a shell that only reads the script
-        [program, "-n", str(script)], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+def test_click_prints_the_script(spawn: Run, shell: str) -> None:
+    """The line of the README makes each shell call plan with the variable that click answers."""
+    out, err = spawn(env={"_PLAN_COMPLETE": f"{shell}_source"}).communicate(timeout=60)
+    assert err == ""
+    assert f"_PLAN_COMPLETE={shell}_complete" in out
 
 
 def test_completing_a_verb_imports_no_verb(root: Path) -> None:

@@ -24,7 +24,7 @@ from tests.support.answers import VERBS as ANSWERS
 Run = Callable[..., Any]
 """A fixture that runs ``plan``."""
 
-SILENT: Final = frozenset({"report", "plot", "init", "probe", "completion"})
+SILENT: Final = frozenset({"report", "plot", "init", "probe"})
 """Verbs whose answer is a file, a script, or other on each machine."""
 OF_A_SCENARIO: Final[dict[str, tuple[str, ...]]] = {
     "simulate": ("simulate", "{}"),
@@ -165,7 +165,7 @@ ENDS: Final[dict[str, tuple[BaseException, Exit, str]]] = {
 QUICK: Final = {
     verb: next(arguments for arguments in ANSWERS.values() if arguments[0] == verb)
     for verb in dict.fromkeys(arguments[0] for arguments in ANSWERS.values())
-} | {"completion": ("completion", "bash"), "init": ("init", "--yes", "-o", "-")}
+} | {"init": ("init", "--yes", "-o", "-")}
 
 
 @pytest.mark.parametrize(("verb", "end"), sampled(zip(QUICK, cycle(ENDS), strict=False), 4))

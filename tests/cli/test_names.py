@@ -26,7 +26,6 @@ Run = Callable[..., Any]
         (("hardware", "list", "storag3"), "did you mean 'storage'"),
         (("size", "storag", "resnet50-m40"), "did you mean 'storage'?"),
         (("schema", "jop"), "did you mean 'job'?"),
-        (("completion", "bsh"), "did you mean 'bash'?"),
         (("models", "--format", "marcdown"), "did you mean 'markdown'?"),
     ],
     ids=lambda given: given[0] if isinstance(given, tuple) else "",

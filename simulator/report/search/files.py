@@ -60,10 +60,7 @@ SCHEMA: Final = 1
 
 
 def as_json(found: Findings, name: str) -> str:
-    """The sweep of the scenario `name`; figures in SI units, null where there is no finite one.
-
-    Of a shard, `shard` says which, and candidates have the numbers that they have among all.
-    """
+    """The sweep of the scenario `name`; figures in SI units, null where there is no finite one."""
     tree: dict[str, Any] = {
         "schema": SCHEMA,
         "version": __version__,
@@ -85,8 +82,6 @@ def as_json(found: Findings, name: str) -> str:
         "prices": list(found.prices),
         "candidates": [_candidate(outcome) for outcome in found.outcomes],
     }
-    if found.shard is not None:
-        tree["shard"] = {"number": found.shard.number, "of": found.shard.of}
     return json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False)
 
 

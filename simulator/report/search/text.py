@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from simulator.report.format.figures import metric_figure
-from simulator.report.format.layout import columns, count, percent, printable, section, wrapped
-from simulator.report.format.named import setting_called
 from simulator.report.format.table import Table
+from simulator.report.labels import setting_called
+from simulator.report.numbers import metric_figure
+from simulator.report.text import columns, count, percent, printable, section, wrapped
 from simulator.results.metrics import METRICS
 from simulator.schema.goal import Objective, Sense
 from simulator.studies.search.findings import Findings, Reason
@@ -46,8 +46,7 @@ _WORDS: Final = {
 def as_text(found: Findings, name: str) -> str:
     """The report of a sweep of the scenario `name`."""
     over = ", ".join(f"{printable(key)} ({n:,})" for key, n in found.values.items())
-    of = "" if found.shard is None else f", shard {found.shard.number} of {found.shard.of} alone"
-    lines = wrapped(f"{name}: {len(found.outcomes):,} candidates over {over or 'nothing'}{of}")
+    lines = wrapped(f"{name}: {len(found.outcomes):,} candidates over {over or 'nothing'}")
     lines += wrapped(counts_text(found))
     if found.idle:
         keys = ", ".join(map(printable, found.idle))

@@ -14,7 +14,6 @@ from simulator.schema.goal import Objective
 from simulator.studies.search.outcome import Outcome, Status
 from simulator.studies.search.pareto import comparable, front, within
 from simulator.studies.search.scoring import Criteria
-from simulator.studies.search.shards import Shard
 
 _NUMBERS: Final = re.compile(r"\d[\d,.]*")
 
@@ -42,8 +41,7 @@ class Findings:
     `values` are the distinct values that each key took. `front` is in order of the first
     objective, `best` are the so many asked for by the first one alone. `near` are the indices of
     those beside the front that are worse by no more than `margin`. `prices` say whose listed prices
-    are in the bills of these, where they hold and of what date. `shard` is the part of a larger
-    search that all this is of; None: it is of all.
+    are in the bills of these, where they hold and of what date.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -54,7 +52,6 @@ class Findings:
     near: tuple[int, ...] = ()
     margin: float = 0.0
     prices: tuple[str, ...] = ()
-    shard: Shard | None = None
 
     @property
     def counts(self) -> Mapping[Status, int]:

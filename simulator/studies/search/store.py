@@ -79,9 +79,6 @@ class Store:
         `MEMORY` keeps outcomes only until it is closed.
     resume : bool
         Whether to answer with what is there. If not, what comes takes its place.
-    alone : bool
-        Nobody else writes it, and other machines may read it later: a rollback journal, which
-        needs no shared memory, in place of a write-ahead log.
 
     Raises
     ------
@@ -89,9 +86,8 @@ class Store:
         If the file cannot be made or written, or is no store of this version's.
     """
 
-    def __init__(self, path: Path, *, resume: bool = True, alone: bool = False) -> None:
+    def __init__(self, path: Path, *, resume: bool = True) -> None:
         self.path = path
-        self._alone = alone
         self.damaged = 0
         self._resume = resume
         self._add = ADD if resume else RENEW
@@ -142,23 +138,6 @@ class Store:
             for key in keys:
                 self._open.execute("DELETE FROM outcomes WHERE key = ?", (key,))
 
-    def take(self, path: Path) -> int:
-        """Copy what another store has and this one lacks; the number of outcomes copied.
-
-        Raises
-        ------
-        StoreError
-            If the other file is no store of this version's, or one of them cannot be used.
-        """
-        Store(path, alone=True).close()
-        with self._told():
-            self._open.execute("ATTACH DATABASE ? AS part", (str(path),))
-            try:
-                sql = "INSERT OR IGNORE INTO outcomes SELECT key, outcome FROM part.outcomes"
-                return self._open.execute(sql).rowcount
-            finally:
-                self._open.execute("DETACH DATABASE part")
-
     def add(self, outcomes: Sequence[Outcome]) -> None:
         """Keep finished outcomes, all or none of them; equal keys have equal contents.
 
@@ -205,8 +184,7 @@ class Store:
         except BaseException:
             self._roll_back()
             raise
-        if not self._alone:
-            self._write_ahead()
+        self._write_ahead()
         self._open.execute("PRAGMA synchronous = NORMAL")
 
     def _refuse_others(self) -> None:

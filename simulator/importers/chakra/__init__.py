@@ -1,1 +1,0 @@
-"""Chakra execution traces: their binary and text forms, their nodes, and the step in them."""
