@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from simulator.report.format.figures import metric_figure
-from simulator.report.format.layout import columns, count, percent, printable, section, wrapped
-from simulator.report.format.named import setting_called
 from simulator.report.format.table import Table
+from simulator.report.labels import setting_called
+from simulator.report.numbers import metric_figure
+from simulator.report.text import columns, count, percent, printable, section, wrapped
 from simulator.results.metrics import METRICS
 from simulator.schema.goal import Objective, Sense
 from simulator.studies.search.findings import Findings, Reason

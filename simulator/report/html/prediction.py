@@ -10,19 +10,17 @@ from markupsafe import Markup
 
 from simulator.report import goodput
 from simulator.report.evidence.near import about, apart, headline, score_lines
-from simulator.report.format.called import batch_called, batches_called
-from simulator.report.format.layout import printable
-from simulator.report.format.named import limit_called
-from simulator.report.format.rounded import GUESSES, digits_of, known, quantity, share_known
-from simulator.report.page.bars import Bar, Stack, busy, idle, stack, waterfall
-from simulator.report.page.environment import rendered
-from simulator.report.page.made import Made
-from simulator.report.page.timeline import Timeline, timeline
-from simulator.report.plot.evidence import Dots, predicted_against_measured
+from simulator.report.html.charts import Bar, Stack, busy, idle, stack, waterfall
+from simulator.report.html.page import Made, rendered
+from simulator.report.html.timeline import Timeline, timeline
+from simulator.report.labels import batch_called, batches_called, limit_called
+from simulator.report.numbers import GUESSES, digits_of, known, quantity, share_known
+from simulator.report.plot import Dots, predicted_against_measured
 from simulator.report.prediction.rows import Row, cost_rows, hidden_exchange, run_rows, token_rows
 from simulator.report.prediction.setting import setting_rows
 from simulator.report.prediction.verdict import device_word, marks, verdict
 from simulator.report.stores import in_all
+from simulator.report.text import printable
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
 from simulator.schema.workload.train import Mode

@@ -8,11 +8,13 @@ import pytest
 
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
+from simulator.report import labels
 from simulator.report.advise import as_text
-from simulator.report.format.called import batch_called, bill_called, device_called
+from simulator.report.labels import batch_called, bill_called, device_called
 from simulator.report.prediction.rows import cost_rows, head
 from simulator.results.assumptions import warnings
 from simulator.studies.changes.advise import Advice, Setting
+from simulator.uncertainty.doubts import Grade
 
 
 @pytest.mark.parametrize(
@@ -68,3 +70,8 @@ def test_a_warning_of_a_preparation_counts_batches() -> None:
     assert told.endswith(" simulated ones is off by up to 100% by chance")
     assert any("the batch told is the shortest that could go on" in text for text in said)
     assert not any("step" in text for text in said)
+
+
+def test_every_grade_of_evidence_has_words() -> None:
+    """A report never meets a grade that it has no words for."""
+    assert set(labels._GRADES) == set(Grade)  # noqa: SLF001 - the table of words

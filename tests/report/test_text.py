@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from simulator.report.format.layout import bar, columns, count, printable, section, wrapped
+from simulator.report.text import bar, columns, count, printable, section, wrapped
 
 
 def test_columns_line_up() -> None:

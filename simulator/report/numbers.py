@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Mapping
 from typing import Final
 
-from simulator.results.metrics import number_at, select
+from simulator.report.labels import is_share
+from simulator.report.text import count, printable
+from simulator.results.metrics import USD_PER_HOUR, Value, number_at, select
 from simulator.results.prediction import Prediction
 from simulator.results.service_metrics import TOKEN, TOKEN_PER_SECOND
-from simulator.units import PER_SECOND, USD, PerSecond, Unit, Usd, scale, show
+from simulator.units import (
+    HOUR,
+    MILLION,
+    PER_SECOND,
+    THOUSAND,
+    USD,
+    USD_PER_SECOND,
+    PerSecond,
+    Unit,
+    Usd,
+    scale,
+    show,
+)
 
 WIDE: Final = 1.3
 """Upper over lower end of an 80% interval from which on two digits say all that is known."""
@@ -144,3 +159,78 @@ def rough_usd(money: Usd) -> str:
     '$4,700,000'
     """
     return "unknown" if math.isinf(money) else show(float(f"{money:.3g}"), USD, 3)
+
+
+WIDE_AXIS: Final = 30.0
+"""Ratio of the largest to the smallest value from which on an axis is logarithmic."""
+
+
+_UNPREFIXED: Final = (TOKEN_PER_SECOND,)
+"""Units that no prefix is put before."""
+_COUNTS: Final = ((MILLION, " [millions]"), (THOUSAND, " [thousands]"), (1.0, ""))
+
+
+def is_wide(values: Iterable[float]) -> bool:
+    """Whether values are shown on a logarithmic axis."""
+    known = [value for value in values if math.isfinite(value)]
+    return bool(known) and min(known) > 0.0 and max(known) > WIDE_AXIS * min(known)
+
+
+def scaled(values: Iterable[float], name: str, unit: Unit | None) -> tuple[float, str]:
+    """What to divide values by, and the label of their axis with the unit they are then in.
+
+    Examples
+    --------
+    >>> from simulator.units import SECOND
+    >>> scaled([0.002, 0.004], "step", SECOND)
+    (0.001, 'step [ms]')
+    >>> scaled([4e4, 5e6], "tokens a second", TOKEN_PER_SECOND)
+    (1000000.0, 'tokens a second [millions]')
+    """
+    if unit is None:
+        return 1.0, printable(name)
+    if unit is PER_SECOND:
+        return 1.0, f"{printable(name)} [/s]"
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    if unit in _UNPREFIXED:
+        factor, many = next((f, m) for f, m in _COUNTS if largest >= f or f == 1.0)
+        return factor, f"{printable(name)}{many}"
+    factor, symbol = scale(largest, unit)
+    return factor, f"{printable(name)} [{symbol}]"
+
+
+def figure(value: Value, unit: Unit | None) -> str:
+    """A metric's value with its unit; a rate of events is a rate of samples.
+
+    Examples
+    --------
+    >>> from simulator.units import SECOND
+    >>> figure(0.192, SECOND), figure(42667.0, PER_SECOND), figure(None, SECOND)
+    ('192 ms', '42,667 samples/s', 'does not apply')
+    """
+    if value is None:
+        return "does not apply"
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{printable(k)} {figure(v, unit)}" for k, v in value.items() if v)
+    if unit in {TOKEN, TOKEN_PER_SECOND}:
+        return f"{count(value)} {unit.symbol}"
+    if unit is None:
+        return count(value) if abs(value) >= 1.0 else f"{value:.4g}"
+    if unit == USD_PER_HOUR:
+        value, unit = value / HOUR, USD_PER_SECOND
+    return f"{count(value)} samples/s" if unit is PER_SECOND else show(value, unit)
+
+
+def metric_figure(name: str, value: Value) -> str:
+    """A figure of this name for reading: shares in per cent, others as `figure` has them.
+
+    Examples
+    --------
+    >>> metric_figure("mfu", 0.3556), metric_figure("step_time_s.mean", 0.192)
+    ('36%', '192 ms')
+    """
+    if is_share(name) and isinstance(value, float):
+        return share_known(value)
+    return figure(value, select(name)[0].unit)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.report.format.figures import metric_table
 from simulator.report.format.table import (
     Cell,
     Format,
@@ -19,6 +18,7 @@ from simulator.report.format.table import (
     as_markdown,
     rendered,
 )
+from simulator.report.prediction.rows import metric_table
 from simulator.results.prediction import Prediction
 
 WORDS = st.text(alphabet=st.characters(exclude_characters="\r\x00", codec="utf-8"), max_size=8)

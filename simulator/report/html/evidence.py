@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
 from typing import Any, Final
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from simulator.report.evidence.text import (
@@ -17,12 +15,11 @@ from simulator.report.evidence.text import (
     cells,
     tolerance_rows,
 )
-from simulator.report.plot.evidence import Dots, predicted_against_measured
-from simulator.report.plot.style import COLOURS
+from simulator.report.html.page import rendered
+from simulator.report.plot import COLOURS, Dots, predicted_against_measured
 from simulator.results.metrics import measurable
 from simulator.uncertainty.measurement import MeasurementSet, Split
 from simulator.validation.validate import Judged, Validated
-from simulator.version import __version__
 
 TEMPLATE: Final = "evidence.html.j2"
 WORST: Final = 20
@@ -32,12 +29,8 @@ OTHERS: Final = "others"
 
 def as_html(found: Validated) -> str:
     """The report as one HTML document that loads nothing from elsewhere."""
-    source = files("simulator.report").joinpath(TEMPLATE).read_text(encoding="utf-8")
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string(source).render(
-        version=__version__,
+    return rendered(
+        TEMPLATE,
         legend=LEGEND,
         head=HEAD,
         tolerance_head=TOLERANCE_HEAD,

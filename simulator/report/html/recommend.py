@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.report.format.figures import figure
-from simulator.report.format.layout import printable
-from simulator.report.format.named import metric_called
-from simulator.report.page.environment import rendered
-from simulator.report.page.made import Made
-from simulator.report.page.prediction import Tile, shown
-from simulator.report.page.scatter import Point, Scatter, scatter
+from simulator.report.html.charts import Point, Scatter, scatter
+from simulator.report.html.page import Made, rendered
+from simulator.report.html.prediction import Tile, shown
+from simulator.report.labels import metric_called
+from simulator.report.numbers import figure
 from simulator.report.recommendation import text, words
 from simulator.report.recommendation.best import (
     BEYOND,
@@ -24,6 +22,7 @@ from simulator.report.recommendation.best import (
     winner_figures,
 )
 from simulator.report.recommendation.launch import Launch
+from simulator.report.text import printable
 from simulator.results.prediction import Prediction
 from simulator.schema.hardware.naming import short_name
 from simulator.studies.recommend.answer import Recommendation

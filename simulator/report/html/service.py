@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from simulator.report.format.rounded import quantity, significant
-from simulator.report.page.axes import Axis, Tick, axis
-from simulator.report.page.environment import rendered
-from simulator.report.page.made import Made
-from simulator.report.page.prediction import Tile
-from simulator.report.page.scatter import Dot, Scatter
+from simulator.report.html.charts import Axis, Dot, Scatter, Tick, axis
+from simulator.report.html.page import Made, rendered
+from simulator.report.html.prediction import Tile
+from simulator.report.numbers import quantity, significant
 from simulator.report.service import text as report
 from simulator.results.serving import ServicePrediction, metrics
 from simulator.units import PERCENT, SECOND, USD, show

@@ -9,23 +9,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from simulator.reading.settings import unit_of
-from simulator.report.format.figures import figure, metric_figure
-from simulator.report.format.layout import printable
-from simulator.report.format.named import (
+from simulator.report.html.charts import Point, Scatter, scaling, scatter
+from simulator.report.html.page import Made, rendered
+from simulator.report.html.prediction import Tile, shown
+from simulator.report.labels import (
     bottleneck_called,
     is_share,
     key_called,
     metric_called,
     said,
 )
-from simulator.report.format.rounded import quantity
-from simulator.report.page.environment import rendered
-from simulator.report.page.made import Made
-from simulator.report.page.prediction import Tile, shown
-from simulator.report.page.scaling import scaling
-from simulator.report.page.scatter import Point, Scatter, scatter
+from simulator.report.numbers import figure, metric_figure, quantity
 from simulator.report.prediction.rows import DIGITS
 from simulator.report.search.text import BESIDE, best_candidates, fates_text, reason_lines, told
+from simulator.report.text import printable
 from simulator.results.metrics import METRICS, USD_PER_HOUR
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Objective, Sense

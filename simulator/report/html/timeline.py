@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.report.page.bars import TONES
+from simulator.report.html.charts import TONES
 from simulator.report.prediction.timeline import WAITS
 from simulator.results.prediction import PIPELINE, Slice, Trace
 from simulator.units import SECOND, Seconds, show
