@@ -35,7 +35,7 @@ def test_workers_that_read_and_compute_in_turn_vary() -> None:
 
 
 def test_a_stated_spread_is_kept() -> None:
-    """A spread of 0 in the file leaves all samples equal."""
-    stated = ("data.size_spread.relative_deviation=0",)
+    """A spread in the file leaves the scenario as it is."""
+    stated = ("data.size_spread.shape=gamma", "data.size_spread.relative_deviation=0.1")
     scenario = load_scenario("gpu-decode", overrides=stated)
     assert with_assumed_spread(scenario) is scenario

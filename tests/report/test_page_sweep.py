@@ -21,7 +21,7 @@ from simulator.units import SECOND, USD
 
 def outcome(index: int, settings: dict[str, Plain], time: float, cost: float) -> Outcome:
     """A predicted candidate."""
-    figures = {"total_time_s": time, "cost.usd_to_train": cost, "solver": "event engine"}
+    figures = {"total_time_s": time, "cost.usd_to_train": cost}
     candidate = Candidate(index=index, settings=settings)
     return Outcome(candidate=candidate, status=Status.PREDICTED, figures=figures)
 
