@@ -19,7 +19,7 @@ from simulator.engine.intervals import intervals
 from simulator.engine.recorder import MOST_STEPS
 from simulator.engine.run import Options, Question, solve
 from simulator.errors import NotModelled
-from simulator.invariants import INTERVAL_LAWS, LAWS, obey
+from simulator.invariants import INTERVAL_INVARIANTS, INVARIANTS, check_invariants
 from simulator.long_run.forecast import outlook
 from simulator.memo import Memo
 from simulator.physics.describe import shape_of
@@ -97,7 +97,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
     ------
     NotModelled
         If the scenario asks for something the model doesn't cover.
-    BrokenLaw
+    BrokenInvariant
         If what came out contradicts itself, which is a bug of ours (see `laws`).
     """
     check_modelled(scenario)
@@ -139,7 +139,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
         assumptions=rests_on,
         warnings=warnings(scenario, timing, ram, memory, rests_on),
     )
-    obey(question, prediction, LAWS)
+    check_invariants(question, prediction, INVARIANTS)
     return _with_outlook(question, prediction, doubts=doubts)
 
 
@@ -201,7 +201,7 @@ def _rate_with(prediction: Prediction, machines: int) -> float:
 def _with_intervals(question: Question, prediction: Prediction) -> Prediction:
     found = intervals(question, prediction) | _of_memory(prediction.memory)
     known = replace(prediction, interval=found)
-    obey(question, known, INTERVAL_LAWS)
+    check_invariants(question, known, INTERVAL_INVARIANTS)
     return known
 
 

@@ -14,7 +14,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from simulator.errors import BrokenLaw, InputError, NotModelled, PlanError, Problem
+from simulator.errors import BrokenInvariant, InputError, NotModelled, PlanError, Problem
 from simulator.predict import predict
 from simulator.reading.fitted.uncertainty import calibrated, known_elsewhere
 from simulator.reading.fitted.unseen import before
@@ -307,7 +307,7 @@ def forecast(case: Case) -> Forecast:
         return Forecast(problems=error.problems)
     except NotModelled as error:
         return Forecast(refused=str(error))
-    except BrokenLaw as error:
+    except BrokenInvariant as error:
         return Forecast(refused=told(error), bug=True)
     except PlanError as error:
         return Forecast(problems=(Problem(origin=case.base, message=str(error)),))

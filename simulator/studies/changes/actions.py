@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from simulator.engine.bounds import lower_bound
 from simulator.engine.intervals import all_doubts, draw, figures
-from simulator.errors import BrokenLaw, InputError, PlanError, UnknownName
+from simulator.errors import BrokenInvariant, InputError, PlanError, UnknownName
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit
 from simulator.pipeline.limits import check_modelled
 from simulator.predict import predict, question_of
@@ -385,7 +385,7 @@ def _action(
         after = predict(scenario, seed=base.seed or 0, doubts=False)
     except PlanError:
         return None
-    except BrokenLaw as error:
+    except BrokenInvariant as error:
         noted(error, met)
         return None
     copies = _copies(base.scenario, scenario, lever)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.errors import BrokenLaw, NotModelled, PlanError
+from simulator.errors import BrokenInvariant, NotModelled, PlanError
 from simulator.physics.footprint import Verdict
 from simulator.predict import predict
 from simulator.results.prediction import Prediction
@@ -106,7 +106,7 @@ class _Tried:
             prediction = predict(scenario, seed=self._seed, doubts=False)
         except PlanError as error:
             return Setting(workers=workers, prefetch=prefetch, reason=reason_of(error))
-        except BrokenLaw as error:
+        except BrokenInvariant as error:
             reason = noted(error, self._met)
             return Setting(workers=workers, prefetch=prefetch, reason=reason)
         return Setting(workers=workers, prefetch=prefetch, prediction=prediction)

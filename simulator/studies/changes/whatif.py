@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.errors import BrokenLaw, InputError, PlanError, UnknownName
+from simulator.errors import BrokenInvariant, InputError, PlanError, UnknownName
 from simulator.physics.footprint import Verdict
 from simulator.predict import predict
 from simulator.results.metrics import measurable, number_at, select
@@ -211,7 +211,7 @@ def _worth(
         after = predict(scenario, seed=base.seed or 0, doubts=False)
     except PlanError as error:
         return Worth(change=change, reason=reason_of(error))
-    except BrokenLaw as error:
+    except BrokenInvariant as error:
         return Worth(change=change, reason=noted(error, met))
     rent = _added_rent(base, after, change, prices)
     known = base.cost.per_second
