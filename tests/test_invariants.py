@@ -169,7 +169,7 @@ def test_the_message_names_scenario_law_and_figures() -> None:
     assert "steps and runs take time: step_time_s.mean = 0.0" in str(caught.value)
 
 
-def test_predict_hands_out_nothing_that_violates_an_invariant(
+def test_predict_checks_the_invariants(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The invariants are asked on the way out, for figures and for intervals."""
