@@ -131,7 +131,7 @@ class CandidateReader:
     def read_bare(
         self, candidates: Sequence[Mapping[str, Plain]]
     ) -> tuple[Loaded | PlanError, ...]:
-        """Many scenarios as `read` gives them but for their doubts, which closed forms don't ask.
+        """Read many scenarios like `read`, without uncertainties, which closed forms don't need.
 
         Returns
         -------
@@ -145,7 +145,7 @@ class CandidateReader:
         return tuple(_loaded(next(varied), one) if isinstance(one, Bare) else one for one in found)
 
     def plainly(self, settings: Mapping[str, Plain]) -> Scenario:
-        """The scenario with these settings, nothing assumed of how samples vary; no doubts.
+        """The scenario with these settings, nothing assumed of how samples vary; no uncertainties.
 
         Candidates that set the same keys share all that does not depend on what they differ in.
 

@@ -19,7 +19,7 @@ from simulator.report.format.layout import (
     section,
     wrapped,
 )
-from simulator.report.format.named import doubted, parts_called, resource_called
+from simulator.report.format.named import parts_called, resource_called, uncertain
 from simulator.report.format.rounded import GUESSES, chance, digits_of, known, quantity, significant
 from simulator.report.prediction.rows import parts, unpriced, ways_to_price
 from simulator.report.prediction.setting import setting_rows
@@ -320,8 +320,8 @@ def _assumption_lines(prediction: Prediction, width: int) -> list[str]:
 
 
 def _hangs(one: Hanging, prediction: Prediction) -> str:
-    what = doubted(one.doubt.rate, one.doubt.grade, prediction.scenario)
-    if one.doubt.grade is None and one.doubt.name:
+    what = uncertain(one.component.rate, one.component.grade, prediction.scenario)
+    if one.component.grade is None and one.component.name:
         what = f"{what} ({one.doubt.name})"
     return f"{what}: the run takes {_change(one.fast)} to {_change(one.slow)}"
 
