@@ -177,7 +177,7 @@ def evaluate(chunk: Chunk) -> tuple[Outcome, ...]:
 
 def stored_key(key: str, assignment: Assignment) -> str:
     """What a stored outcome goes by: contents, seed and whether intervals were asked for."""
-    return f"{key}-{assignment.seed}{'-intervals' if assignment.doubts else ''}"
+    return f"{key}-{assignment.seed}{'-intervals' if assignment.intervals else ''}"
 
 
 def settled(candidate: Candidate, work: Callable[[Candidate], Answer]) -> Answer | Outcome:
