@@ -4,6 +4,7 @@
     python benchmarks/figures.py --exact    # compare all cases to 1e-12
     python benchmarks/figures.py --quick    # compare a few cheap cases to 1e-9
     python benchmarks/figures.py --write    # write tests/figures.csv
+    python benchmarks/figures.py --write NAME ...  # write these cases only
 
 Figures come from `plan simulate NAME --json --actions`, so that the file runs on any version of the
 package. Texts that may be reworded are left out; numbers, verdicts, names of resources and keys of
@@ -210,10 +211,11 @@ def main() -> int:
             table = dict(zip(names, pool.map(figures_of, names), strict=True))
     else:
         table = {name: figures_of(name) for name in names}
+    committed = read_table(arguments.table) if arguments.table.exists() else {}
     if arguments.write:
-        write_table(table, arguments.table)
+        merged = committed | table
+        write_table({name: merged[name] for name in cases()}, arguments.table)
         return 0
-    committed = read_table(arguments.table)
     tolerance = EXACT if arguments.exact else TOLERANCE
     found = [
         difference

@@ -102,7 +102,7 @@ def read(text: str, *overrides: str) -> Scenario:
 
 def predicted(scenario: Scenario, seed: int = 0) -> Prediction:
     """The figures of a scenario."""
-    return predict(scenario, seed=seed, doubts=False)
+    return predict(scenario, seed=seed, intervals=False)
 
 
 def slack(*predictions: Prediction) -> float:

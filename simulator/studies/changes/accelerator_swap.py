@@ -122,7 +122,7 @@ def _generation(
     own = gpu is not None and gpu.name == name
     try:
         other = scenario if own else _carried(scenario, read({KEY: name}))
-        prediction = predict(other, seed=seed, doubts=False)
+        prediction = predict(other, seed=seed, intervals=False)
     except PlanError as error:
         return Generation(gpu=name, own=own, reason=reason_of(error))
     except BrokenInvariant as error:

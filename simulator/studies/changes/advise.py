@@ -103,7 +103,7 @@ class _Tried:
     def _predicted(self, workers: int, prefetch: int) -> Setting:
         try:
             scenario = self._read({WORKERS: workers, PREFETCH: prefetch})
-            prediction = predict(scenario, seed=self._seed, doubts=False)
+            prediction = predict(scenario, seed=self._seed, intervals=False)
         except PlanError as error:
             return Setting(workers=workers, prefetch=prefetch, reason=reason_of(error))
         except BrokenInvariant as error:
@@ -148,7 +148,7 @@ def advise_input(
     base = Setting(
         workers=loader.workers,
         prefetch=loader.prefetch,
-        prediction=predict(scenario, seed=seed, doubts=False),
+        prediction=predict(scenario, seed=seed, intervals=False),
     )
     tried = _Tried(read, seed, progress or (lambda _: None), met)
     if loader.workers > 0:

@@ -131,7 +131,7 @@ def _of_knob(search: _Search) -> Iterator[Flip]:
 
 
 def _limit(scenario: Scenario, seed: int) -> str:
-    timing = predict(scenario, seed=seed, doubts=False, max_steps=SIMULATED).timing
+    timing = predict(scenario, seed=seed, intervals=False, max_steps=SIMULATED).timing
     return timing.bottleneck
 
 

@@ -165,7 +165,7 @@ def _used(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, float
 def _figures(scenario: Scenario) -> dict[str, Value] | str:
     """All metrics over a few steps, or why there are none."""
     try:
-        prediction = predict(scenario, doubts=False, max_steps=STEPS)
-    except (PlanError, BrokenInvariant) as error:
+        prediction = predict(scenario, intervals=False, max_steps=STEPS)
+    except (PlanError, BrokenLaw) as error:
         return str(error)
     return {metric.name: metric.get(prediction) for metric in METRICS}
