@@ -139,7 +139,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
         assumptions=rests_on,
         warnings=warnings(scenario, timing, ram, memory, rests_on),
     )
-    obey(question, prediction, LAWS)
+    check_invariants(question, prediction, INVARIANTS)
     return _with_outlook(question, prediction, intervals=intervals)
 
 

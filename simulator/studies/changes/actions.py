@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from simulator.engine.bounds import lower_bound
 from simulator.engine.intervals import draw, figures, uncertainty_components
-from simulator.errors import BrokenLaw, InputError, PlanError, UnknownName
+from simulator.errors import BrokenInvariant, InputError, PlanError, UnknownName
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit
 from simulator.pipeline.limits import check_modelled
 from simulator.predict import predict, question_of

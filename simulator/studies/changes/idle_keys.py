@@ -166,6 +166,6 @@ def _figures(scenario: Scenario) -> dict[str, Value] | str:
     """All metrics over a few steps, or why there are none."""
     try:
         prediction = predict(scenario, intervals=False, max_steps=STEPS)
-    except (PlanError, BrokenLaw) as error:
+    except (PlanError, BrokenInvariant) as error:
         return str(error)
     return {metric.name: metric.get(prediction) for metric in METRICS}
