@@ -30,7 +30,7 @@ from simulator.results.expression.tree import (
     quoted,
     walk,
 )
-from simulator.results.metrics import METRICS, Value, measurable
+from simulator.results.metrics import METRICS, SOLVER, Value, measurable
 from simulator.units import Unit
 
 LONGEST: Final = 2_000
@@ -52,6 +52,7 @@ _SAME: Final = "compare numbers with numbers and words with quoted words"
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("fits.gpu", "fits.host"), tuple(Verdict)),
     **dict.fromkeys(("bottleneck", "next_bottleneck"), LIMITS),
+    "solver": (SOLVER,),
 }
 """What a metric that is a word can be."""
 _INSTEAD: Final = {"=": "==", "&": "and", "|": "or", "!": "not", "^": "or", "%": "*", ",": "and"}
