@@ -71,7 +71,7 @@ def as_json(found: Findings, name: str) -> str:
         ],
         "keys": list(found.values),
         "counts": {str(status): n for status, n in found.counts.items()},
-        "solvers": {SOLVER: n for n in [found.counts[Status.PREDICTED]] if n},
+        "solvers": {SOLVER: found.counts[Status.PREDICTED]},
         "without_effect": list(found.idle),
         "front": [
             {"candidate": place.outcome.candidate.index, "equal": list(place.equal)}
