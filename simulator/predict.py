@@ -35,6 +35,7 @@ from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.rate_scaling import NO_SPEEDS, Speeds, faster_plant, faster_stage
 from simulator.pipeline.run_length import extras, lengths, placement_time
+from simulator.pipeline.sample_spread import with_assumed_spread
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.read import helpers_alone, hit_ratio
 from simulator.pipeline.topology import build
@@ -101,6 +102,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
     """
     check_modelled(scenario)
     question = question_of(scenario, speeds)
+    scenario = question.scenario
     topology, demands = question.topology, question.demands
     length, beside = question.lengths, question.extras
     most = max_steps or MOST_STEPS
@@ -213,6 +215,7 @@ def _of_memory(fit: MemoryFit | None) -> dict[str, dict[str, float]]:
 
 def question_of(scenario: Scenario, speeds: Speeds = NO_SPEEDS) -> Question:
     """What both solvers are asked about a scenario, with some rates `speeds` times as high."""
+    scenario = with_assumed_spread(scenario)
     topology = build(scenario)
     demands = {phase: demand_table(scenario, phase) for phase in Phase}
     if speeds:

@@ -2,7 +2,8 @@
 
     python benchmarks/storage_benchmark/evidence.py [SET]
 
-Prints the tables of docs/evidence-storage.md for a measurement set (the shipped one by default):
+Prints the tables of docs/internals/evidence-storage.md for a measurement set (default: the shipped
+one):
 
 - every run predicted from the smallest run of its store and workload (what `plan validate` does);
 - every run predicted from each smaller run, and from each run of another workload, of its store;

@@ -11,7 +11,7 @@ named like its table and holds three things:
     ``group_by``, ``anchor``, ``baseline``, ``baseline_by``, ``[[fit]]`` and ``[[tolerance]]`` from
     it.
 ``convert(rows: Sequence[TableRow]) -> list[dict[str, str]]``
-    The rows as cells of a set's CSV file, by column (``docs/evidence-format.md``).
+    The rows as cells of a set's CSV file, by column (``docs/reference/measurement-sets.md``).
 
 What `convert` has to keep:
 

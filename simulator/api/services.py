@@ -13,7 +13,7 @@ from simulator.predict import predict_service
 from simulator.reading.quantity import nearest_hint
 from simulator.reading.service.axes import variants
 from simulator.reading.service.scenario import ServiceReader
-from simulator.report.page.service import as_page
+from simulator.report.html.service import as_page
 from simulator.report.service import text as report
 from simulator.report.service.studies import SizedReport
 from simulator.results.serving import ServicePrediction, metrics

@@ -203,7 +203,7 @@ def explained(reader: ServiceReader, form: str, seed: int) -> Exit:
 def reported_page(reader: ServiceReader, output: Path, seed: int) -> Exit:
     """``plan report`` of a service: one HTML file with latencies against the load."""
     from simulator.predict import predict_service
-    from simulator.report.page.service import as_page
+    from simulator.report.html.service import as_page
     from simulator.studies.service.sizing import against_load
 
     prediction = predict_service(reader.read({}), seed=seed)

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from simulator.report.whatif.text import WhatIf
     from simulator.schema.scenario import Scenario
     from simulator.studies.changes.accelerator_swap import Generation
-    from simulator.studies.changes.sensitivity import Sensitivity
     from simulator.studies.changes.whatif import Change
     from simulator.studies.search.bugs import Met
 
@@ -60,7 +59,6 @@ DEFAULT: Final = "total_time_s"
     help="Also swap the accelerator: all, or names and patterns as plan hardware list has them.",
 )
 @click.option("--tornado", is_flag=True, help="Also show how far each uncertain rate moves METRIC.")
-@click.option("--sobol", is_flag=True, help="Also show each rate's part of METRIC's variance.")
 @file_option("--plot", text="Draw the tornado into a PNG, SVG or PDF file.")
 @calibration_option
 @seed_option
@@ -75,7 +73,6 @@ def whatif(  # noqa: PLR0913 - one parameter an option
     prices: tuple[str, ...],
     gpus: str | None,
     tornado: bool,
-    sobol: bool,
     plot: Path | None,
     seed: int,
 ) -> int:
@@ -87,7 +84,7 @@ def whatif(  # noqa: PLR0913 - one parameter an option
     """
     service = service_reader(scenario, overrides, profiles)
     if service is not None:
-        refuse(price=prices, gpus=gpus, tornado=tornado, sobol=sobol, plot=plot)
+        refuse(price=prices, gpus=gpus, tornado=tornado, plot=plot)
         refuse(calibration=calibration)
         usual = metric == DEFAULT
         return changed(service, "end_to_end_s.mean" if usual else metric, form, seed)
@@ -100,12 +97,10 @@ def whatif(  # noqa: PLR0913 - one parameter an option
     reader = candidate_reader(scenario, overrides, profiles, calibration)
     met = Met()
     found = _studied(reader, metric, prices, seed=seed, gpus=_names(reader, gpus), met=met)
-    found = _with_rates(
-        found, reader, metric, seed, tornado=tornado or plot is not None, sobol=sobol
-    )
+    if tornado or plot is not None:
+        found = _with_tornado(found, reader, metric, seed)
     if plot is not None and found.tornado is not None:
-        from simulator.report.plot.style import as_bytes
-        from simulator.report.plot.tornado import tornado_figure
+        from simulator.report.plot import as_bytes, tornado_figure
 
         write_file(plot, as_bytes(tornado_figure(found.tornado), plot), "--plot")
     emit(_rendered(found, form))
@@ -122,7 +117,7 @@ def _studied(  # noqa: PLR0913 - what is asked for, and of what
     gpus: Sequence[str] | None,
     met: Met,
 ) -> WhatIf:
-    from simulator.report.format.called import device_called
+    from simulator.report.labels import device_called
     from simulator.report.whatif.text import WhatIf
     from simulator.studies.changes.bottleneck_shifts import flips
     from simulator.studies.changes.levers import knobs
@@ -202,26 +197,14 @@ def _swapped(
         return generations(_reading(reader), gpus, seed=seed, progress=progress, met=met)
 
 
-def _with_rates(  # noqa: PLR0913 - what is asked for, and of what
-    found: WhatIf,
-    reader: CandidateReader,
-    metric: str,
-    seed: int,
-    *,
-    tornado: bool,
-    sobol: bool,
-) -> WhatIf:
+def _with_tornado(found: WhatIf, reader: CandidateReader, metric: str, seed: int) -> WhatIf:
     from dataclasses import replace
 
-    from simulator.studies.changes import sensitivity
+    from simulator.studies.changes.sensitivity import tornado
 
     scenario = reader.read({}).scenario
-    bars: Sensitivity | None = None
-    if tornado:
-        with progress_line("varying rates") as progress:
-            bars = sensitivity.tornado(scenario, metric, seed=seed, progress=progress)
-    shares = sensitivity.sobol(scenario, metric, seed=seed) if sobol else None
-    return replace(found, tornado=bars, sobol=shares)
+    with progress_line("varying rates") as progress:
+        return replace(found, tornado=tornado(scenario, metric, seed=seed, progress=progress))
 
 
 def _rendered(found: WhatIf, form: str) -> str:

@@ -29,7 +29,8 @@ _MACS: Final = 2.0
 BLOCK_RATE: Final = 10e9
 """What one block of threads streams, alone on its unit [B/s]: fitted to one row, ResNet-50 in fp16
 channels-first on an A100 SXM (lambdal/deeplearning-benchmark@aa5addb6 pytorch-train-throughput-v2,
-2025). Rows of the same table on H100, GH200, H200 and B200 check it (docs/evidence-scaling.md)."""
+2025). Rows of the same table on H100, GH200, H200 and B200 check it
+(docs/internals/evidence-scaling.md)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,7 +67,7 @@ def _not_spread(scenario: Scenario) -> Iterator[str]:
     elif job.software.kernels is None or not job.software.kernels.of_layers:
         yield (
             f"for the framework '{job.software.framework}' on this accelerator: no kernel "
-            "figures were fitted to it; docs/spread.md lists those there are"
+            "figures were fitted to it; docs/internals/spread.md lists those there are"
         )
     elif not covers(scenario):
         yield (

@@ -26,7 +26,6 @@ from simulator.errors import PlanError, UnitError
 from simulator.physics.footprint import Verdict
 from simulator.results.binding import LIMITS
 from simulator.results.metrics import METRICS, USD_PER_HOUR, Value, measurable
-from simulator.results.prediction import Solver
 from simulator.units import HOUR, USD_PER_SECOND, Unit, parse
 
 MAX_LENGTH: Final = 2_000
@@ -36,7 +35,6 @@ MAX_DEPTH: Final = 60
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("fits.gpu", "fits.host"), tuple(Verdict)),
     **dict.fromkeys(("bottleneck", "next_bottleneck"), LIMITS),
-    "solver": tuple(Solver),
 }
 """Values of the metrics that are words."""
 

@@ -247,11 +247,6 @@ _USE: Final = (
     ),
     _ratio("next_bottleneck", lambda p: p.timing.next_bottleneck, "What would bind next."),
     _ratio(
-        "solver",
-        lambda p: str(p.timing.solver),
-        "What found the times: the event engine, or the recursion where nothing slows another.",
-    ),
-    _ratio(
         "vcpus_needed_per_gpu",
         lambda p: None if p.cpu_need is None else p.cpu_need.per_gpu,
         "vCPUs that keep one accelerator busy.",
@@ -520,7 +515,7 @@ def select(path: str) -> tuple[Metric, ...]:
     raise UnknownName(msg)
 
 
-_WORDS: Final = frozenset({"bottleneck", "next_bottleneck", "solver", "fits.gpu", "fits.host"})
+_WORDS: Final = frozenset({"bottleneck", "next_bottleneck", "fits.gpu", "fits.host"})
 _TABLES: Final = frozenset(
     {"host_ram_bytes.items", "gpu_memory_bytes.items", "gpu_memory_bytes.stages", "run.parts"}
 )

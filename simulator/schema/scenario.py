@@ -98,6 +98,8 @@ class Scenario:
     where it is empty. `interruptions` are what may happen to a long run; None: nobody asks.
     `energy` says where the electricity comes from, `owned` what machines cost to
     own; None where the file does not. `store` says how the store is used beside the run.
+    `assume_spread`: no spread of samples is stated, so one is assumed where equal samples mislead
+    (`pipeline.sample_spread`).
     """
 
     name: str
@@ -114,6 +116,7 @@ class Scenario:
     energy: EnergyPlan | None = None
     owned: Ownership | None = None
     store: StorePlan = DURING_THE_RUN
+    assume_spread: bool = False
 
     @property
     def site(self) -> Group:

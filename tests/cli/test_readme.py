@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from simulator.cli.main import VERBS
+from simulator.version import __version__
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``, or arranges how it runs."""
@@ -82,8 +83,10 @@ def test_toml_examples_parse(root: Path) -> None:
 
 
 def test_the_changelog_says_whether_numbers_change(root: Path) -> None:
-    """Every entry of the changelog states its effect on predictions."""
-    text = (root / "CHANGELOG.md").read_text(encoding="utf-8")
-    entries = re.split(r"^- ", text.split("## [", 1)[1], flags=re.MULTILINE)[1:]
-    assert entries
-    assert all(re.search(r"\(changes numbers: (yes|no)\b", entry) for entry in entries)
+    """Entries are one line each, under a heading that says whether predictions change."""
+    lines = (root / "CHANGELOG.md").read_text(encoding="utf-8").split("## [", 1)[1].splitlines()
+    entries = [line for line in lines if line and not line.startswith(("#", "["))]
+    assert __version__ in lines[0]
+    assert all(re.match(r"- [A-Z].{10,130}[^.]$", entry) for entry in entries[1:]), entries
+    headings = [line for line in lines if line.startswith("### ")]
+    assert all("numbers" in heading or heading == "### Removed" for heading in headings)

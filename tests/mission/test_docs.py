@@ -1,4 +1,4 @@
-"""The tables of docs/heterogeneous.md hold what is predicted now."""
+"""The tables of docs/internals/heterogeneous.md hold what is predicted now."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mission.starved import starved
 from simulator.predict import predict
 from simulator.results.prediction import Prediction
 
-PAGE = Path(__file__).parents[2] / "docs" / "heterogeneous.md"
+PAGE = Path(__file__).parents[2] / "docs" / "internals" / "heterogeneous.md"
 C5, P4D = "ml.c5.18xlarge", "ml.p4d.24xlarge"
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.report.page.bars import COLOURS, busy, idle, stack, waterfall
-from simulator.report.page.made import Made
-from simulator.report.page.prediction import as_page, shown
-from simulator.report.page.timeline import timeline
+from simulator.report.html.charts import COLOURS, busy, idle, stack, waterfall
+from simulator.report.html.page import Made
+from simulator.report.html.prediction import as_page, shown
+from simulator.report.html.timeline import timeline
 from simulator.report.prediction.verdict import verdict
 from simulator.results.prediction import Prediction, Slice, Trace
 

@@ -9,7 +9,7 @@ import pytest
 from simulator.predict import predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
-from simulator.report.page.service import as_page, drawing
+from simulator.report.html.service import as_page, drawing
 from simulator.results.serving import ServicePrediction
 
 NAME = "first_token_s.p99"

@@ -8,8 +8,13 @@ from typing import Final
 
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.report import goodput
-from simulator.report.format.called import batch_called, dated, one
-from simulator.report.format.layout import (
+from simulator.report.labels import batch_called, dated, doubted, one, parts_called, resource_called
+from simulator.report.numbers import GUESSES, chance, digits_of, known, quantity, significant
+from simulator.report.prediction.rows import parts, unpriced, ways_to_price
+from simulator.report.prediction.setting import setting_rows
+from simulator.report.prediction.verdict import device_word, verdict
+from simulator.report.stores import in_all, in_short
+from simulator.report.text import (
     BAR,
     INDENT,
     WIDTH,
@@ -19,12 +24,6 @@ from simulator.report.format.layout import (
     section,
     wrapped,
 )
-from simulator.report.format.named import doubted, parts_called, resource_called
-from simulator.report.format.rounded import GUESSES, chance, digits_of, known, quantity, significant
-from simulator.report.prediction.rows import parts, unpriced, ways_to_price
-from simulator.report.prediction.setting import setting_rows
-from simulator.report.prediction.verdict import device_word, verdict
-from simulator.report.stores import in_all, in_short
 from simulator.results.cost import listed_price
 from simulator.results.metrics import number_at
 from simulator.results.ownership import missing

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from simulator.report.format.called import batch_called, bill_called
-from simulator.report.format.figures import metric_figure
-from simulator.report.format.layout import (
+from simulator.report.format.table import Cell, Table, as_markdown
+from simulator.report.labels import batch_called, bill_called, limit_called, metric_called
+from simulator.report.numbers import digits_of, metric_figure, quantity, rate_known
+from simulator.report.prediction.rows import head
+from simulator.report.prediction.verdict import verdict
+from simulator.report.text import (
     WIDTH,
     columns,
     count,
@@ -17,13 +20,8 @@ from simulator.report.format.layout import (
     section,
     wrapped,
 )
-from simulator.report.format.named import limit_called, metric_called
-from simulator.report.format.rounded import digits_of, quantity, rate_known
-from simulator.report.format.table import Cell, Table, as_markdown
-from simulator.report.prediction.rows import head
-from simulator.report.prediction.verdict import verdict
 from simulator.report.whatif.accelerator_swap import swap_json, swap_lines
-from simulator.report.whatif.rates import rates_json, rates_lines
+from simulator.report.whatif.rates import tornado_json, tornado_lines
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.studies.changes.accelerator_swap import Generation
@@ -54,7 +52,6 @@ class WhatIf:
     turned: Sequence[Knob] = ()
     generations: Sequence[Generation] | None = None
     tornado: Sensitivity | None = None
-    sobol: Sensitivity | None = None
 
 
 _CPU: Final = "cpu"
@@ -77,7 +74,7 @@ def as_text(found: WhatIf) -> str:
         *section(_title(margins), _worth_lines(margins)),
         *section(f"What would move the limit away from {_limit(margins.base)}", _flip_lines(found)),
         *swap_lines(found.generations),
-        *rates_lines(found.tornado, found.sobol),
+        *tornado_lines(found.tornado),
     ]  # fmt: skip
     return "\n".join(lines)
 
@@ -260,7 +257,7 @@ def as_object(found: WhatIf) -> dict[str, Any]:
         "changes": [_worth_object(margins, worth) for worth in margins.worths],
         "flips": [_flip_object(flip) for flip in found.flips],
         "generations": swap_json(found.generations),
-        **rates_json(found.tornado, found.sobol),
+        "tornado": tornado_json(found.tornado),
     }
 
 

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simulator.engine.intervals import all_doubts, figures
 from simulator.engine.run import Question
-from simulator.pipeline.rate_scaling import Speeds
 from simulator.predict import predict, question_of
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
 from simulator.studies.changes.whatif import Progress
 from simulator.uncertainty.doubts import P90, Doubt, Rate, covariance, within_reason
-
-BITS: Final = 12
-"""Logarithm of the points that each index rests on: it is then known to about 0.02."""
-
-Vector: TypeAlias = NDArray[np.float64]
-Model: TypeAlias = Callable[[Mapping[Rate, Vector]], Vector]
-"""Values of a metric at many speeds of each rate at once."""
 
 _WHOLE: Final = frozenset({Rate.STEP, Rate.START})
 """Rates of no resource: they stretch the result, so that nothing need be simulated again."""
@@ -50,19 +41,6 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """Sobol indices of one rate: its part of the metric's variance.
-
-    `first` by itself, `total` together with all it acts with.
-    """
-
-    rate: Rate
-    log_sd: float
-    first: float
-    total: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
     """How a metric depends on the rates in doubt, the one that matters most first.
 
@@ -73,7 +51,6 @@ class Sensitivity:
     base: float
     prediction: Prediction
     bars: tuple[Bar, ...] = ()
-    shares: tuple[Share, ...] = ()
     correlated: bool = False
 
 
@@ -156,87 +133,3 @@ def _at(case: _Case, metric: str, speeds: Mapping[Rate, float]) -> float | None:
         return None if found is None else float(found[0])
     scenario, seed = case.question.scenario, case.prediction.seed or 0
     return number_at(predict(scenario, seed=seed, doubts=False, speeds=speeds), metric)
-
-
-def sobol(scenario: Scenario, metric: str, *, seed: int = 0) -> Sensitivity | None:
-    """Sobol indices of the metric over all rates in doubt, by the closed form of intervals.
-
-    Parameters
-    ----------
-    scenario, metric, seed
-        As for `tornado`.
-
-    Returns
-    -------
-    Sensitivity or None
-        None where the metric has no value; without shares where nothing in doubt moves it.
-    """
-    case = _case(scenario, seed)
-    base = number_at(case.prediction, metric)
-    if base is None:
-        return None
-
-    def values(speeds: Speeds) -> Vector:
-        found = figures(case.question, case.prediction, speeds).get(metric)
-        points = max(np.size(speed) for speed in speeds.values())
-        return np.full(points, base) if found is None else np.asarray(found)
-
-    return Sensitivity(
-        metric=metric,
-        base=base,
-        prediction=case.prediction,
-        shares=indices(values, case.deviations, seed),
-        correlated=case.correlated,
-    )
-
-
-def indices(model: Model, spread: Mapping[Rate, float], seed: int = 0) -> tuple[Share, ...]:
-    """First-order and total Sobol indices of a model whose rates are lognormal and independent.
-
-    Parameters
-    ----------
-    model : callable
-        Values at many speeds at once.
-    spread : mapping of Rate to float
-        Standard deviation of each rate's logarithm.
-    seed : int
-        Of the quasi-random points.
-
-    Returns
-    -------
-    tuple of Share
-        By falling total index; empty where the model does not vary.
-
-    References
-    ----------
-    A. Saltelli et al., Variance based sensitivity analysis of model output, Computer Physics
-    Communications 181 (2010) 259-270, as in scipy.stats.sobol_indices.
-    """
-    # Statistics of scipy take longer to load than a prediction; only this study needs them.
-    from scipy.stats import norm, qmc, sobol_indices  # noqa: PLC0415 - see above
-
-    rates = list(spread)
-    if not rates:
-        return ()
-    sequence = qmc.Sobol(2 * len(rates), scramble=True, seed=seed)
-    points = norm.ppf(sequence.random_base2(BITS)).T
-    own, other = points[: len(rates)], points[len(rates) :]
-
-    def at(drawn: Vector) -> Vector:
-        return model({rate: np.exp(spread[rate] * drawn[i]) for i, rate in enumerate(rates)})
-
-    mixed = np.repeat(own[np.newaxis], len(rates), axis=0)
-    for i in range(len(rates)):
-        mixed[i, i] = other[i]
-    whole = {"f_A": at(own)[np.newaxis], "f_B": at(other)[np.newaxis]}
-    if np.ptp(whole["f_A"]) <= 0.0:
-        return ()
-    whole["f_AB"] = np.stack([at(each) for each in mixed])[:, np.newaxis]
-    found = sobol_indices(func=whole, n=2**BITS)
-    shares = (
-        Share(rate=rate, log_sd=spread[rate], first=float(first), total=float(total))
-        for rate, first, total in zip(
-            rates, np.ravel(found.first_order), np.ravel(found.total_order), strict=True
-        )
-    )
-    return tuple(sorted(shares, key=lambda share: -share.total))

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.errors import InputError, NotModelled, PlanError, UnknownName
+from simulator.errors import InputError, PlanError, UnknownName
 from simulator.reading import content
 from simulator.reading.hardware.catalogue import packaged
 from simulator.reading.scenario import load_scenario
-from simulator.reading.search.candidates import CandidateReader, Loaded
+from simulator.reading.search.candidates import CandidateReader
 from simulator.reading.settings import as_option
 from simulator.reading.shipped import scenario_names
 from simulator.schema.goal import Plain
@@ -391,15 +391,3 @@ def test_the_version_counts_sources_and_data_but_not_what_only_shows(tmp_path: P
         found.append(content.digest_of(tmp_path))
     assert len(set(found)) == 3
     assert found[2] == found[3] == found[4]
-
-
-def test_a_candidate_whose_batches_cannot_be_made_spoils_no_other() -> None:
-    """Where the device shares the host's RAM, a model whose memory is not known is refused."""
-    asked: list[dict[str, Plain]] = [{"train.recompute": how} for how in ("none", "full", "none")]
-    reader = CandidateReader("unet-m1-max")
-    first, second, third = reader.read_bare(asked)
-    assert isinstance(first, Loaded)
-    assert isinstance(second, NotModelled)
-    assert isinstance(third, Loaded)
-    with pytest.raises(NotModelled, match=re.escape(str(second))):
-        reader.read(asked[1])

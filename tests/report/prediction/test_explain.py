@@ -10,8 +10,8 @@ import pytest
 from simulator.errors import UnknownName
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.report.format.layout import WIDTH
 from simulator.report.prediction.explain import as_explanation
+from simulator.report.text import WIDTH
 from simulator.results.metrics import METRICS
 from simulator.results.prediction import Prediction
 from simulator.schema.hardware.price import Price, Purchase

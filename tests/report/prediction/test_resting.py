@@ -6,7 +6,7 @@ import pytest
 
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.report.prediction.resting import resting
+from simulator.report.prediction.origins import resting
 from simulator.results.metrics import select
 from simulator.results.prediction import Prediction
 from simulator.uncertainty.provenance import Part

@@ -8,9 +8,9 @@ from dataclasses import replace
 from simulator.physics.footprint import Verdict
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.report.format.layout import WIDTH
 from simulator.report.prediction.explain import as_explanation
 from simulator.report.prediction.text import as_text, log_text, split_lines
+from simulator.report.text import WIDTH
 from simulator.results.prediction import Communication, Prediction, Timing
 
 

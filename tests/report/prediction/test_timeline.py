@@ -16,8 +16,12 @@ from simulator.pipeline.program import STEP
 from simulator.pipeline.stages.base import Entry
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.report.prediction.timeline import as_chrome_trace, counter_name, timeline_text
-from simulator.report.prediction.timeline_part import part_of
+from simulator.report.prediction.timeline import (
+    as_chrome_trace,
+    counter_name,
+    part_of,
+    timeline_text,
+)
 from simulator.results.prediction import Counter, Prediction, Sample, Slice, Trace
 
 VARIED = ("data.size_spread.shape=lognormal", "data.size_spread.relative_deviation=0.6")
