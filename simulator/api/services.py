@@ -125,7 +125,7 @@ class ServiceConfiguration:
         intervals : bool
             Work out how well each figure is known.
         """
-        return ServiceAnswer(predict_service(self.service, seed=seed, doubts=intervals))
+        return ServiceAnswer(predict_service(self.service, seed=seed, intervals=intervals))
 
     def sweep(self, over: Mapping[str, str | Sequence[Plain]], *, seed: int = 0) -> pd.DataFrame:
         """Predict many configurations: one row each, with the keys' values and all figures.

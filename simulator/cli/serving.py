@@ -189,7 +189,7 @@ def explained(reader: ServiceReader, form: str, seed: int) -> Exit:
     from simulator.report.service.explain import Explained, ExplainReport
 
     service = reader.read({})
-    prediction = predict_service(service, seed=seed, doubts=False)
+    prediction = predict_service(service, seed=seed, intervals=False)
     if service.one_pass is not None:
         work = batch_pass(service.one_pass, service.serving.max_batched_tokens)
         batches = ExplainedBatches(prediction=prediction, work=work)

@@ -52,13 +52,17 @@ Getter: TypeAlias = Callable[[Prediction], Value]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A reported figure: dotted `name`, `unit` (None: a ratio, count or word), `better` way."""
+    """A reported figure: dotted `name`, `unit` (None: a ratio, count or word), `better` way.
+
+    Only `signed` figures may be negative.
+    """
 
     name: str
     get: Getter
     doc: str
     unit: Unit | None = None
     better: Literal["high", "low"] | None = None
+    signed: bool = False
 
 
 def _time(name: str, get: Getter, doc: str) -> Metric:

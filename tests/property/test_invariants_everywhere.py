@@ -1,6 +1,6 @@
-"""The laws and the metamorphic rules, over all shipped scenarios and a fixed set of generated ones.
+"""Invariants and metamorphic rules, over all shipped and a fixed set of generated scenarios.
 
-With `PLAN_LAWS_STATE` set to a folder, a run that was killed goes on where it stopped.
+With `PLAN_INVARIANTS_STATE` set to a folder, a run that was killed goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_MEMORY: Final = 1e9
 
 def told(records: Sequence[Record]) -> str:
     """What broke, a line each."""
-    return "\n".join(f"{r.name}: {law}: {what}" for r in records for law, what in r.broken)
+    return "\n".join(f"{r.name}: {name}: {what}" for r in records for name, what in r.broken)
 
 
 @pytest.mark.parametrize("name", shipped())

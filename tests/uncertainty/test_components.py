@@ -1,30 +1,39 @@
-"""Doubts: how they add up, vary together and grow with distance."""
+"""Uncertainties: how they add up, vary together and grow with distance."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from simulator.uncertainty.doubts import Axis, Doubt, Rate, Reach, covariance, stretched
+from simulator.uncertainty.components import (
+    Axis,
+    Rate,
+    Reach,
+    UncertaintyComponent,
+    covariance,
+    stretched,
+)
 from tests.support.scenarios import SOURCE
 
 RATES = (Rate.DEVICE, Rate.STORAGE)
 
 
-def doubt(name: str, rate: Rate, log_sd: float, **shared: float) -> Doubt:
-    """A doubt from nowhere."""
-    return Doubt(name=name, rate=rate, log_sd=log_sd, source=SOURCE, shared=shared)
+def component(name: str, rate: Rate, log_sd: float, **shared: float) -> UncertaintyComponent:
+    """An uncertainty from nowhere."""
+    return UncertaintyComponent(name=name, rate=rate, log_sd=log_sd, source=SOURCE, shared=shared)
 
 
 def test_doubts_about_one_rate_add_in_squares() -> None:
-    """Independent doubts of 3% and 4% are one of 5%."""
-    table = covariance([doubt("a", Rate.DEVICE, 0.03), doubt("b", Rate.DEVICE, 0.04)], RATES)
+    """Independent uncertainties of 3% and 4% are one of 5%."""
+    table = covariance(
+        [component("a", Rate.DEVICE, 0.03), component("b", Rate.DEVICE, 0.04)], RATES
+    )
     np.testing.assert_allclose(table, [[0.05**2, 0.0], [0.0, 0.0]])
 
 
 def test_a_correlation_may_be_stated_by_either() -> None:
     """What one says about the other holds for both, once."""
-    pair = [doubt("a", Rate.DEVICE, 0.1, b=-0.5), doubt("b", Rate.STORAGE, 0.2)]
+    pair = [component("a", Rate.DEVICE, 0.1, b=-0.5), component("b", Rate.STORAGE, 0.2)]
     expected = [[0.01, -0.01], [-0.01, 0.04]]
     np.testing.assert_allclose(covariance(pair, RATES), expected)
     np.testing.assert_allclose(covariance(pair[::-1], RATES), expected)
@@ -32,7 +41,7 @@ def test_a_correlation_may_be_stated_by_either() -> None:
 
 def test_opposite_doubts_about_one_rate_cancel() -> None:
     """Two parameters of one rate of which only the sum is known: their sum is known well."""
-    pair = [doubt("a", Rate.DEVICE, 0.3, b=-0.9999), doubt("b", Rate.DEVICE, 0.3)]
+    pair = [component("a", Rate.DEVICE, 0.3, b=-0.9999), component("b", Rate.DEVICE, 0.3)]
     assert covariance(pair, RATES)[0, 0] == pytest.approx(2 * 0.3**2 * 1e-4)
 
 

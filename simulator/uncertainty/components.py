@@ -1,9 +1,9 @@
-"""What a prediction does not know: doubts about the rates it rests on, each as a log deviation.
+"""Uncertainty components of a prediction: how far each rate may lie from the figure used.
 
-A doubt says how far a rate (of the device, the workers, the store) may lie from the figure used,
-as the standard deviation of its logarithm: 0.1 is about 10% either way. `files.fitted.uncertainty`
-finds them for a scenario from the evidence behind each figure; `engine.intervals` turns them into
-intervals.
+An uncertainty says how far a rate (of the device, the workers, the store) may lie from the figure
+used, as the standard deviation of its logarithm: 0.1 is about 10% either way.
+`files.fitted.uncertainty` finds them for a scenario from the evidence behind each figure;
+`engine.intervals` turns them into intervals.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Axis(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """Where a figure was measured along an axis, and what each doubling beyond adds to the doubt.
+    """Measured range along an axis, and the uncertainty that each doubling beyond it adds.
 
     `per_doubling` is a log deviation for each factor of two below `low` or above `high`.
     """
@@ -143,15 +143,15 @@ def either_way(log_sd: float) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doubt:
+class UncertaintyComponent:
     """A rate that may differ from the figure used.
 
     `log_sd` is the standard deviation of its logarithm, `seconds` the part of the deviation of a
     step that does not grow with the step, such as what a program does between two. `shared` are
-    correlations (-1 to 1) with other doubts by name. `least`: the step as a whole is known no
-    better than this log deviation, whatever it depends on. `outside`: it is about how far the
+    correlations (-1 to 1) with other uncertainties by name. `least`: the step as a whole is known
+    no better than this log deviation, whatever it depends on. `outside`: it is about how far the
     scenario lies from what was measured. `warning` is what the reader is told; empty: nothing.
-    `grade` is what stands behind the figure, where that makes the doubt.
+    `grade` is what stands behind the figure, where that makes the uncertainty.
     """
 
     name: str
@@ -165,7 +165,7 @@ class Doubt:
     warning: str = ""
     grade: Grade | None = None
 
-    def for_step(self, step: Seconds) -> Doubt:
+    def for_step(self, step: Seconds) -> UncertaintyComponent:
         """The same as a ratio only, for a step that takes so long [s]."""
         if self.seconds == 0.0 or step <= 0.0:
             return self
@@ -192,15 +192,17 @@ def stretched(log_sd: float, reaches: Sequence[Reach], place: Mapping[Axis, floa
     return wide
 
 
-def covariance(doubts: Sequence[Doubt], rates: Sequence[Rate]) -> NDArray[np.float64]:
+def covariance(
+    uncertainties: Sequence[UncertaintyComponent], rates: Sequence[Rate]
+) -> NDArray[np.float64]:
     """Covariance of the logarithms of `rates`, shape (rates, rates).
 
-    Doubts about one rate add up; those about different rates vary together as far as they are
-    said to. A correlation may be stated by either of the two.
+    Uncertainties about one rate add up; those about different rates vary together as far as they
+    are said to. A correlation may be stated by either of the two.
     """
     table = np.zeros((len(rates), len(rates)))
-    for one in doubts:
-        for other in doubts:
+    for one in uncertainties:
+        for other in uncertainties:
             share = 1.0 if one is other else _correlation(one, other)
             i, j = rates.index(one.rate), rates.index(other.rate)
             table[i, j] += share * one.log_sd * other.log_sd
@@ -214,5 +216,5 @@ def within_reason(table: NDArray[np.float64]) -> NDArray[np.float64]:
     return table * np.outer(less, less)
 
 
-def _correlation(one: Doubt, other: Doubt) -> float:
+def _correlation(one: UncertaintyComponent, other: UncertaintyComponent) -> float:
     return one.shared.get(other.name, other.shared.get(one.name, 0.0))

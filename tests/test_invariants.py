@@ -1,4 +1,4 @@
-"""The laws of every prediction: sound ones pass, and each law sees what breaks it."""
+"""The invariants of every prediction: sound ones pass, and each invariant sees what breaks it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ import pytest
 
 from simulator import predict as door
 from simulator.engine.run import Question
-from simulator.errors import BrokenLaw
-from simulator.invariants import INTERVAL_LAWS, LAWS, Law, obey, violations
+from simulator.errors import BrokenInvariant
+from simulator.invariants import (
+    INTERVAL_INVARIANTS,
+    INVARIANTS,
+    Invariant,
+    check_invariants,
+    violations,
+)
 from simulator.physics.footprint import Verdict
 from simulator.predict import predict, question_of
 from simulator.reading.scenario import load_scenario
@@ -103,22 +109,24 @@ BROKEN: dict[str, tuple[str, Change]] = {
 
 def test_a_sound_prediction_breaks_no_law() -> None:
     """What is predicted of a shipped scenario passes."""
-    assert violations(*asked(), (*LAWS, *INTERVAL_LAWS)) == ()
+    assert violations(*asked(), (*INVARIANTS, *INTERVAL_INVARIANTS)) == ()
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_law_sees_what_breaks_it(name: str) -> None:
-    """A prediction that was tampered with is caught, by the law that it breaks."""
-    law, change = BROKEN[name]
+    """A prediction that was tampered with is caught, by the invariant that it breaks."""
+    invariant, change = BROKEN[name]
     question, prediction = asked()
-    found = violations(question, change(prediction), LAWS)
-    assert law in {one.law for one in found}
+    found = violations(question, change(prediction), INVARIANTS)
+    assert invariant in {one.invariant for one in found}
 
 
 def test_every_law_has_a_case() -> None:
-    """No law without a prediction that breaks it."""
+    """No invariant without a prediction that breaks it."""
     bounds = {"the lower bound is at most the upper one"}
-    assert {law for law, _ in BROKEN.values()} | bounds == {law.name for law in LAWS}
+    assert {invariant for invariant, _ in BROKEN.values()} | bounds == {
+        invariant.name for invariant in INVARIANTS
+    }
 
 
 def test_bounds_that_cross_are_seen() -> None:
@@ -126,7 +134,7 @@ def test_bounds_that_cross_are_seen() -> None:
     question, prediction = asked()
     crossed = replace(prediction, bounds=replace(prediction.bounds, upper=1e-9))
     assert "the lower bound is at most the upper one" in {
-        one.law for one in violations(question, crossed, LAWS)
+        one.invariant for one in violations(question, crossed, INVARIANTS)
     }
 
 
@@ -142,7 +150,7 @@ def test_an_interval_that_is_none_is_seen(band: dict[str, float]) -> None:
     """Quantiles that cross, have no end, or are no numbers."""
     question, prediction = asked()
     odd = replace(prediction, interval={"total_time_s": band})
-    assert violations(question, odd, INTERVAL_LAWS)
+    assert violations(question, odd, INTERVAL_INVARIANTS)
 
 
 def test_rounding_breaks_no_law() -> None:
@@ -150,25 +158,27 @@ def test_rounding_breaks_no_law() -> None:
     question, prediction = asked()
     parts = prediction.timing.split
     moved = split(other=-1e-16, compute=parts.compute + parts.other)
-    assert not violations(question, moved(prediction), LAWS)
+    assert not violations(question, moved(prediction), INVARIANTS)
 
 
 def test_the_message_names_scenario_law_and_figures() -> None:
     """Whoever reports it has something to say."""
     question, prediction = asked()
-    with pytest.raises(BrokenLaw, match=SCENARIO) as caught:
-        obey(question, step(mean=0.0)(prediction), LAWS)
+    with pytest.raises(BrokenInvariant, match=SCENARIO) as caught:
+        check_invariants(question, step(mean=0.0)(prediction), INVARIANTS)
     assert "steps and runs take time: step_time_s.mean = 0.0" in str(caught.value)
 
 
-def test_predict_hands_out_nothing_that_breaks_a_law(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The laws are asked on the way out, for figures and for intervals."""
+def test_predict_checks_the_invariants(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The invariants are asked on the way out, for figures and for intervals."""
     scenario = load_scenario(SCENARIO)
-    never = Law("nothing is allowed", lambda _question, _prediction: iter(["anything"]))
-    for name in ("LAWS", "INTERVAL_LAWS"):
+    never = Invariant("nothing is allowed", lambda _question, _prediction: iter(["anything"]))
+    for name in ("INVARIANTS", "INTERVAL_INVARIANTS"):
         with monkeypatch.context() as patched:
             patched.setattr(door, name, (never,))
-            with pytest.raises(BrokenLaw, match="nothing is allowed: anything"):
+            with pytest.raises(BrokenInvariant, match="nothing is allowed: anything"):
                 predict(scenario)
 
 
@@ -176,4 +186,6 @@ def test_a_fit_that_is_no_fit_is_seen() -> None:
     """A verdict that its own figures deny."""
     question, prediction = asked()
     denied = memory(verdict=Verdict.NO)(prediction)
-    assert [one.law for one in violations(question, denied, LAWS)] == ["memory holds its parts"]
+    assert [one.invariant for one in violations(question, denied, INVARIANTS)] == [
+        "memory holds its parts"
+    ]

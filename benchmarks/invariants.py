@@ -1,6 +1,7 @@
-"""Put many generated scenarios, and all shipped ones, through the laws and the rules, and count.
+"""Check the invariants and rules on many generated scenarios and on all shipped ones.
 
-Run from the root of the repository: ``python benchmarks/laws.py --scenarios 20000 --state DIR``.
+Run from the root of the repository:
+``python benchmarks/invariants.py --scenarios 20000 --state DIR``.
 A killed run goes on where it stopped when it is started again with the same folder.
 """
 
@@ -17,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # to find the tests
 
-from simulator.invariants import INTERVAL_LAWS, LAWS
+from simulator.invariants import INTERVAL_INVARIANTS, INVARIANTS
 from tests.support.campaign import Record, campaign, of_seed, of_shipped, shipped
 from tests.support.rules import RULES
 
@@ -73,8 +74,8 @@ def _print(records: Iterable[Record], every: int) -> None:
             broken[law] += 1
             print(f"{record.name}: {law}: {told}")
     print(f"scenarios: {dict(outcomes)}; texts refused as invalid before them: {refused:,}")
-    predicted = sum(outcomes[name] for name in ("predicted", "broken law"))
-    for law in (*LAWS, *INTERVAL_LAWS):
+    predicted = sum(outcomes[name] for name in ("predicted", "broken invariant"))
+    for law in (*INVARIANTS, *INTERVAL_INVARIANTS):
         print(f"law   {law.name:55s} {predicted:7,d} looked at, {broken[law.name]:5,d} broken")
     print(f"law   {'no crash':55s} {predicted:7,d} looked at, {broken['no crash']:5,d} broken")
     for rule in RULES:
