@@ -33,7 +33,6 @@ from fitting import distance
 from fitting.language_models import Runs, runs
 from fitting.unseen import groups, without
 from foreign import score
-from simulator.equations.batch import stated
 from simulator.physics import (
     collectives,
     exchange,
@@ -54,7 +53,7 @@ from simulator.reading.fitted.kernel_figures import KernelFile, kernel_files, wi
 from simulator.reading.fitted.kernels import DeviceShares
 from simulator.reading.fitted.unseen import unseen_groups
 from simulator.schema.workload.software import MemoryFormat
-from simulator.terms import Term, term
+from simulator.terms import Term, stated
 
 Vector = NDArray[np.float64]
 Errors = Mapping[str, tuple[Vector, NDArray[np.bool_]]]
@@ -114,11 +113,11 @@ def _no_time(*_: object, **__: object) -> Both:
 
 
 def _device_alone(_k: object, device: Term | float, *_: object) -> Term:
-    return term(stated, value=device)
+    return stated(device=device)
 
 
 def _layer_alone(_d: object, _k: object, device: Term | float, *_: object) -> Term:
-    return term(stated, value=device)
+    return stated(device=device)
 
 
 def _channels_last(_draft: object) -> MemoryFormat:

@@ -1,16 +1,18 @@
-"""Recorded calls of equations: values that know which equation gave them, and what it was given.
+"""Recorded calls of equations: a value with the equation and the inputs that gave it.
 
-What a prediction shows as "this number = that equation of these inputs" is one object made by one
-call, so that the three cannot disagree.
+A prediction shows "this number = that equation of these inputs" from one object made by one call,
+so that the three cannot disagree. Plain arithmetic needs no equation of the formula sheet:
+`stated`, `sum_of`, `product_of`, `quotient_of` and `excess_of` record it with the names of its
+operands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from simulator.units import Real
+from simulator.units import Real, at_least
 
 Points: TypeAlias = tuple[float, ...]
 """Measured points, which an equation interpolates."""
@@ -18,9 +20,9 @@ Points: TypeAlias = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """The value of an equation, the equation, and what it was given by the names of its parameters.
+    """The value of an equation, the equation, and its inputs by parameter name.
 
-    An input may be a term itself: then its value was given.
+    An input may be a term itself: the equation got its value.
     """
 
     value: Real
@@ -29,16 +31,23 @@ class Term:
 
     @property
     def name(self) -> str:
-        """The equation's module and name, as in the formula sheet."""
+        """The equation as the formula sheet names it, or the arithmetic of the inputs' names."""
+        if self.is_arithmetic:
+            return _FORMULAS[self.equation](list(self.inputs))
         module = self.equation.__module__.rpartition(".")[2]
         return f"{module}.{self.equation.__name__}"
 
+    @property
+    def is_arithmetic(self) -> bool:
+        """Whether the equation is plain arithmetic, which the formula sheet does not list."""
+        return self.equation in _FORMULAS
+
     def again(self) -> Real:
-        """The value, worked out once more from the inputs."""
+        """Recompute the value from the inputs."""
         return self.equation(**{name: plain(given) for name, given in self.inputs.items()})
 
     def within(self) -> Iterator[Term]:
-        """The term itself, and all that went into it."""
+        """Yield the term itself and all terms among its inputs."""
         yield self
         for given in self.inputs.values():
             if isinstance(given, Term):
@@ -46,26 +55,17 @@ class Term:
 
 
 Given: TypeAlias = Term | Real | Points | str
-"""What an equation is given."""
+"""An input of an equation."""
 
 
 def plain(given: Given) -> Real | Points | str:
-    """What an input is to the equation."""
+    """Return the value of an input that may be a term."""
     return given.value if isinstance(given, Term) else given
 
 
 def term(equation: Callable[..., Real], **inputs: Given) -> Term:
-    """Call an equation and keep the call.
+    """Call an equation and record the call; inputs that are terms count as their values.
 
-    Parameters
-    ----------
-    equation : callable
-        A function of the formula sheet.
-    **inputs
-        What it is given; terms count as their values.
-
-    Examples
-    --------
     >>> from simulator.equations.collectives import ring_wire_bytes
     >>> sent = term(ring_wire_bytes, size=100e6, ranks=4)
     >>> sent.name, float(sent.value), float(sent.again())
@@ -76,3 +76,85 @@ def term(equation: Callable[..., Real], **inputs: Given) -> Term:
             plainly = {name: plain(one) for name, one in inputs.items()}
             return Term(equation(**plainly), equation, inputs)
     return Term(equation(**inputs), equation, inputs)
+
+
+def stated(**figure: Real) -> Term:
+    """Record a figure as the scenario or its software states it.
+
+    >>> overhead = stated(overhead=0.5)
+    >>> overhead.name, overhead.value
+    ('overhead', 0.5)
+    """
+    return term(_sum, **figure)
+
+
+def sum_of(**addends: Term | Real) -> Term:
+    """Record a sum.
+
+    >>> both = sum_of(update=0.5, launches=0.25)
+    >>> both.name, both.value
+    ('update + launches', 0.75)
+    """
+    return term(_sum, **addends)
+
+
+def product_of(**factors: Term | Real) -> Term:
+    """Record a product; the first factor has its unit, the others are numbers.
+
+    >>> product_of(bubble=0.5, slowness=1.5).name
+    'bubble x slowness'
+    """
+    return term(_product, **factors)
+
+
+def quotient_of(**operands: Term | Real) -> Term:
+    """Record the first operand divided by the second, which is a number.
+
+    >>> quotient_of(sent=8e6, devices=8.0).value
+    1000000.0
+    """
+    return term(_quotient, **operands)
+
+
+def excess_of(**operands: Term | Real) -> Term:
+    """Record how far the first operand exceeds the second, 0 where it does not.
+
+    >>> excess_of(working=3.0, logits=2.0).name, excess_of(working=1.0, logits=2.0).value
+    ('max(working - logits, 0)', 0.0)
+    """
+    return term(_excess, **operands)
+
+
+def _sum(**addends: Real) -> Real:
+    first, *others = addends.values()
+    for addend in others:
+        first = first + addend
+    return first
+
+
+def _product(**factors: Real) -> Real:
+    first, *others = factors.values()
+    for factor in others:
+        first = first * factor
+    return first
+
+
+def _quotient(**operands: Real) -> Real:
+    dividend, divisor = operands.values()
+    return dividend / divisor
+
+
+def _excess(**operands: Real) -> Real:
+    needed, counted = operands.values()
+    return at_least(needed - counted, 0.0)
+
+
+_FORMULAS: Final[Mapping[Callable[..., Real], Callable[[list[str]], str]]] = {
+    _sum: " + ".join,
+    _product: " x ".join,
+    _quotient: " / ".join,
+    _excess: lambda names: f"max({names[0]} - {names[1]}, 0)",
+}
+"""How the arithmetic of named operands is written."""
+SAME_UNIT: Final = frozenset({_sum, _excess})
+"""Arithmetic whose operands all have the unit of the value."""

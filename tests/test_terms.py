@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -23,7 +24,7 @@ from simulator.report.prediction.explain_table import as_json
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.parallelism import Schedule
-from simulator.terms import term
+from simulator.terms import excess_of, product_of, quotient_of, stated, sum_of, term
 
 SCENARIOS = sorted(p.stem for p in (Path(__file__).parents[1] / "scenarios").glob("*.toml"))
 HOMES = ("simulator.equations.{}", "simulator.{}")
@@ -63,7 +64,7 @@ def test_every_item_of_memory_is_the_value_of_its_term(name: str) -> None:
 @pytest.mark.parametrize("name", ["resnet50-imagenet-p4d", "preprocess-beforehand"])
 def test_every_figure_of_the_bill_is_the_value_of_its_term(name: str) -> None:
     """Rent, a step, the run and its energy; stored data is part of what the run costs."""
-    cost = predict(load_scenario(name), doubts=False).cost
+    cost = predict(load_scenario(name), intervals=False).cost
     assert {"per_second", "per_step", "for_machines"} <= cost.terms.keys()
     for figure, one in cost.terms.items():
         assert getattr(cost, figure) == one.value
@@ -81,6 +82,16 @@ def function(name: str) -> Any:
     raise AssertionError(name)
 
 
+def arithmetic(name: str) -> Callable[..., float] | None:
+    """What a shown sum, product or quotient of names means; None for an equation's name."""
+
+    def worked_out(**operands: float) -> float:
+        formula = name.replace(" x ", " * ")
+        return float(eval(formula, {"__builtins__": {}, "max": max}, operands))  # noqa: S307
+
+    return None if re.fullmatch(r"[a-z_0-9]+\.[a-z_0-9]+", name) else worked_out
+
+
 def given(value: Any) -> Any:
     """An input as it is shown, as what its equation takes."""
     if not isinstance(value, str):
@@ -92,7 +103,7 @@ def given(value: Any) -> Any:
 
 def recomputed(name: str, of: str, rows: list[dict[str, Any]]) -> float:
     """What the equation of that name gives of the inputs shown as its own; theirs first."""
-    equation = function(name)
+    equation = arithmetic(name) or function(name)
     whole = {"stages", "chunks"} if name.startswith("schedule.") else set()
     inputs = {}
     for row in (row for row in rows if row["of"] == of):
@@ -107,7 +118,7 @@ def recomputed(name: str, of: str, rows: list[dict[str, Any]]) -> float:
 @cache
 def predicted(name: str) -> Prediction:
     """A shipped scenario's prediction, the same for all its metrics."""
-    return predict(load_scenario(name), doubts=False)
+    return predict(load_scenario(name), intervals=False)
 
 
 @pytest.mark.parametrize("metric", ["step_time_s", "gpu_memory_bytes", "host_ram_bytes", "cost"])
@@ -135,6 +146,21 @@ def test_a_term_keeps_what_it_was_given() -> None:
     assert (outer.value, outer.again(), dict(outer.inputs)) == (12.0, 12.0, {"amount": inner})
     assert list(outer.within()) == [outer, inner]
     assert outer.name == "test_terms.twice"
+
+
+def test_arithmetic_is_written_with_the_names_of_its_operands() -> None:
+    """Sums, products, quotients and excesses need no equation, and can be worked out again."""
+    parts = sum_of(update=product_of(update=0.5, slowness=2.0), launches=stated(launches=0.25))
+    whole = quotient_of(parts=parts, calibration=2.5)
+    assert [one.name for one in whole.within()] == [
+        "parts / calibration",
+        "update + launches",
+        "update x slowness",
+        "launches",
+    ]
+    assert whole.value == whole.again() == 0.5
+    assert excess_of(needed=whole, counted=0.375).value == 0.125
+    assert excess_of(needed=whole, counted=0.375).name == "max(needed - counted, 0)"
 
 
 def test_a_schedule_that_is_played_names_no_closed_form() -> None:

@@ -19,10 +19,10 @@ import click
 
 from simulator.cli.options import is_report
 from simulator.errors import InputError, PlanError, Problem
-from simulator.report.format.layout import WIDTH, printable
+from simulator.report.text import WIDTH, printable
 
 if TYPE_CHECKING:
-    from simulator.report.page.made import Made
+    from simulator.report.html.page import Made
 
 NARROWEST: Final = 60
 """Smallest width of a report [columns]."""
@@ -152,7 +152,7 @@ def made(seed: int | None, *asked: str) -> Made:
     """
     import shlex
 
-    from simulator.report.page.made import Made
+    from simulator.report.html.page import Made
 
     arguments: tuple[str, ...] = click.get_current_context().find_root().obj or ()
     command = shlex.join(("plan", *arguments))

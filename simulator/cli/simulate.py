@@ -163,7 +163,7 @@ def explain(*, subject: Subject[Any, Any], metric: str | None, form: str, seed: 
 
     if metric is not None:
         select(metric)
-    prediction = subject.predict(seed=seed, doubts=subject.explains_intervals)
+    prediction = subject.predict(seed=seed, intervals=subject.explains_intervals)
     emit(report_of(subject).explained(prediction, form, metric))
 
 
@@ -232,8 +232,7 @@ def plot(*, subject: JobSubject, what: str, output: Path | None, seed: int) -> i
     """
     target = output or Path(f"{what}.png")
     check_writable(target, "--output")
-    from simulator.report.plot.prediction import check_figure, prediction_figure
-    from simulator.report.plot.style import as_bytes, check_format
+    from simulator.report.plot import as_bytes, check_figure, check_format, prediction_figure
 
     check_figure(what)
     check_format(target)
@@ -264,7 +263,7 @@ def observation_of(text: str) -> Observation:
     from simulator.calibration.observed import Observation
     from simulator.reading.figures import NAMES, figure_value
     from simulator.reading.quantity import nearest_hint
-    from simulator.report.format.named import is_share
+    from simulator.report.labels import is_share
     from simulator.results.metrics import measurable
 
     said, equals, value = (part.strip() for part in text.partition("="))
@@ -307,7 +306,7 @@ def with_measured(job: Scenario | None, prediction: Any, profiles: tuple[Path, .
 
 
 def _note(miss: Outside) -> str:
-    from simulator.report.format.figures import figure
+    from simulator.report.numbers import figure
     from simulator.results.metrics import measurable
 
     metric = measurable(miss.metric)

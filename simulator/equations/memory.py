@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.units import Real, at_least
+from simulator.units import Real
 
 FULL_PRECISION: Final = 4.0
 """Bytes of an fp32 element [B]."""
@@ -232,35 +232,3 @@ def kept_activations(  # noqa: PLR0913 - the parts of what is kept
     25000000000.0
     """
     return batches * (layers * per_layer + ends) - never_together + of_loss
-
-
-def beyond(needed: Real, counted: Real) -> Real:
-    """What is needed beyond what is counted already.
-
-    Parameters
-    ----------
-    needed : float or array
-        What is needed at some moment [B].
-    counted : float or array
-        What of it is counted elsewhere [B].
-
-    Returns
-    -------
-    float or array
-        The rest [B].
-
-    Notes
-    -----
-    ``max(needed - counted, 0)``.
-
-    References
-    ----------
-    .. [1] Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models",
-       2022, sections 4 and 5, https://arxiv.org/abs/2205.05198.
-
-    Examples
-    --------
-    >>> beyond(5e9, 3e9), beyond(1e9, 3e9)
-    (2000000000.0, 0.0)
-    """
-    return at_least(needed - counted, 0.0)

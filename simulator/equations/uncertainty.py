@@ -69,7 +69,7 @@ def stretched_deviation(log_sd: Real, per_doubling: Real, doublings: Real) -> Re
     Notes
     -----
     ``sqrt(log_sd**2 + (per_doubling * doublings)**2)``: an unknown exponent of a power law, with
-    deviation `per_doubling` in powers of two, beside the doubt about the figure itself.
+    deviation `per_doubling` in powers of two, beside the uncertainty about the figure itself.
 
     References
     ----------

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.equations.batch import scaled
 from simulator.equations.memory import checkpoint_share, state_bytes, tensor_bytes
 from simulator.physics.describe import learned_in_all
 from simulator.physics.device_memory import weight_width
 from simulator.schema.long_run import Target
 from simulator.schema.scenario import Job, Scenario
 from simulator.schema.workload.parallelism import Sharding
-from simulator.terms import Term, term
+from simulator.terms import Term, product_of, term
 from simulator.units import Bytes, Real, in_common
 
 
@@ -109,4 +108,4 @@ def snapshots(scenario: Scenario) -> Mapping[str, Term]:
     if not (peer or told.checkpoints.asynchronous):
         return {}
     own = checkpoint_shares(scenario).machine.value
-    return {"checkpoint_snapshots": term(scaled, amount=own, factor=2.0 if peer else 1.0)}
+    return {"checkpoint_snapshots": product_of(share=own, copies=2.0 if peer else 1.0)}

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.equations.batch import batch_bytes, stated
+from simulator.equations.batch import batch_bytes
 from simulator.equations.memory import (
     FULL_PRECISION,
     state_bytes,
@@ -25,7 +25,7 @@ from simulator.schema.workload.models.convnet import ConvNet
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.parallelism import Sharding
 from simulator.schema.workload.train import Mode, Train
-from simulator.terms import Term, term
+from simulator.terms import Term, stated, term
 from simulator.uncertainty.provenance import Assumption
 from simulator.units import BYTE, Bytes, show
 
@@ -87,14 +87,14 @@ def _forward_only(job: Job, model: Model) -> dict[str, Term]:
     width = train.precision.bytes_per_element
     terms = {
         "parameters": term(tensor_bytes, elements=model.parameters, element_bytes=width),
-        "activations": term(stated, value=held.live),
+        "activations": stated(live=held.live),
         "results": term(
             batch_bytes, batch_size=train.batch_size, bytes_per_sample=model.output_bytes
         ),
     }
     if np.any(held.cache):
-        terms["keys_and_values"] = term(stated, value=held.cache)
-    return with_waste(terms, {"context": term(stated, value=f.context)}, f)
+        terms["keys_and_values"] = stated(cache=held.cache)
+    return with_waste(terms, {"context": stated(context=f.context)}, f)
 
 
 def assumptions(scenario: Scenario, found: DeviceMemory | None) -> Iterator[Assumption]:

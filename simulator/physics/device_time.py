@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.equations.batch import added, optimizer_time, scaled, stated
+from simulator.equations.batch import optimizer_time
 from simulator.equations.memory import state_bytes
 from simulator.equations.roofline import carried_over_time, interpolated_step_time
 from simulator.errors import NotModelled
@@ -34,7 +34,7 @@ from simulator.schema.workload.models.convnet import ConvNet
 from simulator.schema.workload.models.custom import CustomModel
 from simulator.schema.workload.parallelism import Parallelism, Schedule
 from simulator.schema.workload.train import Mode, Train
-from simulator.terms import Term, term
+from simulator.terms import Term, product_of, stated, sum_of, term
 from simulator.uncertainty.calibration import IDENTITY
 from simulator.uncertainty.provenance import Source
 from simulator.units import Bytes, Real, Seconds
@@ -231,7 +231,7 @@ def _from_kernels(scenario: Scenario) -> DeviceTime:
         terms={
             "forward": step.terms["forward"],
             "backward": step.terms["backward"],
-            "optimizer": term(added, one=step.terms["update"], other=step.terms["launches"]),
+            "optimizer": sum_of(update=step.terms["update"], launches=step.terms["launches"]),
         },
         equation="step.training_step",
         inputs={
@@ -311,9 +311,9 @@ def _from_measurement(scenario: Scenario, measured: StepTimes) -> DeviceTime:
 def _split(whole: Term, backward: float) -> dict[str, Term]:
     """The passes of a measured step, its update included: the backward one has a share of it."""
     return {
-        "forward": term(scaled, amount=whole, factor=1.0 - backward),
-        "backward": term(scaled, amount=whole, factor=backward),
-        "optimizer": term(stated, value=0.0),
+        "forward": product_of(step=whole, forward_share=1.0 - backward),
+        "backward": product_of(step=whole, backward_share=backward),
+        "optimizer": stated(optimizer=0.0),
     }
 
 
@@ -401,7 +401,7 @@ def _from_operators(
         bandwidth=rates.memory,
         launches=0.0 if k is None else k.launch.step * k.launch.factor,
     )
-    nothing = term(stated, value=0.0)
+    nothing = stated(nothing=0.0)
     return DeviceTime(
         terms={
             "forward": work.terms.forward,

@@ -28,8 +28,8 @@ from simulator.schema.scenario import Job, Scenario
 from simulator.schema.workload.dataset import CachePolicy, Placement
 from simulator.schema.workload.loader import LoaderKind
 from simulator.schema.workload.models.custom import CustomModel
-from simulator.terms import Term, term
-from simulator.uncertainty.doubts import P90
+from simulator.terms import Term, product_of, stated, term
+from simulator.uncertainty.components import P90
 from simulator.uncertainty.provenance import Assumption, Part, Source, bearing
 from simulator.units import BYTE, Bytes, Real, parse, show
 
@@ -204,20 +204,20 @@ def host_ram(scenario: Scenario) -> HostRam:
     """
     group = scenario.cluster.trainers
     terms = {
-        "operating_system": term(batch.stated, value=_system_bytes(scenario)),
+        "operating_system": stated(operating_system=_system_bytes(scenario)),
         "application": _application(scenario),
         "workers": _workers(scenario),
         **_batch_terms(scenario),
     }
     if _in_memory(scenario.job):
-        terms["dataset"] = term(batch.stated, value=scenario.job.stored_total)
+        terms["dataset"] = stated(dataset=scenario.job.stored_total)
     terms |= {**offloaded(scenario), **snapshots(scenario)}
     gpu = group.host.gpu
     of_gpus = 0.0
     if gpu is None or gpu.unified_memory:
         held = _on_device(scenario)
         of_one = 0.0 if held is None else sum(held.items.values(), 0.0)
-        terms["model"] = term(batch.scaled, amount=of_one, factor=scenario.processes_per_host)
+        terms["model"] = product_of(device=of_one, processes_per_host=scenario.processes_per_host)
     else:
         of_gpus = group.gpus_per_host * gpu.memory
     items = {name: one.value for name, one in terms.items()}
@@ -240,9 +240,9 @@ def _in_memory(job: Job) -> bool:
 
 def page_cache_bytes(scenario: Scenario) -> Real:
     """RAM of one machine that the page cache can use [B]: as stated, else what is left."""
-    stated = scenario.job.memory.page_cache
-    if stated is not None:
-        return stated
+    override = scenario.job.memory.page_cache
+    if override is not None:
+        return override
     ram = host_ram(scenario)
     return host_memory.memory_left(ram.capacity, ram.total)
 
@@ -298,8 +298,8 @@ def _for_result(items: Mapping[str, Real]) -> Mapping[str, Bytes]:
 
 
 def _system_bytes(scenario: Scenario) -> Bytes:
-    stated = scenario.job.memory.operating_system
-    return OPERATING_SYSTEM.amount if stated is None else stated
+    override = scenario.job.memory.operating_system
+    return OPERATING_SYSTEM.amount if override is None else override
 
 
 def _process(scenario: Scenario) -> Default:
@@ -308,9 +308,9 @@ def _process(scenario: Scenario) -> Default:
 
 
 def _application(scenario: Scenario) -> Term:
-    stated = scenario.job.memory.application
-    each = _process(scenario).amount if stated is None else stated
-    return term(batch.scaled, amount=each, factor=scenario.processes_per_host)
+    override = scenario.job.memory.application
+    each = _process(scenario).amount if override is None else override
+    return product_of(process=each, processes_per_host=scenario.processes_per_host)
 
 
 def _has_processes(scenario: Scenario) -> bool:
@@ -320,7 +320,7 @@ def _has_processes(scenario: Scenario) -> bool:
 def _workers(scenario: Scenario) -> Term:
     loader = scenario.job.loader
     if not _has_processes(scenario):
-        return term(batch.stated, value=0.0)
+        return stated(workers=0.0)
     return term(
         host_memory.workers_bytes,
         ranks=scenario.ranks_per_host,
@@ -350,17 +350,17 @@ def _on_device(scenario: Scenario) -> DeviceMemory | None:
     if found is None:
         return None
     copies = 2.0 if job.loader.copies_beside_compute else 1.0
-    own = {"input_batches": term(batch.scaled, amount=batch_in_bytes(scenario), factor=copies)}
+    own = {"input_batches": product_of(batch=batch_in_bytes(scenario), copies=copies)}
     if np.any(job.preprocessing.device_memory):
-        own["preparing"] = term(batch.stated, value=job.preprocessing.device_memory)
+        own["preparing"] = stated(device_memory=job.preprocessing.device_memory)
     items = {**found.items, **{name: one.value for name, one in own.items()}}
     return replace(found, items=items, terms={**found.terms, **own} if found.terms else {})
 
 
 def _defaults(scenario: Scenario) -> list[Default]:
-    stated = scenario.job.memory
+    figures = scenario.job.memory
     applies = (
-        (OPERATING_SYSTEM, stated.operating_system is None),
-        (_process(scenario), stated.application is None),
+        (OPERATING_SYSTEM, figures.operating_system is None),
+        (_process(scenario), figures.application is None),
     )
     return [default for default, used in applies if used]

@@ -25,10 +25,8 @@ from typing import Final
 
 import numpy as np
 
-from simulator.equations.batch import added, scaled, stated
 from simulator.equations.memory import (
     FULL_PRECISION,
-    beyond,
     fragmentation_bytes,
     kept_activations,
     tensor_bytes,
@@ -42,7 +40,7 @@ from simulator.physics.description import Description
 from simulator.physics.holding import Holding
 from simulator.physics.shapes import shared_part, sharers, stage_layers, updated_parameters
 from simulator.schema.workload.kernels import MemoryFigures
-from simulator.terms import Term, term
+from simulator.terms import Term, excess_of, product_of, stated, sum_of, term
 from simulator.units import Bytes, Real, anywhere, at_least, at_most, where
 
 _ENDS: Final = 2.0
@@ -173,7 +171,7 @@ def _in_all(common: _Common, stage: _Stage) -> Terms:
     every = with_waste(_held(common, stage), _outside(common, stage), common.f)
     if np.ndim(stage.there) == 0 and stage.there == 1.0:
         return every
-    return {name: term(scaled, amount=one, factor=stage.there) for name, one in every.items()}
+    return {name: product_of(stage=one, exists=stage.there) for name, one in every.items()}
 
 
 def _held(common: _Common, stage: _Stage) -> dict[str, Term]:
@@ -204,11 +202,13 @@ def _held(common: _Common, stage: _Stage) -> dict[str, Term]:
     return {
         **_frozen(d, own),
         **_states(common, learned),
-        "gathered_parameters": term(added, one=_gathered(common, own, learned), other=waiting),
+        "gathered_parameters": sum_of(
+            gathered=_gathered(common, own, learned), waiting_gradients=waiting
+        ),
         "activations": kept,
-        "working_set": term(beyond, needed=working, counted=logits),
-        "logits": term(beyond, needed=logits, counted=scores),
-        "update": term(beyond, needed=_update(common, learned), counted=meanwhile),
+        "working_set": excess_of(working=working, logits=logits),
+        "logits": excess_of(logits=logits, kept_scores=scores),
+        "update": excess_of(update=_update(common, learned), freed_before=meanwhile),
     }
 
 
@@ -279,10 +279,9 @@ def _frozen(d: Description, own: _Own) -> dict[str, Term]:
     )
     tables = where(split, shared_part(d, own.table, 0.0), own.table)
     return {
-        "frozen_parameters": term(
-            added,
-            one=term(tensor_bytes, elements=there * layers, element_bytes=d.work.frozen_bytes),
-            other=term(tensor_bytes, elements=there * tables, element_bytes=d.work.element),
+        "frozen_parameters": sum_of(
+            layers=term(tensor_bytes, elements=there * layers, element_bytes=d.work.frozen_bytes),
+            tables=term(tensor_bytes, elements=there * tables, element_bytes=d.work.element),
         )
     }
 
@@ -378,8 +377,8 @@ def _outside(common: _Common, stage: _Stage) -> dict[str, Term]:
     groups = sum((where(n > 1, 1.0, 0.0) for n in degrees), 0.0)
     return {
         "gradient_buckets": _buckets(common, _Own.learning(common.model, stage)),
-        "collective_buffers": term(scaled, amount=f.group, factor=groups),
-        "context": term(stated, value=f.context + 0.0 * layout.micro_batch),
+        "collective_buffers": product_of(group=f.group, groups=groups),
+        "context": stated(context=f.context + 0.0 * layout.micro_batch),
     }
 
 
@@ -395,4 +394,4 @@ def _buckets(common: _Common, own: _Own) -> Term:
     filled = several * at_most(f.buckets, f.bucket_bytes * own.dense)
     plain = (d.layout.sharded == 0) & (d.layout.sharded_optimizer == 0)
     copy = several * f.bucket_copy * _summed(common) * own.dense
-    return term(added, one=filled, other=where(plain, copy, 0.0))
+    return sum_of(filled=filled, copy=where(plain, copy, 0.0))

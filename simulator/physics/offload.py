@@ -18,16 +18,15 @@ from typing import Final
 
 import numpy as np
 
-from simulator.equations.batch import scaled, stated
 from simulator.equations.offload import host_update_bytes, late_copies
 from simulator.physics.adapters import learned_parameters, learned_table
 from simulator.physics.description import Description
 from simulator.physics.shapes import updated_parameters
 from simulator.schema.workload.kernels import Kernels
-from simulator.terms import Term, term
+from simulator.terms import Term, product_of, stated, term
 from simulator.units import Bytes, BytesPerSecond, Real, Seconds, anywhere, where
 
-_NOTHING: Final = term(stated, value=0.0)
+_NOTHING: Final = stated(nothing=0.0)
 _HALF: Final = 2.0
 """Bytes of a parameter that comes back [B]."""
 
@@ -98,7 +97,7 @@ def host_update(d: Description, k: Kernels, layers: Real, behind: Seconds | Real
     update = moving.value / rate
     late = term(late_copies, copies=down, behind=behind, parts=layers)
     return HostUpdate(
-        sending=term(scaled, amount=late, factor=d.layout.micro_batches),
+        sending=product_of(late=late, micro_batches=d.layout.micro_batches),
         update=update,
         fetching=term(late_copies, copies=up, behind=update, parts=layers),
         moving=moving,

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.equations.batch import scaled, waited_exchange
+from simulator.equations.batch import waited_exchange
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage, stage_time
 from simulator.physics import kernels
 from simulator.physics.adapters import learned_parameters
@@ -21,7 +21,7 @@ from simulator.physics.passes import Outside, chosen, layer_pass, outside, stage
 from simulator.physics.shapes import stage_layers
 from simulator.physics.traffic import Summed, activation_bytes, summed, tied_bytes
 from simulator.schema.workload.kernels import Kernels
-from simulator.terms import Term, term
+from simulator.terms import Term, product_of, term
 from simulator.units import Real, Seconds, at_least, plain, where
 
 _LONGER: Final = 1.1
@@ -147,10 +147,10 @@ def training_step(d: Description, k: Kernels) -> TrainingStep:
         "forward": _computed(own.layers, one.alone.forward, own.ends_forward, late),
         "backward": _computed(own.layers, one.alone.backward, own.ends_backward, late),
         "exchange": term(waited_exchange, exposed=own.exposed, sent=sent, slowness=late),
-        "bubble": term(scaled, amount=idle, factor=late),
-        "gradients": term(scaled, amount=wait, factor=late),
-        "update": term(scaled, amount=kernels.update(d, k, most, held), factor=late),
-        "launches": term(scaled, amount=k.launch.step * k.launch.factor, factor=late),
+        "bubble": product_of(idle=idle, slowness=late),
+        "gradients": product_of(wait=wait, slowness=late),
+        "update": product_of(update=kernels.update(d, k, most, held), slowness=late),
+        "launches": product_of(launches=k.launch.step * k.launch.factor, slowness=late),
     }
     return TrainingStep(
         micro_batches=layout.micro_batches,
@@ -165,7 +165,7 @@ def training_step(d: Description, k: Kernels) -> TrainingStep:
 def _computed(layers: Real, layer: Term, ends: Seconds | Real, slowness: Real) -> Term:
     """One pass of a micro-batch over a stage, as much slower as its machines are."""
     whole = term(stage_time, layers=layers, layer=layer, ends=ends)
-    return term(scaled, amount=whole, factor=slowness)
+    return product_of(stage=whole, slowness=slowness)
 
 
 def _sent(d: Description, k: Kernels) -> Seconds | Real:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from simulator.report.format.layout import WIDTH
 from simulator.report.format.table import Format, as_markdown, rendered, reported
+from simulator.report.text import WIDTH
 
 if TYPE_CHECKING:
     from simulator.calibration.observed import Explained
-    from simulator.report.page.made import Made
+    from simulator.report.html.page import Made
     from simulator.results.prediction import Prediction
     from simulator.results.serving import ServicePrediction
     from simulator.studies.subject import Subject
@@ -80,9 +80,9 @@ class JobReport:
         width : int
             Columns.
         """
-        from simulator.report.format.figures import metric_page, metric_table
         from simulator.report.prediction import json as prediction_json
         from simulator.report.prediction.observed import as_object, as_text
+        from simulator.report.prediction.rows import metric_page, metric_table
         from simulator.report.prediction.text import log_text
 
         def text() -> str:
@@ -128,7 +128,7 @@ class JobReport:
         how: Made | None = None,
     ) -> str:
         """Return the report as one HTML page."""
-        from simulator.report.page.prediction import as_page
+        from simulator.report.html.prediction import as_page
 
         return as_page(prediction, near, steps, how)
 
@@ -218,7 +218,7 @@ class ServiceReport:
         how: Made | None = None,
     ) -> str:
         """Return the report as one HTML page, with latencies against the load."""
-        from simulator.report.page.service import as_page
+        from simulator.report.html.service import as_page
         from simulator.studies.service.sizing import against_load
 
         return as_page(prediction, against_load(prediction), how, steps)

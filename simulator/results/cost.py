@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import cast
 
 from simulator.equations import cost as equations
-from simulator.equations.batch import added, scaled
 from simulator.equations.cpu import speed_ratio, vcpus_short, vcpus_to_feed
 from simulator.physics.cost_model import cost_model
 from simulator.pipeline.program import makes_own_batches
@@ -21,7 +20,7 @@ from simulator.results.prediction import Cost, CpuNeed, Timing
 from simulator.schema.hardware.cluster import Group
 from simulator.schema.hardware.price import Price, Purchase, price_of
 from simulator.schema.scenario import Scenario
-from simulator.terms import Term, term
+from simulator.terms import Term, product_of, sum_of, term
 from simulator.units import Real, UsdPerSecond
 
 
@@ -64,8 +63,8 @@ def _dollars(scenario: Scenario, timing: Timing, price: Term) -> dict[str, Term]
     drawn, in_a_step = electricity_of(scenario, timing), electricity_in_a_step(scenario, timing)
     if drawn is not None and in_a_step is not None:
         found["electricity"] = drawn
-        whole = term(added, one=whole, other=drawn)
-        working = term(added, one=price, other=in_a_step)
+        whole = sum_of(rent=whole, electricity=drawn)
+        working = sum_of(rent=price, electricity=in_a_step)
     step = timing.step_time.mean
     found["per_step"] = term(equations.cost_per_step, price=working, step_time=step)
     found["for_machines"] = whole
@@ -109,8 +108,8 @@ def rent(scenario: Scenario) -> Term | None:
         price = owned_price(scenario, group) if owned else _rent_of_one(scenario, group)
         if price is None:
             return None
-        own = term(scaled, amount=price, factor=group.count)
-        total = own if total is None else term(added, one=total, other=own)
+        own = product_of(price=price, machines=group.count)
+        total = own if total is None else sum_of(groups_before=total, group=own)
     return total
 
 

@@ -7,7 +7,6 @@ from functools import reduce
 from typing import TypeAlias, cast
 
 from simulator.equations import storage_bill as equations
-from simulator.equations.batch import added, scaled
 from simulator.results.cost import listed_price
 from simulator.results.prediction import StorageBill, Timing
 from simulator.results.stores import Use, belongs_elsewhere, location_of, uses
@@ -15,7 +14,7 @@ from simulator.schema.hardware.naming import short_name
 from simulator.schema.hardware.storage import Charges, Scope, Storage
 from simulator.schema.scenario import Scenario
 from simulator.schema.store_plan import Location
-from simulator.terms import Term, term
+from simulator.terms import Term, product_of, sum_of, term
 from simulator.units import (
     BYTE,
     MONTH,
@@ -80,7 +79,7 @@ def bill_of(scenario: Scenario, used: tuple[Use, ...], billed: Seconds | Real) -
 
 
 def _and(one: Term, other: Term) -> Term:
-    return term(added, one=one, other=other)
+    return sum_of(before=one, further=other)
 
 
 def _dollars(known: Term | None) -> Usd:
@@ -100,7 +99,7 @@ def _charged(scenario: Scenario, use: Use, time: Real, billed: Real) -> Iterator
         return
     for rate, free, price in store.provisioned.values():
         ready = term(equations.provisioned_price, rate=rate, free=free, price=price)
-        yield READY, term(scaled, amount=ready, factor=time)
+        yield READY, product_of(price=ready, time=time)
     if charges.reads is not None and charges.writes is not None:
         yield (
             REQUESTS,
@@ -120,7 +119,7 @@ def _egress(scenario: Scenario, use: Use, charges: Charges, billed: Real) -> Ite
     where = location_of(scenario, use.store)
     if where is Location.OTHER_REGION and charges.other_region is not None:
         price = charges.other_region
-        yield EGRESS, term(scaled, amount=use.carried + use.written, factor=price)
+        yield EGRESS, product_of(price=price, size=use.carried + use.written)
     if where is Location.OTHER_CLOUD and charges.internet:
         yield (
             EGRESS,

@@ -90,7 +90,7 @@ class Subject(ABC, Generic[Described, Predicted]):
         self,
         *,
         seed: int = 0,
-        doubts: bool = True,
+        intervals: bool = True,
         trace: bool = False,
         max_steps: int | None = None,
         progress: Progress | None = None,
@@ -101,7 +101,7 @@ class Subject(ABC, Generic[Described, Predicted]):
         ----------
         seed : int
             Seed of all random draws.
-        doubts : bool
+        intervals : bool
             Compute intervals.
         trace : bool
             Keep a timeline, where there is one.
@@ -152,7 +152,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         self,
         *,
         seed: int = 0,
-        doubts: bool = True,
+        intervals: bool = True,
         trace: bool = False,
         max_steps: int | None = None,
         progress: Progress | None = None,
@@ -166,7 +166,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
             trace=trace,
             progress=progress,
             max_steps=max_steps,
-            doubts=doubts,
+            intervals=intervals,
         )
 
     def completed(self, prediction: Prediction) -> Prediction:
@@ -206,7 +206,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
 
         scenario = self.described
         # A long run needs the uncertainty of its step in any case.
-        prediction = predict(scenario, seed=seed, doubts=scenario.interruptions is not None)
+        prediction = predict(scenario, seed=seed, intervals=scenario.interruptions is not None)
         return Side(
             label=f"{scenario.name} with {label}" if label else scenario.name,
             prediction=with_ways(prediction, self.reader),
@@ -252,7 +252,7 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
         self,
         *,
         seed: int = 0,
-        doubts: bool = True,
+        intervals: bool = True,
         trace: bool = False,  # noqa: ARG002 - a service has no timeline
         max_steps: int | None = None,  # noqa: ARG002 - nor steps
         progress: Progress | None = None,  # noqa: ARG002 - and takes a second
@@ -260,7 +260,7 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
         """Predict the service under its load; see `Subject.predict`."""
         from simulator.predict import predict_service
 
-        return predict_service(self.described, seed=seed, doubts=doubts)
+        return predict_service(self.described, seed=seed, intervals=intervals)
 
     def completed(self, prediction: ServicePrediction) -> ServicePrediction:
         """Return the prediction, which is complete."""

@@ -22,13 +22,6 @@ def test_bytes_of_a_batch() -> None:
     assert batch.copied_bytes(size) == 6400.0
 
 
-def test_parts_and_multiples_undo_one_another() -> None:
-    """So many parts are the whole, and a measured speed-up divides what it was figured from."""
-    assert batch.scaled(batch.shared(12.0, 8.0), 8.0) == 12.0
-    assert batch.corrected(batch.scaled(3.0, 2.0), 2.0) == batch.stated(3.0) == 3.0
-    assert batch.added(batch.stated(1.0), 2.0) == 3.0
-
-
 def test_a_step_on_all_cores() -> None:
     """Half a second on what 60 cores are worth is 30 core-seconds."""
     assert batch.cores_work(0.5, 60.0) == 30.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
 from simulator.equations import memory
@@ -69,8 +68,3 @@ def test_activations_of_a_stage() -> None:
     kept = {"batches": 2.0, "layers": 3.0, "per_layer": 4.0, "ends": 1.0}
     assert memory.kept_activations(**kept) == 26.0
     assert memory.kept_activations(**kept, never_together=6.0, of_loss=5.0) == 25.0
-
-
-def test_what_is_counted_already_is_needed_no_more() -> None:
-    """The rest is never negative."""
-    assert memory.beyond(np.array([5.0, 2.0]), 3.0) == pytest.approx([2.0, 0.0])

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.equations.batch import stated
 from simulator.pipeline.closed import device_step
 from simulator.pipeline.program import FILLS_BUCKETS, STEP
 from simulator.pipeline.stages.base import Path, Per, Resource, StageDemands, asking
-from simulator.terms import term
+from simulator.terms import stated
 
 
 @pytest.mark.parametrize(("exchange", "exposed"), [(0.2, 0.125), (0.04, 0.01)])
@@ -18,7 +17,7 @@ def test_buckets_hide_behind_what_fills_the_later_ones(exchange: float, exposed:
     stages = [
         StageDemands(
             slot=slot,
-            demands=(asking(term(stated, value=time), Resource.GPU, Path.COMPUTE),),
+            demands=(asking(stated(time=time), Resource.GPU, Path.COMPUTE),),
         )
         for slot, time in ((FILLS_BUCKETS, 0.1), (bucket, exchange))
     ]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.equations.batch import scaled, shared
 from simulator.equations.collectives import ring_wire_bytes
 from simulator.physics.collectives import Team, pace_between, pace_inside
 from simulator.physics.describe import learned_in_all
@@ -17,7 +16,7 @@ from simulator.schema.hardware.link import Collective, LinkKind
 from simulator.schema.precision import Precision
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.train import Mode
-from simulator.terms import term
+from simulator.terms import product_of, quotient_of, term
 from simulator.units import Real, anywhere
 
 
@@ -48,11 +47,11 @@ class AllReduce:
         sent = term(ring_wire_bytes, size=gradients, ranks=members.machines)
         return (
             asking(
-                term(shared, whole=sent, sharers=ranks),
+                quotient_of(machine=sent, ranks=ranks),
                 Resource.NETWORK,
                 Path.MACHINE_TO_MACHINE,
                 ceiling=rate / ranks,
-                latency=term(scaled, amount=latency, factor=number),
+                latency=product_of(bucket=latency, buckets=number),
             ),
         )
 
@@ -65,16 +64,16 @@ class AllReduce:
         number, size = buckets(scenario)
         latency, bandwidth = pace_inside(Collective.ALL_REDUCE, size, ranks, host)
         # Switches that add up save bytes on the links: bus bandwidth lies above their rate.
-        sent = np.minimum(1.0, link.rate / bandwidth)
+        on_links = np.minimum(1.0, link.rate / bandwidth)
         return (
             asking(
-                term(
-                    scaled, amount=term(ring_wire_bytes, size=gradients, ranks=ranks), factor=sent
+                product_of(
+                    sent=term(ring_wire_bytes, size=gradients, ranks=ranks), on_links=on_links
                 ),
                 Resource.NVLINK if over_peer_link(host) else Resource.PCIE,
                 Path.DEVICE_TO_DEVICE,
-                ceiling=bandwidth * sent,
-                latency=term(scaled, amount=latency, factor=number),
+                ceiling=bandwidth * on_links,
+                latency=product_of(bucket=latency, buckets=number),
             ),
         )
 

@@ -6,9 +6,8 @@ from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
-from simulator.equations.batch import corrected
 from simulator.schema.scenario import Scenario
-from simulator.terms import Term, term
+from simulator.terms import Term, quotient_of
 from simulator.uncertainty.calibration import Calibration
 from simulator.units import BytesPerSecond, Real, Seconds
 
@@ -290,4 +289,4 @@ def calibrated(demand: Demand, calibration: Calibration) -> Demand:
 
 
 def _corrected(made: Term | None, factor: float) -> Term | None:
-    return None if made is None else term(corrected, amount=made, calibration=factor)
+    return None if made is None else quotient_of(uncalibrated=made, calibration=factor)

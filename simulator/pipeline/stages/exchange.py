@@ -11,7 +11,6 @@ from typing import Final
 
 import numpy as np
 
-from simulator.equations.batch import stated
 from simulator.equations.collectives import exchanged_bytes, part_meanwhile
 from simulator.physics.cost_model import cost_model
 from simulator.physics.step import TrainingStep
@@ -19,7 +18,7 @@ from simulator.physics.traffic import Moved, Traffic
 from simulator.pipeline.stages.allreduce import over_peer_link
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
 from simulator.schema.scenario import Scenario
-from simulator.terms import Term, term
+from simulator.terms import Term, stated, term
 from simulator.units import Real, Seconds, in_common, where
 
 _DONE: Final = 1.0 - 2.0**-10
@@ -119,7 +118,7 @@ def _of_micro_batch(scenario: Scenario) -> _Sent:
 
 def _of_gradients(scenario: Scenario) -> _Sent:
     moved = _traffic(scenario).gradients
-    return term(stated, value=moved.whole), moved.outward
+    return stated(gradients=moved.whole), moved.outward
 
 
 def _traffic(scenario: Scenario) -> Traffic:
@@ -159,7 +158,7 @@ def _on_links(
             _resource(scenario),
             Path.EXCHANGE,
             ceiling=rate,
-            latency=term(stated, value=idle),
+            latency=stated(idle=idle),
             outward=outward,
         ),
     )

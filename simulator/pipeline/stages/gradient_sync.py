@@ -16,7 +16,7 @@ from simulator.pipeline.stages.allreduce import all_reduce_time, bucket_shares, 
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.train import Mode
-from simulator.terms import term
+from simulator.terms import stated, term
 from simulator.units import in_common
 
 
@@ -31,7 +31,7 @@ class Agree:
         delay = scenario.job.train.exchange_delay
         if delay == 0.0 or not _exchanges(scenario):
             return ()
-        return (passing(term(batch.stated, value=delay), Resource.CPU),)
+        return (passing(stated(exchange_delay=delay), Resource.CPU),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.equations.batch import shared
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
 from simulator.pipeline.stages.exchange import step_of
 from simulator.schema.scenario import Scenario
-from simulator.terms import term
+from simulator.terms import quotient_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class HostOptimizer:
         return (
             passing(host.sending, Resource.PCIE),
             asking(
-                term(shared, whole=host.moving, sharers=ranks),
+                quotient_of(machine=host.moving, ranks=ranks),
                 Resource.HOST_MEMORY,
                 Path.MEMORY,
                 ceiling=host.rate / ranks,

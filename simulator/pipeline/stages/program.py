@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.equations.batch import stated
 from simulator.pipeline.stages.base import Demand, Phase, Resource, passing
 from simulator.schema.scenario import Scenario
-from simulator.terms import term
+from simulator.terms import stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,4 +23,4 @@ class Program:
         overhead = scenario.job.train.step_overhead
         if overhead == 0.0:
             return ()
-        return (passing(term(stated, value=overhead), Resource.CPU),)
+        return (passing(stated(step_overhead=overhead), Resource.CPU),)

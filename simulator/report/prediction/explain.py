@@ -20,22 +20,20 @@ from simulator.pipeline.program import CHECKPOINTING
 from simulator.pipeline.run_length import checkpoint_time, checkpoints
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, ask
 from simulator.pipeline.topology import Location, Topology, build
-from simulator.report.format.called import batch_called, batches_called
-from simulator.report.format.figures import metric_figure
-from simulator.report.format.layout import WIDTH, bar, columns, count, percent, section, wrapped
-from simulator.report.format.rounded import chance
-from simulator.report.prediction.origins import Origin, find, origins
-from simulator.report.prediction.resting import resting
+from simulator.report.labels import batch_called, batches_called
+from simulator.report.numbers import chance, metric_figure
+from simulator.report.prediction.origins import Origin, find, origins, resting
 from simulator.report.prediction.rows import run_rows
 from simulator.report.prediction.text import assumption_lines, item_lines, split_lines
 from simulator.report.prediction.verdict import verdict
+from simulator.report.text import WIDTH, bar, columns, count, percent, section, wrapped
 from simulator.results.cost import listed_price, paid_time
 from simulator.results.metrics import Metric, select
 from simulator.results.power import draws
 from simulator.results.prediction import Prediction
 from simulator.results.storage_bill import priced
 from simulator.schema.hardware.naming import short_name
-from simulator.terms import Term, plain
+from simulator.terms import SAME_UNIT, Term, plain
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,
@@ -50,8 +48,6 @@ from simulator.units import (
     show,
 )
 
-OWN_UNIT: Final = "own unit"
-"""What the formula sheet says of quantities that may have any unit."""
 TINY_SHARE: Final = 1e-6
 """Share of a step below which a line of its ledger is not shown."""
 MONEY: Final = {
@@ -124,13 +120,13 @@ def _time(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
     called = batch_called(prediction.scenario)
     whole_run = any(metric.name.startswith(_WHOLE_RUN) for metric in metrics)
     return [
-        *_demands(prediction, None),
-        *_checkpoint(prediction),
+        *section("The run, made of", columns(run_rows(prediction), "<<") if whole_run else []),
         *section(
             f"The mean {called}, as its exposed parts", split_lines(prediction.timing, called)
         ),
         *section(f"The mean {called}, slot by slot", _ledger(prediction)),
-        *section("The run, made of", columns(run_rows(prediction), "<<") if whole_run else []),
+        *_demands(prediction, None),
+        *_checkpoint(prediction),
         *_bound(prediction, ()),
     ]
 
@@ -507,16 +503,19 @@ def term_lines(term: Term, known: tuple[Origin, ...], unit: str, indent: int = 0
 
 
 def symbol_of(term: Term, parameter: str, unit: str) -> str:
-    """The unit that the formula sheet states for a parameter of a term's equation; empty: none.
+    """Return the symbol of the unit of a term's input, empty for a number.
 
-    Where that is the parameter's own, the term's value has the same: `unit`.
+    The formula sheet states it; operands of a sum have the `unit` of the term's value, and so has
+    the first factor of a product.
     """
+    if term.is_arithmetic:
+        first = parameter == next(iter(term.inputs))
+        return unit if first or term.equation in SAME_UNIT else ""
     text = inspect.getdoc(term.equation) or ""
     head = rf"^(?:\w+, )*{parameter}(?:, \w+)* : .*\n"
     block = re.search(head + r"((?:    .*\n)+)", text, re.MULTILINE)
     found = re.search(r"\[([^\]\d][^\]]*)\]", block[1]) if block else None
-    symbol = found[1] if found else ""
-    return unit if symbol == OWN_UNIT else symbol
+    return found[1] if found else ""
 
 
 def unit_of(demand: Demand) -> Unit:
