@@ -19,7 +19,7 @@ from simulator.engine.intervals import intervals
 from simulator.engine.recorder import MOST_STEPS
 from simulator.engine.run import Options, Question, solve
 from simulator.errors import NotModelled
-from simulator.invariants import INTERVAL_LAWS, LAWS, obey
+from simulator.invariants import INTERVAL_INVARIANTS, INVARIANTS, check_invariants
 from simulator.long_run.forecast import outlook
 from simulator.memo import Memo
 from simulator.physics.describe import shape_of
@@ -35,6 +35,7 @@ from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.rate_scaling import NO_SPEEDS, Speeds, faster_plant, faster_stage
 from simulator.pipeline.run_length import extras, lengths, placement_time
+from simulator.pipeline.sample_spread import with_assumed_spread
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.read import helpers_alone, hit_ratio
 from simulator.pipeline.topology import build
@@ -50,7 +51,7 @@ from simulator.schema.scenario import Scenario
 from simulator.schema.serving import Service, Serving
 from simulator.schema.workload.dataset import Placement
 from simulator.schema.workload.models.transformer import Transformer
-from simulator.uncertainty.doubts import P90
+from simulator.uncertainty.components import P90
 
 if TYPE_CHECKING:
     from simulator.physics.forward_pass import ForwardPass
@@ -70,7 +71,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
     trace: bool = False,
     progress: Callable[[float], None] | None = None,
     max_steps: int | None = None,
-    doubts: bool = True,
+    intervals: bool = True,
     speeds: Speeds = NO_SPEEDS,
 ) -> Prediction:
     """Predict what a scenario's job takes.
@@ -87,7 +88,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
         Told how far the simulation is, 0 to 1.
     max_steps : int, optional
         Most steps of an epoch to simulate.
-    doubts : bool
+    intervals : bool
         Work out intervals; searches that only want the figures leave them out.
     speeds : mapping of Rate to float
         How many times as fast as described some rates are; all as described by default.
@@ -96,11 +97,12 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
     ------
     NotModelled
         If the scenario asks for something the model doesn't cover.
-    BrokenLaw
+    BrokenInvariant
         If what came out contradicts itself, which is a bug of ours (see `laws`).
     """
     check_modelled(scenario)
     question = question_of(scenario, speeds)
+    scenario = question.scenario
     topology, demands = question.topology, question.demands
     length, beside = question.lengths, question.extras
     most = max_steps or MOST_STEPS
@@ -137,16 +139,16 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
         assumptions=rests_on,
         warnings=warnings(scenario, timing, ram, memory, rests_on),
     )
-    obey(question, prediction, LAWS)
-    return _with_outlook(question, prediction, doubts=doubts)
+    check_invariants(question, prediction, INVARIANTS)
+    return _with_outlook(question, prediction, intervals=intervals)
 
 
-def _with_outlook(question: Question, prediction: Prediction, *, doubts: bool) -> Prediction:
+def _with_outlook(question: Question, prediction: Prediction, *, intervals: bool) -> Prediction:
     """With intervals where wanted, and with the long run where the scenario tells of one."""
     told = prediction.scenario.interruptions
     if told is None:
-        return _with_intervals(question, prediction) if doubts else prediction
-    # The doubt of the step widens the quantiles of the run, whoever asks.
+        return _with_intervals(question, prediction) if intervals else prediction
+    # The uncertainty of the step widens the quantiles of the run, whoever asks.
     known = _with_intervals(question, prediction)
     found = outlook(
         known,
@@ -155,7 +157,7 @@ def _with_outlook(question: Question, prediction: Prediction, *, doubts: bool) -
         seed=prediction.seed or 0,
         rates_with_fewer=rates_with_fewer(prediction, told),
     )
-    return replace(known if doubts else prediction, outlook=found)
+    return replace(known if intervals else prediction, outlook=found)
 
 
 def rates_with_fewer(prediction: Prediction, told: Interruptions) -> tuple[float, ...]:
@@ -192,14 +194,14 @@ def _rate_with(prediction: Prediction, machines: int) -> float:
         for group in cluster.groups
     )
     smaller = replace(scenario, cluster=replace(cluster, groups=groups), interruptions=None)
-    found = predict(smaller, seed=prediction.seed or 0, doubts=False)
+    found = predict(smaller, seed=prediction.seed or 0, intervals=False)
     return found.timing.throughput / prediction.timing.throughput
 
 
 def _with_intervals(question: Question, prediction: Prediction) -> Prediction:
     found = intervals(question, prediction) | _of_memory(prediction.memory)
     known = replace(prediction, interval=found)
-    obey(question, known, INTERVAL_LAWS)
+    check_invariants(question, known, INTERVAL_INVARIANTS)
     return known
 
 
@@ -213,6 +215,7 @@ def _of_memory(fit: MemoryFit | None) -> dict[str, dict[str, float]]:
 
 def question_of(scenario: Scenario, speeds: Speeds = NO_SPEEDS) -> Question:
     """What both solvers are asked about a scenario, with some rates `speeds` times as high."""
+    scenario = with_assumed_spread(scenario)
     topology = build(scenario)
     demands = {phase: demand_table(scenario, phase) for phase in Phase}
     if speeds:
@@ -293,7 +296,7 @@ def predict_service(
     service: Service,
     *,
     seed: int = 0,
-    doubts: bool = True,
+    intervals: bool = True,
     wanted: AtSaturation | None = None,
     known: Answered | None = None,
 ) -> ServicePrediction:
@@ -305,7 +308,7 @@ def predict_service(
         Machines, model, engine and load.
     seed : int
         Of lengths and arrivals; the same seed gives the same prediction.
-    doubts : bool
+    intervals : bool
         Work out intervals; searches that only want the figures leave them out.
     wanted : AtSaturation, optional
         What of the replicas at saturation is worked out: all of it by default.
@@ -319,7 +322,7 @@ def predict_service(
         service,
         layout_of(service),
         seed=seed,
-        doubts=doubts,
+        intervals=intervals,
         wanted=wanted or AtSaturation.WHOLE,
         known=known,
     )

@@ -56,7 +56,7 @@ def observation_of(text: str) -> Observation:
     from simulator.calibration.observed import Observation
     from simulator.reading.figures import NAMES, figure_value
     from simulator.reading.quantity import nearest_hint
-    from simulator.report.format.named import is_share
+    from simulator.report.labels import is_share
     from simulator.results.metrics import measurable
 
     said, equals, value = (part.strip() for part in text.partition("="))

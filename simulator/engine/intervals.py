@@ -1,12 +1,12 @@
 """How well a prediction is known: the same job at many plausible rates, and where 80% of them lie.
 
-Every doubt of the scenario is a rate that may be faster or slower. At each of `POINTS` points of a
-quasi-random set all rates are drawn at once, and the closed form says how much longer or shorter
-the step gets there: the slowest of all resources, of all serial actors, and of what the simulation
-saw exposed on a rank's timeline; where the simulated step is longer than that, the shorter of
-making and using batches comes on top with the share that explains it. That ratio multiplies the
-simulated figure. So the simulation gives the level and the closed form the slopes: one simulation,
-not hundreds. A test compares it with simulating at other rates.
+Every uncertainty of the scenario is a rate that may be faster or slower. At each of `POINTS` points
+of a quasi-random set all rates are drawn at once, and the closed form says how much longer or
+shorter the step gets there: the slowest of all resources, of all serial actors, and of what the
+simulation saw exposed on a rank's timeline; where the simulated step is longer than that, the
+shorter of making and using batches comes on top with the share that explains it. That ratio
+multiplies the simulated figure. So the simulation gives the level and the closed form the slopes:
+one simulation, not hundreds. A test compares it with simulating at other rates.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from simulator.results.power import LOG_SD as POWER_LOG_SD
 from simulator.results.power import joules_per_step
 from simulator.results.prediction import Cost, Prediction, StepSplit, Timing
 from simulator.results.storage_bill import bill_of_stores
-from simulator.uncertainty.doubts import Doubt, Rate, covariance, within_reason
+from simulator.uncertainty.components import Rate, UncertaintyComponent, covariance, within_reason
 from simulator.uncertainty.provenance import Source
 from simulator.units import Real, Seconds
 
@@ -56,7 +56,7 @@ HALF_WIDTH: Final = 1.96
 """Half-width of a 95% interval of a normal distribution over its standard deviation."""
 
 BY_CHANCE: Final = "run to run"
-"""Name of the doubt that a simulation with chance leaves."""
+"""Name of the uncertainty that a simulation with chance leaves."""
 _SIMULATED: Final = Source(reference="half-width of the simulated mean step", date="undated")
 
 BESIDE: Final = 0.005
@@ -91,20 +91,20 @@ def intervals(question: Question, prediction: Prediction) -> dict[str, dict[str,
     Parameters
     ----------
     question : Question
-        What was simulated; its scenario holds the doubts.
+        What was simulated; its scenario holds the uncertainties.
     prediction : Prediction
         What came out at the rates as figured; its seed is that of the points.
 
     Returns
     -------
     dict
-        Nothing where nothing is in doubt: no doubts, and a simulation without chance.
+        Nothing where nothing is uncertain: no uncertainties, and a simulation without chance.
     """
-    doubts = all_doubts(question, prediction)
-    if not doubts:
+    uncertainties = uncertainty_components(question, prediction)
+    if not uncertainties:
         return {}
-    speeds = draw(doubts, prediction.seed or 0)
-    drawn = figures(question, prediction, speeds, chance=_share_of_chance(doubts))
+    speeds = draw(uncertainties, prediction.seed or 0)
+    drawn = figures(question, prediction, speeds, chance=_share_of_chance(uncertainties))
     drawn |= _with_power(prediction, drawn, prediction.seed or 0)
     table = np.quantile(list(drawn.values()), list(QUANTILES.values()), axis=1, method="hazen")
     return {
@@ -116,7 +116,7 @@ def intervals(question: Question, prediction: Prediction) -> dict[str, dict[str,
 def _with_power(
     prediction: Prediction, drawn: Mapping[str, Vector], seed: int
 ) -> dict[str, Vector]:
-    """Figures of energy, and bills with electricity in them, with the doubt of the power itself."""
+    """Return figures of energy and electricity bills with the uncertainty of the power."""
     # No rate of the step goes with it: its points are in an order of their own.
     points = np.random.default_rng(seed).permutation(normal_points(BITS, 1, seed)[:, 0])
     off = np.exp(POWER_LOG_SD * points)
@@ -132,8 +132,10 @@ def _with_power(
     return found
 
 
-def all_doubts(question: Question, prediction: Prediction) -> tuple[Doubt, ...]:
-    """Everything a prediction is in doubt of, as ratios: nothing, or at least one above 0.
+def uncertainty_components(
+    question: Question, prediction: Prediction
+) -> tuple[UncertaintyComponent, ...]:
+    """Everything a prediction is uncertain of, as ratios: nothing, or at least one above 0.
 
     Those of the scenario, run-to-run chance, and what the step as a whole lacks of the least
     deviation that evidence allows.
@@ -141,14 +143,14 @@ def all_doubts(question: Question, prediction: Prediction) -> tuple[Doubt, ...]:
     timing = prediction.timing
     mean, first = timing.step_time.mean, timing.first_steps[0] or timing.first_step
     stated = (
-        doubt.for_step(first if doubt.rate is Rate.START else mean)
-        for doubt in question.scenario.doubts
+        component.for_step(first if component.rate is Rate.START else mean)
+        for component in question.scenario.uncertainties
     )
-    doubts = (*stated, *_of_chance(timing))
-    if not any(doubt.log_sd > 0.0 for doubt in doubts):
+    uncertainties = (*stated, *_of_chance(timing))
+    if not any(component.log_sd > 0.0 for component in uncertainties):
         return ()
-    longer = stretch(question, timing, draw(doubts, prediction.seed or 0)).step
-    return (*doubts, *_lacking(longer, max(doubts, key=lambda d: d.least)))
+    longer = stretch(question, timing, draw(uncertainties, prediction.seed or 0)).step
+    return (*uncertainties, *_lacking(longer, max(uncertainties, key=lambda d: d.least)))
 
 
 def figures(
@@ -297,10 +299,10 @@ def _number(points: Real) -> float:
     return cast("float", points)
 
 
-def draw(doubts: Sequence[Doubt], seed: int) -> Speeds:
-    """Speeds of all rates in doubt, at each point; lognormal, with 1 as their median."""
-    rates = [rate for rate in Rate if any(d.rate is rate and d.log_sd > 0.0 for d in doubts)]
-    known = [doubt for doubt in doubts if doubt.log_sd > 0.0]
+def draw(uncertainties: Sequence[UncertaintyComponent], seed: int) -> Speeds:
+    """Speeds of all rates uncertain, at each point; lognormal, with 1 as their median."""
+    rates = [rate for rate in Rate if any(d.rate is rate and d.log_sd > 0.0 for d in uncertainties)]
+    known = [component for component in uncertainties if component.log_sd > 0.0]
     values, vectors = np.linalg.eigh(within_reason(covariance(known, rates)))
     root = vectors * np.sqrt(np.maximum(0.0, values)) @ vectors.T
     places = [list(Rate).index(rate) for rate in rates]
@@ -308,28 +310,36 @@ def draw(doubts: Sequence[Doubt], seed: int) -> Speeds:
     return {rate: np.exp(drawn[:, i]) for i, rate in enumerate(rates)}
 
 
-def _share_of_chance(doubts: Sequence[Doubt]) -> float:
+def _share_of_chance(uncertainties: Sequence[UncertaintyComponent]) -> float:
     """Share of the variance of the whole step that is run-to-run chance."""
-    own = {doubt.name: doubt.log_sd**2 for doubt in doubts if doubt.rate is Rate.STEP}
+    own = {
+        component.name: component.log_sd**2
+        for component in uncertainties
+        if component.rate is Rate.STEP
+    }
     return own.get(BY_CHANCE, 0.0) / max(TINY, sum(own.values()))
 
 
-def _lacking(longer: Vector, doubt: Doubt) -> tuple[Doubt, ...]:
-    """What the step, so many times as long as figured, lacks of the least deviation of a doubt."""
+def _lacking(longer: Vector, component: UncertaintyComponent) -> tuple[UncertaintyComponent, ...]:
+    """Return what the drawn step lacks of the least deviation that a component demands."""
     low, high = np.quantile(longer, [0.1, 0.9], method="hazen")
-    lacks = doubt.least**2 - (float(np.log(high / low)) / WIDTH) ** 2
+    lacks = component.least**2 - (float(np.log(high / low)) / WIDTH) ** 2
     if lacks <= 0.0:
         return ()
-    return (replace(doubt, name="the step as a whole", rate=Rate.STEP, log_sd=math.sqrt(lacks)),)
+    return (
+        replace(component, name="the step as a whole", rate=Rate.STEP, log_sd=math.sqrt(lacks)),
+    )
 
 
-def _of_chance(timing: Timing) -> tuple[Doubt, ...]:
+def _of_chance(timing: Timing) -> tuple[UncertaintyComponent, ...]:
     """Run-to-run randomness: how well a random simulation knows its mean step."""
     mean = timing.step_time.mean
     if timing.half_width <= 0.0 or mean <= 0.0:
         return ()
     deviation = timing.half_width / HALF_WIDTH / mean
-    return (Doubt(name=BY_CHANCE, rate=Rate.STEP, log_sd=deviation, source=_SIMULATED),)
+    return (
+        UncertaintyComponent(name=BY_CHANCE, rate=Rate.STEP, log_sd=deviation, source=_SIMULATED),
+    )
 
 
 def stretch(question: Question, timing: Timing, speeds: Speeds) -> Stretch:

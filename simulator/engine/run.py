@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from simulator.engine import compose, microbatch_merging
 from simulator.engine.epoch import run_epoch
-from simulator.engine.maxplus import single
-from simulator.engine.maxplus.makers import TieError
-from simulator.engine.maxplus.pipeline import pipeline
 from simulator.engine.recorder import MOST_EVENTS, Epoch, Plan
 from simulator.engine.simulated import Asked, simulated
 from simulator.engine.tracing import trace_of
@@ -23,7 +19,7 @@ from simulator.pipeline.stages.base import Phase, Resource, StageDemands
 from simulator.pipeline.stages.exchange import hidden_exchange
 from simulator.pipeline.topology import Topology
 from simulator.results.binding import binding
-from simulator.results.prediction import Communication, Solver, StepSplit, Timing
+from simulator.results.prediction import Communication, StepSplit, Timing
 from simulator.schema.scenario import Scenario
 from simulator.units import Seconds
 
@@ -136,11 +132,7 @@ def _timing(
         step_times=tuple(b - a for a, b in zip((0.0, *cold.ends), cold.ends, strict=False)),
         trace=trace_of(asked.scenario, question.topology, warm) if options.trace else None,
         bounded=cold.bounded or warm.bounded,
-        solver=max(cold.solver, warm.solver, key=_SLOWER.index),
     )
-
-
-_SLOWER = (Solver.RECURSION, Solver.EVENTS)
 
 
 def _samples_a_step(scenario: Scenario) -> float:
@@ -173,27 +165,13 @@ def _phase(again: bool) -> Phase:  # noqa: FBT001 - the one question it answers
 def _simulate(question: Question, phase: Phase, options: Options) -> Epoch:
     plan, stages = plan_of(question, phase, options), question.demands[phase]
     given = question.scenario, question.topology, stages, plan, options.seed
-    if options.trace or options.progress is not None:  # who watches a run wants to see all of it
-        return _epoch(*given)
+    if options.trace or options.progress is not None:  # a watched run is simulated in full
+        return run_epoch(*given)
     return simulated(Asked.of(*given), _answer)
 
 
 def _answer(asked: Asked) -> Epoch:
-    return _epoch(asked.scenario, asked.topology, asked.stages, asked.plan, asked.seed)
-
-
-def _epoch(
-    scenario: Scenario,
-    topology: Topology,
-    stages: tuple[StageDemands, ...],
-    plan: Plan,
-    seed: int,
-) -> Epoch:
-    line = None if plan.trace else pipeline(scenario, topology, stages)
-    if line is not None:
-        with suppress(TieError):
-            return single.run_epoch(line, topology, plan)
-    return run_epoch(scenario, topology, stages, plan, seed)
+    return run_epoch(asked.scenario, asked.topology, asked.stages, asked.plan, asked.seed)
 
 
 def plan_of(question: Question, phase: Phase, options: Options) -> Plan:

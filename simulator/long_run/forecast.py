@@ -28,7 +28,7 @@ from simulator.schema.long_run import (
     Saving,
 )
 from simulator.schema.scenario import Scenario
-from simulator.uncertainty.doubts import P90
+from simulator.uncertainty.components import P90
 from simulator.units import Seconds, Usd
 
 TRIED: Final = tuple(float(factor) for factor in np.geomspace(1 / 16, 4.0, 13))

@@ -29,7 +29,7 @@ from simulator.schema.workload.dataset import CachePolicy, Placement
 from simulator.schema.workload.loader import LoaderKind
 from simulator.schema.workload.models.custom import CustomModel
 from simulator.terms import Term, product_of, stated, term
-from simulator.uncertainty.doubts import P90
+from simulator.uncertainty.components import P90
 from simulator.uncertainty.provenance import Assumption, Part, Source, bearing
 from simulator.units import BYTE, Bytes, Real, parse, show
 

@@ -52,13 +52,17 @@ Getter: TypeAlias = Callable[[Prediction], Value]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A reported figure: dotted `name`, `unit` (None: a ratio, count or word), `better` way."""
+    """A reported figure: dotted `name`, `unit` (None: a ratio, count or word), `better` way.
+
+    Only `signed` figures may be negative.
+    """
 
     name: str
     get: Getter
     doc: str
     unit: Unit | None = None
     better: Literal["high", "low"] | None = None
+    signed: bool = False
 
 
 def _time(name: str, get: Getter, doc: str) -> Metric:
@@ -246,11 +250,6 @@ _USE: Final = (
         "What binds: a resource, or communication, bubble, checkpoint or waiting.",
     ),
     _ratio("next_bottleneck", lambda p: p.timing.next_bottleneck, "What would bind next."),
-    _ratio(
-        "solver",
-        lambda p: str(p.timing.solver),
-        "What found the times: the event engine, or the recursion where nothing slows another.",
-    ),
     _ratio(
         "vcpus_needed_per_gpu",
         lambda p: None if p.cpu_need is None else p.cpu_need.per_gpu,
@@ -520,7 +519,7 @@ def select(path: str) -> tuple[Metric, ...]:
     raise UnknownName(msg)
 
 
-_WORDS: Final = frozenset({"bottleneck", "next_bottleneck", "solver", "fits.gpu", "fits.host"})
+_WORDS: Final = frozenset({"bottleneck", "next_bottleneck", "fits.gpu", "fits.host"})
 _TABLES: Final = frozenset(
     {"host_ram_bytes.items", "gpu_memory_bytes.items", "gpu_memory_bytes.stages", "run.parts"}
 )

@@ -11,7 +11,7 @@ import pytest
 from simulator import predict as door
 from simulator.cli.exits import Exit
 from simulator.engine.run import Question
-from simulator.invariants import Law
+from simulator.invariants import Invariant
 from simulator.results.prediction import Prediction
 from tests.support.answers import SCENARIO, write_evidence
 
@@ -26,13 +26,13 @@ def _two_workers(_: Question, prediction: Prediction) -> Iterator[str]:
 
 @pytest.fixture(autouse=True)
 def no_two_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A law that two workers break."""
-    monkeypatch.setattr(door, "LAWS", (Law("never two workers", _two_workers),))
+    """An invariant that two workers break."""
+    monkeypatch.setattr(door, "INVARIANTS", (Invariant("never two workers", _two_workers),))
 
 
 @pytest.mark.parametrize("verb", [("simulate",), ("explain",), ("compare", SCENARIO)])
 def test_no_number_leaves(plan: Plan, verb: tuple[str, ...]) -> None:
-    """One prediction that is a bug is the end: no output, the law, what to report."""
+    """One prediction that is a bug is the end: no output, the invariant, what to report."""
     ended = plan(*verb, SCENARIO, "--set", "input.workers=2")
     assert ended.code == Exit.OUR_BUG
     assert ended.out == ""

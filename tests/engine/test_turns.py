@@ -102,5 +102,5 @@ def test_batches_made_elsewhere_are_read_there(tmp_path: Path) -> None:
     """A loader that reads ahead at home has workers on other machines that read themselves."""
     path = tmp_path / "elsewhere.toml"
     path.write_text(ELSEWHERE)
-    prediction = predict(load_scenario(str(path)), doubts=False)
+    prediction = predict(load_scenario(str(path)), intervals=False)
     assert prediction.timing.total_time > 1.2  # 24 batches that the store gives in 50 ms each

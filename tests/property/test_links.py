@@ -22,7 +22,7 @@ SPREAD = ("bloom-176b", "gpt3-175b-megatron", "llama3-8b-fsdp", "mixtral-8x7b-me
 
 def predicted(name: str, *overrides: str) -> Prediction:
     """What is predicted of a shipped scenario."""
-    return predict(load_scenario(name, overrides=overrides), doubts=False)
+    return predict(load_scenario(name, overrides=overrides), intervals=False)
 
 
 @pytest.mark.parametrize("name", sampled(SHIPPED, 12))

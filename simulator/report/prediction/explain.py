@@ -18,15 +18,13 @@ from simulator.pipeline.program import CHECKPOINTING
 from simulator.pipeline.run_length import checkpoint_time, checkpoints
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, ask
 from simulator.pipeline.topology import Location, Topology, build
-from simulator.report.format.called import batch_called, batches_called
-from simulator.report.format.figures import metric_figure
-from simulator.report.format.layout import WIDTH, bar, columns, count, percent, section, wrapped
-from simulator.report.format.rounded import chance
-from simulator.report.prediction.origins import Origin, find, origins
-from simulator.report.prediction.resting import resting
+from simulator.report.labels import batch_called, batches_called
+from simulator.report.numbers import chance, metric_figure
+from simulator.report.prediction.origins import Origin, find, origins, resting
 from simulator.report.prediction.rows import run_rows
 from simulator.report.prediction.text import assumption_lines, item_lines, split_lines
 from simulator.report.prediction.verdict import verdict
+from simulator.report.text import WIDTH, bar, columns, count, percent, section, wrapped
 from simulator.results.cost import listed_price, paid_time
 from simulator.results.metrics import Metric, select
 from simulator.results.power import draws

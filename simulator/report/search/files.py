@@ -71,7 +71,6 @@ def as_json(found: Findings, name: str) -> str:
         ],
         "keys": list(found.values),
         "counts": {str(status): n for status, n in found.counts.items()},
-        "solvers": found.solvers,
         "without_effect": list(found.idle),
         "front": [
             {"candidate": place.outcome.candidate.index, "equal": list(place.equal)}

@@ -31,7 +31,6 @@ from simulator.results.expression.tree import (
     walk,
 )
 from simulator.results.metrics import METRICS, Value, measurable
-from simulator.results.prediction import Solver
 from simulator.units import Unit
 
 LONGEST: Final = 2_000
@@ -53,7 +52,6 @@ _SAME: Final = "compare numbers with numbers and words with quoted words"
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("fits.gpu", "fits.host"), tuple(Verdict)),
     **dict.fromkeys(("bottleneck", "next_bottleneck"), LIMITS),
-    "solver": tuple(Solver),
 }
 """What a metric that is a word can be."""
 _INSTEAD: Final = {"=": "==", "&": "and", "|": "or", "!": "not", "^": "or", "%": "*", ",": "and"}

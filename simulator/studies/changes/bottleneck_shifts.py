@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.errors import BrokenLaw, PlanError
+from simulator.errors import BrokenInvariant, PlanError
 from simulator.pipeline.loads import pressures
 from simulator.pipeline.stages.base import Phase
 from simulator.predict import predict, question_of
@@ -117,7 +117,7 @@ class _Search:
             return of(turned(self.read, self.knob, value))
         except PlanError:
             return ""
-        except BrokenLaw as error:
+        except BrokenInvariant as error:
             noted(error, self.met)
             return ""
 
@@ -131,7 +131,7 @@ def _of_knob(search: _Search) -> Iterator[Flip]:
 
 
 def _limit(scenario: Scenario, seed: int) -> str:
-    timing = predict(scenario, seed=seed, doubts=False, max_steps=SIMULATED).timing
+    timing = predict(scenario, seed=seed, intervals=False, max_steps=SIMULATED).timing
     return timing.bottleneck
 
 

@@ -230,7 +230,7 @@ class _Search:
         key = tuple(sorted(values.items()))
         if key not in self._known:
             scenario = self._read(self._settings(values))
-            prediction = predict(scenario, seed=self._seed, doubts=False)
+            prediction = predict(scenario, seed=self._seed, intervals=False)
             self._samples = run_speed(prediction) * prediction.timing.total_time
             self._known[key] = run_speed(prediction) if self._fits(prediction.host_ram) else 0.0
         return self._known[key]
