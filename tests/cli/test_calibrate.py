@@ -242,4 +242,4 @@ def test_runs_of_a_service_fit_its_factors(plan: Run, tmp_path: Path) -> None:
     ]
     assert times[0] < times[1] < 0.0125
     refused = plan(*arguments, "--fit", "cpu")
-    assert "--fit means nothing for a service" in refused.err
+    assert "--fit is not available for services" in refused.err
