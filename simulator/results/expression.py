@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple, NoReturn, SupportsFloat, TypeAlias
 from simulator.errors import PlanError, UnitError
 from simulator.physics.footprint import Verdict
 from simulator.results.binding import LIMITS
-from simulator.results.metrics import METRICS, USD_PER_HOUR, Value, measurable
+from simulator.results.metrics import METRICS, SOLVER, USD_PER_HOUR, Value, measurable
 from simulator.units import HOUR, USD_PER_SECOND, Unit, parse
 
 MAX_LENGTH: Final = 2_000
@@ -35,6 +35,7 @@ MAX_DEPTH: Final = 60
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("fits.gpu", "fits.host"), tuple(Verdict)),
     **dict.fromkeys(("bottleneck", "next_bottleneck"), LIMITS),
+    "solver": (SOLVER,),
 }
 """Values of the metrics that are words."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.equations.decoding import accepted_tokens
+from simulator.equations.serving import accepted_tokens
 from simulator.errors import Problem
 from simulator.reading.document import Document
 from simulator.reading.service.engines import cache_of, engine_file, stands_in
