@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.errors import BrokenInvariant, NotModelled, PlanError
+from simulator.errors import BrokenInvariant, InputError, NotModelled, PlanError, Problem
 from simulator.physics.cost_model import cost_model
 from simulator.physics.device_time import is_spread
 from simulator.physics.footprint import Verdict
 from simulator.pipeline.stages.base import Resource
 from simulator.predict import predict
+from simulator.reading.quantity import nearest_hint
 from simulator.results.metrics import unstarved_rate
 from simulator.results.prediction import STARVED, Prediction
 from simulator.schema.scenario import Job, Scenario
@@ -20,6 +22,7 @@ from simulator.studies.changes.whatif import Progress, reason_of
 from simulator.studies.search.bugs import Met, noted
 from simulator.units import PerSecond
 
+ALL: Final = "all"
 KEY: Final = "hardware.gpu"
 
 
@@ -108,6 +111,32 @@ def generations(
         if progress is not None:
             progress(number / len(names))
     return tuple(sorted(found, key=lambda one: (one.prediction is None, one.possible)))
+
+
+def accelerators(text: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Return the accelerators that a list of names and patterns means; ``all`` means all.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``l4,a100*``, with or without ``gpu/``.
+    known : sequence of str
+        Names of the catalogue.
+
+    Raises
+    ------
+    InputError
+        If a part matches no accelerator.
+    """
+    found = list[str]()
+    for part in (part.strip() for part in text.split(",")):
+        pattern = "gpu/*" if part == ALL else part if part.startswith("gpu/") else f"gpu/{part}"
+        matching = fnmatch.filter(known, pattern)
+        if not matching:
+            message, hint = f"unknown accelerator '{part}'", nearest_hint(pattern, known)
+            raise InputError((Problem(origin=f"--gpus {text}", message=message, hint=hint),))
+        found += matching
+    return tuple(found)
 
 
 def turning_point(found: Sequence[Generation]) -> Generation | None:

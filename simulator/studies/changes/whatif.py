@@ -5,16 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from simulator.errors import BrokenInvariant, InputError, PlanError, UnknownName
+from simulator.errors import (
+    BrokenInvariant,
+    InputError,
+    PlanError,
+    Problem,
+    UnitError,
+    UnknownName,
+)
 from simulator.physics.footprint import Verdict
 from simulator.predict import predict
+from simulator.reading.quantity import nearest_hint
 from simulator.results.metrics import measurable, number_at, select
 from simulator.results.prediction import Prediction
 from simulator.studies.changes.levers import Knob, Read, turned
 from simulator.studies.search.bugs import Met, noted
-from simulator.units import Usd, UsdPerSecond
+from simulator.units import USD_PER_SECOND, Usd, UsdPerSecond, parse
+
+if TYPE_CHECKING:
+    from simulator.studies.changes.accelerator_swap import Generation
+    from simulator.studies.changes.bottleneck_shifts import Flip
+    from simulator.studies.changes.sensitivity import Sensitivity
 
 Progress = Callable[[float], None]
 
@@ -263,3 +276,45 @@ def misfit(prediction: Prediction) -> str:
     if prediction.memory is not None and prediction.memory.verdict is Verdict.NO:
         return "GPU memory"
     return "RAM" if prediction.host_ram.verdict is Verdict.NO else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """The answer of `plan whatif`; parts that were not wanted are None.
+
+    `turned` are the knobs that could become the limit, `flips` what moves it.
+    """
+
+    margins: Margins
+    flips: Sequence[Flip]
+    turned: Sequence[Knob] = ()
+    generations: Sequence[Generation] | None = None
+    tornado: Sensitivity | None = None
+
+
+def prices_of(texts: Sequence[str], known: Sequence[Change]) -> dict[str, UsdPerSecond]:
+    """Read what changes add to the rent, by name [$/s], from texts such as ``vCPUs x2=$0.50/h``.
+
+    Raises
+    ------
+    InputError
+        If one has no price, or names no change.
+    """
+    names = tuple(change.name for change in known)
+    found = dict[str, UsdPerSecond]()
+    for text in texts:
+        name, equals, price = (part.strip() for part in text.rpartition("="))
+        origin = f"--price {text}"
+        if not equals:
+            message, hint = "has no price", "write it as 'vCPUs x2=$0.50/h'"
+            raise InputError((Problem(origin=origin, message=message, hint=hint),))
+        if name not in names:
+            hint = nearest_hint(name, names) or f"there are {', '.join(names)}"
+            message = f"unknown change '{name}'"
+            raise InputError((Problem(origin=origin, message=message, hint=hint),))
+        try:
+            found[name] = parse(price, USD_PER_SECOND)
+        except UnitError as error:
+            message = f"'{price}' {error}"
+            raise InputError((Problem(origin=origin, message=message),)) from error
+    return found
