@@ -85,10 +85,10 @@ def input(  # noqa: A001, PLR0913 - the name of the command; one parameter an op
     from simulator.report.prediction.summary import next_section
     from simulator.studies.changes.action_levers import Kind
     from simulator.studies.changes.advise import advise_input
-    from simulator.studies.search.bugs import Met
+    from simulator.studies.search.outcome import BugLog
 
     reader = candidate_reader(scenario, overrides, profiles, calibration)
-    met = Met()
+    met = BugLog()
     with progress_line("trying settings") as progress:
         found = advise_input(
             lambda settings: reader.read(settings).scenario,

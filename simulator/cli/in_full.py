@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from simulator.results.prediction import Prediction
     from simulator.schema.goal import Plain
     from simulator.schema.scenario import Scenario
-    from simulator.validation.nearest import Neighbourhood
+    from simulator.validation.local_coverage import Neighbourhood
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
@@ -35,7 +35,7 @@ def near(scenario: Scenario, jobs: int | None, profiles: tuple[Path, ...]) -> Ne
     """The shipped measured runs most like a scenario, with the errors there."""
     from simulator.reading.measured.measurement_set import load_set
     from simulator.reading.shipped import set_names
-    from simulator.validation.nearest import nearest
+    from simulator.validation.local_coverage import nearest
 
     sets = [load_set(name) for name in set_names()]
     with progress_line("comparing with measured runs") as progress:

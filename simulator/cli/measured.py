@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from simulator.results.prediction import Prediction
-    from simulator.validation.measured_here import Outside
+    from simulator.validation.local_coverage import Outside
 
 
 def with_measured(prediction: Prediction, profiles: tuple[Path, ...]) -> Prediction:
@@ -21,7 +21,7 @@ def with_measured(prediction: Prediction, profiles: tuple[Path, ...]) -> Predict
     alike = rows_alike(prediction.scenario) if prediction.interval else ()
     if not alike:
         return prediction
-    from simulator.validation.measured_here import holding, runs_of
+    from simulator.validation.local_coverage import holding, runs_of
 
     wider, outside = holding(prediction, runs_of(prediction.scenario, alike, profiles))
     first = {(one.set, one.id): one for one in reversed(outside)}

@@ -62,9 +62,9 @@ def next_actions(
     """
     from simulator.reading.hardware.catalogue import Catalogue
     from simulator.studies.changes.actions import actions
-    from simulator.studies.search.bugs import Met
+    from simulator.studies.search.outcome import BugLog
 
-    met = Met()
+    met = BugLog()
     with progress_line("looking for what helps"):
         found = actions(_Over(reader, given), base, Catalogue.default(profiles), met=met)
     return found, met.reasons

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from simulator.schema.goal import Axes, Plain
     from simulator.studies.search.explore import Request
     from simulator.studies.search.findings import Findings
-    from simulator.validation.nearest import Neighbourhood
+    from simulator.validation.local_coverage import Neighbourhood
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -23,12 +23,15 @@ from simulator.uncertainty.measurement import (
     Tolerance,
 )
 from simulator.units import Unit
-from simulator.validation.baselines import Seen, baseline
-from simulator.validation.coverage import Bands, Figure, bands
 from simulator.validation.forecast import Forecasts, GroupKey, forecast_all
 from simulator.validation.scores import (
+    Bands,
+    Figure,
     Point,
     Score,
+    Seen,
+    bands,
+    baseline,
     constant_width,
     interval_score,
     score,

@@ -8,8 +8,8 @@ import pytest
 
 from simulator.uncertainty.measurement import Baseline, MeasurementSet, Row, Split
 from simulator.uncertainty.provenance import Source
-from simulator.validation.baselines import Seen, baseline, is_speed
 from simulator.validation.facts import Facts
+from simulator.validation.scores import Seen, baseline, is_speed
 
 STEP, RATE = "step_time_s.mean", "throughput_samples_per_s"
 SET = MeasurementSet(

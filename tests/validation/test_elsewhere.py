@@ -13,7 +13,7 @@ from simulator.reading.fitted.uncertainty import known_elsewhere
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.scenario import load_scenario
 from simulator.uncertainty.components import Rate, covariance
-from simulator.validation.elsewhere import Constants, carried, correlation, deviation
+from simulator.validation.unseen import Constants, carried, correlation, deviation
 
 KEYS = ("input.collate", "input.receive_per_sample")
 """What a hand-over of the decoding benchmark takes in the worker and in the main process."""

@@ -11,7 +11,7 @@ import pytest
 from simulator.reading.measured.measurement_set import parse_set
 from simulator.reading.scenario import load_scenario
 from simulator.validation.facts import Facts, facts_of
-from simulator.validation.nearest import FARTHEST, differences, distance, nearest
+from simulator.validation.local_coverage import MAX_DISTANCE, differences, distance, nearest
 
 TOML = """
 schema = 1
@@ -62,7 +62,7 @@ def test_distances_are_factors_of_two() -> None:
 def test_a_single_feature_counts_only_so_far() -> None:
     """A million times the batch is no farther than 32 times, and what one lacks counts 2."""
     huge = replace(OWN, numbers={"batch size": 8e6, "workers": 2.0})
-    assert distance(OWN, huge) == FARTHEST
+    assert distance(OWN, huge) == MAX_DISTANCE
     assert distance(OWN, replace(OWN, numbers={"batch size": 8.0})) == 2.0
 
 

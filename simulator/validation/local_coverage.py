@@ -1,20 +1,18 @@
-"""The measured rows most like a scenario: how far they are, and how wrong the model is there.
-
-Two scenarios are compared by what describes them (`facts`). Numbers count by their ratio: a factor
-of two in one of them is a distance of 1. A word that differs (another accelerator, model or
-precision) counts as much as a factor of four. Distances add up like sides of a box.
-"""
+"""Measured runs most similar to a scenario, and how well predictions of those runs did."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from simulator.errors import PlanError
+from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
+from simulator.results.metrics import number_at
+from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
 from simulator.studies.search.workers import Progress, Workers, cores, local_workers
 from simulator.uncertainty.measurement import MeasurementSet, Row
@@ -23,19 +21,19 @@ from simulator.validation.forecast import known_profiles
 from simulator.validation.scores import Score, score
 from simulator.validation.validate import Judged, validate
 
-NEAREST: Final = 10
+MAX_NEIGHBOURS: Final = 10
 """Rows that are shown."""
 OTHER_WORD: Final = 2.0
 """Distance of two words that differ: as far as a factor of four."""
 ONE_SIDED: Final = 2.0
 """Distance where only one of two scenarios has a number at all."""
-FARTHEST: Final = 5.0
+MAX_DISTANCE: Final = 5.0
 """Distance along one feature from which on farther is the same: as far as a factor of 32."""
-REACH: Final = 3.0
+SCALE: Final = 3.0
 """Distance from which on the error at a row says nothing about a scenario."""
-CLOSE: Final = 1.0
+SIMILAR: Final = 1.0
 """Distance within which rows are mixed however near the nearest is: a factor of two."""
-NAMED: Final = 3
+MAX_NAMED: Final = 3
 """Features that are named as what sets a row apart."""
 
 
@@ -66,7 +64,7 @@ class Neighbourhood:
     rows: tuple[Near, ...]
     scores: Mapping[str, Score]
     compared: int
-    reach: float = REACH
+    reach: float = SCALE
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ def nearest(  # noqa: PLR0913 - what to compare, and how
     scenario: Scenario,
     sets: Sequence[MeasurementSet],
     *,
-    most: int = NEAREST,
+    most: int = MAX_NEIGHBOURS,
     processes: int | None = None,
     progress: Progress | None = None,
     profiles: tuple[Path, ...] = (),
@@ -125,8 +123,8 @@ def nearest(  # noqa: PLR0913 - what to compare, and how
 
 def _reach(rows: Sequence[Near]) -> float:
     """How far rows may be for their errors to be mixed: twice the nearest, within bounds."""
-    least = min((near.distance for near in rows), default=REACH)
-    return min(REACH, max(CLOSE, 2.0 * least))
+    least = min((near.distance for near in rows), default=SCALE)
+    return min(SCALE, max(SIMILAR, 2.0 * least))
 
 
 def _all_facts(
@@ -214,7 +212,7 @@ def _parts(one: Facts, other: Facts) -> dict[str, float]:
         if mine is None or theirs is None:
             parts[name] = ONE_SIDED
         else:
-            parts[name] = min(FARTHEST, abs(math.log2(theirs / mine)))
+            parts[name] = min(MAX_DISTANCE, abs(math.log2(theirs / mine)))
     for name in one.words:
         parts[name] = 0.0 if one.words[name] == other.words.get(name) else OTHER_WORD
     return parts
@@ -223,7 +221,7 @@ def _parts(one: Facts, other: Facts) -> dict[str, float]:
 def differences(own: Facts, theirs: Facts) -> dict[str, str]:
     """What sets a row apart, largest first: ``{"batch size": "4x"}``."""
     parts = sorted(_parts(own, theirs).items(), key=lambda item: -item[1])
-    return {name: _said(name, own, theirs) for name, part in parts[:NAMED] if part > 0.0}
+    return {name: _said(name, own, theirs) for name, part in parts[:MAX_NAMED] if part > 0.0}
 
 
 def _said(name: str, own: Facts, theirs: Facts) -> str:
@@ -233,3 +231,171 @@ def _said(name: str, own: Facts, theirs: Facts) -> str:
     if mine is None or other is None:
         return "only one has any"
     return f"{other / mine:.3g}x"
+
+
+SAME_SHARE: Final = 0.05
+"""Distance below which a row is one of the same configuration: all numbers agree to 3.5%."""
+LEFT_OUT: Final = 0.1
+"""Share of many such rows that may lie beyond either end, as 10% of all measurements do."""
+_LENGTHS: Final = (
+    *("step_time_s.mean", "epoch_time_s", "total_time_s"),
+    *("cost.usd_per_step", "cost.usd_to_train", "cost.usd_for_machines"),
+    "cost.time_to_train_s",
+)
+"""Figures that are as many times longer as a step is."""
+_RATES: Final = ("throughput_samples_per_s", "cost.samples_per_usd")
+"""Figures that are as many times lower."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """One figure measured at the configuration that is predicted.
+
+    `ratio` is the measured over the predicted value, both of the row; `outside` says whether the
+    interval of the prediction left it out.
+    """
+
+    set: str
+    id: str
+    metric: str
+    measured: float
+    ratio: float
+    outside: bool
+
+
+class Run(NamedTuple):
+    """A measured row that differs from a scenario in nothing that is compared, and its set."""
+
+    set: str
+    row: Row
+
+
+class Outside(NamedTuple):
+    """A figure that a run of the very configuration measured beyond the interval predicted."""
+
+    set: str
+    id: str
+    metric: str
+    measured: float
+    predicted: float
+
+
+def runs_of(
+    scenario: Scenario, alike: Sequence[tuple[str, Row]], profiles: tuple[Path, ...] = ()
+) -> tuple[Run, ...]:
+    """Of rows that may be runs of a scenario, each with its set's name, those that are.
+
+    They differ from it in nothing that is compared (`nearest.distance`).
+    """
+    own = facts_of(scenario)
+    catalogue = known_profiles(profiles)
+    return tuple(Run(name, row) for name, row in alike if _is_same(row, own, catalogue))
+
+
+def holding(prediction: Prediction, runs: Sequence[Run]) -> tuple[Prediction, tuple[Outside, ...]]:
+    """The prediction with intervals that hold what runs of it measured, and what lay outside.
+
+    With many runs a tenth of them may stay beyond either end. What lies inside changes nothing.
+    """
+    stretches: dict[str, list[float]] = {}
+    outside: list[Outside] = []
+    for run in runs:
+        for metric, measured in run.row.measured.items():
+            own = number_at(prediction, metric)
+            if own is None or metric not in prediction.interval or not own > 0.0 < measured:
+                continue
+            for other, ratio in _implied(metric, measured / own):
+                stretches.setdefault(other, []).append(ratio)
+        outside.extend(_beyond(prediction, run))
+    interval = {
+        name: _holding(name, band, stretches.get(name, ()), prediction)
+        for name, band in prediction.interval.items()
+    }
+    moved = (one for one in outside if interval[one.metric] != prediction.interval[one.metric])
+    return replace(prediction, interval=interval), tuple(moved)
+
+
+def _is_same(row: Row, own: Facts, catalogue: Catalogue) -> bool:
+    try:
+        scenario = load_scenario(row.base, overrides=row.overrides, catalogue=catalogue)
+        return distance(own, facts_of(scenario)) < SAME_SHARE
+    except PlanError:
+        return False
+
+
+def _beyond(prediction: Prediction, run: Run) -> Iterator[Outside]:
+    """What a run measured beyond the intervals of a prediction."""
+    for metric, measured in run.row.measured.items():
+        own, band = number_at(prediction, metric), prediction.interval.get(metric)
+        if own is None or band is None or not own > 0.0 < measured:
+            continue
+        if not band["p10"] <= measured <= band["p90"]:
+            yield Outside(run.set, run.row.id, metric, measured, own)
+
+
+def measured_here(prediction: Prediction, near: Neighbourhood) -> tuple[Here, ...]:
+    """Figures of rows that differ from the scenario in nothing, nearest first."""
+    return tuple(
+        Here(
+            set=judged.set,
+            id=judged.id,
+            metric=judged.metric,
+            measured=judged.point.measured,
+            ratio=judged.point.measured / judged.point.predicted,
+            outside=_is_outside(prediction, judged),
+        )
+        for judged in _own_judged(near.rows)
+    )
+
+
+def widened(prediction: Prediction, near: Neighbourhood) -> Prediction:
+    """The prediction with intervals that hold what was measured at its configuration.
+
+    With many such rows a tenth of them may stay beyond either end.
+    """
+    stretches: dict[str, list[float]] = {}
+    for here in measured_here(prediction, near):
+        for metric, ratio in _implied(here.metric, here.ratio):
+            stretches.setdefault(metric, []).append(ratio)
+    interval = {
+        name: _holding(name, band, stretches.get(name, ()), prediction)
+        for name, band in prediction.interval.items()
+    }
+    return replace(prediction, interval=interval)
+
+
+def _own_judged(rows: Sequence[Near]) -> Iterator[Judged]:
+    same = [near for near in rows if near.distance < SAME_SHARE]
+    for judged in (judged for near in same for judged in near.judged):
+        if not judged.absolute and judged.point.predicted > 0.0 < judged.point.measured:
+            yield judged
+
+
+def _is_outside(prediction: Prediction, judged: Judged) -> bool:
+    band, own = prediction.interval.get(judged.metric), number_at(prediction, judged.metric)
+    if band is None or own is None:
+        return False
+    here = own * judged.point.measured / judged.point.predicted
+    return not band["p10"] <= here <= band["p90"]
+
+
+def _implied(metric: str, ratio: float) -> Iterator[tuple[str, float]]:
+    """What a measured figure says of others: how many times as large as predicted each is."""
+    if metric not in {*_LENGTHS, *_RATES}:
+        yield metric, ratio
+        return
+    longer = ratio if metric in _LENGTHS else 1.0 / ratio
+    yield from ((name, longer) for name in _LENGTHS)
+    yield from ((name, 1.0 / longer) for name in _RATES)
+
+
+def _holding(
+    name: str, band: Mapping[str, float], ratios: Sequence[float], prediction: Prediction
+) -> Mapping[str, float]:
+    own = number_at(prediction, name)
+    if own is None or not ratios:
+        return band
+    ordered = sorted(own * ratio for ratio in ratios)
+    beyond = math.floor(LEFT_OUT * len(ordered))
+    low, high = ordered[beyond], ordered[-1 - beyond]
+    return {**band, "p10": min(band["p10"], low), "p90": max(band["p90"], high)}
