@@ -27,10 +27,10 @@ from simulator.results.serving import metrics
 from simulator.schema.serving import ClosedLoop, Service
 from simulator.studies.search.outcome import bug_reason
 from simulator.studies.search.workers import Progress, Workers
-from simulator.uncertainty.calibration import Elsewhere
+from simulator.uncertainty.calibration import TransferError
 from simulator.uncertainty.components import Axis
 from simulator.uncertainty.measurement import Baseline, MeasurementSet, Parameter, Row
-from simulator.validation.facts import Facts, facts_of
+from simulator.validation.features import Features, features_of
 
 Figures = Mapping[str, float]
 Intervals = Mapping[str, tuple[float, float]]
@@ -54,7 +54,7 @@ def forecast_service(
     profiles: tuple[Path, ...] = (),
     *,
     intervals: bool = True,
-) -> tuple[Figures, Intervals, Facts]:
+) -> tuple[Figures, Intervals, Features]:
     """What is predicted of a service: figures, their P10 and P90, and what describes it.
 
     Parameters
@@ -93,13 +93,13 @@ def forecast_service(
     return figures, intervals, _facts(service)
 
 
-def _facts(service: Service) -> Facts:
+def _facts(service: Service) -> Features:
     """What describes a service in a few numbers and words."""
     serving, load = service.serving, service.load
     ways = load.arrivals
     at_once = ways.concurrency if isinstance(ways, ClosedLoop) else load.requests or 1
     gpu = service.group.host.gpu
-    return Facts(
+    return Features(
         devices=serving.tensor * serving.replicas,
         samples=float(at_once),
         operations=None,
@@ -148,7 +148,7 @@ class Case:
     anchors: tuple[Place, ...] = ()
     noise: float = 0.0
     unseen: str = ""
-    elsewhere: tuple[Elsewhere, ...] = ()
+    elsewhere: tuple[TransferError, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +161,7 @@ class Forecast:
 
     figures: Mapping[str, float] = field(default_factory=dict)
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    facts: Facts | None = None
+    features: Features | None = None
     refused: str = ""
     bug: bool = False
     problems: tuple[Problem, ...] = ()
@@ -406,15 +406,15 @@ def forecast(case: Case) -> Forecast:
             for name, band in prediction.interval.items()
             if name in case.metrics
         },
-        facts=facts_of(scenario, prediction if case.slowest else None),
+        features=features_of(scenario, prediction if case.slowest else None),
     )
 
 
 def _of_service(case: Case) -> Forecast:
     """The forecast of a run of a service."""
     given = case.base, case.overrides, case.metrics, case.profiles
-    figures, intervals, facts = forecast_service(*given, intervals=case.intervals)
-    return Forecast(figures=figures, intervals=intervals, facts=facts)
+    figures, intervals, features = forecast_service(*given, intervals=case.intervals)
+    return Forecast(figures=figures, intervals=intervals, features=features)
 
 
 @cache

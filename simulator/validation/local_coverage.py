@@ -16,7 +16,7 @@ from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
 from simulator.studies.search.workers import Progress, Workers, cores, local_workers
 from simulator.uncertainty.measurement import MeasurementSet, Row
-from simulator.validation.facts import Facts, facts_of
+from simulator.validation.features import Features, features_of
 from simulator.validation.forecast import known_profiles
 from simulator.validation.scores import Score, score
 from simulator.validation.validate import Judged, validate
@@ -96,19 +96,19 @@ def nearest(  # noqa: PLR0913 - what to compare, and how
     processes, progress, profiles
         As for `validate`.
     """
-    own = facts_of(scenario)
+    own = features_of(scenario)
     with local_workers(processes or cores()) as workers:
-        facts = _all_facts(sets, workers, progress, profiles)
+        features = _all_facts(sets, workers, progress, profiles)
     found = [
         Near(
             set=one.name,
             row=row,
-            distance=distance(own, facts[one.name, row.id]),
-            apart=differences(own, facts[one.name, row.id]),
+            distance=distance(own, features[one.name, row.id]),
+            apart=differences(own, features[one.name, row.id]),
         )
         for one in sets
         for row in one.rows
-        if (one.name, row.id) in facts
+        if (one.name, row.id) in features
     ]
     rows = _judged(sets, sorted(found, key=lambda near: near.distance)[:most], profiles)
     reach = _reach(rows)
@@ -116,7 +116,7 @@ def nearest(  # noqa: PLR0913 - what to compare, and how
         scenario=scenario.name,
         rows=rows,
         scores=_scores([near for near in rows if near.distance <= reach]),
-        compared=len(facts),
+        compared=len(features),
         reach=reach,
     )
 
@@ -132,7 +132,7 @@ def _all_facts(
     workers: Workers,
     progress: Progress | None,
     profiles: tuple[Path, ...],
-) -> dict[tuple[str, str], Facts]:
+) -> dict[tuple[str, str], Features]:
     """The facts of every row whose scenario can be read, by set and id."""
     asked = {
         (one.name, row.id): _Ask(row.base, row.overrides, profiles)
@@ -144,13 +144,13 @@ def _all_facts(
     # Reading a scenario is a tenth of the work of predicting it.
     answers = workers.map(_facts, distinct, progress, [0.1] * len(distinct))
     known = dict(zip(distinct, answers, strict=True))
-    return {place: facts for place, ask in asked.items() if (facts := known[ask]) is not None}
+    return {place: features for place, ask in asked.items() if (features := known[ask]) is not None}
 
 
-def _facts(ask: _Ask) -> Facts | None:
+def _facts(ask: _Ask) -> Features | None:
     try:
         catalogue = known_profiles(ask.profiles)
-        return facts_of(load_scenario(ask.base, overrides=ask.overrides, catalogue=catalogue))
+        return features_of(load_scenario(ask.base, overrides=ask.overrides, catalogue=catalogue))
     except PlanError:
         return None
 
@@ -191,12 +191,12 @@ def _scores(rows: Sequence[Near]) -> dict[str, Score]:
     return found
 
 
-def distance(one: Facts, other: Facts) -> float:
+def distance(one: Features, other: Features) -> float:
     """How far apart two scenarios are; 1 is a factor of two in one number.
 
     Examples
     --------
-    >>> from simulator.validation.facts import Facts
+    >>> from simulator.validation.features import Facts
     >>> rest = {"devices": 1, "samples": 1.0, "operations": None, "peak": None, "words": {}}
     >>> distance(*(Facts(numbers={"batch": n}, **rest) for n in (8.0, 32.0)))
     2.0
@@ -204,7 +204,7 @@ def distance(one: Facts, other: Facts) -> float:
     return math.sqrt(sum(part**2 for part in _parts(one, other).values()))
 
 
-def _parts(one: Facts, other: Facts) -> dict[str, float]:
+def _parts(one: Features, other: Features) -> dict[str, float]:
     """The distance along each feature."""
     parts = {}
     for name in {**one.numbers, **other.numbers}:
@@ -218,13 +218,13 @@ def _parts(one: Facts, other: Facts) -> dict[str, float]:
     return parts
 
 
-def differences(own: Facts, theirs: Facts) -> dict[str, str]:
+def differences(own: Features, theirs: Features) -> dict[str, str]:
     """What sets a row apart, largest first: ``{"batch size": "4x"}``."""
     parts = sorted(_parts(own, theirs).items(), key=lambda item: -item[1])
     return {name: _said(name, own, theirs) for name, part in parts[:MAX_NAMED] if part > 0.0}
 
 
-def _said(name: str, own: Facts, theirs: Facts) -> str:
+def _said(name: str, own: Features, theirs: Features) -> str:
     if name in own.words:
         return f"{theirs.words.get(name)}, not {own.words[name]}"
     mine, other = own.numbers.get(name), theirs.numbers.get(name)
@@ -287,7 +287,7 @@ def runs_of(
 
     They differ from it in nothing that is compared (`nearest.distance`).
     """
-    own = facts_of(scenario)
+    own = features_of(scenario)
     catalogue = known_profiles(profiles)
     return tuple(Run(name, row) for name, row in alike if _is_same(row, own, catalogue))
 
@@ -315,10 +315,10 @@ def holding(prediction: Prediction, runs: Sequence[Run]) -> tuple[Prediction, tu
     return replace(prediction, interval=interval), tuple(moved)
 
 
-def _is_same(row: Row, own: Facts, catalogue: Catalogue) -> bool:
+def _is_same(row: Row, own: Features, catalogue: Catalogue) -> bool:
     try:
         scenario = load_scenario(row.base, overrides=row.overrides, catalogue=catalogue)
-        return distance(own, facts_of(scenario)) < SAME_SHARE
+        return distance(own, features_of(scenario)) < SAME_SHARE
     except PlanError:
         return False
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from simulator.uncertainty.measurement import Baseline, MeasurementSet, Row, Split
 from simulator.units import Seconds
-from simulator.validation.facts import Facts
+from simulator.validation.features import Features
 
 Vector: TypeAlias = NDArray[np.float64]
 
@@ -306,7 +306,7 @@ class Seen:
     """A row that was predicted, and what describes its scenario."""
 
     row: Row
-    facts: Facts
+    features: Features
 
 
 def is_speed(metric: str) -> bool:
@@ -333,14 +333,14 @@ def _constant(
     """
     for alike in _grouped(seen, found.baseline_by).values():
         fitted = _fitted([one.row for one in alike])
-        size = {one.row.id: _size(metric, one.facts) for one in alike}
+        size = {one.row.id: _size(metric, one.features) for one in alike}
         middle = statistics.median(row.measured[metric] / size[row.id] for row in fitted)
         yield from ((one.row.id, middle * size[one.row.id]) for one in alike)
 
 
-def _size(metric: str, facts: Facts) -> float:
+def _size(metric: str, features: Features) -> float:
     """What a constant counts per: a device for rates, the whole run for everything else."""
-    return float(facts.devices) if metric.endswith(RATE_METRIC) else 1.0
+    return float(features.devices) if metric.endswith(RATE_METRIC) else 1.0
 
 
 def _grouped(seen: Sequence[Seen], columns: tuple[str, ...]) -> Mapping[object, list[Seen]]:
@@ -362,10 +362,12 @@ def _linear(
         anchors = [one for one in group if one.row.anchor]
         if not anchors or not is_speed(metric):
             continue
-        anchor = min(anchors, key=lambda one: one.facts.devices)
-        alone = _rate(anchor.row.measured[metric], metric, anchor.facts) / anchor.facts.devices
+        anchor = min(anchors, key=lambda one: one.features.devices)
+        alone = (
+            _rate(anchor.row.measured[metric], metric, anchor.features) / anchor.features.devices
+        )
         for one in group:
-            yield one.row.id, _figure(alone * one.facts.devices, metric, one.facts)
+            yield one.row.id, _figure(alone * one.features.devices, metric, one.features)
 
 
 def _slowest_part(
@@ -374,9 +376,9 @@ def _slowest_part(
     """What the slowest of device, cores and store takes for a step, as if it were alone."""
     del found
     for one in seen:
-        slowest = one.facts.slowest
+        slowest = one.features.slowest
         if slowest and is_speed(metric):
-            yield one.row.id, _figure(one.facts.samples / slowest, metric, one.facts)
+            yield one.row.id, _figure(one.features.samples / slowest, metric, one.features)
 
 
 def _constant_mfu(
@@ -386,7 +388,7 @@ def _constant_mfu(
 
     Where none of them may be fitted, the median of all fit rows.
     """
-    known = [s for s in seen if math.isfinite(_ideal(s.facts))]
+    known = [s for s in seen if math.isfinite(_ideal(s.features))]
     if not known or not is_speed(metric):
         return
     everywhere = _shares(known, metric)
@@ -394,35 +396,35 @@ def _constant_mfu(
         own = any(one.row.split is Split.FIT for one in alike)
         share = statistics.median(_shares(alike, metric) if own else everywhere)
         for one in alike:
-            rate = share * one.facts.samples / _ideal(one.facts)
-            yield one.row.id, _figure(rate, metric, one.facts)
+            rate = share * one.features.samples / _ideal(one.features)
+            yield one.row.id, _figure(rate, metric, one.features)
 
 
 def _shares(seen: Sequence[Seen], metric: str) -> list[float]:
     """Shares of the peak that the fit rows reach."""
     fitted = {row.id for row in _fitted([s.row for s in seen])}
     return [
-        _rate(s.row.measured[metric], metric, s.facts) * _ideal(s.facts) / s.facts.samples
+        _rate(s.row.measured[metric], metric, s.features) * _ideal(s.features) / s.features.samples
         for s in seen
         if s.row.id in fitted
     ]
 
 
-def _ideal(facts: Facts) -> Seconds:
+def _ideal(features: Features) -> Seconds:
     """A step at the devices' peak [s]; infinite or NaN where that is not known."""
-    if not facts.operations or not facts.peak:
+    if not features.operations or not features.peak:
         return math.inf
-    return facts.operations / facts.peak
+    return features.operations / features.peak
 
 
-def _rate(value: float, metric: str, facts: Facts) -> float:
+def _rate(value: float, metric: str, features: Features) -> float:
     """Samples per second, from a throughput or a step time."""
-    return value if metric.endswith(RATE_METRIC) else facts.samples / value
+    return value if metric.endswith(RATE_METRIC) else features.samples / value
 
 
-def _figure(rate: float, metric: str, facts: Facts) -> float:
+def _figure(rate: float, metric: str, features: Features) -> float:
     """The metric at a rate of samples per second."""
-    return rate if metric.endswith(RATE_METRIC) else facts.samples / rate
+    return rate if metric.endswith(RATE_METRIC) else features.samples / rate
 
 
 _RULES: Mapping[Baseline, Rule] = {

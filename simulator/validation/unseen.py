@@ -49,36 +49,36 @@ _BOUND_TOLERANCE: Final = 1e-4
 _MIN_SUBMITTERS: Final = 2
 """Makers from which on their constants have a spread."""
 
-Maker: TypeAlias = tuple[str, ...]
+Submitter: TypeAlias = tuple[str, ...]
 Vector: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
-    """What was fitted to one group of a maker: texts by key."""
+    """What was fitted to one group of a submitter: texts by key."""
 
-    maker: Maker
+    submitter: Submitter
     values: Mapping[str, str]
 
 
 def carried(
     found: MeasurementSet, row: Row, others: Sequence[Constants]
 ) -> tuple[tuple[str, ...], tuple[TransferError, ...]]:
-    """Overrides with the middle of other makers' constants for a row, and how far they may be off.
+    """Return the median constants of other submitters for a row, with their uncertainty.
 
     Parameters
     ----------
     found : MeasurementSet
-        The row's set: its `fit` are the constants, `maker` says who measured a row.
+        The row's set: its `fit` are the constants, `submitter` says who measured a row.
     row : Row
         What is to be predicted.
     others : sequence of Constants
-        One for each group of another maker; nothing follows from none.
+        One for each group of another submitter; nothing follows from none.
     """
     if not others:
         return (), ()
     weights = _weights(others)
-    makers = len({one.maker for one in others})
+    submitters = len({one.submitter for one in others})
     logs = {one.key: _logs(found, row, one, others) for one in found.fit}
     bounds = {one.key: _bounds(one) for one in found.fit}
     overrides = tuple(
@@ -87,7 +87,7 @@ def carried(
     wide = tuple(
         TransferError(
             key=key,
-            log_sd=max(MIN_LOG_SD, deviation(own, weights, makers, bounds[key])),
+            log_sd=max(MIN_LOG_SD, deviation(own, weights, submitters, bounds[key])),
             shared=tuple(
                 (other, sign_of(key) * sign_of(other) * correlation(own, theirs, weights))
                 for other, theirs in logs.items()
@@ -100,27 +100,27 @@ def carried(
 
 
 def deviation(
-    logs: Vector, weights: Vector, makers: int, bounds: tuple[float, float] = _NO_BOUNDS
+    logs: Vector, weights: Vector, submitters: int, bounds: tuple[float, float] = _NO_BOUNDS
 ) -> float:
-    """Log deviation of the next maker's constant, of which 80% of a normal interval are sure.
+    """Log deviation of the next submitter's constant, of which 80% of a normal interval are sure.
 
-    Of few makers neither the middle nor the spread is known well: a prediction interval of
-    Student's t with one degree of freedom less than makers, written as the normal deviation that
-    has the same P10 and P90. With one maker nothing is known of the spread. Constants that a fit
-    left at one of its `bounds` lie there or beyond.
+    Of few submitters neither the middle nor the spread is known well: a prediction interval of
+    Student's t with one degree of freedom less than submitters, written as the normal deviation
+    that has the same P10 and P90. With one submitter nothing is known of the spread. Constants that
+    a fit left at one of its `bounds` lie there or beyond.
 
     Examples
     --------
     >>> round(deviation(np.array([0.0, 0.2]), np.array([0.5, 0.5]), 2), 3)
     0.416
     """
-    if makers < _MIN_SUBMITTERS:
+    if submitters < _MIN_SUBMITTERS:
         return 0.0
     from scipy.special import ndtri, stdtrit  # noqa: PLC0415 - slow to load, and rarely needed
 
-    spread = _spread(logs, weights, bounds) * math.sqrt(makers / (makers - 1.0))
-    wider = float(stdtrit(makers - 1.0, _NINETY) / ndtri(_NINETY))
-    return spread * math.sqrt(1.0 + 1.0 / makers) * wider
+    spread = _spread(logs, weights, bounds) * math.sqrt(submitters / (submitters - 1.0))
+    wider = float(stdtrit(submitters - 1.0, _NINETY) / ndtri(_NINETY))
+    return spread * math.sqrt(1.0 + 1.0 / submitters) * wider
 
 
 def _spread(logs: Vector, weights: Vector, bounds: tuple[float, float]) -> float:
@@ -158,9 +158,9 @@ def correlation(one: Vector, other: Vector, weights: Vector) -> float:
 
 
 def _weights(others: Sequence[Constants]) -> Vector:
-    """Each maker counts as one."""
-    groups = Counter(one.maker for one in others)
-    return np.array([1.0 / (groups[one.maker] * len(groups)) for one in others])
+    """Each submitter counts as one."""
+    groups = Counter(one.submitter for one in others)
+    return np.array([1.0 / (groups[one.submitter] * len(groups)) for one in others])
 
 
 def _middle(parameter: Parameter, logs: Vector, weights: Vector) -> float:
@@ -186,29 +186,34 @@ def _logs(
     there = [math.log(kind.value(one.values.get(parameter.key, parameter.start))) for one in others]
     if not parameter.pace:
         return np.array(there)
-    paces = {maker: dict(_paces(found, parameter.pace, maker)) for maker in _makers(found)}
-    own = paces[row.key(found.maker)]
-    slower = [_slower(own, paces[one.maker]) for one in others]
+    paces = {
+        submitter: dict(_paces(found, parameter.pace, submitter))
+        for submitter in _submitters(found)
+    }
+    own = paces[row.key(found.submitter)]
+    slower = [_slower(own, paces[one.submitter]) for one in others]
     return np.array([log + more for log, more in zip(there, slower, strict=True)])
 
 
-def _slower(own: Mapping[Maker, float], theirs: Mapping[Maker, float]) -> float:
+def _slower(own: Mapping[Submitter, float], theirs: Mapping[Submitter, float]) -> float:
     """Mean log ratio of what two systems take for what both did; 0 where they did nothing alike."""
     both = own.keys() & theirs.keys()
     return float(np.mean([own[one] - theirs[one] for one in both])) if both else 0.0
 
 
-def _makers(found: MeasurementSet) -> set[Maker]:
-    return {row.key(found.maker) for row in found.rows}
+def _submitters(found: MeasurementSet) -> set[Submitter]:
+    return {row.key(found.submitter) for row in found.rows}
 
 
-def _paces(found: MeasurementSet, pace: str, maker: Maker) -> Iterator[tuple[Maker, float]]:
-    """Logarithms of a key on a maker's rows, by what else their configuration is."""
-    rest = tuple(name for name in found.configuration if name not in found.maker)
+def _paces(
+    found: MeasurementSet, pace: str, submitter: Submitter
+) -> Iterator[tuple[Submitter, float]]:
+    """Logarithms of a key on a submitter's rows, by what else their configuration is."""
+    rest = tuple(name for name in found.configuration if name not in found.submitter)
     kind: Key = numeric_key(pace)
     for row in found.rows:
         stated = dict(override.split("=", 1) for override in row.overrides).get(pace)
-        if stated is not None and row.key(found.maker) == maker:
+        if stated is not None and row.key(found.submitter) == submitter:
             yield row.key(rest), math.log(kind.value(stated))
 
 
@@ -317,7 +322,7 @@ UNSEEN_FAMILY_COVERAGE: Final = (0.65, 0.92)
 MIN_UNSEEN_FIGURES: Final = 40
 
 REFITTED_KERNELS: Final = "kernel figures fitted without it"
-CARRIED_CONSTANTS: Final = "constants of other makers"
+CARRIED_CONSTANTS: Final = "constants of other submitters"
 AS_SHIPPED: Final = "as shipped: nothing was fitted to it"
 
 
@@ -436,7 +441,7 @@ def _resting(found: MeasurementSet) -> str:
     """The figures of its own that a set rests on; empty where they can be left out."""
     if found.serves:
         return "nothing else: plan validate itself leaves the models of services out"
-    if not found.fit or found.maker:
+    if not found.fit or found.submitter:
         return ""
     keys = " and ".join(parameter.key for parameter in found.fit)
     return f"{keys} of each {', '.join(found.group_by)}, fitted to {found.anchor}"
@@ -448,7 +453,7 @@ def _rows(found: MeasurementSet) -> Iterator[Row]:
 
 
 def _by(found: MeasurementSet, row: Row) -> str:
-    if found.maker:
+    if found.submitter:
         return CARRIED_CONSTANTS
     return REFITTED_KERNELS if siblings(row.labels.get(SERIES, "")) else AS_SHIPPED
 
@@ -461,7 +466,7 @@ def _case(
 ) -> Case:
     """What is asked about a row as if nobody had measured its series."""
     bare = case_of(found, row, {}, profiles)
-    if found.maker:
+    if found.submitter:
         return _elsewhere(bare, found, row, constants)
     series = row.labels.get(SERIES, "")
     return replace(bare, unseen=series) if siblings(series) else bare
@@ -470,17 +475,17 @@ def _case(
 def _elsewhere(
     bare: Case, found: MeasurementSet, row: Row, constants: Mapping[GroupKey, Fitted]
 ) -> Case:
-    """The case with the middle of the constants that were fitted to groups of other makers."""
-    makers = {
-        (found.name, one.key(found.group_by)): one.key(found.maker)
+    """The case with the middle of the constants that were fitted to groups of other submitters."""
+    submitters = {
+        (found.name, one.key(found.group_by)): one.key(found.submitter)
         for one in found.rows
         if not one.excluded
     }
-    own = row.key(found.maker)
+    own = row.key(found.submitter)
     others = [
-        Constants(maker=maker, values=dict(text.split("=", 1) for text in group.overrides))
+        Constants(submitter=submitter, values=dict(text.split("=", 1) for text in group.overrides))
         for key, group in constants.items()
-        if group.overrides and (maker := makers.get(key, own)) != own
+        if group.overrides and (submitter := submitters.get(key, own)) != own
     ]
     overrides, wide = carried(found, row, others)
     return replace(bare, overrides=(*bare.overrides, *overrides), elsewhere=wide)

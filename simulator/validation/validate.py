@@ -187,9 +187,9 @@ def _figure(one: Judged) -> Figure:
 def judge(found: MeasurementSet, forecasts: Forecasts) -> Iterator[Judged]:
     """The rows that were predicted, metric by metric."""
     seen = [
-        Seen(row=row, facts=answer.facts)
+        Seen(row=row, features=answer.features)
         for row in found.rows
-        if (answer := forecasts.rows.get((found.name, row.id))) and answer.facts is not None
+        if (answer := forecasts.rows.get((found.name, row.id))) and answer.features is not None
     ]
     for metric in found.metrics:
         naive = baseline(found, seen, metric)

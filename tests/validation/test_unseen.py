@@ -67,6 +67,6 @@ def test_anchored_sets_take_the_constants_of_other_makers() -> None:
     rows = [r for r in rows if r.labels["submitter"] in {"WEKA", "Lightbits_Labs"}]
     found = leave_out([replace(whole, rows=tuple(rows))], processes=1)
     total = next(one for one in found.families if one.name == EVERY_FAMILY)
-    assert total.by == "constants of other makers"
+    assert total.by == "constants of other submitters"
     assert total.unseen.rows == sum(not row.anchor for row in rows)
     assert total.unseen.median != total.seen.median
