@@ -55,9 +55,9 @@ def observation_of(text: str) -> Observation:
     """
     from simulator.calibration.observed import Observation
     from simulator.reading.figures import NAMES, figure_value
-    from simulator.reading.quantity import nearest_hint
     from simulator.report.format.named import is_share
     from simulator.results.metrics import measurable
+    from simulator.schema.fields import nearest_hint
 
     said, equals, value = (part.strip() for part in text.partition("="))
     if not equals:

@@ -127,10 +127,10 @@ def swept(reader: ServiceReader, over: tuple[str, ...], form: str, seed: int) ->
 
 def changed(reader: ServiceReader, metric: str, form: str, seed: int) -> Exit:
     """``plan whatif`` of a service: what changes do to a figure."""
-    from simulator.reading.quantity import nearest_hint
     from simulator.report.format.table import Format, reported
     from simulator.report.service.studies import WhatifReport
     from simulator.results.serving import metrics
+    from simulator.schema.fields import nearest_hint
     from simulator.studies.service.sizing import whatif
 
     found = whatif(reader.read({}), seed=seed)

@@ -147,7 +147,7 @@ def _reading(reader: CandidateReader) -> Callable[..., Scenario]:
 def _prices(texts: Sequence[str], wanted: Sequence[Change]) -> dict[str, float]:
     """What changes add to the rent, by name [$/s]."""
     from simulator.errors import UnitError
-    from simulator.reading.quantity import nearest_hint
+    from simulator.schema.fields import nearest_hint
     from simulator.units import USD_PER_SECOND, parse
 
     names = tuple(change.name for change in wanted)
@@ -179,7 +179,7 @@ def _names(reader: CandidateReader, wanted: str | None) -> tuple[str, ...] | Non
         pattern = "gpu/*" if part == ALL else part if part.startswith("gpu/") else f"gpu/{part}"
         matching = fnmatch.filter(known, pattern)
         if not matching:
-            from simulator.reading.quantity import nearest_hint
+            from simulator.schema.fields import nearest_hint
 
             msg = (
                 f"--gpus {wanted}: there is no accelerator '{part}'; {nearest_hint(pattern, known)}"

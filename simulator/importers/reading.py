@@ -18,7 +18,7 @@ from simulator.reading.reading import read_bytes as read_start
 
 LARGEST: Final = int(units.parse("256 MiB", units.BYTE))
 """Size of the largest file that is read, after unpacking [B]."""
-MOST_PROBLEMS: Final = 20
+MAX_PROBLEMS: Final = 20
 """How many problems of one file are told."""
 
 _GZIP: Final = b"\x1f\x8b"
@@ -141,10 +141,10 @@ def read_json(path: Path, wanted: str, most: int = LARGEST) -> Any:  # noqa: ANN
 
 
 def refuse(problems: list[Problem]) -> None:
-    """Raise an `InputError` of the first `MOST_PROBLEMS` problems and the count of the others."""
+    """Raise an `InputError` of the first `MAX_PROBLEMS` problems and the count of the others."""
     if not problems:
         return
-    shown = problems[:MOST_PROBLEMS]
+    shown = problems[:MAX_PROBLEMS]
     more = len(problems) - len(shown)
     if more:
         origin = problems[0].origin

@@ -26,8 +26,8 @@ from simulator.importers.huggingface.shape import Config, Experts, Shape, shape_
 from simulator.importers.reading import changed, read_json, refuse
 from simulator.importers.result import Fragment, Kind
 from simulator.reading.hardware.profile_text import comment, quote
-from simulator.reading.quantity import nearest_hint
 from simulator.reading.reading import fail
+from simulator.schema.fields import nearest_hint
 
 WANTED: Final = "a config.json of Hugging Face"
 

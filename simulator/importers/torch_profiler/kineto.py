@@ -20,7 +20,7 @@ from simulator import units
 from simulator.errors import Problem
 from simulator.importers.entries import Entry
 from simulator.importers.json_stream import each_in
-from simulator.importers.reading import MOST_PROBLEMS, read_text, refuse
+from simulator.importers.reading import MAX_PROBLEMS, read_text, refuse
 from simulator.reading.reading import fail
 from simulator.units import Bytes, Seconds
 
@@ -118,7 +118,7 @@ class _Reader:
     def take(self, value: Any) -> None:  # noqa: ANN401 - a file may hold anything
         """Take one element of the list of events."""
         index, self.count = self.count, self.count + 1
-        if len(self.problems) > MOST_PROBLEMS:
+        if len(self.problems) > MAX_PROBLEMS:
             return
         entry = Entry(value, self.origin, ("traceEvents", index), self.problems)
         if not isinstance(value, dict):
