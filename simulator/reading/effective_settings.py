@@ -98,7 +98,7 @@ def _leaves(table: FileTable, path: KeyPath) -> Iterator[tuple[KeyPath, object]]
     for name in table_keys(type(table)):
         value = getattr(table, name)
         here = (*path, name)
-        if is_dataclass(value):
+        if is_dataclass(value) and not isinstance(value, type):
             yield from _leaves(value, here)
         elif isinstance(value, dict):
             yield from (((*here, str(key)), item) for key, item in value.items())

@@ -264,8 +264,8 @@ def parse_override(text: str, model: type[FileTable]) -> Document:
     path = _key_path(key, origin)
     if path[0] in ("schema", "extends"):
         fail(origin, f"{path[0]} can only be set in a file")
-    key = key_at(model, path)
-    value = value_of_text(raw, text=key is not None and key.is_text)
+    known = key_at(model, path)
+    value = value_of_text(raw, text=known is not None and known.is_text)
     data: dict[str, Any] = {str(path[-1]): value}
     for part in reversed(path[:-1]):
         data = {str(part): data}

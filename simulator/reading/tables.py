@@ -10,7 +10,6 @@ import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum, auto
-from functools import cache
 from typing import (
     Annotated,
     Any,
@@ -145,9 +144,18 @@ _UNKNOWN: Final = "is not a known key"
 _NOT_A_TABLE: Final = ("is not a table", "write it as a [section] or {key = value}")
 
 
-@cache
 def table_keys(table: type[FileTable]) -> Mapping[str, TableKey]:
-    """Return the keys of a table by name, in their order."""
+    """Return the keys of a table by name, in their order; they are looked at once."""
+    keys = _KEYS.get(table)
+    if keys is None:
+        keys = _KEYS[table] = _keys_of(table)
+    return keys
+
+
+_KEYS: Final[dict[type[FileTable], Mapping[str, TableKey]]] = {}
+
+
+def _keys_of(table: type[FileTable]) -> Mapping[str, TableKey]:
     hints = get_type_hints(table, include_extras=True)
     return {
         each.name: TableKey(
@@ -337,7 +345,7 @@ _PLAIN: Final[Mapping[Any, tuple[tuple[type, ...], str, str]]] = {
 def _plain(kind: Any) -> Reader:  # noqa: ANN401 - a type, or object for any value
     allowed, message, hint = _PLAIN.get(kind, ((object,), "", ""))
 
-    def read(value: object, path: KeyPath, reading: Reading) -> object:
+    def read(value: Any, path: KeyPath, reading: Reading) -> object:  # noqa: ANN401
         if not isinstance(value, allowed) or (isinstance(value, bool) and kind in (int, float)):
             return reading.refuse(path, message, hint)
         return float(value) if kind is float else value

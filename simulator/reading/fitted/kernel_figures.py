@@ -178,7 +178,7 @@ def with_values(values: Mapping[str, float], files: KernelFiles | None = None) -
 
 def _changed(file: KernelFile, values: Mapping[str, float]) -> KernelFile:
     figures = dict(file.figures)
-    lists: dict[str, list[Any]] = {"variant": [*file.variant], "network": [*file.network]}
+    lists: dict[str, Any] = {"variant": [*file.variant], "network": [*file.network]}
     for name, value in values.items():
         _, figure, *rest = name.split(".")
         if not rest:

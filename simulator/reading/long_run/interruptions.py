@@ -203,8 +203,8 @@ def _of_parts(
     most = sorted(rates.items(), key=lambda part: -part[1])
     shares = [f"{name} {rate / total:.0%}" for name, rate in most if rate > 0.0]
     told = f"failures of the job by part, as stated: {', '.join(shares)}"
-    rates_given = {"per_machine": sum(own.values()), "per_job": sum(whole.values())}
-    return replace(section, **rates_given), (told,) if shares else ()
+    rates_of_job = replace(section, per_machine=sum(own.values()), per_job=sum(whole.values()))
+    return rates_of_job, (told,) if shares else ()
 
 
 def _of_a_machine(parts: ComponentsTable, devices: int, cards: int) -> dict[str, PerSecond]:
