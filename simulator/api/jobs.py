@@ -16,7 +16,7 @@ from simulator.predict import predict
 from simulator.reading.search.axes import axis_of, parse_axis
 from simulator.reading.search.candidates import CandidateReader
 from simulator.reading.settings import as_option
-from simulator.report.page.prediction import as_fragment, as_page
+from simulator.report.html.prediction import as_fragment, as_page
 from simulator.report.prediction.text import as_text
 from simulator.results.metrics import METRICS, Value, number_at, select
 from simulator.results.outlook import Outlook
@@ -111,7 +111,7 @@ class Answer:
         UnknownName
             If there is no such figure.
         """
-        from simulator.report.plot.prediction import prediction_figure  # noqa: PLC0415 - matplotlib is slow
+        from simulator.report.plot import prediction_figure  # noqa: PLC0415 - matplotlib is slow
 
         return prediction_figure(self.prediction, what)
 
@@ -208,7 +208,7 @@ class Configuration:
         intervals : bool
             Work out how well each figure is known.
         """
-        return Answer(predict(self.scenario, seed=seed, trace=trace, doubts=intervals))
+        return Answer(predict(self.scenario, seed=seed, trace=trace, intervals=intervals))
 
     def long_run(
         self,

@@ -12,7 +12,7 @@ from simulator.errors import UnknownName
 from simulator.predict import predict_service
 from simulator.reading.service.axes import variants
 from simulator.reading.service.scenario import ServiceReader
-from simulator.report.page.service import as_page
+from simulator.report.html.service import as_page
 from simulator.report.service import text as report
 from simulator.report.service.studies import SizedReport
 from simulator.results.serving import ServicePrediction, metrics
@@ -125,7 +125,7 @@ class ServiceConfiguration:
         intervals : bool
             Work out how well each figure is known.
         """
-        return ServiceAnswer(predict_service(self.service, seed=seed, doubts=intervals))
+        return ServiceAnswer(predict_service(self.service, seed=seed, intervals=intervals))
 
     def sweep(self, over: Mapping[str, str | Sequence[Plain]], *, seed: int = 0) -> pd.DataFrame:
         """Predict many configurations: one row each, with the keys' values and all figures.

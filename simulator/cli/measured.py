@@ -30,7 +30,7 @@ def with_measured(prediction: Prediction, profiles: tuple[Path, ...]) -> Predict
 
 
 def _note(one: Outside) -> str:
-    from simulator.report.format.figures import figure
+    from simulator.report.numbers import figure
     from simulator.results.metrics import measurable
 
     known = measurable(one.metric)

@@ -55,7 +55,7 @@ def observation_of(text: str) -> Observation:
     """
     from simulator.calibration.observed import Observation
     from simulator.reading.figures import NAMES, figure_value
-    from simulator.report.format.named import is_share
+    from simulator.report.labels import is_share
     from simulator.results.metrics import measurable
     from simulator.schema.fields import nearest_hint
 

@@ -17,10 +17,10 @@ import click
 from simulator.cli.colour import coloured, wants_colour
 from simulator.cli.options import is_report
 from simulator.errors import InputError, PlanError, Problem
-from simulator.report.format.layout import WIDTH, printable
+from simulator.report.text import WIDTH, printable
 
 if TYPE_CHECKING:
-    from simulator.report.page.made import Made
+    from simulator.report.html.page import Made
 
 NARROWEST: Final = 60
 """Columns below which no report is squeezed."""
@@ -106,7 +106,7 @@ def made(seed: int | None, *asked: str) -> Made:
     import shlex
 
     from simulator.cli.clock import today
-    from simulator.report.page.made import Made
+    from simulator.report.html.page import Made
 
     arguments: tuple[str, ...] = click.get_current_context().find_root().obj or ()
     command = shlex.join(("plan", *arguments))

@@ -47,8 +47,7 @@ def plot(  # noqa: PLR0913 - one parameter an option
     check_writable(target, "--output")
     job = read_scenario(scenario, overrides, profiles, calibration)
     from simulator.predict import predict
-    from simulator.report.plot.prediction import check_figure, prediction_figure
-    from simulator.report.plot.style import as_bytes, check_format
+    from simulator.report.plot import as_bytes, check_figure, check_format, prediction_figure
 
     check_figure(what)
     check_format(target)

@@ -117,7 +117,7 @@ def recommend(  # noqa: PLR0913 - one parameter an option
         ]
     launches = [_launch(reader, answer) for reader, answer in zip(readers, answers, strict=True)]
     if html is not None:
-        from simulator.report.page.recommend import as_page
+        from simulator.report.html.recommend import as_page
 
         whole = InFull(seed=seed, jobs=jobs, profiles=profiles, evidence=evidence)
         best = [

@@ -69,7 +69,7 @@ def report(  # noqa: PLR0913 - one parameter an option
     reader = candidate_reader(scenario, overrides, profiles, calibration)
     job = reader.read({}).scenario
     from simulator.predict import predict
-    from simulator.report.page.prediction import as_page
+    from simulator.report.html.prediction import as_page
     from simulator.report.prediction.actions import action_texts
     from simulator.studies.changes.ways_to_buy import with_ways
 

@@ -189,7 +189,7 @@ def explained(reader: ServiceReader, form: str, seed: int) -> Exit:
     from simulator.report.service.explain import Explained, ExplainReport
 
     service = reader.read({})
-    prediction = predict_service(service, seed=seed, doubts=False)
+    prediction = predict_service(service, seed=seed, intervals=False)
     if service.one_pass is not None:
         work = batch_pass(service.one_pass, service.serving.max_batched_tokens)
         batches = ExplainedBatches(prediction=prediction, work=work)
@@ -203,7 +203,7 @@ def explained(reader: ServiceReader, form: str, seed: int) -> Exit:
 def reported_page(reader: ServiceReader, output: Path, seed: int) -> Exit:
     """``plan report`` of a service: one HTML file with latencies against the load."""
     from simulator.predict import predict_service
-    from simulator.report.page.service import as_page
+    from simulator.report.html.service import as_page
     from simulator.studies.service.sizing import against_load
 
     prediction = predict_service(reader.read({}), seed=seed)

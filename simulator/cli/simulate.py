@@ -134,10 +134,10 @@ def _rendered(  # noqa: PLR0913 - what may stand beside the prediction
     full: bool,
     found: tuple[Action, ...] | None,
 ) -> str:
-    from simulator.report.format.figures import metric_page, metric_table
     from simulator.report.format.table import Format, as_markdown, rendered
     from simulator.report.prediction import json, summary, text
     from simulator.report.prediction.actions import action_texts
+    from simulator.report.prediction.rows import metric_page, metric_table
 
     steps = [] if found is None else action_texts(found, prediction)
 

@@ -28,7 +28,7 @@ from simulator.cli.serving import refuse, swept
 
 if TYPE_CHECKING:
     from simulator.reading.search.candidates import CandidateReader
-    from simulator.report.page.made import Made
+    from simulator.report.html.page import Made
     from simulator.results.prediction import Prediction
     from simulator.schema.goal import Axes, Plain
     from simulator.studies.search.explore import Request
@@ -215,7 +215,7 @@ def _check(files: dict[str, Path | None]) -> None:
             raise click.UsageError(msg)
     plot, parquet = files["--plot"], files["--parquet"]
     if plot is not None:
-        from simulator.report.plot.style import check_format
+        from simulator.report.plot import check_format
 
         check_format(plot)
     if parquet is not None:
@@ -299,12 +299,11 @@ def _write(
 
         write_file(parquet, parquet_bytes(found), "--parquet")
     if plot is not None:
-        from simulator.report.plot.style import as_bytes
-        from simulator.report.plot.sweep import sweep_figure
+        from simulator.report.plot import as_bytes, sweep_figure
 
         write_file(plot, as_bytes(sweep_figure(found, name), plot), "--plot")
     if html is not None:
-        from simulator.report.page.sweep import as_page
+        from simulator.report.html.sweep import as_page
 
         best, close = None, None
         if found.front:

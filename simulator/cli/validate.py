@@ -82,7 +82,7 @@ def validate(  # noqa: PLR0913 - one parameter an option
         if path is not None:
             check_writable(path, option)
     if plot is not None:
-        from simulator.report.plot.style import check_format
+        from simulator.report.plot import check_format
 
         check_format(plot)
     chosen = _sets(sets)
@@ -99,7 +99,7 @@ def validate(  # noqa: PLR0913 - one parameter an option
     _write(found, html, markdown, left_out)
     if plot is not None:
         from simulator.report.evidence.figure import validation_figure
-        from simulator.report.plot.style import as_bytes
+        from simulator.report.plot import as_bytes
 
         write_file(plot, as_bytes(validation_figure(found), plot), "--plot")
     emit(_rendered(found, form, worst or 0))
@@ -172,7 +172,7 @@ def _write(
     found: Validated, html: Path | None, markdown: Path | None, left_out: LeftOut | None
 ) -> None:
     if html is not None:
-        from simulator.report.evidence.html import as_html
+        from simulator.report.html.evidence import as_html
 
         write_file(html, as_html(found), "--html")
     if markdown is not None:

@@ -100,8 +100,7 @@ def whatif(  # noqa: PLR0913 - one parameter an option
     if tornado or plot is not None:
         found = _with_tornado(found, reader, metric, seed)
     if plot is not None and found.tornado is not None:
-        from simulator.report.plot.style import as_bytes
-        from simulator.report.plot.tornado import tornado_figure
+        from simulator.report.plot import as_bytes, tornado_figure
 
         write_file(plot, as_bytes(tornado_figure(found.tornado), plot), "--plot")
     emit(_rendered(found, form))
@@ -118,7 +117,7 @@ def _studied(  # noqa: PLR0913 - what is asked for, and of what
     gpus: Sequence[str] | None,
     met: Met,
 ) -> WhatIf:
-    from simulator.report.format.called import device_called
+    from simulator.report.labels import device_called
     from simulator.report.whatif.text import WhatIf
     from simulator.studies.changes.bottleneck_shifts import flips
     from simulator.studies.changes.levers import knobs

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 from simpy import Environment, Event
 
@@ -33,23 +32,20 @@ does not wait for the device: enough to hide the next batch, as a launch queue o
 thousand kernels holds one to three steps of a common model."""
 
 
-T = TypeVar("T")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part(Generic[T]):
+class Part:
     """A slot of the step program with what a rank does in it.
 
     `line` is the line of the ledger that it counts for.
     """
 
     slot: Slot
-    tasks: Sequence[T]
+    tasks: Sequence[Task]
     line: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work(Generic[T]):
+class Work:
     """What one batch of one rank asks of the machine, slot by slot, ready to be carried out.
 
     `copies` is the copy engine's; then come the slots `before` the one whose work fills `buckets`
@@ -58,20 +54,20 @@ class Work(Generic[T]):
     that. `shares` are the buckets' parts of the gradients.
     """
 
-    copies: Sequence[Part[T]]
-    beside: Sequence[Part[T]]
-    before: Sequence[Part[T]]
-    filling: Sequence[Part[T]]
-    reduce: Sequence[Part[T]]
-    after: Sequence[Part[T]]
+    copies: Sequence[Part]
+    beside: Sequence[Part]
+    before: Sequence[Part]
+    filling: Sequence[Part]
+    reduce: Sequence[Part]
+    after: Sequence[Part]
     shares: Sequence[float]
 
 
 def work_of(
     stages: Sequence[StageDemands],
     shares: Sequence[float],
-    tasks: Callable[[StageDemands], Sequence[T]],
-) -> Work[T]:
+    tasks: Callable[[StageDemands], Sequence[Task]],
+) -> Work:
     """What a rank's device does with a batch: the slots on its streams that ask for anything.
 
     Parameters
@@ -83,12 +79,12 @@ def work_of(
     tasks : callable
         What a stage's demands turn into.
     """
-    copies: list[Part[T]] = []
-    beside: list[Part[T]] = []
-    before: list[Part[T]] = []
-    filling: list[Part[T]] = []
-    reduce: list[Part[T]] = []
-    after: list[Part[T]] = []
+    copies: list[Part] = []
+    beside: list[Part] = []
+    before: list[Part] = []
+    filling: list[Part] = []
+    reduce: list[Part] = []
+    after: list[Part] = []
     now = before
     for stage in on_device(stages):
         slot, own = stage.slot, tasks(stage)
@@ -167,7 +163,7 @@ class Rank:
         *,
         loader: RankLoader,
         supply: Supply,
-        work: Work[Task],
+        work: Work,
         rules: Rules,
         barriers: tuple[Barrier, Barrier] | None,
         on_step: Callable[[int, int], None],
@@ -306,7 +302,7 @@ class Rank:
         for part in self._work.after:
             yield from self._carry_out(part, item)
 
-    def _carry_out(self, part: Part[Task], item: _Item) -> Steps:
+    def _carry_out(self, part: Part, item: _Item) -> Steps:
         """Do what a slot asks for, if it comes with this batch."""
         slot = part.slot
         if slot.per is Per.BATCH:
@@ -315,12 +311,10 @@ class Rank:
             yield from self._do(part, self._left() if slot.after_late else 1.0, item.step)
 
     @staticmethod
-    def _share(part: Part[Task], item: _Item) -> float:
+    def _share(part: Part, item: _Item) -> float:
         return item.share if part.slot.per is Per.BATCH else 1.0
 
-    def _wait_for(
-        self, part: Part[Task], events: Sequence[Event], began: float, step: int
-    ) -> Steps:
+    def _wait_for(self, part: Part, events: Sequence[Event], began: float, step: int) -> Steps:
         """Wait for what went on beside compute, as far as it is not done."""
         started = self._env.now
         self.ledger.line = part.line
@@ -336,7 +330,7 @@ class Rank:
         lag, self._lag, wait = self._lag, 0.0, self._rules.device_wait
         return float(left_to_wait(wait, lag) / wait) if wait > 0.0 else 1.0
 
-    def _do(self, part: Part[Task], share: float, step: int) -> Steps:
+    def _do(self, part: Part, share: float, step: int) -> Steps:
         env, ledger, line = self._env, self.ledger, part.line
         started = env.now
         ledger.line = line

@@ -29,7 +29,7 @@ from simulator.engine.steady_state import (
 )
 from simulator.engine.trace_events import Noted
 from simulator.pipeline.ledger import OWN_WORK, by_line, entries
-from simulator.results.prediction import Sample, Slice, Solver
+from simulator.results.prediction import Sample, Slice
 from simulator.schema.scenario import Job
 from simulator.units import Seconds
 
@@ -104,7 +104,6 @@ class Epoch:
     fold: Fold
     slices: tuple[Slice, ...] = ()
     samples: tuple[Sample, ...] = ()
-    solver: Solver = Solver.EVENTS
     floor: Seconds = 0.0
 
     @property
@@ -226,7 +225,7 @@ class Observer:
             return True
         if steps < self._most or (self._random and self._plan.most_steps is None):
             return False
-        if self._plan.most_steps is not None or events == 0:  # the recursion counts none
+        if self._plan.most_steps is not None:
             return True
         # Equal batches whose steps have not repeated by now: watched as random ones are.
         watched = events >= WATCHED * self._plan.most_events and steps % CHECK_EVERY == 0

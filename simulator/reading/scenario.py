@@ -9,7 +9,6 @@ from typing import BinaryIO, Final, TextIO, TypeAlias, TypeVar
 
 from simulator.errors import InputError, Problem
 from simulator.reading.checks.sections import find_problems
-from simulator.reading.convert.assumed_spread import with_assumed_spread
 from simulator.reading.convert.calibration import calibration_notes, calibration_of, with_factors
 from simulator.reading.convert.groups import cluster_of, group_notes, remote_of
 from simulator.reading.convert.hardware import group_of
@@ -33,7 +32,7 @@ from simulator.reading.convert.training import (
 )
 from simulator.reading.document import Document
 from simulator.reading.fitted.sisters import sister_of
-from simulator.reading.fitted.uncertainty import with_doubts
+from simulator.reading.fitted.uncertainty import with_uncertainties
 from simulator.reading.hardware.burst_credits import with_mean_rates
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.long_run.bill_sections import StoreSection
@@ -174,7 +173,7 @@ def refuse(problems: Sequence[Problem], origin: str) -> None:
 def to_scenario(draft: Draft, default_name: str) -> Scenario:
     """The scenario of a draft without mistakes; `default_name` where it has no name."""
     scenario = converted(asking(draft), draft.document, default_name)
-    return with_doubts(with_assumed_spread(scenario, given=SPREAD_GIVEN(draft)), draft)
+    return with_uncertainties(scenario, draft)
 
 
 def asking(draft: Draft) -> Ask:
@@ -211,6 +210,7 @@ def converted(ask: Ask, document: Document, default_name: str) -> Scenario:
         energy=ask(ENERGY),
         owned=ask(OWNERSHIP),
         store=ask(_STORE),
+        assume_spread=not ask(_SPREAD_STATED),
         notes=tuple(chain(_calibrated(ask, calibration), *map(ask, _NOTES))),
     )
     return with_mean_rates(with_factors(scenario), document)
@@ -299,7 +299,7 @@ _REMOTE: Final = part(remote_of, "remote helper loader")
 _COPIES: Final = part(lambda draft: draft.copies, "copies")
 _PARALLELISM: Final = part(parallelism_of, "parallelism software")
 _SISTER: Final = part(sister_of, f"train mode gpu {_MODEL_READS}")
-SPREAD_GIVEN: Final = part(
+_SPREAD_STATED: Final = part(
     lambda draft: draft.data.size_spread is not None or draft.input.cost_spread is not None,
     "data input",
 )

@@ -345,9 +345,9 @@ _PLAIN: Final[Mapping[Any, tuple[tuple[type, ...], str, str]]] = {
 def _plain(kind: Any) -> Reader:  # noqa: ANN401 - a type, or object for any value
     allowed, message, hint = _PLAIN.get(kind, ((object,), "", ""))
 
-    def read(value: Any, path: KeyPath, reading: Reading) -> object:  # noqa: ANN401
+    def read(value: object, path: KeyPath, reading: Reading) -> object:
         if not isinstance(value, allowed) or (isinstance(value, bool) and kind in (int, float)):
             return reading.refuse(path, message, hint)
-        return float(value) if kind is float else value
+        return float(value) if kind is float and isinstance(value, int) else value
 
     return read

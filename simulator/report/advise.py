@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from simulator.report.format.called import batch_called
-from simulator.report.format.layout import WIDTH, columns, count, section, wrapped
-from simulator.report.format.named import limit_called
-from simulator.report.format.rounded import quantity, rate_known, share_known, significant
 from simulator.report.format.table import Cell, Table, as_markdown
-from simulator.report.prediction.bound_by import next_part
+from simulator.report.labels import batch_called, limit_called
+from simulator.report.numbers import quantity, rate_known, share_known, significant
 from simulator.report.prediction.rows import head
-from simulator.report.prediction.verdict import device_word
+from simulator.report.prediction.verdict import device_word, next_part
+from simulator.report.text import WIDTH, columns, count, section, wrapped
 from simulator.results.binding import FULL, Part
 from simulator.results.prediction import Prediction
 from simulator.schema.workload.train import Mode

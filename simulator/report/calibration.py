@@ -11,8 +11,9 @@ from simulator.calibration.calibrate import Calibrated, Estimate, Residual
 from simulator.calibration.fitted_overlay import errors_of
 from simulator.calibration.likeliest import Tried
 from simulator.reading.keys import numeric_key
-from simulator.report.format.figures import figure
-from simulator.report.format.layout import (
+from simulator.report.format.table import Cell, Table, as_markdown
+from simulator.report.numbers import figure
+from simulator.report.text import (
     INDENT,
     WIDTH,
     columns,
@@ -21,7 +22,6 @@ from simulator.report.format.layout import (
     section,
     wrapped,
 )
-from simulator.report.format.table import Cell, Table, as_markdown
 from simulator.results.metrics import measurable
 from simulator.version import __version__
 

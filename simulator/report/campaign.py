@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from simulator.long_run.campaign import CampaignOutlook, Queued
-from simulator.report.format.layout import columns, percent, section, wrapped
-from simulator.report.format.rounded import rough_usd
 from simulator.report.format.table import Cell, Table, as_markdown
+from simulator.report.numbers import rough_usd
+from simulator.report.text import columns, percent, section, wrapped
 from simulator.units import SECOND, show
 
 SCHEMA: Final = 1

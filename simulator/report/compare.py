@@ -8,17 +8,15 @@ from typing import Any, Final
 
 from simulator.report import goodput
 from simulator.report.even import even_text
-from simulator.report.format.called import learns
-from simulator.report.format.figures import figure
-from simulator.report.format.layout import WIDTH, columns, percent, section, wrapped
-from simulator.report.format.named import (
+from simulator.report.format.table import Cell, Table, as_markdown
+from simulator.report.labels import (
     bottleneck_called,
     is_share,
+    learns,
     limit_called,
     metric_called,
 )
-from simulator.report.format.rounded import digits_of, quantity, share_known
-from simulator.report.format.table import Cell, Table, as_markdown
+from simulator.report.numbers import digits_of, figure, quantity, share_known
 from simulator.report.prediction.rows import head
 from simulator.report.side_by_side import (
     SAME,
@@ -32,6 +30,7 @@ from simulator.report.side_by_side import (
     told,
     with_ratios,
 )
+from simulator.report.text import WIDTH, columns, percent, section, wrapped
 from simulator.results.metrics import USD_PER_HOUR, number_at, select
 from simulator.results.prediction import Prediction
 from simulator.results.price_age import dated_prices, prices_of

@@ -9,8 +9,8 @@ from typing import Any
 
 from simulator.probe.installation import Installation, Package
 from simulator.probe.machine import Machine
-from simulator.report.format.layout import columns, section
 from simulator.report.format.table import Cell, Table
+from simulator.report.text import columns, section
 from simulator.units import BYTE, show
 
 

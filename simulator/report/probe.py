@@ -9,8 +9,8 @@ from typing import Final
 from simulator import units
 from simulator.probe.reading import COUNT, SHARE, Reading
 from simulator.probe.run import DEVICES, Probed
-from simulator.report.format.layout import columns, printable, section
 from simulator.report.format.table import Table, as_markdown
+from simulator.report.text import columns, printable, section
 from simulator.version import __version__
 
 _SCHEMA: Final = 1

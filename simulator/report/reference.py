@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from simulator.reading.names import asked_for
-from simulator.report.format.layout import columns, wrapped
 from simulator.report.format.table import Table, as_markdown
+from simulator.report.text import columns, wrapped
 from simulator.results.metrics import METRICS
 
 _BETTER: Final = {"high": "higher", "low": "lower", None: ""}

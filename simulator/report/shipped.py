@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from simulator.reading.names import asked_for
 from simulator.reading.shipped import scenario_names, scenario_path, service_names
-from simulator.report.format.layout import columns
 from simulator.report.format.table import Table
+from simulator.report.text import columns
 
 
 def _asked(wanted: str) -> Iterator[tuple[str, str]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from simulator.report.format.layout import columns
-from simulator.report.format.named import setting_called
-from simulator.report.format.rounded import share_known, significant
+from simulator.report.labels import setting_called
+from simulator.report.numbers import share_known, significant
+from simulator.report.text import columns
 from simulator.studies.changes.compare import Told, differing
 
 CLOSE: Final = 0.1

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from simulator.report.format.layout import columns, section, wrapped
-from simulator.report.format.rounded import quantity, significant
 from simulator.report.format.table import Cell, Table, as_markdown
+from simulator.report.numbers import quantity, significant
+from simulator.report.text import columns, section, wrapped
 from simulator.schema.hardware.naming import short_name
 from simulator.studies.changes.offers import Offer
 from simulator.studies.changes.size import Resource, Size, Sized

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulator.report.format.rounded import known
+from simulator.report.numbers import known
 from simulator.results.prediction import Prediction
 from simulator.results.storage_bill import PARTS, priced
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from simulator.importers.result import Quantity, Series, Utilization
-from simulator.report.format.layout import columns, percent, section
 from simulator.report.format.table import Table, as_markdown
+from simulator.report.text import columns, percent, section
 from simulator.results.prediction import Prediction
 from simulator.units import BYTE, BYTE_PER_SECOND, SECOND, WATT, show
 

@@ -47,18 +47,25 @@ from simulator.units import (
 USD_PER_HOUR: Final = Unit("$/h", "dollars per hour")
 
 Value: TypeAlias = float | int | str | Mapping[str, float] | None
+SOLVER: Final = "event engine"
+"""Value of the metric `solver`: all runs are simulated by events."""
+
 Getter: TypeAlias = Callable[[Prediction], Value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A reported figure: dotted `name`, `unit` (None: a ratio, count or word), `better` way."""
+    """A reported figure: dotted `name`, `unit` (None: a ratio, count or word), `better` way.
+
+    Only `signed` figures may be negative.
+    """
 
     name: str
     get: Getter
     doc: str
     unit: Unit | None = None
     better: Literal["high", "low"] | None = None
+    signed: bool = False
 
 
 def _time(name: str, get: Getter, doc: str) -> Metric:
@@ -246,11 +253,7 @@ _USE: Final = (
         "What binds: a resource, or communication, bubble, checkpoint or waiting.",
     ),
     _ratio("next_bottleneck", lambda p: p.timing.next_bottleneck, "What would bind next."),
-    _ratio(
-        "solver",
-        lambda p: str(p.timing.solver),
-        "What found the times: the event engine, or the recursion where nothing slows another.",
-    ),
+    _ratio("solver", lambda _: SOLVER, "Method of the simulation: always the event engine."),
     _ratio(
         "vcpus_needed_per_gpu",
         lambda p: None if p.cpu_need is None else p.cpu_need.per_gpu,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from enum import StrEnum
 from typing import Final
 
 from simulator.equations.step import step_time
@@ -19,16 +18,6 @@ from simulator.units import Bytes, Joules, PerSecond, Seconds, Usd, UsdPerSecond
 STARVED = 0.05
 """Share of a step spent waiting for data from which on a device counts as starved: its suppliers
 limit the step, not the device."""
-
-
-class Solver(StrEnum):
-    """How times were found: by events in their order, or by an exact recursion without any.
-
-    Both give the same figures where both can be used.
-    """
-
-    EVENTS = "event engine"
-    RECURSION = "recursion"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +145,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """What a solver returns about time.
+    """Times of a simulated run.
 
     `epoch_time` is that of a warm epoch (the last one), `first_epoch_time` starts with cold
     caches. `half_width` is the 95% half-width of the mean step (0 for a deterministic run).
@@ -187,7 +176,6 @@ class Timing:
     first_steps: tuple[Seconds, Seconds] = (0.0, 0.0)
     trace: Trace | None = None
     bounded: bool = False
-    solver: Solver = Solver.EVENTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

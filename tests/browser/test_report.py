@@ -11,7 +11,7 @@ from support.browsing import complaints, requested, sideways, smallest_text
 
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.report.page.prediction import as_page
+from simulator.report.html.prediction import as_page
 from simulator.report.prediction.verdict import verdict
 from simulator.results.prediction import Prediction
 from simulator.units import SECOND, parse

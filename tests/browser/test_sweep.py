@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.browsing import complaints, requested, sideways, smallest_text
 
-from simulator.report.page.sweep import as_page
+from simulator.report.html.sweep import as_page
 from simulator.studies.search.explore import TIME_AND_COST
 from simulator.studies.search.findings import Findings, findings
 from simulator.studies.search.outcome import Candidate, Outcome, Status

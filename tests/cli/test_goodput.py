@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from simulator.report.format.layout import percent
+from simulator.report.text import percent
 
 Run = Callable[..., Any]
 JOB = ("llama3-405b-megatron", "--set", "train.epochs=1", "--set", "cost.price=$80/h")

@@ -10,7 +10,7 @@ from support.stages import sampled
 
 from simulator.cli.exits import Exit
 from simulator.cli.main import main
-from simulator.report.format.layout import WIDTH
+from simulator.report.text import WIDTH
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "scenarios"

@@ -10,7 +10,7 @@ from support.stages import sampled
 from simulator.cli.exits import Exit
 from simulator.cli.main import main
 from simulator.reading.shipped import service_names
-from simulator.report.format.layout import WIDTH
+from simulator.report.text import WIDTH
 
 MOST_LINES = 45
 

@@ -8,7 +8,7 @@ from html import unescape
 import pytest
 
 from simulator.reading.scenario import load_scenario
-from simulator.report.page.recommend import as_page
+from simulator.report.html.recommend import as_page
 from simulator.report.recommendation.launch import Launch
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Goal, Objective, Sense

@@ -9,7 +9,7 @@ import pytest
 from simulator.predict import predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
-from simulator.report.page.service import as_page, drawing
+from simulator.report.html.service import as_page, drawing
 from simulator.results.serving import ServicePrediction
 
 NAME = "first_token_s.p99"
@@ -37,7 +37,7 @@ def test_intervals_are_drawn_as_far_as_the_drawing_goes(prediction: ServicePredi
 
 
 def test_a_point_without_an_interval_has_no_line(prediction: ServicePrediction) -> None:
-    """Nothing is drawn of a doubt that was not worked out."""
+    """Nothing is drawn of an uncertainty that was not worked out."""
     found = drawing([replace(prediction, interval={})], NAME)
     assert found is not None
     assert found.dots[0].ends is None

@@ -8,11 +8,9 @@ from html import unescape
 
 import pytest
 
-from simulator.report.page.axes import axis
-from simulator.report.page.made import Made
-from simulator.report.page.scaling import scaling
-from simulator.report.page.scatter import Point, scatter
-from simulator.report.page.sweep import as_page
+from simulator.report.html.charts import Point, axis, scaling, scatter
+from simulator.report.html.page import Made
+from simulator.report.html.sweep import as_page
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Objective, Plain, Sense
 from simulator.studies.search.explore import TIME_AND_COST
@@ -23,7 +21,7 @@ from simulator.units import SECOND, USD
 
 def outcome(index: int, settings: dict[str, Plain], time: float, cost: float) -> Outcome:
     """A predicted candidate."""
-    figures = {"total_time_s": time, "cost.usd_to_train": cost, "solver": "event engine"}
+    figures = {"total_time_s": time, "cost.usd_to_train": cost}
     candidate = Candidate(index=index, settings=settings)
     return Outcome(candidate=candidate, status=Status.PREDICTED, figures=figures)
 

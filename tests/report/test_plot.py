@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from simulator.errors import PlanError, UnknownName
-from simulator.report.plot.prediction import FIGURES, prediction_figure
-from simulator.report.plot.style import as_bytes, as_svg
+from simulator.report.plot import FIGURES, as_bytes, as_svg, prediction_figure
 from simulator.results.prediction import Prediction
 
 

@@ -21,7 +21,7 @@ from PIL import Image, PngImagePlugin
 from simulator.cli.colour import coloured
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.report.page.prediction import as_page
+from simulator.report.html.prediction import as_page
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 REPORT, TERMINAL = IMAGES / "report.png", IMAGES / "terminal.svg"

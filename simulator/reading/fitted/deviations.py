@@ -18,7 +18,7 @@ from simulator.schema.fields import (
     TextField,
     TimeOrZeroField,
 )
-from simulator.uncertainty.doubts import Axis, Grade, Rate, Reach
+from simulator.uncertainty.components import Axis, Grade, Rate, Reach
 from simulator.uncertainty.provenance import Source
 
 _DATA: Final = DATA

@@ -14,14 +14,12 @@ from typing import Any, BinaryIO, Final, TextIO
 
 from simulator.errors import InputError, PlanError, Problem
 from simulator.reading.content import content_key
-from simulator.reading.convert.assumed_spread import with_assumed_spreads
 from simulator.reading.document import Document
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.lines import KeyPath
 from simulator.reading.merge_documents import chain_of, joined
 from simulator.reading.resolved import Draft
 from simulator.reading.scenario import (
-    SPREAD_GIVEN,
     asking,
     checked,
     converted,
@@ -131,21 +129,17 @@ class CandidateReader:
     def read_bare(
         self, candidates: Sequence[Mapping[str, Plain]]
     ) -> tuple[Loaded | PlanError, ...]:
-        """Many scenarios as `read` gives them but for their doubts, which closed forms don't ask.
+        """Read many scenarios like `read`, without uncertainties, which closed forms don't need.
 
         Returns
         -------
         tuple
             In the order of `candidates`; a mistake stands in the place of its candidate.
         """
-        found = [self._bare_or_mistake(settings) for settings in candidates]
-        plain = [one for one in found if isinstance(one, Bare)]
-        given = [one.ask(SPREAD_GIVEN) for one in plain]
-        varied = iter(with_assumed_spreads([one.scenario for one in plain], given))
-        return tuple(_loaded(next(varied), one) if isinstance(one, Bare) else one for one in found)
+        return tuple(map(self._loaded_or_error, candidates))
 
     def plainly(self, settings: Mapping[str, Plain]) -> Scenario:
-        """The scenario with these settings, nothing assumed of how samples vary; no doubts.
+        """The scenario with these settings, without uncertainties.
 
         Candidates that set the same keys share all that does not depend on what they differ in.
 
@@ -169,11 +163,12 @@ class CandidateReader:
         draft = from_document(replace(document, data=data), self._catalogue, ())
         return converted(asking(draft), draft.document, default_name_of(self.name_or_path))
 
-    def _bare_or_mistake(self, settings: Mapping[str, Plain]) -> Bare | PlanError:
+    def _loaded_or_error(self, settings: Mapping[str, Plain]) -> Loaded | PlanError:
         try:
-            return self._bare(settings)
-        except PlanError as mistake:
-            return mistake
+            bare = self._bare(settings)
+        except PlanError as error:
+            return error
+        return Loaded(scenario=bare.scenario, key=content_key(bare.ask))
 
     def _bare(self, settings: Mapping[str, Plain]) -> Bare:
         options, keys = _options(settings), tuple(settings)
@@ -247,12 +242,6 @@ class CandidateReader:
             model=ScenarioFile,
             overlay=self.calibration,
         )
-
-
-def _loaded(scenario: Scenario | PlanError, bare: Bare) -> Loaded | PlanError:
-    if isinstance(scenario, PlanError):
-        return scenario
-    return Loaded(scenario=scenario, key=content_key(bare.ask))
 
 
 def _less(document: Document, keys: Sequence[KeyPath]) -> Document:

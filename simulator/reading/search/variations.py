@@ -67,7 +67,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """A scenario for closed forms, before anything is assumed of how samples vary."""
+    """A scenario for closed forms, without uncertainties."""
 
     scenario: Scenario
     ask: Ask

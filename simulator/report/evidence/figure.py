@@ -6,14 +6,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from simulator.errors import PlanError
-from simulator.report.evidence.html import dots_of
-from simulator.report.plot.evidence import Panel, evidence_figure
+from simulator.report.html.evidence import dots_of
+from simulator.report.plot import Panel, evidence_figure
 from simulator.results.metrics import measurable
 from simulator.uncertainty.measurement import Split
 from simulator.validation.validate import Validated
 
 if TYPE_CHECKING:
-    from simulator.report.plot.style import Figure
+    from simulator.report.plot import Figure
 
 MOST: Final = 4
 """Metrics that get a panel: those that most rows have."""

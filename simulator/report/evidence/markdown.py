@@ -14,7 +14,7 @@ from simulator.report.evidence.text import (
     worst_rows,
 )
 from simulator.report.evidence.unseen import as_page
-from simulator.report.format.markdown import as_line, table
+from simulator.report.markdown import escaped, table
 from simulator.uncertainty.measurement import MeasurementSet
 from simulator.validation.unseen import LeftOut
 from simulator.validation.validate import Validated
@@ -48,8 +48,8 @@ def as_markdown(found: Validated, left_out: LeftOut | None = None) -> str:
 
 def _set(found: Validated, one: MeasurementSet) -> str:
     source = f"{one.source.reference}, {one.source.date}"
-    parts = [f"### {one.name}\n", f"{as_line(one.title)}. {len(one.rows):,} rows.\n"]
-    parts.append(f"Source: {as_line(source)}.\n")
+    parts = [f"### {one.name}\n", f"{escaped(one.title)}. {len(one.rows):,} rows.\n"]
+    parts.append(f"Source: {escaped(source)}.\n")
     for metric in one.metrics:
         families = [f for f in found.families if (f.set, f.metric) == (one.name, metric)]
         totals = [f for f in found.totals if (f.set, f.metric) == (one.name, metric)]
@@ -75,7 +75,7 @@ def _set(found: Validated, one: MeasurementSet) -> str:
         parts.append(table(WORST_HEAD[1:], [row[1:] for row in worst]))
     reasons = dict.fromkeys(left.reason for left in found.left if left.set == one.name)
     if reasons:
-        left = [f"- {_count(found, one.name, reason)}: {as_line(reason)}" for reason in reasons]
+        left = [f"- {_count(found, one.name, reason)}: {escaped(reason)}" for reason in reasons]
         parts.append("Left out:\n\n" + "\n".join(left) + "\n")
     return "\n".join(parts)
 

@@ -6,9 +6,9 @@ import json
 from typing import Any, Final
 
 from simulator.report.evidence.text import share
-from simulator.report.format.figures import figure
-from simulator.report.format.layout import columns, printable, section, wrapped
-from simulator.report.format.named import metric_called
+from simulator.report.labels import metric_called
+from simulator.report.numbers import figure
+from simulator.report.text import columns, printable, section, wrapped
 from simulator.results.metrics import select
 from simulator.results.prediction import Prediction
 from simulator.validation.measured_here import measured_here

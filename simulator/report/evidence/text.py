@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from simulator.report.format.figures import figure
-from simulator.report.format.layout import INDENT, WIDTH, columns, printable, section, wrapped
+from simulator.report.numbers import figure
+from simulator.report.text import INDENT, WIDTH, columns, printable, section, wrapped
 from simulator.results.metrics import measurable
 from simulator.uncertainty.measurement import MeasurementSet, Tolerance
 from simulator.validation.coverage import EACH, ENOUGH, WHOLE, Bands

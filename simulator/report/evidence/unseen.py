@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 
 from simulator.report.evidence.text import ALL, NAME_WIDTH, WORST_HEAD, share, worst_rows
-from simulator.report.format.layout import WIDTH, columns, printable, section, wrapped
-from simulator.report.format.markdown import as_line, table
 from simulator.report.format.table import Cell, Table
+from simulator.report.markdown import escaped, table
+from simulator.report.text import WIDTH, columns, printable, section, wrapped
 from simulator.validation.speedups import Speedup
 from simulator.validation.unseen import EACH, ENOUGH, WHOLE, LeftOut, Unseen
 from simulator.validation.validate import EVERY_FAMILY, Judged
@@ -104,10 +104,10 @@ def as_page(found: LeftOut) -> str:
             "From one accelerator to a faster one. " + ABOUT_SPEEDUPS + "\n",
             table(SPEEDUP_HEAD, _speedup_rows(found.speedups)),
         ]
-    off = [f"- {as_line(line)}" for line in _off(found)]
+    off = [f"- {escaped(line)}" for line in _off(found)]
     if off:
         parts += ["Coverage is not what it should be:\n", "\n".join(off) + "\n"]
-    resting = [f"- {as_line(line)}" for line in _resting(found)]
+    resting = [f"- {escaped(line)}" for line in _resting(found)]
     if resting:
         parts += ["Sets whose rows rest on figures of their own:\n", "\n".join(resting) + "\n"]
     worst = _worst(found)

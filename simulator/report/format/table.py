@@ -1,37 +1,18 @@
-"""One table in every form: aligned for a terminal, CSV for programs, Markdown for documents."""
+"""Answers whose report has no document yet: one function for each format."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar
 
-from simulator.report.format.layout import columns, printable
+from simulator.report.document import Cell, Table
+from simulator.report.markdown import as_markdown
+from simulator.report.render import Format, as_csv
+from simulator.report.text import table_lines as as_columns
 
-Cell: TypeAlias = str | float | int | None
-"""Numbers are written so that they read back exactly; None: does not apply."""
+__all__ = ["Cell", "Format", "Table", "as_columns", "as_csv", "as_markdown", "rendered", "reported"]
 Found_contra = TypeVar("Found_contra", contravariant=True)
-
-
-class Format(StrEnum):
-    """How a verb prints its answer."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    MARKDOWN = "markdown"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """Rows of cells under a head; each row is as long as the head."""
-
-    head: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
 
 
 def rendered(
@@ -90,53 +71,3 @@ def reported(report: Report[Found_contra], found: Found_contra, form: Format) ->
         table=lambda: report.as_table(found),
         page=lambda: report.as_page(found),
     )
-
-
-def as_csv(table: Table) -> str:
-    r"""The table as CSV, without a final line end.
-
-    Examples
-    --------
-    >>> as_csv(Table(head=("a", "b"), rows=(("x, y", 0.1), (None, 2))))
-    'a,b\n"x, y",0.1\n,2'
-    """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(table.head)
-    writer.writerows([_exact(cell) for cell in row] for row in table.rows)
-    return out.getvalue().rstrip("\n")
-
-
-def as_markdown(table: Table) -> str:
-    r"""The table as Markdown, without a final line end; bars in cells are escaped.
-
-    Examples
-    --------
-    >>> print(as_markdown(Table(head=("a", "b"), rows=(("x|y", 0.25),))))
-    | a | b |
-    | :--- | ---: |
-    | x\|y | 0.25 |
-    """
-    marks = [":---" if _is_text(table.rows, i) else "---:" for i in range(len(table.head))]
-    lines = [table.head, tuple(marks), *(tuple(_read(cell) for cell in row) for row in table.rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def as_columns(table: Table) -> list[str]:
-    """The table as aligned lines for a terminal, numbers to the right."""
-    align = "".join("<" if _is_text(table.rows, i) else ">" for i in range(len(table.head)))
-    rows = [tuple(printable(_exact(cell)) for cell in row) for row in table.rows]
-    return columns([table.head, *rows], align)
-
-
-def _exact(cell: Cell) -> str:
-    return "" if cell is None else str(cell)
-
-
-def _read(cell: Cell) -> str:
-    text = f"{cell:.6g}" if isinstance(cell, float) else _exact(cell)
-    return printable(text).replace("|", "\\|")
-
-
-def _is_text(rows: Sequence[Sequence[Cell]], column: int) -> bool:
-    return any(isinstance(row[column], str) for row in rows)

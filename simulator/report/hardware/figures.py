@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType, UnionType
 from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from simulator.report.format.layout import count, printable
+from simulator.report.text import count, printable
 from simulator.schema.hardware.gpu import Gpu, Outdone, Relative
 from simulator.schema.hardware.host import (
     Cpu,

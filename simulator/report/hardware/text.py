@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from simulator.errors import PlanError
-from simulator.report.format.layout import INDENT, columns, printable, section, wrapped
 from simulator.report.hardware.figures import Figure, Profile, figures
+from simulator.report.text import INDENT, columns, printable, section, wrapped
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.naming import short_name
 from simulator.uncertainty.provenance import Source

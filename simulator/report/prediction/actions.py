@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from simulator.report.format.rounded import quantity
+from simulator.report.numbers import quantity
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Plain
 from simulator.studies.changes.actions import LEAST, SURELY, Action, bills, is_too_large

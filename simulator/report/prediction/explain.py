@@ -6,9 +6,7 @@ step as the sum of its exposed parts, and what bounds the whole.
 
 from __future__ import annotations
 
-import inspect
 import math
-import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -20,22 +18,20 @@ from simulator.pipeline.program import CHECKPOINTING
 from simulator.pipeline.run_length import checkpoint_time, checkpoints
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, ask
 from simulator.pipeline.topology import Location, Topology, build
-from simulator.report.format.called import batch_called, batches_called
-from simulator.report.format.figures import metric_figure
-from simulator.report.format.layout import WIDTH, bar, columns, count, percent, section, wrapped
-from simulator.report.format.rounded import chance
-from simulator.report.prediction.origins import Origin, find, origins
-from simulator.report.prediction.resting import resting
+from simulator.report.labels import batch_called, batches_called
+from simulator.report.numbers import chance, metric_figure
+from simulator.report.prediction.origins import Origin, find, origins, resting
 from simulator.report.prediction.rows import run_rows
 from simulator.report.prediction.text import assumption_lines, item_lines, split_lines
 from simulator.report.prediction.verdict import verdict
+from simulator.report.text import WIDTH, bar, columns, count, percent, section, wrapped
 from simulator.results.cost import listed_price, paid_time
 from simulator.results.metrics import Metric, select
 from simulator.results.power import draws
 from simulator.results.prediction import Prediction
 from simulator.results.storage_bill import priced
 from simulator.schema.hardware.naming import short_name
-from simulator.terms import SAME_UNIT, Term, plain
+from simulator.terms import SAME_UNIT, Term, plain, units_of
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,
@@ -513,11 +509,8 @@ def symbol_of(term: Term, parameter: str, unit: str) -> str:
     if term.is_arithmetic:
         first = parameter == next(iter(term.inputs))
         return unit if first or term.equation in SAME_UNIT else ""
-    text = inspect.getdoc(term.equation) or ""
-    head = rf"^(?:\w+, )*{parameter}(?:, \w+)* : .*\n"
-    block = re.search(head + r"((?:    .*\n)+)", text, re.MULTILINE)
-    found = re.search(r"\[([^\]\d][^\]]*)\]", block[1]) if block else None
-    return found[1] if found else ""
+    found = units_of(term.equation).get(parameter)
+    return "" if found is None else found.symbol
 
 
 def unit_of(demand: Demand) -> Unit:

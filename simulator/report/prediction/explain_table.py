@@ -10,8 +10,8 @@ from typing import Final
 
 from simulator import terms as recorded
 from simulator.pipeline.stages.base import Demand, Resource
-from simulator.report.format.figures import figure
 from simulator.report.format.table import Table, as_markdown
+from simulator.report.numbers import figure
 from simulator.report.prediction.explain import (
     MONEY,
     asks,
@@ -21,8 +21,7 @@ from simulator.report.prediction.explain import (
     unit_of,
 )
 from simulator.report.prediction.json import assumption_object
-from simulator.report.prediction.origins import Origin, origins
-from simulator.report.prediction.resting import resting
+from simulator.report.prediction.origins import Origin, origins, resting
 from simulator.report.prediction.rows import parts
 from simulator.results.metrics import Metric, select
 from simulator.results.prediction import Prediction

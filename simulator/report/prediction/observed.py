@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from simulator.calibration.observed import Explained, Explanation
-from simulator.report.format.layout import columns, section, wrapped
-from simulator.report.format.named import is_share
-from simulator.report.format.rounded import quantity
+from simulator.report.labels import is_share
+from simulator.report.numbers import quantity
+from simulator.report.text import columns, section, wrapped
 from simulator.results.metrics import METRICS
 
 WORDS: Final = {

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import partial
 from typing import Final
 
-from simulator.report.format import rounded
-from simulator.report.format.called import (
+from simulator.report import numbers
+from simulator.report.document import Cell, Table
+from simulator.report.labels import (
     batch_called,
     batches_called,
     bill_called,
     device_called,
     price_called,
 )
-from simulator.report.format.figures import figure
-from simulator.report.format.layout import count, percent
+from simulator.report.numbers import figure, metric_figure
 from simulator.report.stores import in_all, store_rows
+from simulator.report.text import count, percent
 from simulator.results import ownership
 from simulator.results.cost import is_block, machine_price, paid_time
-from simulator.results.metrics import number_at, select
+from simulator.results.metrics import METRICS, Metric, number_at, select
 from simulator.results.prediction import Prediction, StepSplit, Timing
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.naming import short_name
@@ -153,10 +155,10 @@ def _told(prediction: Prediction, metric: str) -> str:
     value, unit = number_at(prediction, metric), select(metric)[0].unit
     if value is None:
         return ""
-    digits = rounded.digits_of(prediction, metric)
+    digits = numbers.digits_of(prediction, metric)
     if unit is None:
         return f"{100.0 * value:.{digits}g}%"
-    return rounded.known(prediction, metric)
+    return numbers.known(prediction, metric)
 
 
 def _break_even(epochs: float) -> str:
@@ -209,16 +211,16 @@ def _electricity_rows(prediction: Prediction) -> list[Row]:
         return []
     rows = [("not known", figure) for figure in energy.missing]
     if energy.of_machines is not None and energy.of_building is not None:
-        told = rounded.known(prediction, "energy.kwh")
-        own = rounded.known(prediction, "energy.machines_kwh")
+        told = numbers.known(prediction, "energy.kwh")
+        own = numbers.known(prediction, "energy.machines_kwh")
         text = f"{told}, {own} at the machines, PUE {plan.pue:g}"
         rows.append(("energy of the run", text))
     if energy.price is not None and plan.tariff is not None:
-        told, rate = rounded.known(prediction, "energy.usd"), show(plan.tariff, USD_PER_JOULE)
+        told, rate = numbers.known(prediction, "energy.usd"), show(plan.tariff, USD_PER_JOULE)
         rows.append(("electricity", f"{told} at {rate}, {plan.sources['tariff'].date}"))
     if energy.emitted is not None and plan.grid is not None:
         told, rate = (
-            rounded.known(prediction, "energy.kg_co2e"),
+            numbers.known(prediction, "energy.kg_co2e"),
             show(plan.grid, KILOGRAM_PER_JOULE),
         )
         rows.append(("emissions", f"{told} CO2e at {rate}, {plan.sources['grid'].date}"))
@@ -259,3 +261,32 @@ def _but_prices(host: Host) -> str:
 
 def _per_thousand(samples_per_usd: float | None) -> str | None:
     return show(THOUSAND / samples_per_usd, USD) if samples_per_usd else None
+
+
+def _known(
+    prediction: Prediction,
+) -> Iterator[tuple[Metric, float | int | str, float | None, float | None]]:
+    """Metrics that have one value, the value, and its P10 and P90 where there are any."""
+    for one in METRICS:
+        value = one.get(prediction)
+        if value is not None and not isinstance(value, Mapping):
+            ends = prediction.interval.get(one.name, {})
+            yield one, value, ends.get("p10"), ends.get("p90")
+
+
+def metric_page(prediction: Prediction) -> Table:
+    """The same figures as people write them."""
+    rows: list[tuple[Cell, ...]] = []
+    for one, value, *ends in _known(prediction):
+        shown = ("" if end is None else metric_figure(one.name, end) for end in ends)
+        rows.append((one.name, metric_figure(one.name, value), *shown))
+    return Table(head=("metric", "value", "P10", "P90"), rows=tuple(rows))
+
+
+def metric_table(prediction: Prediction) -> Table:
+    """Every metric that has one value: name, value in SI units, unit, P10 and P90."""
+    rows: list[tuple[Cell, ...]] = []
+    for one, value, low, high in _known(prediction):
+        unit = "" if one.unit is None else one.unit.symbol
+        rows.append((one.name, str(value) if isinstance(value, str) else value, unit, low, high))
+    return Table(head=("metric", "value", "unit", "p10", "p90"), rows=tuple(rows))

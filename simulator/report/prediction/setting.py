@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from simulator.report.format.called import device_called, one
-from simulator.report.format.rounded import significant
+from simulator.report.labels import device_called, one
+from simulator.report.numbers import significant
 from simulator.schema.hardware.cluster import Group
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.naming import short_name

@@ -8,8 +8,20 @@ from typing import Final
 
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.report import goodput
-from simulator.report.format.called import batch_called, dated, one
-from simulator.report.format.layout import (
+from simulator.report.labels import (
+    batch_called,
+    dated,
+    one,
+    parts_called,
+    resource_called,
+    uncertain,
+)
+from simulator.report.numbers import GUESSES, chance, digits_of, known, quantity, significant
+from simulator.report.prediction.rows import parts, unpriced, ways_to_price
+from simulator.report.prediction.setting import setting_rows
+from simulator.report.prediction.verdict import device_word, verdict
+from simulator.report.stores import in_all, in_short
+from simulator.report.text import (
     BAR,
     INDENT,
     WIDTH,
@@ -19,12 +31,6 @@ from simulator.report.format.layout import (
     section,
     wrapped,
 )
-from simulator.report.format.named import doubted, parts_called, resource_called
-from simulator.report.format.rounded import GUESSES, chance, digits_of, known, quantity, significant
-from simulator.report.prediction.rows import parts, unpriced, ways_to_price
-from simulator.report.prediction.setting import setting_rows
-from simulator.report.prediction.verdict import device_word, verdict
-from simulator.report.stores import in_all, in_short
 from simulator.results.cost import listed_price
 from simulator.results.metrics import number_at
 from simulator.results.ownership import missing
@@ -320,8 +326,8 @@ def _assumption_lines(prediction: Prediction, width: int) -> list[str]:
 
 
 def _hangs(one: Hanging, prediction: Prediction) -> str:
-    what = doubted(one.doubt.rate, one.doubt.grade, prediction.scenario)
-    if one.doubt.grade is None and one.doubt.name:
+    what = uncertain(one.component.rate, one.component.grade, prediction.scenario)
+    if one.component.grade is None and one.component.name:
         what = f"{what} ({one.doubt.name})"
     return f"{what}: the run takes {_change(one.fast)} to {_change(one.slow)}"
 

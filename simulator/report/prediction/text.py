@@ -6,18 +6,8 @@ from typing import Final
 
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.report import goodput
-from simulator.report.format.called import batch_called, batches_called
-from simulator.report.format.layout import (
-    WIDTH,
-    bar,
-    columns,
-    count,
-    percent,
-    printable,
-    section,
-    wrapped,
-)
-from simulator.report.format.rounded import chance
+from simulator.report.labels import batch_called, batches_called
+from simulator.report.numbers import chance
 from simulator.report.prediction.rows import (
     NEGLIGIBLE,
     band,
@@ -28,6 +18,16 @@ from simulator.report.prediction.rows import (
     run_rows,
 )
 from simulator.report.prediction.verdict import device_word, marks, verdict
+from simulator.report.text import (
+    WIDTH,
+    bar,
+    columns,
+    count,
+    percent,
+    printable,
+    section,
+    wrapped,
+)
 from simulator.results.binding import PARTS
 from simulator.results.metrics import training_log
 from simulator.results.prediction import Prediction, Timing

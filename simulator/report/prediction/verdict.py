@@ -6,17 +6,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
-from simulator.pipeline.loads import Cycle
-from simulator.pipeline.stages.base import Resource
-from simulator.report.format.called import device_called
-from simulator.report.format.rounded import rate_known, share_known
-from simulator.report.prediction.bound_by import IDLE, bound_by, next_part, share
-from simulator.report.prediction.serial import makes as makes_of
-from simulator.report.prediction.serial import serial_limit, serial_text, who_works
-from simulator.results.binding import FULL, Part, starved
+from simulator.pipeline.loads import Cycle, main_process, slowest_actor
+from simulator.pipeline.stages.base import Actor, Resource
+from simulator.pipeline.topology import build
+from simulator.report.labels import batch_called, device_called
+from simulator.report.numbers import rate_known, share_known
+from simulator.results.binding import FULL, Part, part_time, starved
 from simulator.results.metrics import unstarved_rate, waiting_for_ranks
 from simulator.results.prediction import STARVED, Prediction, Timing
-from simulator.units import BYTE, show
+from simulator.units import BYTE, SECOND, Seconds, show
 
 NEXT: Final = 0.1
 """Utilization below which a resource is not named as the next limit."""
@@ -108,7 +106,7 @@ def _makers(prediction: Prediction) -> str:
     """Who makes the batches, and the verb."""
     timing, limit = prediction.timing, _serial(prediction)
     if limit is not None:
-        return makes_of(limit, prediction)
+        return makes(limit, prediction)
     busy = max(_use(timing, timing.bottleneck), _cores_full(prediction))
     return _said(_MAKES, timing.bottleneck) if busy >= HALF else "the input pipeline makes"
 
@@ -117,7 +115,7 @@ def _without_device(prediction: Prediction) -> str:
     timing = prediction.timing
     limit, rate = _serial(prediction), f"{rate_known(prediction)} samples/s"
     if limit is not None:
-        return f"Worker-bound: {makes_of(limit, prediction)} {rate}.{_slack(prediction)}"
+        return f"Worker-bound: {makes(limit, prediction)} {rate}.{_slack(prediction)}"
     name, busy = timing.bottleneck, _busy(timing, timing.bottleneck)
     if _fullest(prediction) is not None:
         return f"Held up by waiting: {rate}.{_slack(prediction)}"
@@ -269,3 +267,187 @@ def _misfit(fit: MemoryFit | HostRam, what: str) -> str:
     if fit.verdict is Verdict.NO:
         return f"Does not fit: it {figures}; the times below are as if it did. "
     return f"May not fit: it {figures}. "
+
+
+_BOUND: Final = {
+    Part.COMMUNICATION: "Communication-bound: exchange between the {device}s",
+    Part.BUBBLE: "Pipeline-bound: waiting for other stages of the pipeline",
+    Part.CHECKPOINT: "Checkpoint-bound: writing checkpoints",
+    Part.WAITING: "Held up: waiting {cause}",
+}
+_NEXT: Final = {
+    Part.COMMUNICATION: "communication",
+    Part.BUBBLE: "the pipeline's bubble",
+    Part.CHECKPOINT: "writing checkpoints",
+    Part.WAITING: "waiting {cause}",
+}
+_ADVICE: Final = {
+    Part.COMMUNICATION: "",
+    Part.BUBBLE: " More micro-batches a step (train.accumulation) make that share smaller.",
+    Part.CHECKPOINT: " Fewer checkpoints (train.checkpoint_every_steps) or a faster store help.",
+    Part.WAITING: "",
+}
+IDLE: Final = 0.01
+"""Utilization below which a resource is not worth naming."""
+_LINKS: Final = (Resource.NETWORK, Resource.NVLINK, Resource.PCIE)
+_CAUSES: Final = {
+    "program": "for the training program (train.step_overhead)",
+    "optimizer on the host": "for the optimizer on the host",
+    "slowest device": "for the slowest device",
+}
+"""What is waited for, by the line of the ledger."""
+
+
+def share(part: Part, prediction: Prediction) -> float:
+    """Share of the mean step that a part takes."""
+    timing = prediction.timing
+    return part_time(part, timing.split) / timing.step_time.mean
+
+
+def bound_by(part: Part, prediction: Prediction, device: str) -> str:
+    """What binds, how much of a step it takes, the rate, and what would make it less."""
+    timing = prediction.timing
+    said = _BOUND[part].format(device=device, cause=_cause(prediction))
+    batch = batch_called(prediction.scenario)
+    computing = timing.accelerator_utilization
+    work = "" if computing is None else f", and the {device}s compute {share_known(computing)}"
+    return (
+        f"{said} takes {share_known(share(part, prediction))} of a {batch}{work}; "
+        f"{rate_known(prediction)} samples/s.{_links(part, prediction)}{_ADVICE[part]}"
+    )
+
+
+def _links(part: Part, prediction: Prediction) -> str:
+    """How busy the links are where communication binds and their load is known."""
+    used = prediction.timing.usage
+    links = {name: used[name].busiest for name in _LINKS if name in used}
+    fullest = max(links, key=lambda name: links[name], default=None)
+    if part is not Part.COMMUNICATION or fullest is None or links[fullest] < IDLE:
+        return ""
+    return f" The fullest link, {fullest}, is {share_known(links[fullest])} busy."
+
+
+def next_part(part: Part, prediction: Prediction) -> str:
+    """A part that would bind next, with its share of a step."""
+    said = _NEXT[part].format(cause=_cause(prediction))
+    return (
+        f"{said} ({share_known(share(part, prediction))} of a {batch_called(prediction.scenario)})"
+    )
+
+
+def _cause(prediction: Prediction) -> str:
+    """What the devices wait for, beside data, exchange and checkpoints."""
+    times = {stage: prediction.timing.ledger.get(stage, 0.0) for stage in _CAUSES}
+    longest = max(times, key=lambda stage: times[stage])
+    if times[longest] >= prediction.timing.split.other / 2.0:
+        return _CAUSES[longest]
+    if waiting_for_ranks(prediction) > 0.0:
+        return "for one another"
+    return "for results on their way back"
+
+
+NEARLY: Final = 0.9
+"""Share of the work of a unit, which is not full, from which on an actor's work is what limits."""
+MISSED: Final = 1.03
+"""Ratio of two times of a batch from which on the shorter one doesn't explain the speed."""
+_DOES = {
+    Resource.CPU: "on the CPUs",
+    Resource.STORAGE: "reading",
+    Resource.NETWORK: "on the network",
+    Resource.PCIE: "copying over PCIe",
+    Resource.NVLINK: "copying between accelerators",
+    Resource.HOST_MEMORY: "moving memory",
+}
+
+
+def serial_limit(prediction: Prediction) -> Cycle | None:
+    """The actor whose work on one batch after another limits the job, if the bottleneck is its.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        Of a job that keeps no resource full: the bottleneck is then what the actor spends most of
+        its time on, though that resource itself may idle. None is named where machines of another
+        group make batches too.
+    """
+    scenario = prediction.scenario
+    if scenario.job.remote is not None:
+        return None
+    topology, split = build(scenario), prediction.timing.split
+    if not scenario.job.loader.crew.makers and starved(split):
+        # it makes batches and trains in turn, whichever of the two takes longer
+        return main_process(scenario, topology, prediction.demands)
+    found = slowest_actor(scenario, topology, prediction.demands, within=NEARLY)
+    if found is None or found.actor not in {Actor.WORKER, Actor.RECEIVER}:
+        return None
+    return found if str(_most(found)) == prediction.timing.bottleneck else None
+
+
+def makes(cycle: Cycle, prediction: Prediction) -> str:
+    """The actor and its verb, such as ``4 workers make``."""
+    if cycle.actor is Actor.RECEIVER:
+        return "the thread that receives batches passes on"
+    crew = prediction.scenario.job.loader.crew
+    if not crew.makers:
+        return "the main process itself makes"
+    if crew.threads > 1.0:
+        return "the input pipeline makes"
+    each = " in each process" if prediction.scenario.ranks > 1 else ""
+    one = crew.makers == 1
+    return f"{'one worker' if one else f'{crew.makers} workers'}{each} {'makes' if one else 'make'}"
+
+
+def who_works(cycle: Cycle, prediction: Prediction) -> str:
+    """The actor, such as ``a worker``."""
+    if cycle.actor is Actor.RECEIVER:
+        return "the receiving thread"
+    return _who(cycle, prediction.scenario.job.loader.crew.makers)[0]
+
+
+def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
+    """How long the actor takes for a batch, on what, and what would help.
+
+    Parameters
+    ----------
+    cycle, prediction :
+        As from `serial_limit`.
+    busy : str
+        How busy the resource is, such as ``the storage is 0.0% busy``.
+    """
+    makers = prediction.scenario.job.loader.crew.makers
+    most = _most(cycle)
+    share = float(cycle.times[most]) / float(cycle.whole)
+    batch = float(cycle.whole) * max(1, makers if cycle.actor is Actor.WORKER else 1)
+    who, advice = _who(cycle, makers)
+    taken = show(batch, SECOND, 2)
+    return (
+        f"a batch takes {who} {taken}{_waiting(cycle, batch, prediction)}, {share_known(share)} of "
+        f"it {_DOES[most]} ({busy}); {advice}."
+    )
+
+
+def _waiting(cycle: Cycle, batch: Seconds, prediction: Prediction) -> str:
+    """What waiting adds to a worker's time for a batch, where it is known by its absence.
+
+    So many workers hand over a batch in each step of their process, one after another.
+    """
+    makers = prediction.scenario.job.loader.crew.makers
+    if cycle.actor is not Actor.WORKER or not makers:
+        return ""
+    step = prediction.timing.step_time.mean / prediction.scenario.job.train.accumulation
+    whole = makers * step
+    if whole <= MISSED * batch:
+        return ""
+    return f" of work ({show(whole, SECOND, 2)} with waiting)"
+
+
+def _most(cycle: Cycle) -> Resource:
+    return max(cycle.times, key=lambda resource: float(cycle.times[resource]))
+
+
+def _who(cycle: Cycle, makers: int) -> tuple[str, str]:
+    if cycle.actor is Actor.RECEIVER:
+        return "that thread", "each process that trains has one, so more workers don't help"
+    if not makers:
+        return "the main process", "workers would do that meanwhile"
+    return "a worker", "more workers would do that side by side"

@@ -1,4 +1,4 @@
-"""The best choice in words: its figures, what is as good, what another would trade, and doubts."""
+"""The best choice as text: figures, equal choices, tradeoffs and uncertainties."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import math
 from textwrap import shorten
 from typing import Final
 
-from simulator.report.format.layout import columns, printable
-from simulator.report.format.named import bottleneck_called, metric_called
-from simulator.report.format.rounded import (
+from simulator.report.labels import bottleneck_called, metric_called
+from simulator.report.numbers import (
     GUESSES,
     digits_between,
     quantity,
@@ -27,6 +26,7 @@ from simulator.report.recommendation.words import (
     unit_of,
     worth,
 )
+from simulator.report.text import columns, printable
 from simulator.results.metrics import USD_PER_HOUR
 from simulator.schema.goal import Objective, Sense
 from simulator.schema.hardware.naming import short_name

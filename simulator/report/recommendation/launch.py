@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.report.format.layout import printable
+from simulator.report.text import printable
 from simulator.schema.hardware.gpu import Stack
 from simulator.schema.hardware.naming import short_name
 from simulator.schema.hardware.price import Purchase

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from simulator.report.format.figures import figure
 from simulator.report.format.table import Cell, Table, as_markdown
+from simulator.report.numbers import figure
 from simulator.report.recommendation.words import hardware, settings, worth
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number

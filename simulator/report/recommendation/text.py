@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from simulator.report.even import even_text
-from simulator.report.format.layout import INDENT, WIDTH, columns, section, wrapped
 from simulator.report.recommendation.best import (
     BEYOND,
     before_lines,
@@ -16,6 +15,7 @@ from simulator.report.recommendation.best import (
 )
 from simulator.report.recommendation.launch import Launch
 from simulator.report.recommendation.words import hardware, measures, told, worth
+from simulator.report.text import INDENT, WIDTH, columns, section, wrapped
 from simulator.schema.goal import Goal, Objective
 from simulator.schema.hardware.naming import short_name
 from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from simulator.report.format.figures import figure
-from simulator.report.format.rounded import digits_between, quantity
+from simulator.report.numbers import digits_between, figure, quantity
 from simulator.results.expression import parse_expression
 from simulator.results.metrics import USD_PER_HOUR
 from simulator.schema.goal import Objective

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from simulator.report.format.figures import metric_figure
-from simulator.report.format.layout import columns, count, percent, printable, section, wrapped
-from simulator.report.format.named import setting_called
 from simulator.report.format.table import Table
+from simulator.report.labels import setting_called
+from simulator.report.numbers import metric_figure
+from simulator.report.text import columns, count, percent, printable, section, wrapped
 from simulator.results.metrics import METRICS
 from simulator.schema.goal import Objective, Sense
 from simulator.studies.search.findings import Findings, Reason
@@ -47,7 +47,7 @@ def as_text(found: Findings, name: str) -> str:
     """The report of a sweep of the scenario `name`."""
     over = ", ".join(f"{printable(key)} ({n:,})" for key, n in found.values.items())
     lines = wrapped(f"{name}: {len(found.outcomes):,} candidates over {over or 'nothing'}")
-    lines += wrapped(counts_text(found))
+    lines += wrapped(fates_text(found))
     if found.idle:
         keys = ", ".join(map(printable, found.idle))
         lines += wrapped(f"without effect here: {keys} (all values give the same figures)")
@@ -107,12 +107,6 @@ def best_candidates(found: Findings) -> Table:
 def _cell(outcome: Outcome, name: str) -> str | float | int | None:
     value = outcome.figures.get(name)
     return value if isinstance(value, str | float | int) else None
-
-
-def counts_text(found: Findings) -> str:
-    """How the candidates fared, and who solved them."""
-    solvers = ", ".join(f"{n:,} by {name}" for name, n in found.solvers.items())
-    return f"{fates_text(found)}{f'; solved: {solvers}' if solvers else ''}"
 
 
 def fates_text(found: Findings) -> str:

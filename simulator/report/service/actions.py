@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from simulator.report.format.rounded import quantity, significant
+from simulator.report.numbers import quantity, significant
 from simulator.report.prediction.actions import lines
 from simulator.report.service.text import kept_share
 from simulator.results.serving import ServicePrediction

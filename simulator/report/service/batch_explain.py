@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from simulator.physics.forward_pass import Iteration
 from simulator.physics.one_pass import BatchPass
-from simulator.report.format.layout import columns, section, wrapped
-from simulator.report.format.rounded import significant
 from simulator.report.format.table import Table, as_markdown
+from simulator.report.numbers import significant
 from simulator.report.prediction.json import SCHEMA
+from simulator.report.text import columns, section, wrapped
 from simulator.results.serving import ServicePrediction
 from simulator.units import SECOND, show
 

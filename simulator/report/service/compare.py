@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from simulator.report.format.called import dated
-from simulator.report.format.layout import columns, labelled, section, wrapped
-from simulator.report.format.rounded import (
+from simulator.report.format.table import Cell, Table, as_markdown
+from simulator.report.labels import dated
+from simulator.report.numbers import (
     HALF_PERCENT,
     digits_between,
     quantity,
     share_known,
 )
-from simulator.report.format.table import Cell, Table, as_markdown
 from simulator.report.prediction.json import SCHEMA
 from simulator.report.service.links import link_called
 from simulator.report.service.text import kept_share, setting_rows, verdict
@@ -29,6 +28,7 @@ from simulator.report.side_by_side import (
     told,
     with_ratios,
 )
+from simulator.report.text import columns, labelled, section, wrapped
 from simulator.results.serving import is_utilization, metrics
 from simulator.schema.hardware.link import LinkKind
 from simulator.schema.hardware.naming import short_name

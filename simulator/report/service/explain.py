@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from simulator.equations.serving import causal_pairs
 from simulator.physics.forward_pass import ForwardPass, Iteration
-from simulator.report.format.layout import percent, section, wrapped
-from simulator.report.format.rounded import significant
 from simulator.report.format.table import Table, as_columns, as_markdown
+from simulator.report.numbers import significant
 from simulator.report.prediction.json import SCHEMA
+from simulator.report.text import percent, section, wrapped
 from simulator.results.serving import ServicePrediction
 from simulator.schema.workload.serving_figures import ServingFigures
 from simulator.units import BYTE, SECOND, show

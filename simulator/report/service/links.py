@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from simulator.report.format.rounded import HALF_PERCENT, share_known
+from simulator.report.numbers import HALF_PERCENT, share_known
 from simulator.schema.hardware.link import LinkKind
 
 _LINKS: Final = {

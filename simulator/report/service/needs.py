@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
-from simulator.report.format.layout import columns, section, wrapped
-from simulator.report.format.rounded import quantity, significant
 from simulator.report.format.table import Table, as_markdown
+from simulator.report.numbers import quantity, significant
 from simulator.report.prediction.json import SCHEMA
 from simulator.report.service.text import latencies_of, limits_called, load_called
+from simulator.report.text import columns, section, wrapped
 from simulator.schema.hardware.naming import short_name
 from simulator.schema.serving import Service
 from simulator.studies.service.sizing import Need

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from simulator.report.format.layout import columns, section, wrapped
-from simulator.report.format.rounded import quantity, significant
 from simulator.report.format.table import Cell, Table, as_columns, as_markdown
+from simulator.report.numbers import quantity, significant
 from simulator.report.prediction.json import SCHEMA
 from simulator.report.service.text import kept_share, latencies_of, limits_called, load_called
+from simulator.report.text import columns, section, wrapped
 from simulator.results.serving import (
     ServicePrediction,
     energy_metrics,

@@ -7,20 +7,20 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from simulator.report.format.called import dated
-from simulator.report.format.layout import WIDTH, columns, labelled, section, wrapped
-from simulator.report.format.rounded import (
+from simulator.report.format.table import Cell, Table
+from simulator.report.labels import dated
+from simulator.report.numbers import (
     HALF_PERCENT,
     digits_between,
     quantity,
     share_known,
     significant,
 )
-from simulator.report.format.table import Cell, Table
 from simulator.report.prediction.json import SCHEMA, assumption_object
 from simulator.report.prediction.setting import machine_called
 from simulator.report.prediction.summary import next_section
 from simulator.report.service.links import links_text, told_of
+from simulator.report.text import WIDTH, columns, labelled, section, wrapped
 from simulator.results.power import is_known
 from simulator.results.prediction import StorageBill
 from simulator.results.serving import Answered, Latency, ServicePrediction, metrics

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from simulator.report.format.layout import columns, count, printable, section, wrapped
-from simulator.report.format.named import limit_called
+from simulator.report.labels import limit_called
+from simulator.report.text import columns, count, printable, section, wrapped
 from simulator.studies.changes.accelerator_swap import Generation, turning_point
 from simulator.units import SECOND, show
 

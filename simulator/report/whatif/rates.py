@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from simulator.report.format.figures import figure
-from simulator.report.format.layout import columns, percent, section, wrapped
+from simulator.report.numbers import figure
+from simulator.report.text import columns, percent, section, wrapped
 from simulator.results.metrics import select
 from simulator.studies.changes.sensitivity import Bar, Sensitivity
 

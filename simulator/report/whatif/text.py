@@ -6,9 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from simulator.report.format.called import batch_called, bill_called
-from simulator.report.format.figures import metric_figure
-from simulator.report.format.layout import (
+from simulator.report.format.table import Cell, Table, as_markdown
+from simulator.report.labels import batch_called, bill_called, limit_called, metric_called
+from simulator.report.numbers import digits_of, metric_figure, quantity, rate_known
+from simulator.report.prediction.rows import head
+from simulator.report.prediction.verdict import verdict
+from simulator.report.text import (
     WIDTH,
     columns,
     count,
@@ -17,11 +20,6 @@ from simulator.report.format.layout import (
     section,
     wrapped,
 )
-from simulator.report.format.named import limit_called, metric_called
-from simulator.report.format.rounded import digits_of, quantity, rate_known
-from simulator.report.format.table import Cell, Table, as_markdown
-from simulator.report.prediction.rows import head
-from simulator.report.prediction.verdict import verdict
 from simulator.report.whatif.accelerator_swap import swap_json, swap_lines
 from simulator.report.whatif.rates import tornado_json, tornado_lines
 from simulator.results.metrics import number_at

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from simulator.engine.recorder import LEAST_ROUNDS, MOST_STEPS
 from simulator.equations import cost
-from simulator.errors import NotModelled
+from simulator.errors import NotModelled, PlanError
 from simulator.physics.footprint import Verdict, host_ram, memory_fit
 from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.loads import maker_count
 from simulator.pipeline.program import demand_table, makes_own_batches
 from simulator.pipeline.run_length import Extras, Lengths, extras, lengths, worker_start
+from simulator.pipeline.sample_spread import with_assumed_spreads
 from simulator.pipeline.stages.base import Phase, StageDemands
 from simulator.pipeline.stages.read import helpers_alone
 from simulator.pipeline.topology import build
@@ -42,7 +43,7 @@ class BestCase:
     """The best value each metric can take, by its name; memory and price are exact.
 
     `expected` are the same figures with later epochs as long as they are expected to be, which no
-    law assures. `infeasible` says why the candidate cannot run; empty if it may.
+    invariant assures. `infeasible` says why the candidate cannot run; empty if it may.
     """
 
     figures: Mapping[str, float] = field(default_factory=dict)
@@ -63,12 +64,19 @@ def best_cases(scenarios: Sequence[Scenario]) -> tuple[BestCase, ...]:
     tuple of BestCase
         One each. A candidate that is not modelled has no figures.
     """
-    refused = {i: reason for i, s in enumerate(scenarios) if (reason := _refusal(s))}
-    sound = [i for i in range(len(scenarios)) if i not in refused]
-    found = {i: BestCase(infeasible=reason) for i, reason in refused.items()}
-    for batch in stack([scenarios[i] for i in sound], AT_ONCE):
+    resolved = with_assumed_spreads(scenarios)
+    found: dict[int, BestCase] = {}
+    sound: dict[int, Scenario] = {}
+    for index, scenario in enumerate(resolved):
+        reason = str(scenario) if isinstance(scenario, PlanError) else _refusal(scenario)
+        if isinstance(scenario, PlanError) or reason:
+            found[index] = BestCase(infeasible=reason)
+        else:
+            sound[index] = scenario
+    places = list(sound)
+    for batch in stack(list(sound.values()), AT_ONCE):
         cases = zip(batch.indices, _rows(batch), strict=True)
-        found |= {sound[index]: case for index, case in cases}
+        found |= {places[index]: case for index, case in cases}
     return tuple(found[i] for i in range(len(scenarios)))
 
 

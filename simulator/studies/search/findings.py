@@ -60,13 +60,6 @@ class Findings:
         return {status: found[status] for status in Status}
 
     @property
-    def solvers(self) -> Mapping[str, int]:
-        """Predicted candidates by the solver that ran."""
-        predicted = (o for o in self.outcomes if o.status is Status.PREDICTED)
-        found = Counter(str(o.figures["solver"]) for o in predicted if o.figures.get("solver"))
-        return dict(sorted(found.items()))
-
-    @property
     def idle(self) -> tuple[str, ...]:
         """Keys all of whose values give the same figures, wherever two could be compared."""
         predicted = [o for o in self.outcomes if o.status is Status.PREDICTED]

@@ -41,8 +41,7 @@ class Outcome:
     `figures` are all metrics by name as `metrics.METRICS` has them; of a candidate that was not
     predicted those known without (price, memory, `bound_s.lower`). `intervals` are P10, P50 and
     P90 by metric. `key` identifies the contents that were predicted, `reason` says why a candidate
-    was not, `warnings` what may make the figures wrong. Which solver ran stands among the figures,
-    as ``solver``.
+    was not, `warnings` what may make the figures wrong.
     """
 
     candidate: Candidate

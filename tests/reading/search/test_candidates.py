@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.errors import InputError, NotModelled, PlanError, UnknownName
+from simulator.errors import InputError, PlanError, UnknownName
 from simulator.reading import content
 from simulator.reading.hardware.catalogue import packaged
 from simulator.reading.scenario import load_scenario
-from simulator.reading.search.candidates import CandidateReader, Loaded
+from simulator.reading.search.candidates import CandidateReader
 from simulator.reading.settings import as_option
 from simulator.reading.shipped import scenario_names
 from simulator.schema.goal import Plain
@@ -115,7 +115,7 @@ def outcome(read: Callable[[], Scenario]) -> tuple[str, object]:
 
 def undoubted(scenario: Scenario) -> Scenario:
     """The scenario with nothing said of how well its rates and its memory are known."""
-    return replace(scenario, doubts=(), memory_log_sd=0.0)
+    return replace(scenario, uncertainties=(), memory_log_sd=0.0)
 
 
 @pytest.mark.slow
@@ -131,7 +131,7 @@ def test_a_candidate_is_read_as_the_scenario_alone(name: str, chosen: dict[str, 
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(SCENARIOS), st.lists(SETTINGS, min_size=1, max_size=6))
 def test_many_are_read_as_each_alone(name: str, many: list[dict[str, Plain]]) -> None:
-    """Without doubts, but otherwise the same scenario, key or mistake, whatever is beside it."""
+    """Without uncertainties, but otherwise the same scenario, key or mistake in any company."""
     reader = CandidateReader(name)
     for chosen, found in zip(many, reader.read_bare(many), strict=True):
         if isinstance(found, PlanError):
@@ -391,15 +391,3 @@ def test_the_version_counts_sources_and_data_but_not_what_only_shows(tmp_path: P
         found.append(content.digest_of(tmp_path))
     assert len(set(found)) == 3
     assert found[2] == found[3] == found[4]
-
-
-def test_a_candidate_whose_batches_cannot_be_made_spoils_no_other() -> None:
-    """Where the device shares the host's RAM, a model whose memory is not known is refused."""
-    asked: list[dict[str, Plain]] = [{"train.recompute": how} for how in ("none", "full", "none")]
-    reader = CandidateReader("unet-m1-max")
-    first, second, third = reader.read_bare(asked)
-    assert isinstance(first, Loaded)
-    assert isinstance(second, NotModelled)
-    assert isinstance(third, Loaded)
-    with pytest.raises(NotModelled, match=re.escape(str(second))):
-        reader.read(asked[1])

@@ -8,7 +8,7 @@ from dataclasses import replace
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.report.evidence.near import as_json, as_text, headline
-from simulator.report.page.prediction import as_page
+from simulator.report.html.prediction import as_page
 from simulator.results.prediction import Prediction
 from simulator.uncertainty.measurement import Row, Split
 from simulator.validation.nearest import Near, Neighbourhood

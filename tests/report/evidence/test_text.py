@@ -11,12 +11,12 @@ from html.parser import HTMLParser
 import pytest
 from support.evidence import steps, validated
 
-from simulator.report.evidence.html import as_html
 from simulator.report.evidence.json import as_json
 from simulator.report.evidence.markdown import as_markdown
 from simulator.report.evidence.text import as_text
-from simulator.report.format.layout import WIDTH
-from simulator.report.plot.evidence import Dots, predicted_against_measured
+from simulator.report.html.evidence import as_html
+from simulator.report.plot import Dots, predicted_against_measured
+from simulator.report.text import WIDTH
 from simulator.uncertainty.measurement import Baseline
 from simulator.validation.validate import Validated
 

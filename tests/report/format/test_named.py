@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simulator.report.format import named
-from simulator.uncertainty.doubts import Grade
+from simulator.uncertainty.components import Grade
 
 
 def test_every_grade_of_evidence_has_words() -> None:

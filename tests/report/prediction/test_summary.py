@@ -11,7 +11,7 @@ import pytest
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.reading.shipped import scenario_names
-from simulator.report.format.rounded import known, quantity, significant
+from simulator.report.numbers import known, quantity, significant
 from simulator.report.prediction.summary import as_text
 from simulator.results.prediction import Prediction
 from simulator.units import SECOND, USD

@@ -8,9 +8,9 @@ from dataclasses import replace
 from simulator.physics.footprint import Verdict
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.report.format.layout import WIDTH
 from simulator.report.prediction.explain import as_explanation
 from simulator.report.prediction.text import as_text, log_text, split_lines
+from simulator.report.text import WIDTH
 from simulator.results.prediction import Communication, Prediction, Timing
 
 
@@ -118,7 +118,7 @@ def test_the_log_reports_every_n_steps(prediction: Prediction) -> None:
 def test_what_learns_nothing_has_no_steps() -> None:
     """A job that writes files is told in batches, and nobody waits for their data."""
     prediction = predict(
-        load_scenario("offline-preparation", overrides=["data.samples=24576"]), doubts=False
+        load_scenario("offline-preparation", overrides=["data.samples=24576"]), intervals=False
     )
     for text in (as_text(prediction), as_explanation(prediction)):
         told = text.partition("UNVERIFIED")[0].replace("step_time_s", "")

@@ -1,0 +1,162 @@
+"""The page of a service: its verdict, latencies against the load, rates, memory and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from simulator.report.html.charts import Axis, Dot, Scatter, Tick, axis
+from simulator.report.html.page import Made, rendered
+from simulator.report.html.prediction import Tile
+from simulator.report.numbers import quantity, significant
+from simulator.report.service import text as report
+from simulator.results.serving import ServicePrediction, metrics
+from simulator.units import PERCENT, SECOND, USD, show
+
+Band = Mapping[str, float | None]
+DRAWN: Final = {
+    "first_token_s.p99": "Time to the first token against the load, P99 and its 80% interval",
+    "per_token_s.p99": "Time per token against the load, P99 and its 80% interval",
+}
+
+
+PRICES: Final = {
+    "a million output tokens": "cost.usd_per_million_output_tokens",
+    "a thousand requests": "cost.usd_per_thousand_requests",
+}
+"""What the price is of: the first that is known."""
+DIGITS: Final = 2
+TALL: Final = 3.0
+"""A limit so many times as high as all that is drawn would leave it flat, and is not drawn."""
+OF_BATCHES: Final = {
+    "end_to_end_s.p99": "Time to the answer against the load, P99 and its 80% interval",
+}
+"""The same for a model that answers in one pass."""
+
+
+def as_page(
+    prediction: ServicePrediction,
+    loads: Sequence[ServicePrediction],
+    made: Made | None = None,
+    next_steps: Sequence[str] = (),
+) -> str:
+    """A service as one HTML document that loads nothing from elsewhere.
+
+    Parameters
+    ----------
+    prediction : ServicePrediction
+        With its intervals.
+    loads : sequence of ServicePrediction
+        The same service at other loads, for the drawings; may be none.
+    made : Made, optional
+        How the page came to be.
+    next_steps : sequence of str
+        What to do next, one text each; none: the section is left out.
+    """
+    head, *rows = report.latency_rows(prediction) or [()]
+    drawn = DRAWN if prediction.service.one_pass is None else OF_BATCHES
+    drawings = [(title, drawing(loads, name, prediction)) for name, title in drawn.items()]
+    return rendered(
+        "service.html.j2",
+        name=prediction.service.name,
+        title=prediction.service.title,
+        made=made or Made(),
+        verdict=report.verdict(prediction),
+        kept=prediction.keeps_limits,
+        tiles=list(_tiles(prediction)),
+        inputs=report.setting_rows(prediction.service),
+        drawings=[(title, chart) for title, chart in drawings if chart is not None],
+        tables=[
+            ("Rates", list(report.rate_rows(prediction))),
+            ("Memory of each device", list(report.memory_rows(prediction))),
+            ("Cost", list(report.cost_rows(prediction))),
+            ("Energy", list(report.energy_rows(prediction))),
+        ],
+        head=head,
+        latencies=rows,
+        numbers=(1, 2, 3, 4),
+        next_steps=next_steps,
+        warnings=prediction.warnings,
+        assumptions=prediction.assumptions,
+    )
+
+
+def _tiles(prediction: ServicePrediction) -> Iterator[Tile]:
+    """The figures that decide: latencies beside their limits, the highest rate, the price."""
+    service, values = prediction.service, metrics(prediction)
+    for called, name in report.latencies_of(service).items():
+        latency, limit = values.get(f"{name}_s.p99"), service.slo.limits.get(name)
+        if latency is not None:
+            share = f"{significant(PERCENT * service.slo.share, 3)}%"
+            note = "" if limit is None else f"limit {show(limit, SECOND)} for {share}"
+            yield Tile(name=called, value=quantity(latency, SECOND, DIGITS), note=note)
+    if prediction.saturation is not None:
+        rate, more = prediction.saturation.request_rate, prediction.saturation.headroom
+        note = "" if more is None else f"{significant(more, DIGITS)} times the load"
+        value = f"{significant(rate, DIGITS)} requests/s"
+        yield Tile(name="saturates at", value=value, note=note)
+    for called, name in PRICES.items():
+        price = values.get(name)
+        if price is not None:
+            yield Tile(name=called, value=quantity(price, USD, DIGITS))
+            return
+
+
+def _called(band: Band) -> str:
+    """An 80% interval in brackets; nothing where there is none."""
+    low, high = band.get("p10"), band.get("p90")
+    if low is None:
+        return ""
+    upper = "no end" if high is None else show(high, SECOND, DIGITS)
+    return f" ({show(low, SECOND, DIGITS)} to {upper})"
+
+
+def _ends(band: Band, up: Axis) -> tuple[float, float] | None:
+    """Where an interval lies on the axis; up to its end where the slower run is saturated."""
+    low, high = band.get("p10"), band.get("p90")
+    if low is None:
+        return None
+    return max(0.0, up.at(low)), 1.0 if high is None else min(1.0, up.at(high))
+
+
+def drawing(
+    loads: Sequence[ServicePrediction], name: str, own: ServicePrediction | None = None
+) -> Scatter | None:
+    """A latency against the load, joined by a line; None where there is nothing to draw.
+
+    Upright lines are its 80% intervals, as far as the drawing goes. `own` is the service at its own
+    load, which is marked, as is its limit.
+    """
+    points = list[tuple[float, float, Band]]()
+    for one in loads:
+        rate, latency = (metrics(one).get(each) for each in ("requests_per_s", name))
+        if rate is not None and latency is not None:
+            points.append((rate, latency, one.interval.get(name, {})))
+    if not points:
+        return None
+    across = axis([rate for rate, _, _ in points], "requests/s", None)
+    limit = None if own is None else own.service.slo.limits.get(name.partition("_s.")[0])
+    highest = max(latency for _, latency, _ in points)
+    if limit is not None and limit > TALL * highest:
+        limit = None
+    heights = [latency for _, latency, _ in points] + ([] if limit is None else [limit])
+    up = axis([0.0, *heights], "latency", SECOND)
+    dots = tuple(
+        Dot(
+            x=across.at(rate),
+            y=up.at(latency),
+            front=True,
+            hint=f"{rate:.3g} requests/s: {show(latency, SECOND, 3)}{_called(band)}",
+            ends=_ends(band, up),
+        )
+        for rate, latency, band in points
+    )
+    rate = None if own is None else metrics(own).get("requests_per_s")
+    return Scatter(
+        across=across,
+        up=up,
+        dots=dots,
+        front=dots,
+        limit=None if limit is None else Tick(at=up.at(limit), text=f"limit {show(limit, SECOND)}"),
+        now=None if rate is None else Tick(at=across.at(rate), text="now"),
+    )

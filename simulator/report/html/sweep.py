@@ -1,0 +1,351 @@
+"""The page of a sweep: how candidates fared, time against cost, the map of two keys, the best."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from simulator.reading.settings import unit_of
+from simulator.report.html.charts import Point, Scatter, scaling, scatter
+from simulator.report.html.page import Made, rendered
+from simulator.report.html.prediction import Tile, shown
+from simulator.report.labels import (
+    bottleneck_called,
+    is_share,
+    key_called,
+    metric_called,
+    said,
+)
+from simulator.report.numbers import figure, metric_figure, quantity
+from simulator.report.prediction.rows import DIGITS
+from simulator.report.search.text import BESIDE, best_candidates, fates_text, reason_lines, told
+from simulator.report.text import printable
+from simulator.results.metrics import METRICS, USD_PER_HOUR
+from simulator.results.prediction import Prediction
+from simulator.schema.goal import Objective, Sense
+from simulator.studies.search.findings import Findings
+from simulator.studies.search.outcome import Outcome, Status
+from simulator.studies.search.scoring import value_of
+from simulator.units import PER_SECOND, Unit, parse, show
+from simulator.validation.nearest import Neighbourhood
+
+MOST_DOTS: Final = 4000
+"""Candidates drawn; the front always is."""
+LONGEST_LABEL: Final = 28
+"""Letters of what stands beside a candidate in the drawing."""
+SHADES: Final = 9
+"""Colours of a heat map, from the worst to the best."""
+MOST_NAMES, MOST_NAMES_NARROW = 20, 8
+"""Columns of a heat map that are named, and of them on a narrow page."""
+ROOM, ROOM_NARROW = 90, 26
+"""Characters that fit below a heat map, and on a narrow page."""
+_UNITS: Final = {metric.name: metric.unit for metric in METRICS}
+_PAIR: Final = 2
+_FIRST: Final = {
+    ("total_time_s", Sense.MINIMIZE): "Shortest run",
+    ("cost.usd_to_train", Sense.MINIMIZE): "Cheapest run",
+}
+"""What the best by an objective is called."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A place in the heat map: its `shade` from 0, the worst; None where nothing is known."""
+
+    column: int
+    line: int
+    shade: int | None
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """What a shade of a heat map stands for: values with their unit."""
+
+    shade: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatMap:
+    """An objective over two keys, the best shade of its `scale` first.
+
+    `crowded` says where names of columns need to be written upright: ``steep`` for everywhere,
+    ``dense`` for narrow pages, empty for nowhere.
+    """
+
+    title: str
+    across: str
+    up: str
+    columns: tuple[str, ...]
+    lines: tuple[str, ...]
+    cells: tuple[Cell, ...]
+    scale: tuple[Key, ...]
+    crowded: str
+
+
+def as_page(
+    found: Findings,
+    name: str,
+    best: Prediction | None = None,
+    near: Neighbourhood | None = None,
+    made: Made | None = None,
+) -> str:
+    """A sweep as one HTML document that loads nothing from elsewhere.
+
+    Parameters
+    ----------
+    found : Findings
+        What came out.
+    name : str
+        The scenario's.
+    best : Prediction, optional
+        Of the best candidate, to be shown in full with what it rests on.
+    near : Neighbourhood, optional
+        Measured rows like that candidate, with the errors there.
+    made : Made, optional
+        How the page came to be.
+    """
+    head, rows = _table(found)
+    how = made or Made()
+    asked = how.asked[0] if how.asked else shlex.quote(name)
+    return rendered(
+        "sweep.html.j2",
+        name=printable(name),
+        made=how,
+        verdict=_verdict(found),
+        tiles=_tiles(found),
+        scaling=scaling(found),
+        counts=fates_text(found),
+        command=_command(found, asked),
+        best=None if best is None else shown(best, near),
+        scatter=_scatter(found),
+        heat=_heat_map(found),
+        head=[key_called(metric_called(printable(name))) for name in head],
+        rows=rows,
+        numbers=[i for i in range(len(head)) if all(_is_number(row[i]) for row in rows)],
+        reasons=[
+            (str(status), list(reason_lines(found.reasons(status))))
+            for status in (Status.INFEASIBLE, Status.REFUSED, Status.FAILED, Status.BUG)
+            if found.reasons(status)
+        ],
+    )
+
+
+def _table(found: Findings) -> tuple[list[str], list[list[str]]]:
+    """The best candidates as texts, without the columns in which nothing is known."""
+    table = best_candidates(found)
+    kept = [i for i in range(len(table.head)) if any(row[i] is not None for row in table.rows)]
+    head = [str(table.head[i]) for i in kept]
+    return head, [[_cell(row[i], str(table.head[i])) for i in kept] for row in table.rows]
+
+
+def _is_number(text: str) -> bool:
+    return text[:1] in "0123456789$-" if text else True
+
+
+def _tiles(found: Findings) -> list[Tile]:
+    """The figures of the best candidate by the first objective."""
+    if not found.front:
+        return []
+    best = found.front[0].outcome
+    names = dict.fromkeys((*(o.metric for o in found.objectives), *BESIDE))
+    return [
+        Tile(name=metric_called(name), value=_cell(value, name))
+        for name in names
+        if (value := best.figures.get(name)) is not None and not isinstance(value, Mapping)
+    ]
+
+
+def _verdict(found: Findings) -> str:
+    """The best by the first objective, in a sentence."""
+    if not found.front:
+        return "No candidate can run."
+    best, objective = found.front[0].outcome, found.objectives[0]
+    value = value_of(best.figures, objective)
+    shown = "" if value is None else f" ({_short_figure(value, _UNITS.get(objective.metric))})"
+    others = len(found.front) - 1
+    rest = f" {_better(others)} in {_other(found)}." if others else ""
+    told_best = told(objective, metric_called(objective.metric)).capitalize()
+    first = _FIRST.get((objective.metric, objective.sense), told_best)
+    return f"{first}{shown}: {_settings(best)}.{rest}"
+
+
+def _better(others: int) -> str:
+    return "1 other is better" if others == 1 else f"{others:,} others are better"
+
+
+def _other(found: Findings) -> str:
+    """In what candidates beat the best one by the first objective."""
+    rest = found.objectives[1:]
+    return metric_called(rest[0].metric) if len(rest) == 1 else "something else"
+
+
+def _command(found: Findings, asked: str) -> str:
+    """What shows all of the best candidate: its step, memory, cost, sources; empty without one."""
+    if not found.front:
+        return ""
+    settings = found.front[0].outcome.candidate.settings
+    given = (f"--set {shlex.quote(f'{key}={value}')}" for key, value in settings.items())
+    return printable(f"plan report {asked} {' '.join(given)}")
+
+
+def _short_figure(value: float, unit: Unit | None) -> str:
+    """A figure to three digits, which is as much as a prediction can claim."""
+    return figure(value, unit) if unit == USD_PER_HOUR else quantity(value, unit, DIGITS)
+
+
+def _settings(outcome: Outcome) -> str:
+    return ", ".join(said(key, value) for key, value in outcome.candidate.settings.items())
+
+
+def _cell(value: object, name: str) -> str:
+    if isinstance(value, float) and is_share(name):
+        return metric_figure(name, value)
+    if name == "bottleneck":
+        return bottleneck_called(str(value))
+    if isinstance(value, float) and name in _UNITS:
+        return _short_figure(value, _UNITS[name])
+    if isinstance(value, float) or (isinstance(value, int) and name in _UNITS):
+        return figure(value, _UNITS.get(name))
+    return "" if value is None else printable(str(value))
+
+
+def _scatter(found: Findings) -> Scatter | None:
+    """Predicted candidates by the first two objectives; None where there are no two."""
+    if len(found.objectives) < _PAIR:
+        return None
+    pair = found.objectives[:_PAIR]
+    front = {place.outcome.candidate.index for place in found.front}
+    values = [(o, [value_of(o.figures, objective) for objective in pair]) for o in found.outcomes]
+    known = [
+        (o, x, y)
+        for o, (x, y) in values
+        if o.status is Status.PREDICTED and x is not None and y is not None
+    ]
+    every = 1 + len(known) // MOST_DOTS
+    points = [
+        Point(
+            x=x,
+            y=y,
+            front=o.candidate.index in front,
+            hint=_hint(o, pair),
+            label=_label(o, found),
+            best=bool(found.front) and o is found.front[0].outcome,
+        )
+        for i, (o, x, y) in enumerate(known)
+        if i % every == 0 or o.candidate.index in front
+    ]
+    return scatter(points, pair[0].metric, pair[1].metric)
+
+
+def _label(outcome: Outcome, found: Findings) -> str:
+    """The values that set a candidate apart, in a few words."""
+    label = ""
+    for key, number in found.values.items():
+        value = outcome.candidate.settings.get(key)
+        plain = str(value).rpartition("/")[2] if isinstance(value, str) else ""
+        text = plain or said(key, value)
+        longer = f"{label}, {text}" if label else text
+        if number > 1 and len(longer) <= LONGEST_LABEL:
+            label = longer
+    return printable(label)
+
+
+def _hint(outcome: Outcome, objectives: Sequence[Objective]) -> str:
+    values = ((o.metric, value_of(outcome.figures, o)) for o in objectives)
+    texts = [f"{metric_called(name)} {figure(value, _UNITS.get(name))}" for name, value in values]
+    return f"{_settings(outcome)}: {', '.join(texts)}"
+
+
+def _heat_map(found: Findings) -> HeatMap | None:
+    """The first objective over the two keys that vary; None where it is not two."""
+    keys = [key for key, distinct in found.values.items() if distinct > 1]
+    if len(keys) != _PAIR:
+        return None
+    objective = found.objectives[0]
+    columns, lines = (_ordered(key, found.outcomes) for key in keys)
+    values = {
+        o.candidate.index: value
+        for o in found.outcomes
+        if o.status is Status.PREDICTED and (value := value_of(o.figures, objective)) is not None
+    }
+    cells = tuple(
+        Cell(
+            column=columns.index(o.candidate.settings[keys[0]]),
+            line=lines.index(o.candidate.settings[keys[1]]),
+            shade=_shade(values.get(o.candidate.index), values.values(), objective),
+            hint=_hint(o, [objective]) if o.candidate.index in values else _why_not(o),
+        )
+        for o in found.outcomes
+    )
+    names = tuple(printable(str(value)) for value in columns)
+    return HeatMap(
+        title=metric_called(printable(objective.metric)),
+        across=key_called(keys[0]),
+        up=key_called(keys[1]),
+        columns=names,
+        lines=tuple(printable(str(value)) for value in lines),
+        cells=cells,
+        scale=tuple(
+            Key(shade=shade, text=_range(shade, values.values(), objective))
+            for shade in sorted({c.shade for c in cells if c.shade is not None}, reverse=True)
+        ),
+        crowded=_crowded(names),
+    )
+
+
+def _crowded(names: Sequence[str]) -> str:
+    """Whether names side by side get in each other's way; of many only some are shown."""
+    longest = max(map(len, names), default=0)
+    if longest * min(len(names), MOST_NAMES) > ROOM:
+        return "steep"
+    return "dense" if longest * min(len(names), MOST_NAMES_NARROW) > ROOM_NARROW else ""
+
+
+def _why_not(outcome: Outcome) -> str:
+    return printable(f"{_settings(outcome)}: {outcome.status}; {outcome.reason}".rstrip("; "))
+
+
+def _ordered(key: str, outcomes: Sequence[Outcome]) -> list[object]:
+    """The values a key takes, by size where they are numbers or quantities."""
+    values = dict.fromkeys(o.candidate.settings[key] for o in outcomes)
+    unit = unit_of(key)
+
+    def size(value: object) -> float:
+        if isinstance(value, str) and unit is not None:
+            return parse(value, unit)
+        return float(value) if isinstance(value, int | float) else 0.0
+
+    return sorted(values, key=size)
+
+
+def _shade(value: float | None, values: Collection[float], objective: Objective) -> int | None:
+    """From 0, the worst of all, to `SHADES` - 1, the best; even in the logarithm."""
+    known = [v for v in values if v > 0.0]
+    if value is None or value <= 0.0:
+        return None
+    low, high = math.log(min(known)), math.log(max(known))
+    part = (math.log(value) - low) / (high - low) if high > low else 1.0
+    good = part if objective.sense is Sense.MAXIMIZE else 1.0 - part
+    return min(SHADES - 1, int(good * SHADES))
+
+
+def _range(shade: int, values: Collection[float], objective: Objective) -> str:
+    """The values that have a shade, with their unit; says so at the best and the worst."""
+    known = [v for v in values if v > 0.0]
+    low, high = min(known), max(known)
+    ends = (shade / SHADES, (shade + 1) / SHADES)
+    parts = ends if objective.sense is Sense.MAXIMIZE else tuple(1.0 - end for end in ends[::-1])
+    first, last = (_short(low * (high / low) ** part, objective) for part in parts)
+    mark = {0: ", the worst", SHADES - 1: ", the best"}.get(shade, "") if high > low else ""
+    return (first if first == last else f"{first} to {last}") + mark
+
+
+def _short(value: float, objective: Objective) -> str:
+    """A value with its unit, to three digits."""
+    unit = _UNITS.get(objective.metric)
+    return figure(value, unit) if unit in {None, PER_SECOND} else show(value, unit, DIGITS)

@@ -1,0 +1,99 @@
+"""Documents and tables as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from simulator.report.document import (
+    Actions,
+    Bars,
+    Cell,
+    Code,
+    Document,
+    Item,
+    Notes,
+    Rows,
+    Section,
+    Table,
+    sides,
+)
+from simulator.report.text import printable
+
+
+def render(document: Document) -> str:
+    """Return a document as Markdown, without a final line end: headings, tables, lists."""
+    blocks = [block for part in document.preface for block in _section(part)]
+    if document.title:
+        blocks.append(f"# {escaped(document.title)}")
+    if document.question:
+        blocks.append(_item(Rows(rows=document.question)))
+    blocks += [escaped(text) for text in document.verdict]
+    blocks += [block for part in document.sections for block in _section(part)]
+    return "\n\n".join(blocks)
+
+
+def _section(part: Section) -> list[str]:
+    title = [f"## {escaped(part.title)}"] if part.title else []
+    return [*title, *map(_item, part.items)]
+
+
+def _item(item: Item) -> str:
+    match item:
+        case Table():
+            return as_markdown(item)
+        case Rows():
+            return as_markdown(Table(head=("", ""), rows=item.rows, align="<<"))
+        case Bars():
+            cells = tuple((bar.label, bar.value, bar.share, bar.note) for bar in item.bars)
+            used = 3 + any(bar.note for bar in item.bars)
+            shown = tuple(row[:used] for row in cells)
+            return as_markdown(Table(head=("",) * used, rows=shown, align="<>><"[:used]))
+        case Code():
+            return "\n".join(["```", *item.lines, "```"])
+        case Actions() if len(item.texts) > 1:
+            return "\n".join(f"{n}. {escaped(text)}" for n, text in enumerate(item.texts, 1))
+        case Actions() | Notes():
+            return "\n".join(f"- {escaped(text)}" for text in item.texts)
+
+
+def as_markdown(table: Table) -> str:
+    r"""Return the table as Markdown, without a final line end; bars in cells are escaped.
+
+    Examples
+    --------
+    >>> print(as_markdown(Table(head=("a", "b"), rows=(("x|y", 0.25),))))
+    | a | b |
+    | :--- | ---: |
+    | x\|y | 0.25 |
+    """
+    head = table.head or ("",) * len(table.rows[0])
+    marks = [":---" if side == "<" else "---:" for side in sides(table)]
+    lines = [head, tuple(marks), *(tuple(_read(cell) for cell in row) for row in table.rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _read(cell: Cell) -> str:
+    text = f"{cell:.6g}" if isinstance(cell, float) else "" if cell is None else str(cell)
+    return printable(text).replace("|", "\\|")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of a written document, with a final line end.
+
+    Examples
+    --------
+    >>> print(table(("a", "b"), [("1", "x")]), end="")
+    | a | b |
+    |---|---|
+    | 1 | x |
+    """
+    lines = ["| " + " | ".join(escaped(cell) for cell in line) + " |" for line in (head, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(head), *lines[1:]]) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Return `text` as one cell or line: no line ends, no bars, no markup."""
+    plain = " ".join(printable(text).split())
+    for mark in ("\\", "|", "<", "*", "_", "`"):
+        plain = plain.replace(mark, f"\\{mark}")
+    return plain

@@ -1,0 +1,236 @@
+"""Numbers with no more digits than their interval deserves."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from simulator.report.labels import is_share
+from simulator.report.text import count, printable
+from simulator.results.metrics import USD_PER_HOUR, Value, number_at, select
+from simulator.results.prediction import Prediction
+from simulator.results.service_metrics import TOKEN, TOKEN_PER_SECOND
+from simulator.units import (
+    HOUR,
+    MILLION,
+    PER_SECOND,
+    THOUSAND,
+    USD,
+    USD_PER_SECOND,
+    PerSecond,
+    Unit,
+    Usd,
+    scale,
+    show,
+)
+
+WIDE: Final = 1.3
+"""Upper over lower end of an 80% interval from which on two digits say all that is known."""
+_COUNTED: Final = {PER_SECOND: "samples/s", TOKEN: "tokens", TOKEN_PER_SECOND: "tokens/s"}
+
+_SUREST: Final = 0.99
+HALF_PERCENT: Final = 0.005
+GUESSES: Final = "rests on unverified figures: "
+"""How the warning begins that repeats what the list of assumptions marks."""
+
+
+def significant(number: float, digits: int) -> str:
+    """A number of so many significant digits, in full.
+
+    Examples
+    --------
+    >>> significant(7574.2, 2), significant(0.0312, 2), significant(12.04, 3), significant(176, 2)
+    ('7,600', '0.031', '12', '180')
+    """
+    if number == 0.0 or not math.isfinite(number):
+        return f"{number:g}"
+    places = digits - 1 - math.floor(math.log10(abs(number)))
+    near = round(number, places)
+    text = f"{near:,.{max(0, places)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def quantity(value: float, unit: Unit | None, digits: int) -> str:
+    """A quantity of so many significant digits; rates of events are samples.
+
+    Examples
+    --------
+    >>> from simulator.units import SECOND
+    >>> quantity(0.2704, SECOND, 2), quantity(15278.4, SECOND, 2), quantity(7574.2, PER_SECOND, 2)
+    ('270 ms', '4.2 h', '7,600 samples/s')
+    >>> quantity(119.8, SECOND, 2)
+    '2 min'
+    """
+    if unit is None or unit in _COUNTED:
+        symbol = "" if unit is None else f" {_COUNTED[unit]}"
+        return f"{significant(value, digits)}{symbol}"
+    if not math.isfinite(value):
+        return show(value, unit)
+    # Rounded before the unit is chosen: 119.8 s to two digits are 2 min and not 120 s.
+    factor, _ = scale(value, unit)
+    value = float(f"{value / factor:.{digits}g}") * factor
+    number, _, symbol = show(value, unit, 6).partition(" ")
+    money = number.startswith("$")
+    number, slash, per = number.removeprefix("$").partition("/")
+    near = significant(float(number.replace(",", "")), digits)
+    if money and re.fullmatch(r"[\d,]+\.\d", near):
+        near += "0"
+    return f"{'$' if money else ''}{near}{slash}{per}" + (f" {symbol}" if symbol else "")
+
+
+def digits_of(prediction: Prediction, name: str) -> int:
+    """Significant digits that a metric deserves: two where its interval is wide, else three."""
+    ends = prediction.interval.get(name)
+    return 3 if ends is None else digits_between(ends["p10"], ends["p90"])
+
+
+def digits_between(low: float, high: float) -> int:
+    """Significant digits that a value deserves of which these are the ends of the 80% interval."""
+    return 2 if 0.0 < WIDE * low < high else 3
+
+
+def rate_known(prediction: Prediction, rate: PerSecond | None = None) -> str:
+    """The samples a second to the precision of their interval; another rate of the job likewise."""
+    digits = digits_of(prediction, "throughput_samples_per_s")
+    return significant(prediction.timing.throughput if rate is None else rate, digits)
+
+
+def share_known(share: float) -> str:
+    """A share of a time that is known to a few per cent at best, in whole per cent.
+
+    Examples
+    --------
+    >>> share_known(0.482), share_known(0.003), share_known(0.0)
+    ('48%', 'under 1%', '0%')
+    """
+    return "under 1%" if 0.0 < share < HALF_PERCENT else f"{share:.0%}"
+
+
+def known(prediction: Prediction, name: str) -> str:
+    """A metric with its 80% interval in brackets; empty where it has no value.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        What the metric is of.
+    name : str
+        Its dotted name.
+    """
+    value, unit = number_at(prediction, name), select(name)[0].unit
+    if value is None:
+        return ""
+    digits = digits_of(prediction, name)
+    said = quantity(value, unit, digits)
+    ends = prediction.interval.get(name)
+    if ends is None:
+        return said
+    low, high = (quantity(ends[key], unit, digits) for key in ("p10", "p90"))
+    if low == high:
+        return said
+    symbol = low.partition(" ")[2]
+    if symbol and high.endswith(f" {symbol}"):
+        low = low.removesuffix(f" {symbol}")
+        if symbol in _COUNTED.values():
+            high = high.removesuffix(f" {symbol}")
+    return f"{said} ({low} to {high})"
+
+
+def chance(probability: float) -> str:
+    """A probability as per cent, no surer than 99%.
+
+    Examples
+    --------
+    >>> chance(0.934), chance(0.9996)
+    ('93%', 'over 99%')
+    """
+    if probability > _SUREST:
+        return f"over {_SUREST:.0%}"
+    return f"under {1.0 - _SUREST:.0%}" if probability < 1.0 - _SUREST else f"{probability:.0%}"
+
+
+def rough_usd(money: Usd) -> str:
+    """A bill that is not known to the dollar, to three digits.
+
+    Examples
+    --------
+    >>> rough_usd(4_697_549.0)
+    '$4,700,000'
+    """
+    return "unknown" if math.isinf(money) else show(float(f"{money:.3g}"), USD, 3)
+
+
+WIDE_AXIS: Final = 30.0
+"""Ratio of the largest to the smallest value from which on an axis is logarithmic."""
+
+
+_UNPREFIXED: Final = (TOKEN_PER_SECOND,)
+"""Units that no prefix is put before."""
+_COUNTS: Final = ((MILLION, " [millions]"), (THOUSAND, " [thousands]"), (1.0, ""))
+
+
+def is_wide(values: Iterable[float]) -> bool:
+    """Whether values are shown on a logarithmic axis."""
+    known = [value for value in values if math.isfinite(value)]
+    return bool(known) and min(known) > 0.0 and max(known) > WIDE_AXIS * min(known)
+
+
+def scaled(values: Iterable[float], name: str, unit: Unit | None) -> tuple[float, str]:
+    """What to divide values by, and the label of their axis with the unit they are then in.
+
+    Examples
+    --------
+    >>> from simulator.units import SECOND
+    >>> scaled([0.002, 0.004], "step", SECOND)
+    (0.001, 'step [ms]')
+    >>> scaled([4e4, 5e6], "tokens a second", TOKEN_PER_SECOND)
+    (1000000.0, 'tokens a second [millions]')
+    """
+    if unit is None:
+        return 1.0, printable(name)
+    if unit is PER_SECOND:
+        return 1.0, f"{printable(name)} [/s]"
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    if unit in _UNPREFIXED:
+        factor, many = next((f, m) for f, m in _COUNTS if largest >= f or f == 1.0)
+        return factor, f"{printable(name)}{many}"
+    factor, symbol = scale(largest, unit)
+    return factor, f"{printable(name)} [{symbol}]"
+
+
+def figure(value: Value, unit: Unit | None) -> str:
+    """A metric's value with its unit; a rate of events is a rate of samples.
+
+    Examples
+    --------
+    >>> from simulator.units import SECOND
+    >>> figure(0.192, SECOND), figure(42667.0, PER_SECOND), figure(None, SECOND)
+    ('192 ms', '42,667 samples/s', 'does not apply')
+    """
+    if value is None:
+        return "does not apply"
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{printable(k)} {figure(v, unit)}" for k, v in value.items() if v)
+    if unit in {TOKEN, TOKEN_PER_SECOND}:
+        return f"{count(value)} {unit.symbol}"
+    if unit is None:
+        return count(value) if abs(value) >= 1.0 else f"{value:.4g}"
+    if unit == USD_PER_HOUR:
+        value, unit = value / HOUR, USD_PER_SECOND
+    return f"{count(value)} samples/s" if unit is PER_SECOND else show(value, unit)
+
+
+def metric_figure(name: str, value: Value) -> str:
+    """A figure of this name for reading: shares in per cent, others as `figure` has them.
+
+    Examples
+    --------
+    >>> metric_figure("mfu", 0.3556), metric_figure("step_time_s.mean", 0.192)
+    ('36%', '192 ms')
+    """
+    if is_share(name) and isinstance(value, float):
+        return share_known(value)
+    return figure(value, select(name)[0].unit)

@@ -1,0 +1,618 @@
+"""How all figures look: colours, markers, fonts; and a figure as SVG text or as a file."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib import figure
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+from simulator.errors import PlanError, UnknownName
+from simulator.physics.footprint import HostRam, MemoryFit
+from simulator.reading.settings import unit_of
+from simulator.report.numbers import is_wide, scaled
+from simulator.report.prediction.rows import NEGLIGIBLE, parts
+from simulator.report.prediction.verdict import device_word
+from simulator.report.text import printable
+from simulator.results.metrics import METRICS, select
+from simulator.results.prediction import Prediction
+from simulator.schema.goal import Objective, Sense
+from simulator.studies.changes.sensitivity import Sensitivity
+from simulator.studies.search.findings import Findings
+from simulator.studies.search.outcome import Outcome, Status
+from simulator.studies.search.scoring import value_of
+from simulator.units import BYTE, PER_SECOND, SECOND, Unit, parse, scale
+
+COLOURS: Final = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
+    *("#e69f00", "#56b4e9", "#000000", "#8c8c8c"),
+)
+"""Told apart by colour-blind people (Okabe and Ito, https://jfly.uni-koeln.de/color/)."""
+MARKERS: Final = "osD^vP*X"
+ORDERED: Final = "cividis"
+"""Colours for amounts; as good in grey and for colour-blind people."""
+FORMATS: Final = ("png", "svg", "pdf")
+DOTS_PER_INCH: Final = 150.0
+
+
+class Figure(figure.Figure):
+    """A figure that shows itself in a notebook, whatever else is loaded there."""
+
+    def _repr_png_(self) -> bytes:
+        return as_bytes(self, Path("figure.png"))
+
+
+def style() -> AbstractContextManager[None]:
+    """Text stays text, names are taken literally, and the same figure has the same bytes."""
+    return mpl.rc_context(
+        {
+            "svg.hashsalt": "plan",
+            "svg.fonttype": "none",
+            "text.parse_math": False,
+            "font.size": 9.0,
+        }
+    )
+
+
+def as_svg(drawn: figure.Figure, about: str) -> str:
+    """An ``<svg>`` element; `about` describes it to those who cannot see it."""
+    text = io.StringIO()
+    drawn.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    svg = text.getvalue()
+    return svg[svg.index("<svg") :].replace("<svg ", f'<svg role="img" aria-label="{about}" ', 1)
+
+
+def check_format(path: Path) -> str:
+    """The format that a file's name asks for.
+
+    Raises
+    ------
+    PlanError
+        If that is none of `FORMATS`.
+    """
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in FORMATS:
+        msg = f"{path}: no figure can be written as '{kind}'; allowed: {', '.join(FORMATS)}"
+        raise PlanError(msg)
+    return kind
+
+
+def as_bytes(drawn: figure.Figure, path: Path) -> bytes:
+    """The figure in the format that the name of `path` asks for.
+
+    Raises
+    ------
+    PlanError
+        As `check_format`.
+    """
+    kind, content = check_format(path), io.BytesIO()
+    dated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
+    with style():
+        drawn.savefig(content, format=kind, dpi=DOTS_PER_INCH, metadata=dated[kind])
+    return content.getvalue()
+
+
+_BAR_WIDTH: Final = 7.0
+_BAR_ROW: Final = 0.34
+"""Height of a bar with its gap [inch]."""
+_BAR_HEAD: Final = 1.1
+"""Height of title and axis [inch]."""
+
+
+def prediction_figure(prediction: Prediction, what: str) -> Figure:
+    """One of `FIGURES`, by its name.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such figure.
+    """
+    check_figure(what)
+    with style():
+        return FIGURES[what](prediction)
+
+
+def check_figure(what: str) -> None:
+    """Refuse a name that no figure has, before a long run rather than after it.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such figure.
+    """
+    if what not in FIGURES:
+        msg = f"there is no figure '{what}'; allowed: {', '.join(FIGURES)}"
+        raise UnknownName(msg)
+
+
+def step(prediction: Prediction) -> Figure:
+    """The mean step as a waterfall of its exposed parts."""
+    mean = prediction.timing.step_time.mean
+    found = [(n, t) for n, t in parts(prediction.timing.split) if t > NEGLIGIBLE * mean]
+    factor, symbol = scale(mean, SECOND)
+    figure, axes = _bars(len(found))
+    before = 0.0
+    for row, (_, time) in enumerate(found):
+        axes.barh(row, time / factor, left=before / factor, color=COLOURS[row % len(COLOURS)])
+        axes.annotate(
+            f"{time / mean:.1%}",
+            ((before + time) / factor, row),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+        )
+        before += time
+    _name_rows(axes, [name.replace("_", " ") for name, _ in found])
+    axes.set_xlim(0.0, 1.12 * mean / factor)
+    axes.set_xlabel(f"time from the start of a step [{symbol}]")
+    axes.set_title(f"{prediction.scenario.name}: the mean step")
+    return figure
+
+
+def utilization(prediction: Prediction) -> Figure:
+    """How busy each resource is, the bottleneck in its own colour."""
+    timing = prediction.timing
+    found = sorted(timing.usage.items(), key=lambda entry: -entry[1].mean)
+    figure, axes = _bars(len(found))
+    for row, (name, usage) in enumerate(found):
+        colour = COLOURS[1] if name == timing.bottleneck else COLOURS[0]
+        axes.barh(row, 100.0 * usage.mean, color=colour)
+        axes.annotate(
+            f"{usage.total:.4g} of {usage.units}",
+            (100.0 * usage.mean, row),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+        )
+    _name_rows(axes, [str(name) for name, _ in found])
+    axes.set_xlim(0.0, 125.0)
+    axes.set_xticks(range(0, 101, 20))
+    axes.set_xlabel("busy [%]")
+    axes.set_title(f"{prediction.scenario.name}: {timing.bottleneck} is the bottleneck")
+    return figure
+
+
+def memory(prediction: Prediction) -> Figure:
+    """What host RAM and an accelerator's memory hold, against what there is."""
+    fits: list[tuple[str, HostRam | MemoryFit]] = [("host RAM", prediction.host_ram)]
+    if prediction.memory is not None:
+        fits.append((f"{device_word(prediction)} memory", prediction.memory))
+    figure = Figure(figsize=(_BAR_WIDTH, 1.7 * len(fits)), layout="constrained")
+    for number, (title, fit) in enumerate(fits, start=1):
+        axes = figure.add_subplot(len(fits), 1, number)
+        _stack(axes, title, fit)
+    return figure
+
+
+def _stack(axes: Axes, title: str, fit: HostRam | MemoryFit) -> None:
+    factor, symbol = scale(max(fit.total, fit.capacity), BYTE)
+    before = 0.0
+    for number, (name, size) in enumerate(fit.items.items()):
+        axes.barh(
+            0,
+            size / factor,
+            left=before / factor,
+            color=COLOURS[number % len(COLOURS)],
+            hatch="" if number < len(COLOURS) else "//",
+            label=name.replace("_", " "),
+        )
+        before += size
+    axes.axvline(fit.capacity / factor, color="black", linestyle="--", linewidth=1.0)
+    axes.set_yticks([])
+    axes.set_xlim(0.0, 1.05 * max(fit.total, fit.capacity) / factor)
+    axes.set_xlabel(f"[{symbol}]; dashed: capacity")
+    axes.set_title(f"{title}: fits: {fit.known_verdict or 'not known'}")
+    axes.legend(fontsize=6.5, ncols=3, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _bars(rows: int) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(_BAR_WIDTH, _BAR_HEAD + _BAR_ROW * rows), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _name_rows(axes: Axes, names: list[str]) -> None:
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.grid(visible=True, axis="x", linewidth=0.3)
+    axes.set_axisbelow(True)
+
+
+FIGURES: Final[Mapping[str, Callable[[Prediction], Figure]]] = {
+    "step": step,
+    "utilization": utilization,
+    "memory": memory,
+}
+
+
+_TORNADO_HEAD: Final = 1.2
+"""Height of title, legend and axis [inch]."""
+
+
+def tornado_figure(found: Sensitivity) -> Figure:
+    """Bars from the metric now to where it is with a rate at its P10 and at its P90."""
+    unit = select(found.metric)[0].unit
+    factor, symbol = (1.0, "") if unit in {None, PER_SECOND} else scale(found.base, unit)
+    names = [str(bar.rate) for bar in found.bars]
+    rows = range(len(names))
+    base = found.base / factor
+    with style():
+        figure = Figure(
+            figsize=(_BAR_WIDTH, _TORNADO_HEAD + _BAR_ROW * len(names)), layout="constrained"
+        )
+        axes = figure.add_subplot()
+        ends = {
+            "slow (P10)": [bar.slow / factor - base for bar in found.bars],
+            "fast (P90)": [bar.fast / factor - base for bar in found.bars],
+        }
+        for colour, (label, widths) in zip(COLOURS[1::-1], ends.items(), strict=True):
+            axes.barh(rows, widths, left=base, color=colour, label=label)
+        axes.axvline(base, color="black", linewidth=0.8)
+        axes.set_yticks(rows, names)
+        axes.invert_yaxis()
+        axes.grid(visible=True, axis="x", linewidth=0.3)
+        axes.set_axisbelow(True)
+        axes.set_xlabel(f"{found.metric} [{symbol}]" if symbol else found.metric)
+        axes.set_title(f"{found.prediction.scenario.name}: what moves {found.metric}")
+        axes.legend(fontsize=8.0)
+    return figure
+
+
+SWEEP_SIZE: Final = (7.0, 5.0)
+MOST_LABELS: Final = 24
+"""Ticks of a heat map's side that are all named; of more, every second, third, ..."""
+MOST_GROUPS: Final = 8
+"""Values of a key that get a colour each."""
+
+_UNITS: Final = {metric.name: metric.unit for metric in METRICS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scale:
+    """Numbers in a unit that suits them, and the label that says which."""
+
+    factor: float
+    label: str
+
+    def of(self, value: float) -> float:
+        return value / self.factor
+
+
+def sweep_figure(found: Findings, name: str) -> Figure:
+    """What shows a sweep best.
+
+    One numeric key gives a curve of the first two objectives, two give a heat map of the first
+    one; else candidates are drawn by the first two objectives.
+    """
+    keys = tuple(key for key, distinct in found.values.items() if distinct > 1)
+    numbers = {key: _numbers(key, found.outcomes) for key in keys}
+    with style():
+        figure = Figure(figsize=SWEEP_SIZE, layout="constrained")
+        axes = figure.add_subplot()
+        if keys and None not in numbers.values() and len(keys) == 1:
+            title = _curve(figure, axes, found, keys[0])
+        elif None not in numbers.values() and len(keys) == 2:  # noqa: PLR2004 - a map has two sides
+            title = _heat_map(figure, axes, found, keys)
+        else:
+            title = _scatter(axes, found)
+        axes.set_title(f"{printable(name)}: {title}")
+    return figure
+
+
+def _curve(figure: Figure, axes: Axes, found: Findings, key: str) -> str:
+    """The first two objectives along the axis, the second one on a scale of its own."""
+    known = [o for o in found.outcomes if o.figures and o.status is not Status.SCREENED]
+    along = _numbers(key, known) or {}
+    side = _scale(list(along.values()), key, unit_of(key))
+    panels = [axes, *([axes.twinx()] if len(found.objectives) > 1 else [])]
+    for number, (panel, objective) in enumerate(zip(panels, found.objectives, strict=False)):
+        rows = sorted(
+            (side.of(along[o.candidate.index]), value, o.status is Status.PREDICTED)
+            for o in known
+            if (value := value_of(o.figures, objective)) is not None
+        )
+        height = _scale([value for _, value, _ in rows], objective.metric, _unit(objective))
+        _line(panel, [(x, height.of(y), sound) for x, y, sound in rows], height.label, number)
+    if is_wide(list(along.values())):
+        axes.set_xscale("log")
+        axes.set_xticks([side.of(value) for value in sorted(set(along.values()))[:MOST_LABELS]])
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.minorticks_off()
+    axes.set_xlabel(side.label)
+    axes.grid(visible=True, linewidth=0.3)
+    if known:
+        figure.legend(loc="outside lower center", ncols=2, fontsize=8.0)
+    return f"along {printable(key)}"
+
+
+def _line(axes: Axes, rows: Sequence[tuple[float, float, bool]], label: str, number: int) -> None:
+    """A curve through those that may run, and crosses for those that may not."""
+    colour, dashes = COLOURS[number], "-" if number == 0 else "--"
+    fine = [(x, y) for x, y, sound in rows if sound]
+    bad = [(x, y) for x, y, sound in rows if not sound]
+    for points, marker, dash, name in (
+        (fine, MARKERS[number], dashes, label),
+        (bad, "x", "none", f"{label}, cannot run"),
+    ):
+        if points:
+            across, up = zip(*points, strict=True)
+            axes.plot(
+                across, up, marker=marker, markersize=4.0, color=colour, linestyle=dash, label=name
+            )
+    axes.set_ylabel(label, color=colour)
+    axes.set_ylim(bottom=0.0)
+
+
+def _heat_map(figure: Figure, axes: Axes, found: Findings, keys: Sequence[str]) -> str:
+    """The first objective over both keys; what cannot run is crossed out, what is blank beaten."""
+    objective = found.objectives[0]
+    across, up = (_numbers(key, found.outcomes) or {} for key in keys)
+    columns, lines = sorted(set(across.values())), sorted(set(up.values()))
+    table = np.full((len(lines), len(columns)), math.nan)
+    crosses: list[tuple[int, int]] = []
+    for outcome in found.outcomes:
+        index = outcome.candidate.index
+        place = columns.index(across[index]), lines.index(up[index])
+        value = value_of(outcome.figures, objective)
+        if outcome.status is Status.PREDICTED and value is not None:
+            table[place[1], place[0]] = value
+        elif outcome.status is not Status.SCREENED:
+            crosses.append(place)
+    amounts = _scale(table[np.isfinite(table)].tolist(), objective.metric, _unit(objective))
+    better = ORDERED if objective.sense is Sense.MAXIMIZE else f"{ORDERED}_r"
+    image = axes.imshow(table / amounts.factor, origin="lower", aspect="auto", cmap=better)
+    figure.colorbar(image, ax=axes, label=amounts.label)
+    if crosses:
+        xs, ys = zip(*crosses, strict=True)
+        axes.scatter(xs, ys, marker="x", color="black", s=14.0)
+    axes.set_xlabel(_ticks(axes.xaxis, columns, keys[0]))
+    axes.set_ylabel(_ticks(axes.yaxis, lines, keys[1]))
+    blank = "blank: screened out" if found.counts[Status.SCREENED] else ""
+    told = "; ".join(note for note in ("x: cannot run" if crosses else "", blank) if note)
+    return printable(objective.metric) + (f" ({told})" if told else "")
+
+
+def _ticks(axis: Axis, values: Sequence[float], key: str) -> str:
+    """Name the places of a heat map's side by the key's values; returns its label."""
+    side = _scale(values, key, unit_of(key))
+    every = 1 + (len(values) - 1) // MOST_LABELS
+    shown = range(0, len(values), every)
+    axis.set_ticks(list(shown), labels=[f"{side.of(values[place]):g}" for place in shown])
+    return side.label
+
+
+def _scatter(axes: Axes, found: Findings) -> str:
+    """Candidates by the first two objectives, coloured by the key with the fewest values."""
+    pair = (found.objectives * 2)[:2]
+    points = [(o, _point(o, pair)) for o in found.outcomes if o.status is Status.PREDICTED]
+    known = [(outcome, point) for outcome, point in points if point is not None]
+    sides = [
+        _scale([point[n] for _, point in known], objective.metric, _unit(objective))
+        for n, objective in enumerate(pair)
+    ]
+    _dots(axes, found, [(o, (sides[0].of(x), sides[1].of(y))) for o, (x, y) in known])
+    front = [point for place in found.front if (point := _point(place.outcome, pair)) is not None]
+    if front:
+        axes.plot(
+            [sides[0].of(x) for x, _ in front],
+            [sides[1].of(y) for _, y in front],
+            color="black",
+            linewidth=1.0,
+            marker="o",
+            markersize=7.0,
+            markerfacecolor="none",
+            label="Pareto front",
+        )
+    axes.set_xlabel(sides[0].label)
+    axes.set_ylabel(sides[1].label)
+    for n, axis in enumerate((axes.xaxis, axes.yaxis)):
+        if is_wide([point[n] for _, point in known]):
+            (axes.set_xscale, axes.set_yscale)[n]("log")
+            axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.grid(visible=True, linewidth=0.3)
+    if front:
+        axes.legend(fontsize=8.0)
+    return "candidates that were predicted"
+
+
+def _dots(axes: Axes, found: Findings, rows: Sequence[tuple[Outcome, tuple[float, float]]]) -> None:
+    """Points in the colours of the key with the fewest values, or of one if there are too many."""
+    varied = [key for key, distinct in found.values.items() if 1 < distinct <= MOST_GROUPS]
+    key = min(varied, key=lambda name: found.values[name], default=None)
+    groups: dict[str, list[tuple[float, float]]] = {}
+    for outcome, point in rows:
+        group = "" if key is None else str(outcome.candidate.settings.get(key, ""))
+        groups.setdefault(group, []).append(point)
+    for number, (group, points) in enumerate(groups.items()):
+        across, up = zip(*points, strict=True)
+        axes.scatter(
+            across,
+            up,
+            s=14.0,
+            alpha=0.6,
+            color=COLOURS[number],
+            marker=MARKERS[number],
+            label=None if key is None else f"{printable(key)} = {printable(group)}",
+        )
+
+
+def _point(outcome: Outcome, pair: Sequence[Objective]) -> tuple[float, float] | None:
+    """Both objectives of a candidate; None if one has no figure."""
+    x, y = (value_of(outcome.figures, objective) for objective in pair)
+    return None if x is None or y is None else (x, y)
+
+
+def _numbers(key: str, outcomes: Sequence[Outcome]) -> dict[int, float] | None:
+    """The key's value of every candidate in SI units; None if one is no number."""
+    unit = unit_of(key)
+    found: dict[int, float] = {}
+    for outcome in outcomes:
+        value = outcome.candidate.settings.get(key)
+        if isinstance(value, str) and unit is not None:
+            value = parse(value, unit)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        found[outcome.candidate.index] = float(value)
+    return found
+
+
+def _unit(objective: Objective) -> Unit | None:
+    return _UNITS.get(objective.metric)
+
+
+def _scale(values: Sequence[float], name: str, unit: Unit | None) -> _Scale:
+    """The prefix that suits the largest value, and the axis label."""
+    factor, label = scaled(values, name, unit)
+    return _Scale(factor=factor, label=label)
+
+
+BAND: Final = 0.1
+"""Half-width of the shaded band around a perfect prediction, as a share."""
+_MARGIN: Final = 1.3
+PANEL_SIZE: Final = (6.0, 5.2)
+"""Of one pair of axes [inch]."""
+_NARROW_AXIS: Final = 100.0
+"""Ratio of the ends of a logarithmic axis below which more than powers of ten are named."""
+SUBDIVIDED: Final = (1.0, 2.0, 5.0)
+PANELS: Final = 2
+"""Panels beside one another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dots:
+    """Points of one kind: measured and predicted values, and the intervals of the latter."""
+
+    measured: Sequence[float]
+    predicted: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """What one pair of axes shows: groups of dots, the quantity and its unit."""
+
+    groups: Mapping[str, Dots]
+    quantity: str
+    unit: str
+    logarithmic: bool = True
+
+
+def predicted_against_measured(
+    groups: Mapping[str, Dots],
+    quantity: str,
+    unit: str,
+    *,
+    logarithmic: bool = True,
+    size: tuple[float, float] = PANEL_SIZE,
+) -> str:
+    """A scatter of predicted over measured values as SVG.
+
+    Parameters
+    ----------
+    groups : mapping of str to Dots
+        By the name in the legend; each has a colour and a marker of its own.
+    quantity, unit : str
+        What the axes show, and in what.
+    logarithmic : bool
+        Whether the axes are; not for shares.
+    size : tuple of float
+        Width and height [inch].
+
+    Returns
+    -------
+    str
+        An ``<svg>`` element with a description for those who cannot see it.
+    """
+    count = sum(len(dots.measured) for dots in groups.values())
+    with style():
+        figure = Figure(figsize=size, layout="constrained")
+        panel = Panel(groups=groups, quantity=quantity, unit=unit, logarithmic=logarithmic)
+        _panel(figure.add_subplot(), panel)
+        return as_svg(figure, f"predicted against measured {quantity}, {count} rows")
+
+
+def evidence_figure(panels: Sequence[Panel]) -> Figure:
+    """One panel beside the other, two in a row."""
+    rows, across = math.ceil(len(panels) / PANELS), min(PANELS, len(panels))
+    with style():
+        size = (PANEL_SIZE[0] * max(1, across), PANEL_SIZE[1] * max(1, rows))
+        figure = Figure(figsize=size, layout="constrained")
+        for number, panel in enumerate(panels, start=1):
+            _panel(figure.add_subplot(rows, across, number), panel)
+        return figure
+
+
+def _panel(axes: Axes, panel: Panel) -> None:
+    for number, (name, dots) in enumerate(panel.groups.items()):
+        _draw(axes, name, dots, number)
+    _frame(axes, panel.groups, logarithmic=panel.logarithmic)
+    label = f"{panel.quantity} [{panel.unit}]" if panel.unit else panel.quantity
+    axes.set_xlabel(f"measured {label}")
+    axes.set_ylabel(f"predicted {label}")
+
+
+def _draw(axes: Axes, name: str, dots: Dots, number: int) -> None:
+    colour = COLOURS[number % len(COLOURS)]
+    marker = MARKERS[number % len(MARKERS)]
+    if dots.low and dots.high:
+        ends = [
+            [max(0.0, p - low) for p, low in zip(dots.predicted, dots.low, strict=True)],
+            [max(0.0, high - p) for p, high in zip(dots.predicted, dots.high, strict=True)],
+        ]
+        axes.errorbar(
+            dots.measured,
+            dots.predicted,
+            yerr=ends,
+            fmt="none",
+            ecolor=colour,
+            alpha=0.35,
+            linewidth=0.8,
+        )
+    axes.scatter(
+        dots.measured, dots.predicted, s=16.0, color=colour, marker=marker, alpha=0.8, label=name
+    )
+
+
+def _frame(axes: Axes, groups: Mapping[str, Dots], *, logarithmic: bool) -> None:
+    """Equal axes, the line of perfect predictions and a band around it, and a legend."""
+    values = [v for dots in groups.values() for v in (*dots.measured, *dots.predicted)]
+    known = [v for v in values if math.isfinite(v) and (v > 0.0 or not logarithmic)]
+    low, high = (min(known), max(known)) if known else (0.1, 1.0)
+    if logarithmic:
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(
+                LogLocator(subs=SUBDIVIDED if high < _NARROW_AXIS * low else (1.0,))
+            )
+            # matplotlib's own labels of a log axis are formulas, which stay unread here
+            axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+            axis.set_minor_formatter(NullFormatter())
+        low, high = low / _MARGIN, high * _MARGIN
+    else:
+        low, high = min(0.0, low), max(1.0, high)
+    ends = [low, high]
+    axes.plot(ends, ends, color="black", linewidth=0.8)
+    axes.fill_between(
+        ends,
+        [(1.0 - BAND) * end for end in ends],
+        [(1.0 + BAND) * end for end in ends],
+        color="black",
+        alpha=0.08,
+        linewidth=0.0,
+        label=f"within {BAND:.0%}",
+    )
+    axes.set_xlim(low, high)
+    axes.set_ylim(low, high)
+    axes.grid(visible=True, which="major", linewidth=0.3)
+    axes.legend(fontsize=8.0, framealpha=0.9)

@@ -1,1 +1,0 @@
-"""Figures, drawn by matplotlib without a screen; nothing outside this package knows it."""
