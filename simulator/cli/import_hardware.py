@@ -105,8 +105,8 @@ def nvidia_smi(  # noqa: PLR0913 - one parameter an option
     """
     check_output(output)
     from simulator import units
-    from simulator.importers.nvidia import smi as importer
-    from simulator.importers.nvidia.node_profile import Given
+    from simulator.importers import nvidia_smi as importer
+    from simulator.importers.nvidia_smi import Given
     from simulator.reading.hardware.catalogue import Catalogue
 
     given = Given(

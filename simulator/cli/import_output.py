@@ -48,7 +48,7 @@ def deliver(
     It is read back first, so that nothing is written that `plan` refuses; problems then name
     `origin`. Parts of a machine are looked up in `profiles` first.
     """
-    from simulator.importers.verify import verify
+    from simulator.importers.result import verify
     from simulator.reading.hardware.catalogue import Catalogue
 
     verify(fragment, origin, Catalogue.default(profiles))

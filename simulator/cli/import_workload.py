@@ -40,7 +40,7 @@ def hf_config(
     is not modelled yet.
     """
     check_output(output)
-    from simulator.importers.huggingface import config as importer
+    from simulator.importers import huggingface_config as importer
 
     found = importer.read(file, sequence=sequence, name=name, library=library)
     if found.fragment is None:
@@ -81,7 +81,7 @@ def dlio(  # noqa: PLR0913 - one parameter an option
         msg = "--storage, --accelerators and --hosts belong to --machine, which is missing"
         raise click.UsageError(msg)
     check_output(output)
-    from simulator.importers.mlperf import dlio as importer
+    from simulator.importers import dlio as importer
     from simulator.reading.hardware.catalogue import Catalogue
 
     catalogue = Catalogue.default(profiles)
@@ -121,7 +121,7 @@ def mlperf_storage(
     set.
     """
     check_output(output)
-    from simulator.importers.mlperf import storage as importer
+    from simulator.importers import mlperf_storage as importer
 
     given = importer.Given(system=system, submitter=submitter, version=version or "")
     found = importer.read(folders, given)

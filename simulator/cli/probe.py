@@ -151,7 +151,7 @@ def _wanted(only: str, seconds: float, disk: Path, space: str) -> Wanted:
 
 def _known(probed: Probed, catalogue: Catalogue) -> tuple[Known, list[str]]:
     """What the catalogue knows of the accelerator that was found, and uncertainties about it."""
-    from simulator.importers.nvidia.gpu_names import matching
+    from simulator.importers.nvidia_smi import matching
     from simulator.probe.profile_lines import Known
 
     found = probed.accelerator
