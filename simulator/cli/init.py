@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from simulator.cli import completion
-from simulator.cli.exits import Exit
 from simulator.cli.options import examples, file_option, profiles_option
-from simulator.cli.output import check_writable, complain, emit, write_file
+from simulator.cli.output import Exit, check_writable, complain, emit, write_file
 from simulator.cli.questions import (
     DESCRIBED,
     MACHINE,

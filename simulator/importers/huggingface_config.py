@@ -18,6 +18,7 @@ from simulator.importers.huggingface_shape import KNOWN, Config, Experts, Latent
 from simulator.importers.result import Fragment, Kind
 from simulator.reading.hardware.profile_text import comment, quote
 from simulator.reading.reading import fail
+from simulator.schema.fields import nearest_hint
 from simulator.units import Bytes, Flops
 
 _MULTIPLY_ADD: Final = 2.0

@@ -15,9 +15,9 @@ import click
 import pytest
 
 from simulator import predict as door
-from simulator.cli.exits import Exit
 from simulator.cli.main import SECTIONS, VERBS, main
 from simulator.cli.main import plan as console
+from simulator.cli.output import Exit
 from simulator.errors import InputError, NotModelled, Problem, UnknownName
 from simulator.version import __version__
 

@@ -124,6 +124,7 @@ class ServiceReader:
     ) -> None:
         self.chain, self.default_name = tuple(chain), default_name
         self.overrides = tuple(overrides)
+        self.profiles = tuple(profiles)
         self.catalogue = Catalogue.default(profiles)
 
     def read(self, settings: Mapping[str, Plain]) -> Service:
