@@ -30,9 +30,9 @@ from simulator.reading.fitted.deviations import (
 from simulator.reading.fitted.grades import grades
 from simulator.reading.fitted.kernels import stood_in
 from simulator.reading.keys import numeric_key
-from simulator.reading.quantity import Quantity
 from simulator.reading.resolved import Draft
 from simulator.results.envelope import outside, placed
+from simulator.schema.fields import Quantity
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.kernels import Kernels
 from simulator.schema.workload.models.recommender import Dlrm

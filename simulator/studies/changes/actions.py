@@ -21,7 +21,7 @@ from simulator.engine.intervals import draw, figures, uncertainty_components
 from simulator.errors import BrokenInvariant, InputError, PlanError, UnknownName
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit
 from simulator.pipeline.limits import check_modelled
-from simulator.predict import predict, question_of
+from simulator.predict import predict, simulation_input
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.results.cost import machines_price
 from simulator.results.prediction import STARVED, Prediction
@@ -342,12 +342,12 @@ def _in_closed_form(lever: Lever, reader: PlainReader, now: Scenario) -> _Tried 
     try:
         scenario = reader.plainly(lever.settings)
         check_modelled(scenario)
-        question = question_of(scenario)
+        inputs = simulation_input(scenario)
         memory, ram = memory_fit(scenario), host_ram(scenario)
     except PlanError:
         return None
-    at, parts = question.lengths, question.extras
-    least = lower_bound(scenario, question.topology, question.demands, at, parts)
+    at, parts = inputs.lengths, inputs.extras
+    least = lower_bound(scenario, inputs.topology, inputs.demands, at, parts)
     machines, copies = machines_price(scenario), _copies(now, scenario, lever)
     time = float(least) * at.total_steps + waited(copies)
     charged = (_asked(scenario) + sum(one.charged for one in copies)) / time
@@ -457,12 +457,12 @@ def _interval(
 
 def _drawn(prediction: Prediction, seed: int) -> NDArray[np.float64]:
     """The run's time at many rates [s]; the same seed draws the same rates."""
-    question = question_of(prediction.scenario)
-    uncertainties = uncertainty_components(question, prediction)
+    inputs = simulation_input(prediction.scenario)
+    uncertainties = uncertainty_components(inputs, prediction)
     figured = np.array([prediction.timing.total_time])
     if not uncertainties:
         return figured
-    return figures(question, prediction, draw(uncertainties, seed)).get(METRIC, figured)
+    return figures(inputs, prediction, draw(uncertainties, seed)).get(METRIC, figured)
 
 
 def is_too_large(prediction: Prediction) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 from simulator.errors import BrokenInvariant, PlanError
 from simulator.pipeline.loads import pressures
 from simulator.pipeline.stages.base import Phase
-from simulator.predict import predict, question_of
+from simulator.predict import predict, simulation_input
 from simulator.schema.scenario import Scenario
 from simulator.studies.changes.levers import Knob, Read, turned
 from simulator.studies.changes.whatif import Progress
@@ -136,9 +136,9 @@ def _limit(scenario: Scenario, seed: int) -> str:
 
 
 def _imposing(scenario: Scenario) -> str:
-    question = question_of(scenario)
-    last = Phase.WARM if question.lengths.epochs > 1.0 else Phase.COLD
-    return next(iter(pressures(scenario, question.topology, question.demands[last])))
+    inputs = simulation_input(scenario)
+    last = Phase.WARM if inputs.lengths.epochs > 1.0 else Phase.COLD
+    return next(iter(pressures(scenario, inputs.topology, inputs.demands[last])))
 
 
 def _bisect(search: _Search, near: float, far: float) -> tuple[float, str]:

@@ -16,7 +16,7 @@ from simulator.engine.run import Options, later_epoch
 from simulator.errors import InputError, PlanError
 from simulator.physics.footprint import Verdict
 from simulator.pipeline.limits import check_modelled
-from simulator.predict import predict, question_of
+from simulator.predict import predict, simulation_input
 from simulator.results.metrics import METRICS, Value
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Plain
@@ -144,7 +144,7 @@ def look_closer(chunk: Chunk) -> tuple[Outcome, ...]:
     def closer(candidate: Candidate) -> Outcome:
         loaded = reader.read(candidate.settings)
         check_modelled(loaded.scenario)
-        later = later_epoch(question_of(loaded.scenario), Options(seed=assignment.seed))
+        later = later_epoch(simulation_input(loaded.scenario), Options(seed=assignment.seed))
         best = {} if later is None else best_with(loaded.scenario, later, known(candidate, loaded))
         key = closer_key(stored_key(loaded.key, assignment))
         return Outcome(candidate=candidate, status=Status.SCREENED, figures=best, key=key)
