@@ -27,7 +27,7 @@ from simulator.schema.workload.dataset import CachePolicy
 from simulator.schema.workload.distribution import Shape, Spread
 from simulator.schema.workload.loader import LoaderKind
 from simulator.studies.screening import best_cases
-from simulator.studies.search.pareto import front, may_beat
+from simulator.studies.search.scoring import front, may_beat
 
 FEW = settings(max_examples=50, deadline=None, derandomize=True)
 CHOICES = {
