@@ -12,9 +12,8 @@ from simulator.cli.import_output import (
     files_argument,
     named,
     output_option,
-    quantity,
 )
-from simulator.cli.options import Named, profiles_option
+from simulator.cli.options import Named, profiles_option, quantity
 
 
 @click.command()

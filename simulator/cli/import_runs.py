@@ -76,10 +76,10 @@ def utilization(  # noqa: PLR0913 - one parameter an option
 
 
 def _predicted(name: str, overrides: tuple[str, ...], profiles: tuple[Path, ...]) -> Prediction:
-    from simulator.cli.scenarios import read_scenario
+    from simulator.cli.subjects import read_job
     from simulator.predict import predict
 
-    return predict(read_scenario(name, overrides, profiles))
+    return predict(read_job(name, overrides, profiles).described)
 
 
 @click.command("mlperf-training")

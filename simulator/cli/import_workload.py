@@ -6,17 +6,15 @@ from pathlib import Path
 
 import click
 
-from simulator.cli.exits import Exit
 from simulator.cli.import_output import (
     check_output,
     deliver,
     file_argument,
     files_argument,
     output_option,
-    quantity,
 )
-from simulator.cli.options import Named, profiles_option
-from simulator.cli.output import complain, emit, write_file
+from simulator.cli.options import Named, profiles_option, quantity
+from simulator.cli.output import Exit, complain, emit, write_file
 
 
 @click.command("hf-config")

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from simulator.cli.clock import today
 from simulator.cli.import_output import file_argument
 from simulator.cli.options import file_option, profiles_option
-from simulator.cli.output import emit, write_files
+from simulator.cli.output import emit, today, write_files
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from simulator.cli.import_output import quantity
-from simulator.cli.options import examples, file_option, format_option, profiles_option
+from simulator.cli.options import examples, file_option, format_option, profiles_option, quantity
 from simulator.cli.output import complain, emit
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from simulator.importers.foreign import Entry, changed, read_json, refuse
 from simulator.importers.huggingface_shape import KNOWN, Config, Experts, Latent, Shape, shape_of
 from simulator.importers.result import Fragment, Kind
 from simulator.reading.hardware.profile_text import comment, quote
-from simulator.reading.quantity import nearest_hint
 from simulator.reading.reading import fail
+from simulator.schema.fields import nearest_hint
 from simulator.units import Bytes, Flops
 
 _MULTIPLY_ADD: Final = 2.0
