@@ -534,7 +534,7 @@ def _mistake(key: str, now: Mapping[str, str], profiles: tuple[Path, ...]) -> st
 def _no_model(name: str) -> str:
     """What to answer in place of a model that is not known, in the words of the question."""
     from simulator.reading.convert.models import model_names
-    from simulator.reading.quantity import nearest
+    from simulator.schema.fields import nearest
 
     close = nearest(name, model_names())
     meant = f"; did you mean '{close}'?" if close else ""

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from simulator.results.prediction import Prediction
     from simulator.schema.scenario import Scenario
     from simulator.studies.subject import JobSubject, Subject
-    from simulator.validation.measured_here import Outside
+    from simulator.validation.local_coverage import Outside
 
 
 @click.command(
@@ -262,9 +262,9 @@ def observation_of(text: str) -> Observation:
     """
     from simulator.calibration.observed import Observation
     from simulator.reading.figures import NAMES, figure_value
-    from simulator.reading.quantity import nearest_hint
     from simulator.report.labels import is_share
     from simulator.results.metrics import measurable
+    from simulator.schema.fields import nearest_hint
 
     said, equals, value = (part.strip() for part in text.partition("="))
     if not equals:
@@ -297,7 +297,7 @@ def with_measured(job: Scenario | None, prediction: Any, profiles: tuple[Path, .
     alike = rows_alike(job)
     if not alike:
         return prediction
-    from simulator.validation.measured_here import holding, runs_of
+    from simulator.validation.local_coverage import holding, runs_of
 
     wider, outside = holding(prediction, runs_of(job, alike, profiles))
     first = {(miss.set, miss.id): miss for miss in reversed(outside)}

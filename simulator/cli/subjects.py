@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from simulator.results.price_age import Listed
     from simulator.schema.scenario import Scenario
     from simulator.studies.subject import JobSubject, Subject
-    from simulator.validation.nearest import Neighbourhood
+    from simulator.validation.local_coverage import Neighbourhood
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 _STDIN: Final = "simulator.cli.subjects.stdin"
@@ -238,7 +238,7 @@ def near(
         return None
     from simulator.reading.measured.measurement_set import load_set
     from simulator.reading.shipped import set_names
-    from simulator.validation.nearest import nearest
+    from simulator.validation.local_coverage import nearest
 
     sets = [load_set(name) for name in set_names()]
     with progress_line("comparing with measured runs") as progress:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from simulator.schema.goal import Plain
     from simulator.studies.search.findings import Findings
     from simulator.studies.subject import Subject
-    from simulator.validation.nearest import Neighbourhood
+    from simulator.validation.local_coverage import Neighbourhood
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

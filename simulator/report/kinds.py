@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from simulator.studies.service.sizing import Need, Variant
     from simulator.studies.service.sizing import Sized as SizedService
     from simulator.studies.subject import Recommended, Subject
-    from simulator.validation.nearest import Neighbourhood
+    from simulator.validation.local_coverage import Neighbourhood
 
 
 class JobReport:

@@ -366,9 +366,9 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         """Return the changes that save most time or money; see `Subject.actions`."""
         from simulator.reading.hardware.catalogue import Catalogue
         from simulator.studies.changes.actions import actions
-        from simulator.studies.search.bugs import Met
+        from simulator.studies.search.outcome import BugLog
 
-        met = Met()
+        met = BugLog()
         found = actions(self.reader, base, Catalogue.default(self.profiles), met=met)
         return found, met.reasons
 
@@ -432,10 +432,10 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         from simulator.studies.changes.accelerator_swap import accelerators, generations
         from simulator.studies.changes.bottleneck_shifts import flips
         from simulator.studies.changes.levers import knobs
-        from simulator.studies.search.bugs import Met
+        from simulator.studies.search.outcome import BugLog
 
         whatif.check_number(metric)
-        met, turned = Met(), knobs(self.described, device)
+        met, turned = BugLog(), knobs(self.described, device)
         changes = whatif.changes(turned)
         priced = whatif.prices_of(prices, changes)
         swaps = None if gpus is None else accelerators(gpus, self.reader.names("hardware.gpu"))
@@ -752,8 +752,8 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
         progress: ProgressLine = no_progress,  # noqa: ARG002 - it takes a second
     ) -> Study[tuple[ServicePrediction, tuple[Worth, ...]]]:
         """Find the effect of changes on a metric; see `Subject.whatif`."""
-        from simulator.reading.quantity import nearest_hint
         from simulator.results.serving import metrics
+        from simulator.schema.fields import nearest_hint
         from simulator.studies.service.sizing import whatif
 
         found = whatif(self.described, seed=seed)

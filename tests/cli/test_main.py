@@ -24,7 +24,7 @@ from simulator.version import __version__
 Run = Callable[..., Any]
 """A fixture that runs ``plan``, or arranges how it runs."""
 
-HEAVY = ("numpy", "pandas", "scipy", "matplotlib", "pydantic", "simpy")
+HEAVY = ("numpy", "pandas", "scipy", "matplotlib", "simpy")
 SCENARIO = "resnet50-imagenet-p4d"
 
 

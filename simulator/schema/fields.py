@@ -1,7 +1,9 @@
-"""Field types for file models: text with a unit in, a float in SI units out.
+"""Types of the keys of files: text with a unit in, a float in SI units out.
 
-Each quantity has two types: ``TimeField`` has to be above zero, ``TimeOrZeroField`` may be zero.
-A bare number is refused, and so is a value beyond anything a machine or a job can have.
+A table of a file is a frozen dataclass. The annotation of a field says what its key may hold, the
+text under the field says what it means. Each quantity has two types: ``TimeField`` has to be above
+zero, ``TimeOrZeroField`` may be zero. A bare number is refused, and so is a value beyond anything a
+machine or a job can have.
 """
 
 from __future__ import annotations
@@ -9,21 +11,44 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, Final, NoReturn, Protocol
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
-
 from simulator import units
 from simulator.errors import UnitError
+from simulator.uncertainty.provenance import Source
 from simulator.units import Unit
 
-MISTAKE: Final = "plan_mistake"
-"""Type of the pydantic errors raised here; their context holds `message` and `hint`."""
+DERIVED: Final = {"derived": True}
+"""Metadata of fields that are no keys: they follow from other fields, or from where keys stand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A table that knows which of its keys the file states."""
+
+    sources: Mapping[str, Source] = field(default_factory=dict, hash=False, metadata=DERIVED)
+    """Sources by key: the file and line, or the option, that states it."""
+
+    def states(self, key: str) -> bool:
+        """Return whether a key is stated."""
+        return key in self.sources
+
+
+class BadValueError(ValueError):
+    """A value that a key cannot have.
+
+    `message` is the rest of a sentence about the key ("is a bare number"), `hint` says what is
+    allowed instead.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        self.message = message
+        self.hint = hint
+        super().__init__(message)
+
 
 _EXAMPLE: Final[dict[Unit, str]] = {
     units.BYTE: "114 kB",
@@ -89,16 +114,8 @@ _PATTERN: Final = r"^\s*\$?\s*[0-9._]+([eE][+-]?[0-9]+)?\s*\S.*$"
 
 
 def refuse(message: str, hint: str = "") -> NoReturn:
-    """Fail the validator that calls this; `check` turns the error into a `Problem`.
-
-    Parameters
-    ----------
-    message : str
-        What is wrong, as the rest of a sentence about the key: "is a bare number".
-    hint : str
-        What is allowed instead.
-    """
-    raise PydanticCustomError(MISTAKE, "{message}", {"message": message, "hint": hint})
+    """Raise the `BadValueError` of a message and a hint."""
+    raise BadValueError(message, hint)
 
 
 def nearest(name: str, valid: Sequence[str]) -> str | None:
@@ -131,23 +148,20 @@ def nearest_hint(name: str, valid: Sequence[str]) -> str:
     return f"{meant} {allowed}".strip()
 
 
-class Checked(Protocol):
-    """Marks a field of a file: `read` checks its values, in place of pydantic's own conversions."""
+class Marker(Protocol):
+    """An annotation that reads the values of a key."""
 
     __slots__ = ()
 
     def read(self, value: Any) -> Any:  # noqa: ANN401 - each marker has values of its own
-        """What `value` means; refused with an error pydantic reports."""
+        """Return what `value` means, or raise a `BadValueError`."""
 
-    def __get_pydantic_core_schema__(
-        self, source: object, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        del source, handler
-        return core_schema.no_info_plain_validator_function(self.read)
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the values."""
 
 
 @dataclass(frozen=True, slots=True)
-class Quantity(Checked):
+class Quantity(Marker):
     """Marks a float field as a quantity in `unit`; `zero`: whether it may be zero.
 
     `counted` is for rates that people give as a number alone, as they do operations of a store:
@@ -163,7 +177,7 @@ class Quantity(Checked):
     counted: bool = False
 
     def read(self, value: object) -> float:
-        """The quantity `value` as a float in `unit`; refused with an error pydantic reports."""
+        """The quantity `value` as a float in `unit`; raises a `BadValueError`."""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             refuse("is no quantity", f"write text such as '{_EXAMPLE[self.unit]}'")
         many = units.parse_count(str(value)) if self.counted else None
@@ -201,10 +215,8 @@ class Quantity(Checked):
         if smallest and 0.0 < number < units.parse(smallest, self.unit):
             refuse("is too small to be meant", f"at least {smallest}")
 
-    def __get_pydantic_json_schema__(
-        self, core: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        del core, handler
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the values."""
         return {"type": "string", "pattern": _PATTERN, "examples": [_EXAMPLE[self.unit]]}
 
 
@@ -217,7 +229,7 @@ def _refuse_unit(text: str) -> NoReturn:
 
 
 @dataclass(frozen=True, slots=True)
-class Number(Checked):
+class Number(Marker):
     """Marks a plain number: `low` <= number <= `high`, whole where `whole`.
 
     A whole number may not be written as a float, nor may true and false stand for 1 and 0. Text is
@@ -231,7 +243,7 @@ class Number(Checked):
     above: bool = False
 
     def read(self, value: object) -> float:
-        """The number `value`; refused with an error pydantic reports."""
+        """The number `value`; raises a `BadValueError`."""
         value = _spelt(value)
         if isinstance(value, bool) or not isinstance(value, int | float):
             kind = "whole number" if self.whole else "number"
@@ -252,10 +264,8 @@ class Number(Checked):
         low = f"above {self.low:,g}" if self.above else f"at least {self.low:,g}"
         return low if self.high >= _MOST else f"{low} and at most {self.high:,.0f}"
 
-    def __get_pydantic_json_schema__(
-        self, core: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        del core, handler
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the values."""
         kind = "integer" if self.whole else "number"
         low = "exclusiveMinimum" if self.above else "minimum"
         high = {} if self.high >= _MOST else {"maximum": self.high}
@@ -278,13 +288,13 @@ def _spelt(value: object) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class Percent(Checked):
+class Percent(Marker):
     """Marks a share of a whole as text in per cent: ``"10%"`` gives 0.1; at most `high`."""
 
     high: float = 1.0
 
     def read(self, value: object) -> float:
-        """The share `value` as a fraction; refused with an error pydantic reports."""
+        """The share `value` as a fraction; raises a `BadValueError`."""
         hint = f"write text such as '10%', at least 0% and at most {self.high:.0%}"
         if not isinstance(value, str):
             refuse("is no percentage", hint)
@@ -296,15 +306,13 @@ class Percent(Checked):
             refuse("is out of range", hint)
         return share
 
-    def __get_pydantic_json_schema__(
-        self, core: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        del core, handler
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the values."""
         return {"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$", "examples": ["10%"]}
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Checked):
+class Choice(Marker):
     """Marks a field as one of the values of a `StrEnum`.
 
     Examples
@@ -317,7 +325,7 @@ class Choice(Checked):
     also: tuple[tuple[str, str], ...] = ()
 
     def read(self, value: object) -> StrEnum:
-        """The enum's member; refused with an error pydantic reports."""
+        """The enum's member; raises a `BadValueError`."""
         names = tuple(member.value for member in self.kind)
         if isinstance(value, str) and value in names:
             return self.kind(value)
@@ -329,21 +337,19 @@ class Choice(Checked):
         hint = nearest_hint(value if isinstance(value, str) else "", names)
         refuse("is not a valid choice", hint)
 
-    def __get_pydantic_json_schema__(
-        self, core: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        del core, handler
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the values."""
         return {"type": "string", "enum": [member.value for member in self.kind]}
 
 
 @dataclass(frozen=True, slots=True)
-class Text(Checked):
+class Text(Marker):
     """Marks a text field: not empty, no control characters, at most `longest` characters."""
 
     longest: int = 10_000
 
     def read(self, value: object) -> str:
-        """The text; refused with an error pydantic reports."""
+        """The text; raises a `BadValueError`."""
         if not isinstance(value, str):
             refuse("is not text", "write it in quotes")
         if not value.strip():
@@ -354,11 +360,17 @@ class Text(Checked):
             refuse("holds a control character", "write printable text")
         return value
 
-    def __get_pydantic_json_schema__(
-        self, core: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        del core, handler
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the values."""
         return {"type": "string", "minLength": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """Marks a list that has at least `low` and at most `high` items."""
+
+    low: int = 0
+    high: int | None = None
 
 
 ByteField = Annotated[float, Quantity(units.BYTE)]

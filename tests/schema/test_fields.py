@@ -8,12 +8,11 @@ from typing import Annotated, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
 
 from simulator import units
-from simulator.reading import quantity
 from simulator.reading.choices import OptimizerField, PrecisionField
-from simulator.reading.quantity import Choice, Number, Quantity, nearest, nearest_hint
+from simulator.schema import fields as quantity
+from simulator.schema.fields import BadValueError, Choice, Number, Quantity, nearest, nearest_hint
 from simulator.schema.precision import Precision
 from simulator.schema.workload.train import Optimizer
 
@@ -32,20 +31,23 @@ FIELDS = {
 }
 
 
+def read(field: Any, value: object) -> Any:
+    """The value as a field takes it."""
+    return field.__metadata__[0].read(value)
+
+
 def refused(field: Any, value: object) -> tuple[str, str]:
     """Message and hint of the refusal."""
-    with pytest.raises(ValidationError) as caught:
-        TypeAdapter(field).validate_python(value)
-    (error,) = caught.value.errors()
-    assert error["type"] == quantity.MISTAKE
-    return error["ctx"]["message"], error["ctx"]["hint"]
+    with pytest.raises(BadValueError) as caught:
+        read(field, value)
+    return caught.value.message, caught.value.hint
 
 
 @pytest.mark.parametrize(("field", "example"), FIELDS.items(), ids=lambda value: str(value)[-40:])
 def test_every_quantity_reads_its_own_unit(field: Any, example: tuple[str, float]) -> None:
     """Text with a unit becomes a float in SI units."""
     text, value = example
-    assert TypeAdapter(field).validate_python(text) == pytest.approx(value, rel=1e-12)
+    assert read(field, text) == pytest.approx(value, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +62,7 @@ def test_every_quantity_reads_its_own_unit(field: Any, example: tuple[str, float
 )
 def test_letters_of_the_other_size_are_read(field: Any, text: str, value: float) -> None:
     """Where only one thing can be meant, nobody has to know which letter is large."""
-    assert TypeAdapter(field).validate_python(text) == value
+    assert read(field, text) == value
 
 
 @pytest.mark.parametrize("text", ["400 gb/s", "8 mb/s"])
@@ -97,7 +99,7 @@ def test_texts_without_number_or_unit_are_refused(text: str) -> None:
 
 def test_zero_needs_permission() -> None:
     """The strict type refuses zero, the lenient one takes it; neither takes less."""
-    assert TypeAdapter(quantity.TimeOrZeroField).validate_python("0 s") == 0.0
+    assert read(quantity.TimeOrZeroField, "0 s") == 0.0
     assert refused(quantity.TimeField, "0 s")[0] == "is zero"
     assert refused(quantity.TimeOrZeroField, "-1 ms")[0] == "is negative"
 
@@ -106,19 +108,18 @@ def test_zero_needs_permission() -> None:
 def test_examples_and_limits_of_every_unit_are_themselves_readable(unit: units.Unit) -> None:
     """What messages offer is accepted; a thousand times the limit is not."""
     field = Annotated[float, Quantity(unit)]
-    read = TypeAdapter(field).validate_python
-    assert read(quantity._EXAMPLE[unit]) > 0.0  # noqa: SLF001 - as above
-    assert read(quantity._LARGEST[unit]) > 0.0  # noqa: SLF001 - as above
+    assert read(field, quantity._EXAMPLE[unit]) > 0.0  # noqa: SLF001 - as above
+    assert read(field, quantity._LARGEST[unit]) > 0.0  # noqa: SLF001 - as above
     smallest = quantity._SMALLEST.get(unit)  # noqa: SLF001 - as above
-    assert smallest is None or read(smallest) > 0.0
+    assert smallest is None or read(field, smallest) > 0.0
 
 
 @given(st.sampled_from(list(FIELDS)), st.text(max_size=12))
 def test_any_text_is_read_or_refused(field: Any, text: str) -> None:
     """No text raises anything but a refusal, and what is read is finite and positive."""
     try:
-        value = TypeAdapter(field).validate_python(text)
-    except ValidationError:
+        value = read(field, text)
+    except BadValueError:
         return
     assert math.isfinite(value)
     assert value > 0.0
@@ -164,7 +165,7 @@ def test_plain_fields_refuse(field: Any, value: object, message: str) -> None:
 )
 def test_plain_fields_keep_what_they_take(field: Any, value: object) -> None:
     """Nothing is converted."""
-    taken = TypeAdapter(field).validate_python(value)
+    taken = read(field, value)
     assert taken == value
     assert type(taken) is type(value)
 
@@ -190,7 +191,7 @@ def test_a_bare_number_is_answered_with_units_for_it(
 def test_choices_offer_the_nearest() -> None:
     """A misspelt choice is answered with the nearest and the list."""
     field = Annotated[Precision, Choice(Precision)]
-    assert TypeAdapter(field).validate_python("bf16") is Precision.BF16
+    assert read(field, "bf16") is Precision.BF16
     message, hint = refused(field, "bf17")
     assert message == "is not a valid choice"
     assert hint.startswith("did you mean 'bf16'? allowed: fp64, fp32")
@@ -207,20 +208,19 @@ def test_nearest_ignores_case_and_keeps_its_distance() -> None:
 @pytest.mark.parametrize("field", [*FIELDS, quantity.TextField])
 def test_json_schema_says_text(field: Any) -> None:
     """Editors see a string; quantities come with a pattern that their example fits."""
-    schema = TypeAdapter(field).json_schema()
+    schema = field.__metadata__[0].json_schema()
     assert schema["type"] == "string"
     assert field is quantity.TextField or schema["examples"]
 
 
 def test_other_words_for_a_choice_are_taken() -> None:
     """As torch and people write them; what no word means is refused."""
-    precision, optimizer = TypeAdapter(PrecisionField), TypeAdapter(OptimizerField)
-    assert [precision.validate_python(text) for text in ("bfloat16", "BF16", "half")] == [
+    assert [read(PrecisionField, text) for text in ("bfloat16", "BF16", "half")] == [
         Precision.BF16,
         Precision.BF16,
         Precision.FP16,
     ]
-    assert optimizer.validate_python("AdamW") is Optimizer.ADAM
-    assert optimizer.validate_python("adam_8bit") is Optimizer.ADAM_8BIT
-    with pytest.raises(ValidationError, match="is not a valid choice"):
-        optimizer.validate_python("adam2")
+    assert read(OptimizerField, "AdamW") is Optimizer.ADAM
+    assert read(OptimizerField, "adam_8bit") is Optimizer.ADAM_8BIT
+    with pytest.raises(BadValueError, match="is not a valid choice"):
+        read(OptimizerField, "adam2")
