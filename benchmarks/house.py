@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -94,6 +94,16 @@ def modules(root: Path = ROOT) -> dict[str, ast.Module]:
     }
 
 
+@cache
+def nodes(root: Path = ROOT) -> dict[str, tuple[ast.AST, ...]]:
+    """Return all nodes of each module that counters look at, by its path below `simulator/`."""
+    kinds = (ast.Constant, ast.Expr, ast.FunctionDef, ast.ClassDef)
+    return {
+        path: tuple(node for node in ast.walk(module) if isinstance(node, kinds))
+        for path, module in modules(root).items()
+    }
+
+
 def sizes(root: Path = ROOT) -> dict[str, int]:
     """Return the lines of each module, by its path below `simulator/`."""
     package = root / "simulator"
@@ -113,9 +123,9 @@ def texts(root: Path = ROOT) -> tuple[Text, ...]:
 
 
 def _texts(root: Path) -> Iterator[Text]:
-    for path, module in modules(root).items():
+    for path, inside in nodes(root).items():
         group = path.split("/")[0] if "/" in path else "top"
-        yield from _texts_of(module, group, f"simulator/{path}")
+        yield from _texts_of(inside, group, f"simulator/{path}")
     for group, paths in _documents(root).items():
         for page in paths:
             name = page.relative_to(root).as_posix()
@@ -135,11 +145,11 @@ def _documents(root: Path) -> dict[str, list[Path]]:
     }
 
 
-def _texts_of(module: ast.Module, group: str, path: str) -> Iterator[Text]:
+def _texts_of(inside: Sequence[ast.AST], group: str, path: str) -> Iterator[Text]:
     """Yield the docstrings and messages of a module; help of a command is a message."""
-    shown = _help_texts(module)
-    alone = {id(node.value) for node in ast.walk(module) if isinstance(node, ast.Expr)}
-    for node in ast.walk(module):
+    shown = _help_texts(inside)
+    alone = {id(node.value) for node in inside if isinstance(node, ast.Expr)}
+    for node in inside:
         if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
             continue
         document = id(node) in alone and id(node) not in shown
@@ -148,11 +158,11 @@ def _texts_of(module: ast.Module, group: str, path: str) -> Iterator[Text]:
             yield Text(kind=kind, group=group, path=path, line=node.lineno, text=node.value)
 
 
-def _help_texts(module: ast.Module) -> set[int]:
+def _help_texts(inside: Sequence[ast.AST]) -> set[int]:
     """Return ids of the docstrings that `--help` prints."""
     return {
         id(node.body[0].value)
-        for node in ast.walk(module)
+        for node in inside
         if isinstance(node, ast.FunctionDef)
         and any("command" in ast.unparse(one) for one in node.decorator_list)
         and isinstance(node.body[0], ast.Expr)
@@ -245,18 +255,18 @@ def lever_modules(root: Path = ROOT) -> list[str]:
     """Return modules of studies, beyond the one list of levers, that name many keys of settings."""
     return [
         path
-        for path, module in modules(root).items()
+        for path, inside in nodes(root).items()
         if path.startswith("studies/")
         and path != LEVER_HOME
-        and len(_keys(module)) >= MIN_LEVER_KEYS
+        and len(_keys(inside)) >= MIN_LEVER_KEYS
     ]
 
 
-def _keys(module: ast.Module) -> set[str]:
+def _keys(inside: Sequence[ast.AST]) -> set[str]:
     """Return the keys of a scenario file that a module names."""
     return {
         node.value
-        for node in ast.walk(module)
+        for node in inside
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and SETTING_KEY.fullmatch(node.value)
@@ -267,12 +277,12 @@ def static_counters(root: Path = ROOT) -> dict[str, float]:
     """Return the counters that need no run."""
     lines = sizes(root)
     words = word_counts(root)
-    trees = modules(root).values()
+    inside = nodes(root).values()
     return {
         "lines": sum(lines.values()),
         "files": len(lines),
         "median_lines": median(lines.values()),
-        "classes": sum(isinstance(node, ast.ClassDef) for t in trees for node in ast.walk(t)),
+        "classes": sum(isinstance(node, ast.ClassDef) for one in inside for node in one),
         "twins": len(twins(root)),
         "lever_modules": len(lever_modules(root)),
         "words_shown": sum(words[MESSAGES].values()) + sum(words[DOCUMENTS].values()),
@@ -450,7 +460,9 @@ def main() -> int:
         return 0
     counters = static_counters()
     if not arguments.static:
-        counters |= run_counters() | count_tests() | cpu_counters()
+        counters |= run_counters() | count_tests()
+    if not (arguments.static or arguments.lower):
+        counters |= cpu_counters()
     rows = settings()["counters"]
     print(f"{'counter':<32}{'26 Nov':>9}{'now':>9}{'ceiling':>9}{'reach':>9}")
     for name, value in counters.items():

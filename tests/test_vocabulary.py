@@ -6,12 +6,10 @@ The words and the ceilings of each package are in ``benchmarks/house.toml``;
 
 from __future__ import annotations
 
-import runpy
 from pathlib import Path
 
 import pytest
-
-HOUSE = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "house.py"))
+from support.house import HOUSE
 
 
 def test_no_package_has_more_words_to_avoid_than_its_ceiling() -> None:
@@ -22,11 +20,11 @@ def test_no_package_has_more_words_to_avoid_than_its_ceiling() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("Nobody is told\napart.", ["Nobody", "told"]),
+        ("Nobody is told\napart.", ["nobody", "told"]),
         ("The service keeps the limits, and so many requests.", ["keeps the limits", "so many"]),
         ("It keeps its place; no doubt, there is no X beside it.", ["beside"]),
         ("bf16 is no format of it, and is no longer used.", ["is no "]),
-        ("Each life has outages as long as a spell.", ["Each life", "spell"]),
+        ("Each life has outages as long as a spell.", ["each life", "spell"]),
         ("A life cycle, spelled out and retold.", []),
     ],
 )

@@ -94,7 +94,7 @@ class Answer:
     @property
     def verdict(self) -> str:
         """The answer in a sentence or two."""
-        from simulator.report.prediction.verdict import verdict  # noqa: PLC0415 - shadows its own name
+        from simulator.report.prediction.verdict import verdict
 
         return verdict(self.prediction)
 
@@ -111,7 +111,7 @@ class Answer:
         UnknownName
             If there is no such figure.
         """
-        from simulator.report.plot import prediction_figure  # noqa: PLC0415 - matplotlib is slow
+        from simulator.report.plot import prediction_figure
 
         return prediction_figure(self.prediction, what)
 
@@ -208,7 +208,7 @@ class Configuration:
         intervals : bool
             Work out how well each figure is known.
         """
-        return Answer(predict(self.scenario, seed=seed, trace=trace, doubts=intervals))
+        return Answer(predict(self.scenario, seed=seed, trace=trace, intervals=intervals))
 
     def long_run(
         self,

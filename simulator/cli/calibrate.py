@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from simulator.cli import completion
-from simulator.cli.clock import today
 from simulator.cli.options import examples, file_option, format_option, jobs_option, profiles_option
-from simulator.cli.output import check_writable, emit, write_file
+from simulator.cli.output import check_writable, emit, today, write_file
 from simulator.cli.progress import progress_line
-from simulator.cli.serving import refuse
+from simulator.cli.subjects import refuse_given
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -131,7 +130,8 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     if any(one.serves for one in loaded):
         from simulator.cli.calibrate_service import calibrated
 
-        refuse(fit=names, start=start, low=low, high=high, profiles=profiles)
+        given = {"names": names, "start": start, "low": low, "high": high, "profiles": profiles}
+        refuse_given(given, "services")
         calibrated(loaded, output, form, use_all=use_all)
         return
     tried: Sequence[Tried] = ()

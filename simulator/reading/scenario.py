@@ -32,7 +32,7 @@ from simulator.reading.convert.training import (
 )
 from simulator.reading.document import Document
 from simulator.reading.fitted.sisters import sister_of
-from simulator.reading.fitted.uncertainty import with_doubts
+from simulator.reading.fitted.uncertainty import with_uncertainties
 from simulator.reading.hardware.burst_credits import with_mean_rates
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.long_run.bill_sections import StoreSection
@@ -51,6 +51,7 @@ from simulator.reading.resolved import (
 )
 from simulator.reading.sections import CostSection, MemorySection, ScenarioFile
 from simulator.reading.service.mode import refuse_service
+from simulator.reading.tables import table_keys
 from simulator.schema.scenario import CostPlan, Job, Memory, Scenario
 from simulator.schema.store_plan import DURING_THE_RUN, StorePlan
 from simulator.schema.workload.models import Model
@@ -69,7 +70,7 @@ class ModelLibrary:
 
     def figures(self, name: str) -> tuple[str, ...]:
         """What the shape of one of them consists of."""
-        return tuple(type(read_model(name).shape).model_fields)
+        return tuple(table_keys(type(read_model(name).shape)))
 
     def load(self, name: str, **changes: float) -> Model:
         """One of them, with some figures of its shape changed."""
@@ -172,7 +173,7 @@ def refuse(problems: Sequence[Problem], origin: str) -> None:
 def to_scenario(draft: Draft, default_name: str) -> Scenario:
     """The scenario of a draft without mistakes; `default_name` where it has no name."""
     scenario = converted(asking(draft), draft.document, default_name)
-    return with_doubts(scenario, draft)
+    return with_uncertainties(scenario, draft)
 
 
 def asking(draft: Draft) -> Ask:

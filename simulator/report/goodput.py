@@ -11,7 +11,7 @@ from simulator.report.format.table import Cell, Table, as_markdown
 from simulator.report.numbers import rough_usd
 from simulator.report.text import columns, percent, section, wrapped
 from simulator.results.outlook import QUANTILES, USEFUL, Outlook, Way
-from simulator.uncertainty.doubts import P90
+from simulator.uncertainty.components import P90
 from simulator.units import SECOND, Seconds, Usd, show
 
 SCHEMA: Final = 1

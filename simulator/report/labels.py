@@ -12,7 +12,7 @@ from simulator.schema.hardware.price import Price, Purchase
 from simulator.schema.hardware.storage import Scope
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.train import Mode
-from simulator.uncertainty.doubts import Grade, Rate
+from simulator.uncertainty.components import Grade, Rate
 
 
 def device_called(scenario: Scenario) -> str:
@@ -306,8 +306,8 @@ def metric_called(name: str) -> str:
     return METRICS_CALLED.get(name, name)
 
 
-def doubted(rate: Rate, grade: Grade | None, scenario: Scenario) -> str:
-    """A figure in doubt, and what stands behind it."""
+def uncertain(rate: Rate, grade: Grade | None, scenario: Scenario) -> str:
+    """A figure uncertain, and what stands behind it."""
     group = scenario.cluster.trainers
     device = device_called(scenario) if group.gpus_per_host else "CPU"
     store = short_name((group.origin or group.storage).name)

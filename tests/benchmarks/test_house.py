@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import runpy
 from pathlib import Path
 
 import pytest
-
-HOUSE = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "house.py"))
+from support.house import HOUSE
 
 
 def test_no_counter_is_above_its_ceiling() -> None:

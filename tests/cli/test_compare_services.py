@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from simulator.cli.exits import Exit
 from simulator.cli.main import main
+from simulator.cli.output import Exit
 
 CHAT = "llama3-8b-chat-h100"
 
@@ -20,7 +20,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def test_the_report_has_keys_figures_and_cost(capsys: pytest.CaptureFixture[str]) -> None:
-    """What tells two services apart, what that does with its doubt, what a request costs."""
+    """What tells two services apart, what that does with its uncertainty, what a request costs."""
     code, out, err = run(capsys, CHAT, f"{CHAT}:serving.weights=fp8")
     assert (code, err) == (Exit.FINE, "")
     assert f"[2] {CHAT} with serving.weights=fp8" in out
@@ -73,4 +73,4 @@ def test_a_service_beside_a_job_is_refused(capsys: pytest.CaptureFixture[str]) -
     """Nothing could be said of both."""
     code, _, err = run(capsys, CHAT, "resnet50-imagenet-p4d")
     assert code == Exit.BAD_INPUT
-    assert "hold like beside like" in err
+    assert "cannot compare jobs with services" in err

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.cli.exits import Exit
 from simulator.cli.main import main
+from simulator.cli.output import Exit
 from simulator.reading.shipped import service_names
 from simulator.report.text import WIDTH
 

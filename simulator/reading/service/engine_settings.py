@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.equations.decoding import accepted_tokens
+from simulator.equations.serving import accepted_tokens
 from simulator.errors import Problem
 from simulator.reading.document import Document
 from simulator.reading.service.engines import cache_of, engine_file, stands_in
@@ -19,7 +19,7 @@ from simulator.schema.hardware.host import Host
 from simulator.schema.precision import Precision
 from simulator.schema.serving import Autoscaling, Held, Prefill, Service, Serving, Speculation
 from simulator.schema.workload.models.transformer import Transformer
-from simulator.uncertainty.doubts import either_way
+from simulator.uncertainty.components import either_way
 from simulator.uncertainty.provenance import Assumption, Source
 from simulator.units import SECOND, show
 
@@ -228,13 +228,13 @@ def _scaling_problems(given: ServingSection, most: int, document: Document) -> I
 
 
 def serving_notes(
-    given: ServingSection, found: Serving, doubt: tuple[float, Source]
+    given: ServingSection, found: Serving, component: tuple[float, Source]
 ) -> Iterator[Assumption]:
     """What the forward pass rests on, and the settings that the file leaves to the engine.
 
-    `doubt` is the standard deviation of the logarithm of that, and what says so.
+    `uncertainty` is the standard deviation of the logarithm of that, and what says so.
     """
-    off, why = doubt
+    off, why = component
     yield Assumption(what="how far the forward pass may be off", value=either_way(off), source=why)
     yield from guessed_notes(given)
     yield from version_notes(given, found)
@@ -277,7 +277,7 @@ def latent_notes(given: ServingSection, found: Service) -> Iterator[Assumption]:
     """That every accelerator keeps a whole latent cache, where nothing is said of its groups."""
     model, tensor = found.model, found.serving.tensor
     latent = isinstance(model, Transformer) and model.latent is not None
-    if latent and tensor > 1 and "attention_groups" not in given.model_fields_set:
+    if latent and tensor > 1 and not given.states("attention_groups"):
         yield Assumption(
             what="data-parallel attention (serving.attention_groups not given)",
             value=f"none: each of {tensor} accelerators keeps the whole latent cache",
@@ -291,7 +291,7 @@ def nearest_version(given: ServingSection) -> str | None:
 
 
 def unknown_version(service: Service, given: ServingSection) -> Service:
-    """A service with the doubt that a version brings of which nothing is known, and the caution."""
+    """Add the uncertainty of an unknown engine version to a service, and the caution."""
     caution = _version_caution(service, given)
     if caution is None:
         return service
@@ -327,7 +327,7 @@ def _version_caution(service: Service, given: ServingSection) -> str | None:
 def guessed_notes(given: ServingSection) -> Iterator[Assumption]:
     """Defaults that somebody made up, of what the file asks for."""
     guess = Source(reference="a guess", date="2026-11-23", verified=False)
-    if given.autoscaling is not None and "delay" not in given.autoscaling.model_fields_set:
+    if given.autoscaling is not None and not given.autoscaling.states("delay"):
         yield Assumption(
             what="time until a replica that is started helps (serving.autoscaling.delay not given)",
             value=show(given.autoscaling.delay, SECOND),

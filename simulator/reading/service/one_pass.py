@@ -24,7 +24,7 @@ from simulator.reading.shipped import DATA
 from simulator.schema.hardware.host import Host
 from simulator.schema.precision import Precision
 from simulator.schema.serving import Dynamic, OnePass, Routing, Serving
-from simulator.uncertainty.doubts import either_way
+from simulator.uncertainty.components import either_way
 from simulator.uncertainty.provenance import Assumption, Source
 from simulator.units import BYTE, SECOND, parse, show
 
@@ -58,7 +58,7 @@ _KEYS: Final = {"train.precision": ("serving", "weights")}
 
 def precision_of(given: ServingSection, host: Host) -> Precision:
     """What is given, else 16 bit on accelerators and 32 on cores."""
-    if "weights" in given.model_fields_set:
+    if given.states("weights"):
         return given.weights
     return Precision.FP32 if host.gpu is None else Precision.FP16
 
@@ -108,7 +108,7 @@ def _own(problem: Problem, document: Document) -> Problem:
     return document.problem(path, problem.message, hint=problem.hint)
 
 
-def doubt_of(one: OnePass) -> float:
+def uncertainty_of(one: OnePass) -> float:
     """Standard deviation of the logarithm of a batch's time."""
     if one.job.job.step_times is not None:
         return MEASURED
@@ -126,7 +126,7 @@ def batching_of(given: ServingSection, devices: Devices) -> Serving:
     return Serving(
         engine=engine_of(file, version, given.version),
         replicas=given.replicas or devices.total,
-        routing=given.router if "router" in given.model_fields_set else Routing.LEAST,
+        routing=given.router if given.states("router") else Routing.LEAST,
         autoscaling=autoscaling_of(given, devices),
         max_batched_tokens=most,
         max_sequences=most,
@@ -149,7 +149,7 @@ def one_pass_problems(
     """Settings of other engines, limits of tokens, batches that cannot be."""
     given = file.serving or ServingSection()
     for name in _OF_TOKENS:
-        if name in given.model_fields_set:
+        if given.states(name):
             message = "means nothing for a model that answers in one pass"
             yield document.problem(("serving", name), message, hint="leave it out")
     for name in ("first_token", "per_token"):
@@ -190,7 +190,7 @@ def _size_problems(
 def batch_problems(given: ServingSection, document: Document) -> Iterator[Problem]:
     """Settings of batches where tokens are written."""
     for name in _OF_BATCHES:
-        if name in given.model_fields_set:
+        if given.states(name):
             message = "means nothing for a model that writes tokens"
             yield document.problem(("serving", name), message, hint="it is of engine triton")
 
@@ -199,7 +199,7 @@ def one_pass_notes(given: ServingSection, one: OnePass, serving: Serving) -> Ite
     """What the answer rests on beside the file."""
     guess = Source(reference="a guess", date="2026-11-23", verified=False)
     what = "how far a batch's time may be off"
-    yield Assumption(what=what, value=either_way(doubt_of(one)), source=guess)
+    yield Assumption(what=what, value=either_way(uncertainty_of(one)), source=guess)
     yield from guessed_notes(given)
     yield from version_notes(given, serving)
     if given.max_batch is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, product
 from pathlib import Path
@@ -26,7 +26,6 @@ from simulator.reading.long_run.bill_sections import OwnedSection
 from simulator.reading.long_run.electricity import electricity
 from simulator.reading.long_run.ownership import ownership
 from simulator.reading.merge_documents import joined
-from simulator.reading.quantity import nearest_hint
 from simulator.reading.search.axes import is_pattern, matching
 from simulator.reading.sections import CostSection
 from simulator.reading.service.engine_settings import (
@@ -60,10 +59,10 @@ from simulator.reading.service.one_pass import (
     TRITON,
     batch_problems,
     batching_of,
-    doubt_of,
     one_pass_notes,
     one_pass_of,
     one_pass_problems,
+    uncertainty_of,
 )
 from simulator.reading.service.request_inputs import reading_of
 from simulator.reading.service.sections import (
@@ -77,6 +76,7 @@ from simulator.reading.service.traffic import traffic_notes
 from simulator.reading.settings import as_option
 from simulator.results.assumptions import electricity_notes, owned_notes
 from simulator.schema.energy import EnergyPlan
+from simulator.schema.fields import nearest_hint
 from simulator.schema.goal import Plain
 from simulator.schema.hardware.cluster import Group, Role
 from simulator.schema.hardware.gpu import Gpu
@@ -124,6 +124,7 @@ class ServiceReader:
     ) -> None:
         self.chain, self.default_name = tuple(chain), default_name
         self.overrides = tuple(overrides)
+        self.profiles = tuple(profiles)
         self.catalogue = Catalogue.default(profiles)
 
     def read(self, settings: Mapping[str, Plain]) -> Service:
@@ -280,14 +281,14 @@ class _Draft:
             cost=_cost(file.cost),
             owned=ownership(file.owned or OwnedSection()) if self.is_owned else None,
             electricity=self._electricity(),
-            log_sd=self._doubt(parts.host.gpu)[0] if one is None else doubt_of(one),
+            log_sd=self._component(parts.host.gpu)[0] if one is None else uncertainty_of(one),
             overhead_log_sd=deviation("request")[0] if given.request_overhead is None else 0.0,
             one_pass=one,
             reading=parts.reading,
             deadline=None if file.goal is None else file.goal.deadline,
         )
         if file.calibration is not None:
-            found = calibrated(found, ServiceFactors(**file.calibration.model_dump()))
+            found = calibrated(found, ServiceFactors(**asdict(file.calibration)))
         sent = traffic_notes(file.load, found.load, found.model if self.at_once else None)
         notes = (*self._notes(found), *load_notes(file.load), *sent, *_bill_notes(found))
         noted = replace(found, notes=notes)
@@ -310,17 +311,17 @@ class _Draft:
         given, settings = self.serving, found.serving
         if found.one_pass is not None:
             return one_pass_notes(given, found.one_pass, settings)
-        doubt = self._doubt(found.group.host.gpu)
+        component = self._component(found.group.host.gpu)
         if self.file.calibration is not None:
-            doubt = deviation("fitted_forward_pass")
+            component = deviation("fitted_forward_pass")
         units = None if found.group.host.gpu is not None else found.group.host.cpu.vector
         return chain(
-            serving_notes(given, settings, doubt),
+            serving_notes(given, settings, component),
             () if units is None else core_notes(units),
             latent_notes(given, found),
         )
 
-    def _doubt(self, gpu: Gpu | None) -> tuple[float, Source]:
+    def _component(self, gpu: Gpu | None) -> tuple[float, Source]:
         """How far the forward pass may be off, and what says so."""
         earlier = earlier_deviation(self.serving.engine, self.serving.version, gpu)
         offline = self.file.load.arrivals is Arrivals.AT_ONCE

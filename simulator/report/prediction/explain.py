@@ -6,9 +6,7 @@ step as the sum of its exposed parts, and what bounds the whole.
 
 from __future__ import annotations
 
-import inspect
 import math
-import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -33,7 +31,7 @@ from simulator.results.power import draws
 from simulator.results.prediction import Prediction
 from simulator.results.storage_bill import priced
 from simulator.schema.hardware.naming import short_name
-from simulator.terms import SAME_UNIT, Term, plain
+from simulator.terms import SAME_UNIT, Term, plain, units_of
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,
@@ -511,11 +509,8 @@ def symbol_of(term: Term, parameter: str, unit: str) -> str:
     if term.is_arithmetic:
         first = parameter == next(iter(term.inputs))
         return unit if first or term.equation in SAME_UNIT else ""
-    text = inspect.getdoc(term.equation) or ""
-    head = rf"^(?:\w+, )*{parameter}(?:, \w+)* : .*\n"
-    block = re.search(head + r"((?:    .*\n)+)", text, re.MULTILINE)
-    found = re.search(r"\[([^\]\d][^\]]*)\]", block[1]) if block else None
-    return found[1] if found else ""
+    found = units_of(term.equation).get(parameter)
+    return "" if found is None else found.symbol
 
 
 def unit_of(demand: Demand) -> Unit:

@@ -8,7 +8,14 @@ from typing import Final
 
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.report import goodput
-from simulator.report.labels import batch_called, dated, doubted, one, parts_called, resource_called
+from simulator.report.labels import (
+    batch_called,
+    dated,
+    one,
+    parts_called,
+    resource_called,
+    uncertain,
+)
 from simulator.report.numbers import GUESSES, chance, digits_of, known, quantity, significant
 from simulator.report.prediction.rows import parts, unpriced, ways_to_price
 from simulator.report.prediction.setting import setting_rows
@@ -319,9 +326,9 @@ def _assumption_lines(prediction: Prediction, width: int) -> list[str]:
 
 
 def _hangs(one: Hanging, prediction: Prediction) -> str:
-    what = doubted(one.doubt.rate, one.doubt.grade, prediction.scenario)
-    if one.doubt.grade is None and one.doubt.name:
-        what = f"{what} ({one.doubt.name})"
+    what = uncertain(one.component.rate, one.component.grade, prediction.scenario)
+    if one.component.grade is None and one.component.name:
+        what = f"{what} ({one.component.name})"
     return f"{what}: the run takes {_change(one.fast)} to {_change(one.slow)}"
 
 

@@ -1,4 +1,4 @@
-"""The best choice in words: its figures, what is as good, what another would trade, and doubts."""
+"""The best choice as text: figures, equal choices, tradeoffs and uncertainties."""
 
 from __future__ import annotations
 

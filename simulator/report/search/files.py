@@ -12,10 +12,10 @@ from typing import Any, Final
 from simulator.errors import PlanError
 from simulator.report.format.table import as_csv
 from simulator.report.search.text import all_candidates
-from simulator.results.metrics import Value
+from simulator.results.metrics import SOLVER, Value
 from simulator.studies.search.findings import Findings
 from simulator.studies.search.frame import frame
-from simulator.studies.search.outcome import Outcome
+from simulator.studies.search.outcome import Outcome, Status
 from simulator.version import __version__
 
 
@@ -71,6 +71,7 @@ def as_json(found: Findings, name: str) -> str:
         ],
         "keys": list(found.values),
         "counts": {str(status): n for status, n in found.counts.items()},
+        "solvers": {SOLVER: found.counts[Status.PREDICTED]},
         "without_effect": list(found.idle),
         "front": [
             {"candidate": place.outcome.candidate.index, "equal": list(place.equal)}

@@ -17,7 +17,7 @@ from simulator.report.format.table import Table, as_markdown
 from simulator.report.prediction.json import SCHEMA
 from simulator.report.text import columns, section, wrapped
 from simulator.results.metrics import measurable
-from simulator.uncertainty.doubts import P90
+from simulator.uncertainty.components import P90
 from simulator.units import show
 
 _TOLD: Final = 0.8

@@ -117,8 +117,8 @@ def test_sums_of_gradients() -> None:
 def test_what_is_at_its_bound_is_told() -> None:
     """Those whose fit ended at a bound are named with the figures."""
     shared = kernel_files()["shared"]
-    ended = shared.figures["blend"].model_copy(update={"at_bound": "low"})
-    tried = shared.model_copy(update={"figures": {**shared.figures, "blend": ended}})
+    ended = replace(shared.figures["blend"], at_bound="low")
+    tried = replace(shared, figures={**shared.figures, "blend": ended})
     assert "blend" in figures(files={**kernel_files(), "shared": tried}).at_bound
     assert "blend" not in figures().at_bound
 
@@ -189,7 +189,7 @@ def test_no_sample_has_no_tokens() -> None:
     with pytest.raises(InputError, match="at least 1e-06 and at most 1"):
         load_scenario("megatron-1t", overrides=("model.filled=0",))
     tiny = load_scenario("megatron-1t", overrides=("model.filled=1e-6",))
-    assert predict(tiny, doubts=False).timing.step_time.mean > 0.0
+    assert predict(tiny, intervals=False).timing.step_time.mean > 0.0
 
 
 def test_any_framework_is_known_less_well() -> None:

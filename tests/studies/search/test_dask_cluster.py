@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from support.search import BASE, SHORT
 
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from simulator.errors import PlanError
 from simulator.studies.search import dask_cluster as module
 
