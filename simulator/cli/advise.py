@@ -74,9 +74,9 @@ def input(  # noqa: A001 - the name of the command; one parameter an option
     from simulator.report.prediction.summary import next_section
     from simulator.studies.changes.action_levers import Kind
     from simulator.studies.changes.advise import advise_input
-    from simulator.studies.search.bugs import Met
+    from simulator.studies.search.outcome import BugLog
 
-    met = Met()
+    met = BugLog()
     with progress_line("trying settings") as progress:
         found = advise_input(
             subject.read,

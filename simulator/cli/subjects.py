@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from simulator.schema.goal import Plain
     from simulator.schema.scenario import Scenario
     from simulator.studies.subject import JobSubject, Subject
-    from simulator.validation.nearest import Neighbourhood
+    from simulator.validation.local_coverage import Neighbourhood
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 _STDIN: Final = "simulator.cli.subjects.stdin"
@@ -240,7 +240,7 @@ def near(
         return None
     from simulator.reading.measured.measurement_set import load_set
     from simulator.reading.shipped import set_names
-    from simulator.validation.nearest import nearest
+    from simulator.validation.local_coverage import nearest
 
     sets = [load_set(name) for name in set_names()]
     with progress_line("comparing with measured runs") as progress:

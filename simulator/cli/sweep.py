@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from simulator.studies.search.explore import Request
     from simulator.studies.search.findings import Findings
     from simulator.studies.subject import Subject
-    from simulator.validation.nearest import Neighbourhood
+    from simulator.validation.local_coverage import Neighbourhood
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from simulator.schema.scenario import Scenario
     from simulator.studies.changes.accelerator_swap import Generation
     from simulator.studies.changes.whatif import Change
-    from simulator.studies.search.bugs import Met
+    from simulator.studies.search.outcome import BugLog
     from simulator.studies.subject import Subject
 
 ALL: Final = "all"
@@ -76,13 +76,13 @@ def whatif(  # noqa: PLR0913 - one parameter an option
         usual = metric == DEFAULT
         return changed(subject.reader, "end_to_end_s.mean" if usual else metric, form, seed)
     from simulator.studies.changes.whatif import check_number
-    from simulator.studies.search.bugs import Met
+    from simulator.studies.search.outcome import BugLog
 
     check_number(metric)
     if plot is not None:
         check_writable(plot, "--plot")
     reader = subject.reader
-    met = Met()
+    met = BugLog()
     found = _studied(reader, metric, prices, seed=seed, gpus=_names(reader, gpus), met=met)
     if tornado or plot is not None:
         found = _with_tornado(found, reader, metric, seed)
@@ -102,7 +102,7 @@ def _studied(  # noqa: PLR0913 - what is asked for, and of what
     *,
     seed: int,
     gpus: Sequence[str] | None,
-    met: Met,
+    met: BugLog,
 ) -> WhatIf:
     from simulator.report.labels import device_called
     from simulator.report.whatif.text import WhatIf
@@ -176,7 +176,7 @@ def _names(reader: CandidateReader, wanted: str | None) -> tuple[str, ...] | Non
 
 
 def _swapped(
-    reader: CandidateReader, gpus: Sequence[str], seed: int, met: Met
+    reader: CandidateReader, gpus: Sequence[str], seed: int, met: BugLog
 ) -> tuple[Generation, ...]:
     from simulator.studies.changes.accelerator_swap import generations
 

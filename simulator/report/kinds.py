@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from simulator.results.prediction import Prediction
     from simulator.results.serving import ServicePrediction
     from simulator.studies.subject import Subject
-    from simulator.validation.nearest import Neighbourhood
+    from simulator.validation.local_coverage import Neighbourhood
 
 
 class JobReport:

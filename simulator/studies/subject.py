@@ -190,9 +190,9 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         """Return the changes that save most time or money; see `Subject.actions`."""
         from simulator.reading.hardware.catalogue import Catalogue
         from simulator.studies.changes.actions import actions
-        from simulator.studies.search.bugs import Met
+        from simulator.studies.search.outcome import BugLog
 
-        met = Met()
+        met = BugLog()
         found = actions(self.reader, base, Catalogue.default(self.profiles), met=met)
         return found, met.reasons
 

@@ -37,7 +37,7 @@ from simulator.schema.scenario import Scenario
 from simulator.schema.workload.kernels import Kernels
 from simulator.schema.workload.models.recommender import Dlrm
 from simulator.schema.workload.train import Mode
-from simulator.uncertainty.calibration import Elsewhere, Overlay
+from simulator.uncertainty.calibration import Overlay, TransferError
 from simulator.uncertainty.components import (
     Axis,
     Grade,
@@ -276,7 +276,7 @@ def calibrated(
     return replace(scenario, uncertainties=(*kept, *new))
 
 
-def known_elsewhere(scenario: Scenario, keys: Sequence[Elsewhere]) -> Scenario:
+def known_elsewhere(scenario: Scenario, keys: Sequence[TransferError]) -> Scenario:
     """The scenario after keys were given the values they have on other systems.
 
     Parameters

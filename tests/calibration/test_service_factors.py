@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.calibration.calibrate_service import (
+from simulator.calibration.service_factors import (
     FACTORS,
     SPREADS,
     Figures,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import simulator
+from simulator.calibration.samples import anchored
 from simulator.uncertainty.measurement import Parameter, Row
-from simulator.validation.anchors import anchored
 
 BASE = str(Path(simulator.__file__).parent / "data" / "measured" / "bases" / "loader-alone.toml")
 RATE = "throughput_samples_per_s"

@@ -24,7 +24,7 @@ FORWARD_AND_BACKWARD = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Features:
     """A scenario as features: `numbers` (compared by ratio) and `words` (equal or not).
 
     `devices` are accelerators (machines where there are none), `samples` those of one step over
@@ -42,7 +42,7 @@ class Facts:
     slowest: Seconds | None = None
 
 
-def facts_of(scenario: Scenario, prediction: Prediction | None = None) -> Facts:
+def features_of(scenario: Scenario, prediction: Prediction | None = None) -> Features:
     """The features of a scenario; with its prediction, also what its slowest part imposes [s]."""
     group, job = scenario.cluster.trainers, scenario.job
     samples = job.train.batch_size * job.train.accumulation * scenario.ranks * job.copies
@@ -52,7 +52,7 @@ def facts_of(scenario: Scenario, prediction: Prediction | None = None) -> Facts:
     if gpu is not None:
         precision = gpu.fallback.get(job.train.precision, job.train.precision)
         peak = gpu.peak.get(precision, math.nan) * devices
-    return Facts(
+    return Features(
         devices=devices,
         samples=samples,
         operations=None if job.model is None else _operations(job, job.model) * samples,

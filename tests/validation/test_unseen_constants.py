@@ -13,14 +13,14 @@ from simulator.reading.fitted.uncertainty import known_elsewhere
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.scenario import load_scenario
 from simulator.uncertainty.components import Rate, covariance
-from simulator.validation.elsewhere import Constants, carried, correlation, deviation
+from simulator.validation.unseen import Constants, carried, correlation, deviation
 
 KEYS = ("input.collate", "input.receive_per_sample")
 """What a hand-over of the decoding benchmark takes in the worker and in the main process."""
 
 
 def test_few_makers_tell_less_than_their_spread() -> None:
-    """Two makers 0.2 apart: 0.141, times sqrt(1 + 1/2) and 3.078 / 1.2816 (Student)."""
+    """Two submitters 0.2 apart: 0.141, times sqrt(1 + 1/2) and 3.078 / 1.2816 (Student)."""
     found = deviation(np.array([0.0, 0.2]), np.array([0.5, 0.5]), 2)
     assert found == pytest.approx(
         0.2 / math.sqrt(2.0) * math.sqrt(1.5) * 3.07768 / 1.28155, rel=1e-4
@@ -28,7 +28,7 @@ def test_few_makers_tell_less_than_their_spread() -> None:
 
 
 def test_a_maker_with_many_systems_counts_once() -> None:
-    """Three equal systems of one maker are no more evidence than one of them."""
+    """Three equal systems of one submitter are no more evidence than one of them."""
     several = deviation(np.array([0.0, 0.0, 0.0, 0.3]), np.array([1, 1, 1, 3]) / 6.0, 2)
     assert several == pytest.approx(deviation(np.array([0.0, 0.3]), np.array([0.5, 0.5]), 2))
 
@@ -44,7 +44,7 @@ def test_constants_at_a_bound_lie_there_or_beyond() -> None:
 
 
 def test_one_maker_says_nothing_of_a_spread() -> None:
-    """With a single maker there is no spread to tell, and no error."""
+    """With a single submitter there is no spread to tell, and no error."""
     assert deviation(np.array([0.1]), np.array([1.0]), 1) == 0.0
 
 
@@ -67,7 +67,7 @@ def test_a_constant_goes_with_the_pace_of_the_cores() -> None:
     fast = tuple(text.replace("=4 ms", "=2 ms") for text in slow)
     there = replace(mine, overrides=fast, labels={**mine.labels, "platform": "another"})
     two = replace(whole, rows=(here, there))
-    measured = Constants(maker=("another",), values={KEYS[0]: "0.1 ms", KEYS[1]: "0.3 ms"})
+    measured = Constants(submitter=("another",), values={KEYS[0]: "0.1 ms", KEYS[1]: "0.3 ms"})
     overrides, _ = carried(two, here, [measured])
     assert overrides == ("input.collate=0.2 ms", "input.receive_per_sample=0.6 ms")
     plain = replace(two, fit=tuple(replace(one, pace="") for one in two.fit))
@@ -83,7 +83,7 @@ def test_bounds_have_no_mean() -> None:
     row = next(row for row in whole.rows if not row.excluded)
     rates = {"a": "1 GB/s", "b": "2 TB/s", "c": "2 TB/s"}
     others = [
-        Constants(maker=(name,), values={"hardware.storage_bandwidth": rate})
+        Constants(submitter=(name,), values={"hardware.storage_bandwidth": rate})
         for name, rate in rates.items()
     ]
     assert "hardware.storage_bandwidth=2 TB/s" in carried(whole, row, others)[0]
@@ -99,8 +99,8 @@ def test_a_small_part_of_the_work_is_a_small_doubt() -> None:
     assert wide == ()
     values = {KEYS[0]: "0.1 ms", KEYS[1]: "0.1 ms"}
     others = [
-        Constants(maker=("AMD-EPYC-9B14",), values=values),
-        Constants(maker=("Neoverse-N1",), values={**values, KEYS[0]: "0.2 ms"}),
+        Constants(submitter=("AMD-EPYC-9B14",), values=values),
+        Constants(submitter=("Neoverse-N1",), values={**values, KEYS[0]: "0.2 ms"}),
     ]
     _, wide = carried(
         replace(whole, fit=tuple(replace(p, pace="") for p in whole.fit)), row, others
