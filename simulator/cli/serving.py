@@ -182,7 +182,7 @@ def _side(own: str, reader: ServiceReader, seed: int) -> ServiceSide:
 
 def explained(reader: ServiceReader, form: str, seed: int) -> Exit:
     """``plan explain`` of a service: what its iterations are made of."""
-    from simulator.physics.one_pass import batch_pass
+    from simulator.physics.forward_pass import batch_pass
     from simulator.predict import pass_of, predict_service
     from simulator.report.format.table import Format, reported
     from simulator.report.service.batch_explain import BatchReport, ExplainedBatches
