@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, fields
 from typing import Final, NamedTuple, TypeAlias
 
-from simulator.engine.run import Question
+from simulator.engine.run import SimulationInput
 from simulator.engine.steady_state import PRECISION
 from simulator.errors import BrokenInvariant
 from simulator.physics.footprint import verdict
 from simulator.pipeline.loads import fastest_batch, unit_loads
-from simulator.pipeline.stages.base import MAKERS, Phase
+from simulator.pipeline.stages.base import PRODUCERS, Phase
 from simulator.results.metrics import METRICS, Metric
 from simulator.results.prediction import Prediction
 from simulator.units import SECOND, Seconds, show
@@ -36,7 +36,7 @@ NORMAL_95: Final = 1.96
 INFINITE: Final = frozenset({"break_even_epochs"})
 """Metrics that may be infinite: break-even of staging that never pays off."""
 
-Check: TypeAlias = Callable[[Question, Prediction], Iterator[str]]
+Check: TypeAlias = Callable[[SimulationInput, Prediction], Iterator[str]]
 
 
 class Invariant(NamedTuple):
@@ -57,13 +57,13 @@ class Violation(NamedTuple):
 
 
 def violations(
-    question: Question, prediction: Prediction, invariants: Sequence[Invariant]
+    inputs: SimulationInput, prediction: Prediction, invariants: Sequence[Invariant]
 ) -> tuple[Violation, ...]:
     """Return all violations of a prediction.
 
     Parameters
     ----------
-    question : Question
+    inputs : SimulationInput
         Units, demands and lengths that were simulated.
     prediction : Prediction
         The result, with or without intervals.
@@ -73,7 +73,7 @@ def violations(
     found: list[Violation] = []
     for invariant in invariants:
         found += [
-            Violation(invariant.name, figures) for figures in invariant.broken(question, prediction)
+            Violation(invariant.name, figures) for figures in invariant.broken(inputs, prediction)
         ]
         if found and invariant in FIRST:
             break
@@ -81,7 +81,7 @@ def violations(
 
 
 def check_invariants(
-    question: Question, prediction: Prediction, invariants: Sequence[Invariant]
+    inputs: SimulationInput, prediction: Prediction, invariants: Sequence[Invariant]
 ) -> None:
     """Raise an error if a prediction violates any of `invariants`.
 
@@ -90,21 +90,21 @@ def check_invariants(
     BrokenInvariant
         With the violated invariants, their figures and the scenario's name.
     """
-    violated = violations(question, prediction, invariants)
+    violated = violations(inputs, prediction, invariants)
     if violated:
         listed = "; ".join(map(str, violated))
         msg = f"the prediction of '{prediction.scenario.name}' contradicts itself: {listed}"
         raise BrokenInvariant(msg)
 
 
-def _finite(_: Question, prediction: Prediction) -> Iterator[str]:
+def _finite(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
     for metric, name, number in _numbers(prediction):
         allowed = metric.name in INFINITE and number == math.inf
         if not (math.isfinite(number) or allowed):
             yield f"{name} = {number}"
 
 
-def _negative(_: Question, prediction: Prediction) -> Iterator[str]:
+def _negative(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
     rounding = -ROUNDING * prediction.timing.step_time.mean
     for metric, name, number in _numbers(prediction):
         least = rounding if _is_part(metric.name) else 0.0
@@ -127,7 +127,7 @@ def _is_part(name: str) -> bool:
     return name.startswith(("step_split_s.", "communication_s."))
 
 
-def _takes_time(_: Question, prediction: Prediction) -> Iterator[str]:
+def _takes_time(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
     timing = prediction.timing
     shown = {
         "step_time_s.mean": timing.step_time.mean,
@@ -141,45 +141,45 @@ def _takes_time(_: Question, prediction: Prediction) -> Iterator[str]:
             yield f"{name} = {value}"
 
 
-def _in_order(_: Question, prediction: Prediction) -> Iterator[str]:
+def _in_order(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
     steps = prediction.timing.step_time
     if not steps.p50 <= steps.p95 <= steps.p99:
         yield f"step_time_s: p50 {steps.p50}, p95 {steps.p95}, p99 {steps.p99}"
 
 
-def _interval_in_order(_: Question, prediction: Prediction) -> Iterator[str]:
+def _interval_in_order(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
     for name, band in prediction.interval.items():
         low, middle, high = (band[point] for point in ("p10", "p50", "p90"))
         if not (math.isfinite(low) and low <= middle <= high < math.inf):
             yield f"interval of {name}: p10 {low}, p50 {middle}, p90 {high}"
 
 
-def _at_least_the_bound(question: Question, prediction: Prediction) -> Iterator[str]:
+def _at_least_the_bound(inputs: SimulationInput, prediction: Prediction) -> Iterator[str]:
     total, steps = prediction.timing.total_time, prediction.total_steps
     least = prediction.bounds.lower * steps
     if total < least * (1.0 - _slack(prediction)):
         yield f"total {_time(total)}, bound {_time(least)} over {steps} steps"
-    once = question.extras.once
+    once = inputs.extras.once
     if total < once * (1.0 - ROUNDING):
         yield f"total {_time(total)}, of which {_time(once)} outside the epochs"
 
 
-def _step_within_epoch(question: Question, prediction: Prediction) -> Iterator[str]:
+def _step_within_epoch(inputs: SimulationInput, prediction: Prediction) -> Iterator[str]:
     timing = prediction.timing
-    step = timing.step_time.mean - question.extras.per_step
+    step = timing.step_time.mean - inputs.extras.per_step
     longest = max(timing.first_epoch_time, timing.epoch_time)
     if step > longest / (1.0 - _slack(prediction)):
         yield f"step {_time(step)}, epoch {_time(longest)}"
 
 
-def _bounds_in_order(_: Question, prediction: Prediction) -> Iterator[str]:
+def _bounds_in_order(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
     lower, upper = prediction.bounds.lower, prediction.bounds.upper
     if lower > upper * (1.0 + ROUNDING):
         yield f"lower {_time(lower)}, upper {_time(upper)} a step"
 
 
-def _within_capacity(question: Question, prediction: Prediction) -> Iterator[str]:
-    timing, lengths = prediction.timing, question.lengths
+def _within_capacity(inputs: SimulationInput, prediction: Prediction) -> Iterator[str]:
+    timing, lengths = prediction.timing, inputs.lengths
     batches = lengths.batches - 1.0 + lengths.last_share
     again = lengths.epochs > 1.0
     epochs = {Phase.COLD: timing.first_epoch_time}
@@ -187,23 +187,25 @@ def _within_capacity(question: Question, prediction: Prediction) -> Iterator[str
         epochs[Phase.WARM] = timing.epoch_time
     for phase, time in epochs.items():
         most = time * (1.0 + ROUNDING) / (1.0 - _slack(prediction))
-        if batches * float(fastest_batch(question.topology, question.demands[phase])) > most:
-            yield from _overloaded(question, phase, batches, time)
+        if batches * float(fastest_batch(inputs.topology, inputs.demands[phase])) > most:
+            yield from _overloaded(inputs, phase, batches, time)
 
 
-def _overloaded(question: Question, phase: Phase, batches: float, time: Seconds) -> Iterator[str]:
+def _overloaded(
+    inputs: SimulationInput, phase: Phase, batches: float, time: Seconds
+) -> Iterator[str]:
     """Name the most overloaded unit of an epoch."""
-    stages = question.demands[phase]
-    groups = {stage.group for stage in stages if stage.actor in MAKERS}
+    stages = inputs.demands[phase]
+    groups = {stage.group for stage in stages if stage.actor in PRODUCERS}
     busy = {
         unit: batches * float(load) / max(1, len(groups))
-        for unit, load in unit_loads(question.topology, stages).items()
+        for unit, load in unit_loads(inputs.topology, stages).items()
     }
     unit = max(busy, key=lambda name: busy[name])
     yield f"'{unit}' needs {_time(busy[unit])} for an epoch of {_time(time)}"
 
 
-def _busy_at_most_always(_: Question, prediction: Prediction) -> Iterator[str]:
+def _busy_at_most_always(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
     timing = prediction.timing
     for name, usage in timing.usage.items():
         most = max(usage.mean, usage.busiest, usage.total / max(1, usage.units))
@@ -216,7 +218,7 @@ def _busy_at_most_always(_: Question, prediction: Prediction) -> Iterator[str]:
         yield f"cache_hit_ratio = {prediction.cache_hit_ratio}"
 
 
-def _adds_up(_: Question, prediction: Prediction) -> Iterator[str]:
+def _adds_up(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
     mean, parts = prediction.timing.step_time.mean, astuple(prediction.timing.split)
     if abs(sum(parts) - mean) > ROUNDING * mean:
         names = [one.name for one in fields(prediction.timing.split)]
@@ -224,7 +226,7 @@ def _adds_up(_: Question, prediction: Prediction) -> Iterator[str]:
         yield f"step {_time(mean)}, parts {listed} s"
 
 
-def _holds_its_parts(_: Question, prediction: Prediction) -> Iterator[str]:
+def _holds_its_parts(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
     fits = {"host RAM": prediction.host_ram, "accelerator": prediction.memory}
     for name, fit in fits.items():
         if fit is None:
@@ -244,7 +246,7 @@ def _holds_its_parts(_: Question, prediction: Prediction) -> Iterator[str]:
             yield f"a stage of the pipeline holds {fullest:.9g} B, the fullest {memory.total:.9g} B"
 
 
-def _billed(_: Question, prediction: Prediction) -> Iterator[str]:
+def _billed(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
     cost, timing = prediction.cost, prediction.timing
     if cost.time_to_train < timing.total_time * (1.0 - ROUNDING):
         yield f"billed {_time(cost.time_to_train)} of {_time(timing.total_time)}"

@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from simulator import predict as door
-from simulator.engine.run import Question
+from simulator.engine.run import SimulationInput
 from simulator.errors import BrokenInvariant
 from simulator.invariants import (
     INTERVAL_INVARIANTS,
@@ -20,7 +20,7 @@ from simulator.invariants import (
     violations,
 )
 from simulator.physics.footprint import Verdict
-from simulator.predict import predict, question_of
+from simulator.predict import predict, simulation_input
 from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Prediction
 
@@ -29,10 +29,10 @@ Change = Callable[[Prediction], Prediction]
 
 
 @cache
-def asked() -> tuple[Question, Prediction]:
+def asked() -> tuple[SimulationInput, Prediction]:
     """A shipped scenario as a question, and its answer."""
     scenario = load_scenario(SCENARIO)
-    return question_of(scenario), predict(scenario)
+    return simulation_input(scenario), predict(scenario)
 
 
 def timing(**changes: object) -> Change:
@@ -116,8 +116,8 @@ def test_a_sound_prediction_breaks_no_law() -> None:
 def test_a_law_sees_what_breaks_it(name: str) -> None:
     """A prediction that was tampered with is caught, by the invariant that it breaks."""
     invariant, change = BROKEN[name]
-    question, prediction = asked()
-    found = violations(question, change(prediction), INVARIANTS)
+    inputs, prediction = asked()
+    found = violations(inputs, change(prediction), INVARIANTS)
     assert invariant in {one.invariant for one in found}
 
 
@@ -131,10 +131,10 @@ def test_every_law_has_a_case() -> None:
 
 def test_bounds_that_cross_are_seen() -> None:
     """A lower bound above the upper one is no bound."""
-    question, prediction = asked()
+    inputs, prediction = asked()
     crossed = replace(prediction, bounds=replace(prediction.bounds, upper=1e-9))
     assert "the lower bound is at most the upper one" in {
-        one.invariant for one in violations(question, crossed, INVARIANTS)
+        one.invariant for one in violations(inputs, crossed, INVARIANTS)
     }
 
 
@@ -148,24 +148,24 @@ def test_bounds_that_cross_are_seen() -> None:
 )
 def test_an_interval_that_is_none_is_seen(band: dict[str, float]) -> None:
     """Quantiles that cross, have no end, or are no numbers."""
-    question, prediction = asked()
+    inputs, prediction = asked()
     odd = replace(prediction, interval={"total_time_s": band})
-    assert violations(question, odd, INTERVAL_INVARIANTS)
+    assert violations(inputs, odd, INTERVAL_INVARIANTS)
 
 
 def test_rounding_breaks_no_law() -> None:
     """A last part of a step that is negative by the last bit is rounding."""
-    question, prediction = asked()
+    inputs, prediction = asked()
     parts = prediction.timing.split
     moved = split(other=-1e-16, compute=parts.compute + parts.other)
-    assert not violations(question, moved(prediction), INVARIANTS)
+    assert not violations(inputs, moved(prediction), INVARIANTS)
 
 
 def test_the_message_names_scenario_law_and_figures() -> None:
     """Whoever reports it has something to say."""
-    question, prediction = asked()
+    inputs, prediction = asked()
     with pytest.raises(BrokenInvariant, match=SCENARIO) as caught:
-        check_invariants(question, step(mean=0.0)(prediction), INVARIANTS)
+        check_invariants(inputs, step(mean=0.0)(prediction), INVARIANTS)
     assert "steps and runs take time: step_time_s.mean = 0.0" in str(caught.value)
 
 
@@ -184,8 +184,8 @@ def test_predict_checks_the_invariants(
 
 def test_a_fit_that_is_no_fit_is_seen() -> None:
     """A verdict that its own figures deny."""
-    question, prediction = asked()
+    inputs, prediction = asked()
     denied = memory(verdict=Verdict.NO)(prediction)
-    assert [one.invariant for one in violations(question, denied, INVARIANTS)] == [
+    assert [one.invariant for one in violations(inputs, denied, INVARIANTS)] == [
         "memory holds its parts"
     ]

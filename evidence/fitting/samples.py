@@ -12,7 +12,7 @@ import numpy as np
 
 from fitting.shares import steps
 from simulator.engine.intervals import HALF_WIDTH, figures
-from simulator.engine.run import Question
+from simulator.engine.run import SimulationInput
 from simulator.equations.uncertainty import doublings_outside
 from simulator.errors import NotModelled
 from simulator.pipeline.program import demand_table
@@ -196,7 +196,7 @@ def _effects(
     """How the figures of a scenario depend on rates."""
     topology = build(scenario)
     demands = {phase: demand_table(scenario, phase) for phase in Phase}
-    question = Question(
+    inputs = SimulationInput(
         scenario=scenario,
         topology=topology,
         demands=demands,
@@ -205,11 +205,11 @@ def _effects(
     )
     prediction = predict(scenario)
     timing = prediction.timing
-    at = {name: float(value[0]) for name, value in figures(question, prediction, {}).items()}
+    at = {name: float(value[0]) for name, value in figures(inputs, prediction, {}).items()}
     effects: dict[str, dict[Rate, float]] = {name: {} for name in at}
     for rate in Rate:
         ends = np.exp(np.array([-STEP, STEP]))
-        there = figures(question, prediction, {rate: ends})
+        there = figures(inputs, prediction, {rate: ends})
         for name, value in there.items():
             low, high = value
             if low > 0.0 and high > 0.0:

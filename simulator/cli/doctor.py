@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from simulator.cli.exits import Exit
 from simulator.cli.options import format_option, profiles_option
-from simulator.cli.output import emit
+from simulator.cli.output import Exit, emit
 
 
 @click.command()

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from simulator.cli.import_output import quantity
-from simulator.cli.options import examples, file_option, format_option, profiles_option
+from simulator.cli.options import examples, file_option, format_option, profiles_option, quantity
 from simulator.cli.output import complain, emit
 
 if TYPE_CHECKING:
@@ -151,7 +150,7 @@ def _wanted(only: str, seconds: float, disk: Path, space: str) -> Wanted:
 
 def _known(probed: Probed, catalogue: Catalogue) -> tuple[Known, list[str]]:
     """What the catalogue knows of the accelerator that was found, and uncertainties about it."""
-    from simulator.importers.nvidia.gpu_names import matching
+    from simulator.importers.nvidia_smi import matching
     from simulator.probe.profile_lines import Known
 
     found = probed.accelerator

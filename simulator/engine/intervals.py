@@ -21,19 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.engine.quasi_random import normal_points
-from simulator.engine.run import Question
+from simulator.engine.run import SimulationInput
 from simulator.pipeline.loads import (
     TINY,
     actor_times,
     least_step,
     limiting_time,
     longest,
-    maker_count,
+    producer_count,
     unit_loads,
 )
 from simulator.pipeline.rate_scaling import Speeds, faster_plant, faster_stage
 from simulator.pipeline.run_length import worker_start
-from simulator.pipeline.stages.base import MAKERS, Actor, Phase, StageDemands
+from simulator.pipeline.stages.base import PRODUCERS, Actor, Phase, StageDemands
 from simulator.pipeline.topology import Topology
 from simulator.results.cost import paid_time
 from simulator.results.energy import electricity_of, energy_of
@@ -61,7 +61,7 @@ _SIMULATED: Final = Source(reference="half-width of the simulated mean step", da
 
 BESIDE: Final = 0.005
 """Share of a step beyond its slowest part from which on waiting for one another counts."""
-SUPPLY: Final = MAKERS | {Actor.RECEIVER}
+SUPPLY: Final = PRODUCERS | {Actor.RECEIVER}
 """Who makes batches and hands them over."""
 
 Vector: TypeAlias = NDArray[np.float64]
@@ -85,12 +85,12 @@ class Stretch:
     first: Vector
 
 
-def intervals(question: Question, prediction: Prediction) -> dict[str, dict[str, float]]:
+def intervals(inputs: SimulationInput, prediction: Prediction) -> dict[str, dict[str, float]]:
     """10%, 50% and 90% quantiles of what is not known exactly, by the name of the metric.
 
     Parameters
     ----------
-    question : Question
+    inputs : SimulationInput
         What was simulated; its scenario holds the uncertainties.
     prediction : Prediction
         What came out at the rates as figured; its seed is that of the points.
@@ -100,11 +100,11 @@ def intervals(question: Question, prediction: Prediction) -> dict[str, dict[str,
     dict
         Nothing where nothing is uncertain: no uncertainties, and a simulation without chance.
     """
-    uncertainties = uncertainty_components(question, prediction)
+    uncertainties = uncertainty_components(inputs, prediction)
     if not uncertainties:
         return {}
     speeds = draw(uncertainties, prediction.seed or 0)
-    drawn = figures(question, prediction, speeds, chance=_share_of_chance(uncertainties))
+    drawn = figures(inputs, prediction, speeds, chance=_share_of_chance(uncertainties))
     drawn |= _with_power(prediction, drawn, prediction.seed or 0)
     table = np.quantile(list(drawn.values()), list(QUANTILES.values()), axis=1, method="hazen")
     return {
@@ -133,7 +133,7 @@ def _with_power(
 
 
 def uncertainty_components(
-    question: Question, prediction: Prediction
+    inputs: SimulationInput, prediction: Prediction
 ) -> tuple[UncertaintyComponent, ...]:
     """Everything a prediction is uncertain of, as ratios: nothing, or at least one above 0.
 
@@ -144,23 +144,23 @@ def uncertainty_components(
     mean, first = timing.step_time.mean, timing.first_steps[0] or timing.first_step
     stated = (
         component.for_step(first if component.rate is Rate.START else mean)
-        for component in question.scenario.uncertainties
+        for component in inputs.scenario.uncertainties
     )
     uncertainties = (*stated, *_of_chance(timing))
     if not any(component.log_sd > 0.0 for component in uncertainties):
         return ()
-    longer = stretch(question, timing, draw(uncertainties, prediction.seed or 0)).step
+    longer = stretch(inputs, timing, draw(uncertainties, prediction.seed or 0)).step
     return (*uncertainties, *_lacking(longer, max(uncertainties, key=lambda d: d.least)))
 
 
 def figures(
-    question: Question, prediction: Prediction, speeds: Speeds, *, chance: float = 0.0
+    inputs: SimulationInput, prediction: Prediction, speeds: Speeds, *, chance: float = 0.0
 ) -> dict[str, Vector]:
     """What metrics come to at other speeds, point by point; only those that change.
 
     Parameters
     ----------
-    question, prediction : Question, Prediction
+    inputs, prediction : SimulationInput, Prediction
         What was simulated, and what came out at the rates as figured.
     speeds : mapping of Rate to array
         How much faster rates are than figured; those left out are as figured.
@@ -168,11 +168,11 @@ def figures(
         Share of the variance of `Rate.STEP` that is chance: of it no step gets shorter than its
         slowest resource or serial actor needs.
     """
-    longer = stretch(question, prediction.timing, speeds)
-    longer = _begun(question, prediction.timing, longer, speeds)
+    longer = stretch(inputs, prediction.timing, speeds)
+    longer = _begun(inputs, prediction.timing, longer, speeds)
     if chance > 0.0:
-        longer = _no_shorter(question, prediction.timing, longer, speeds, chance)
-    timing = _drawn_timing(question, prediction.timing, longer, speeds)
+        longer = _no_shorter(inputs, prediction.timing, longer, speeds, chance)
+    timing = _drawn_timing(inputs, prediction.timing, longer, speeds)
     working = _drawn_usage(prediction, timing, longer.step)
     cost = _drawn_cost(prediction, working, longer.step)
     energy = energy_of(prediction.scenario, working)
@@ -183,21 +183,21 @@ def figures(
     return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
 
 
-def _begun(question: Question, timing: Timing, longer: Stretch, speeds: Speeds) -> Stretch:
+def _begun(inputs: SimulationInput, timing: Timing, longer: Stretch, speeds: Speeds) -> Stretch:
     """The same with a first step that takes at least what a later one works.
 
     How long a program takes to begin is known far less well than its steps.
     """
     points = len(longer.step)
     split = replace(timing.split, data_stall=0.0, checkpoint=0.0, other=0.0)
-    working = _Times(question, split, Phase.COLD, _known(speeds, points)).working
+    working = _Times(inputs, split, Phase.COLD, _known(speeds, points)).working
     begun = min(timing.first_step, split.total) / max(TINY, timing.first_step)
     least = begun * _ratio(np.maximum(TINY, working), points) / speeds.get(Rate.STEP, 1.0)
     return replace(longer, first=np.maximum(longer.first, least))
 
 
 def _no_shorter(
-    question: Question, timing: Timing, longer: Stretch, speeds: Speeds, chance: float
+    inputs: SimulationInput, timing: Timing, longer: Stretch, speeds: Speeds, chance: float
 ) -> Stretch:
     """The same with steps of at least what the slowest needs, whatever chance does to them.
 
@@ -207,34 +207,36 @@ def _no_shorter(
     without = {**speeds, Rate.STEP: speeds[Rate.STEP] ** (1.0 - chance)}
 
     def shortest(phase: Phase, mean: Seconds) -> Vector:
-        times = _Times(question, timing.split, phase, _known(without, points))
-        stages = question.demands[phase]
-        least = float(least_step(question.scenario, question.topology, stages))
+        times = _Times(inputs, timing.split, phase, _known(without, points))
+        stages = inputs.demands[phase]
+        least = float(least_step(inputs.scenario, inputs.topology, stages))
         ratio = _ratio(np.maximum(TINY, times.slowest), points) / without[Rate.STEP]
         return min(1.0, least / mean) * ratio
 
-    later = Phase.WARM if _again(question) else Phase.COLD
+    later = Phase.WARM if _again(inputs) else Phase.COLD
     return replace(
         longer,
         step=np.maximum(longer.step, shortest(later, timing.step_time.mean)),
-        cold=np.maximum(longer.cold, shortest(Phase.COLD, _at_first(question, timing))),
+        cold=np.maximum(longer.cold, shortest(Phase.COLD, _at_first(inputs, timing))),
     )
 
 
-def _again(question: Question) -> bool:
+def _again(inputs: SimulationInput) -> bool:
     """Whether later epochs differ from the first."""
-    demands = question.demands
-    return question.lengths.epochs > 1.0 and demands[Phase.WARM] != demands[Phase.COLD]
+    demands = inputs.demands
+    return inputs.lengths.epochs > 1.0 and demands[Phase.WARM] != demands[Phase.COLD]
 
 
-def _at_first(question: Question, timing: Timing) -> Seconds:
+def _at_first(inputs: SimulationInput, timing: Timing) -> Seconds:
     """The mean step of the first epoch [s]."""
-    if not _again(question):
+    if not _again(inputs):
         return timing.step_time.mean
-    return timing.first_epoch_time / question.lengths.steps
+    return timing.first_epoch_time / inputs.lengths.steps
 
 
-def _drawn_timing(question: Question, timing: Timing, longer: Stretch, speeds: Speeds) -> Timing:
+def _drawn_timing(
+    inputs: SimulationInput, timing: Timing, longer: Stretch, speeds: Speeds
+) -> Timing:
     """The timing with an array, one number a point, for every time that changes."""
     busy = timing.accelerator_utilization
     if busy is not None:
@@ -248,7 +250,7 @@ def _drawn_timing(question: Question, timing: Timing, longer: Stretch, speeds: S
         first_steps=(_number(first), _number(later)),
         epoch_time=_number(epoch),
         first_epoch_time=_number(first_epoch),
-        total_time=_number(_total(question, timing, longer, speeds)),
+        total_time=_number(_total(inputs, timing, longer, speeds)),
         throughput=_number(timing.throughput / longer.step),
         accelerator_utilization=busy,
     )
@@ -342,23 +344,23 @@ def _of_chance(timing: Timing) -> tuple[UncertaintyComponent, ...]:
     )
 
 
-def stretch(question: Question, timing: Timing, speeds: Speeds) -> Stretch:
+def stretch(inputs: SimulationInput, timing: Timing, speeds: Speeds) -> Stretch:
     """How many times as long as figured everything takes at other speeds.
 
     Parameters
     ----------
-    question, timing : Question, Timing
+    inputs, timing : SimulationInput, Timing
         What was simulated, and what came out.
     speeds : mapping of Rate to float or array
         How much faster rates are than figured; those left out are as figured.
     """
     points = max((np.size(speed) for speed in speeds.values()), default=1)
     known = _known(speeds, points)
-    begun = _Times(question, timing.split, Phase.COLD, known)
-    cold = _ratio(_step(begun, _at_first(question, timing)), points)
+    begun = _Times(inputs, timing.split, Phase.COLD, known)
+    cold = _ratio(_step(begun, _at_first(inputs, timing)), points)
     warm = cold
-    if _again(question):
-        later = _Times(question, timing.split, Phase.WARM, known)
+    if _again(inputs):
+        later = _Times(inputs, timing.split, Phase.WARM, known)
         warm = _ratio(_step(later, timing.step_time.mean), points)
     whole = speeds.get(Rate.STEP, 1.0)
     return Stretch(
@@ -406,10 +408,12 @@ def _ratio(times: Real, points: int) -> Vector:
 class _Times:
     """Closed-form times of a step [s]: first at the rates as figured, then as drawn."""
 
-    def __init__(self, question: Question, split: StepSplit, phase: Phase, speeds: Speeds) -> None:
-        self._question, self._split, self._speeds = question, split, speeds
-        self._plant = faster_plant(question.topology, speeds)
-        self._stages = tuple(faster_stage(stage, speeds) for stage in question.demands[phase])
+    def __init__(
+        self, inputs: SimulationInput, split: StepSplit, phase: Phase, speeds: Speeds
+    ) -> None:
+        self._question, self._split, self._speeds = inputs, split, speeds
+        self._plant = faster_plant(inputs.topology, speeds)
+        self._stages = tuple(faster_stage(stage, speeds) for stage in inputs.demands[phase])
 
     @cached_property
     def slowest(self) -> Real:
@@ -458,15 +462,17 @@ def alone_time(topology: Topology, stages: Sequence[StageDemands], actor: Actor)
     return sum(actor_times(topology, stages, actor).values(), 0.0)
 
 
-def _first_batch(question: Question, topology: Topology, stages: Sequence[StageDemands]) -> Real:
+def _first_batch(
+    inputs: SimulationInput, topology: Topology, stages: Sequence[StageDemands]
+) -> Real:
     """Time until one batch has gone through everything, all workers having begun at once [s]."""
-    scenario = question.scenario
-    groups = {stage.group for stage in stages if stage.actor in MAKERS}
+    scenario = inputs.scenario
+    groups = {stage.group for stage in stages if stage.actor in PRODUCERS}
     made: Real = 0.0
     for group in groups:
-        own = [stage for stage in stages if stage.actor in MAKERS and stage.group == group]
+        own = [stage for stage in stages if stage.actor in PRODUCERS and stage.group == group]
         alone = sum(actor_times(topology, own, Actor.WORKER, group).values(), 0.0)
-        at_once = max(1, maker_count(scenario, topology, group))
+        at_once = max(1, producer_count(scenario, topology, group))
         crowded = longest(unit_loads(topology, own).values()) * at_once
         made = np.maximum(made, np.maximum(alone, crowded))
     then = (
@@ -476,9 +482,9 @@ def _first_batch(question: Question, topology: Topology, stages: Sequence[StageD
     return np.maximum(TINY, worker_start(scenario) + made + sum(then, 0.0))
 
 
-def _total(question: Question, timing: Timing, longer: Stretch, speeds: Speeds) -> Real:
+def _total(inputs: SimulationInput, timing: Timing, longer: Stretch, speeds: Speeds) -> Real:
     """Time of the whole run: what is done once, the first epoch, and the later ones [s]."""
-    parts, epochs = question.extras.parts, question.lengths.epochs
+    parts, epochs = inputs.extras.parts, inputs.lengths.epochs
     first_epoch, epoch = _epochs(timing, longer)
     training = timing.total_time - sum(parts.values())
     cold = min(training, min(1.0, epochs) * timing.first_epoch_time)

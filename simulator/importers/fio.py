@@ -20,8 +20,7 @@ from typing import Final
 
 from simulator import units
 from simulator.errors import Problem
-from simulator.importers.entries import Entry
-from simulator.importers.reading import changed, parse_json, read_text, refuse
+from simulator.importers.foreign import Entry, changed, parse_json, read_text, refuse
 from simulator.importers.result import Fragment
 from simulator.importers.storage_profile import Run, storage_profile
 from simulator.reading.reading import fail

@@ -18,7 +18,7 @@ from typing import Final
 from simulator import units
 from simulator.errors import Problem
 from simulator.importers.collectives import BUS_FACTOR, MeasuredCollective, Point, link_profile
-from simulator.importers.reading import changed, read_text, refuse
+from simulator.importers.foreign import changed, read_text, refuse
 from simulator.importers.result import Fragment
 from simulator.reading.reading import fail
 from simulator.schema.hardware.link import Link, LinkKind

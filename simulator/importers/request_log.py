@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from simulator.errors import InputError, Problem
-from simulator.importers.reading import changed
+from simulator.importers.foreign import changed
 from simulator.reading.hardware.profile_text import quote
 from simulator.reading.measured.write import set_csv
 from simulator.reading.service.request_trace import OWN, moment

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from simulator.errors import Problem
-from simulator.importers.reading import changed, parse_json, read_text, refuse
+from simulator.importers.foreign import changed, parse_json, read_text, refuse
 from simulator.importers.result import MeasuredRun, set_rows
 from simulator.reading.hardware.profile_text import quote
 from simulator.reading.measured.write import set_csv

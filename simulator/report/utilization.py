@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from simulator.importers.result import Quantity, Series, Utilization
+from simulator.importers.utilization import Quantity, Series, Utilization
 from simulator.report.format.table import Table, as_markdown
 from simulator.report.text import columns, percent, section
 from simulator.results.prediction import Prediction

@@ -414,7 +414,7 @@ def _stragglers_of_an_epoch(scenario: Scenario, timing: Timing) -> list[str]:
         return []
     whole, own = show(timing.epoch_time, SECOND), show(steps, SECOND)
     return [
-        f"an epoch takes {whole}, its steps {own}: makers far slower than others hold its end up"
+        f"an epoch takes {whole}, its steps {own}: workers far slower than others delay its end"
     ]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from simulator import predict as door
-from simulator.cli.exits import Exit
-from simulator.engine.run import Question
+from simulator.cli.output import Exit
+from simulator.engine.run import SimulationInput
 from simulator.invariants import Invariant
 from simulator.results.prediction import Prediction
 from tests.support.answers import SCENARIO, write_evidence
@@ -19,7 +19,7 @@ Plan = Callable[..., Any]
 """A fixture that runs ``plan``."""
 
 
-def _two_workers(_: Question, prediction: Prediction) -> Iterator[str]:
+def _two_workers(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
     if prediction.scenario.job.loader.workers == 2:
         yield "there are 2"
 

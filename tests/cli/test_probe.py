@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from simulator import torch as door
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from simulator.errors import PlanError
 from simulator.probe import run as probing
 from simulator.probe.cpu import Level

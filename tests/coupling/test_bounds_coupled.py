@@ -18,7 +18,7 @@ from coupling.build import (
 )
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from support.scenarios import host, link, question, scenario, simulate, store
+from support.scenarios import host, inputs_of, link, scenario, simulate, store
 
 from simulator.engine.bounds import bounds
 from simulator.pipeline.limits import check_modelled
@@ -174,7 +174,7 @@ def coupled(draw: st.DrawFn) -> Scenario:
 @given(coupled())
 def test_total_time_lies_between_the_bounds(job: Scenario) -> None:
     """No run beats its busiest unit, and none is slower than doing everything in turn."""
-    asked = question(job)
+    asked = inputs_of(job)
     limits = bounds(job, asked.topology, asked.demands, asked.lengths, asked.extras)
     per_step = simulate(job).total_time / asked.lengths.total_steps
     assert per_step >= limits.lower * (1 - LOOSE)
@@ -198,7 +198,7 @@ def test_the_split_adds_up_and_nothing_is_busier_than_always(job: Scenario) -> N
 @given(coupled())
 def test_a_composed_run_takes_what_a_replayed_one_takes(job: Scenario) -> None:
     """Stopping at the steady state changes the time of the run by less than 2%."""
-    # Slow makers beside quick ones may show the first pattern long before their own batches.
+    # Slow producers beside quick ones may show the first pattern long before their own batches.
     assume(job.job.remote is None or job.job.loader.workers == 0)
     # Loaders that go on across epochs are composed of mean steps, exact for long ones only.
     assume(job.job.loader.kind is LoaderKind.PYTORCH or job.job.train.epochs == 1.0)

@@ -11,11 +11,11 @@ import pytest
 from support.stages import sampled
 
 from simulator.engine.intervals import draw, figures, stretch, uncertainty_components
-from simulator.engine.run import Options, Question, solve
+from simulator.engine.run import Options, SimulationInput, solve
 from simulator.pipeline.rate_scaling import Speeds, faster_plant, faster_stage
 from simulator.pipeline.run_length import extras
 from simulator.pipeline.stages.base import Phase
-from simulator.predict import predict, question_of
+from simulator.predict import predict, simulation_input
 from simulator.reading.scenario import load_scenario
 from simulator.results.cost import bill
 from simulator.results.power import LOG_SD, draws
@@ -24,7 +24,7 @@ from simulator.schema.scenario import CostPlan, Scenario
 from simulator.schema.workload.distribution import Shape, Spread
 from simulator.uncertainty.components import Rate, UncertaintyComponent
 from simulator.units import HOUR
-from tests.support.scenarios import SOURCE, host, question, scenario
+from tests.support.scenarios import SOURCE, host, inputs_of, scenario
 
 NORMAL = NormalDist()
 DEVIATION = 0.1
@@ -257,9 +257,9 @@ def test_speeds_have_the_stated_deviations() -> None:
 
 def high_end(prediction: Prediction, name: str) -> float:
     """The 90% quantile of a figure by the uncertainties of rates alone."""
-    question = question_of(prediction.scenario)
-    speeds = draw(uncertainty_components(question, prediction), 0)
-    return float(np.quantile(figures(question, prediction, speeds)[name], 0.9, method="hazen"))
+    inputs = simulation_input(prediction.scenario)
+    speeds = draw(uncertainty_components(inputs, prediction), 0)
+    return float(np.quantile(figures(inputs, prediction, speeds)[name], 0.9, method="hazen"))
 
 
 def test_energy_goes_with_busy_and_idle_time() -> None:
@@ -317,7 +317,7 @@ AT_OTHER_RATES = (
 @pytest.mark.parametrize(("name", "tolerance"), sampled(AT_OTHER_RATES, 3))
 def test_ratios_are_those_of_simulations(name: str, tolerance: float) -> None:
     """The step at rates 10% off, all at once, is what a simulation at these rates gives."""
-    asked = question(load_scenario(name))
+    asked = inputs_of(load_scenario(name))
     timing = solve(asked, Options())
     drawn = draw(tuple(component(rate) for rate in Rate), seed=1)
     for point in (7, 70, 170):
@@ -333,7 +333,7 @@ def test_ratios_are_those_of_simulations(name: str, tolerance: float) -> None:
 
 def test_exposed_time_without_a_demand_goes_with_its_rate() -> None:
     """Communication that no stage asks for is as long as collectives are slow."""
-    asked = question(scenario(compute=0.06, workers=2, machine=host(gpus=1)))
+    asked = inputs_of(scenario(compute=0.06, workers=2, machine=host(gpus=1)))
     timing = solve(asked, Options())
     mean = timing.step_time.mean + 0.04
     exposed = replace(
@@ -346,7 +346,7 @@ def test_exposed_time_without_a_demand_goes_with_its_rate() -> None:
     np.testing.assert_allclose(longer, expected, rtol=1e-6)
 
 
-def at_speeds(asked: Question, speeds: Speeds) -> Question:
+def at_speeds(asked: SimulationInput, speeds: Speeds) -> SimulationInput:
     """The same job on machines whose rates are `speeds` times as high."""
     topology = faster_plant(asked.topology, speeds)
     demands = {

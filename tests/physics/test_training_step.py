@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.engine.run import Options, Question, solve
+from simulator.engine.run import Options, SimulationInput, solve
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage
 from simulator.errors import NotModelled
 from simulator.physics.collectives import InMachine
@@ -296,14 +296,14 @@ def solved(scenario: Scenario) -> Any:
     """What the event engine says of a scenario."""
     topology = build(scenario)
     demands = {phase: demand_table(scenario, phase) for phase in Phase}
-    question = Question(
+    inputs = SimulationInput(
         scenario=scenario,
         topology=topology,
         demands=demands,
         lengths=lengths(scenario),
         extras=extras(scenario, topology, demands[Phase.WARM]),
     )
-    return solve(question, Options(seed=0))
+    return solve(inputs, Options(seed=0))
 
 
 @pytest.mark.parametrize("name", ["gpt3-175b-megatron", "llama3-8b-fsdp"])
@@ -442,14 +442,14 @@ def test_the_event_engine_takes_as_long_as_the_closed_form() -> None:
     topology = build(scenario)
     demands = {phase: demand_table(scenario, phase) for phase in Phase}
     beside = extras(scenario, topology, demands[Phase.WARM])
-    question = Question(
+    inputs = SimulationInput(
         scenario=scenario,
         topology=topology,
         demands=demands,
         lengths=lengths(scenario),
         extras=beside,
     )
-    timing = solve(question, Options(seed=0))
+    timing = solve(inputs, Options(seed=0))
     whole = step(scenario)
     assert timing.step_time.mean == pytest.approx(float(whole.total), rel=2e-3)
     assert timing.split.other == pytest.approx(float(whole.host.total), rel=2e-2)

@@ -15,7 +15,7 @@ import numpy as np
 
 from simulator import units
 from simulator.equations import collectives
-from simulator.importers.torch_profiler.kineto import Event, Kind, Trace
+from simulator.importers.torch_profiler.trace_file import Event, Kind, Trace
 from simulator.units import Bytes, BytesPerSecond, Seconds
 
 _NAMES: Final = (

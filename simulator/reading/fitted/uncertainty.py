@@ -26,14 +26,14 @@ from simulator.reading.fitted.deviations import (
 from simulator.reading.fitted.grades import grades
 from simulator.reading.fitted.kernels import stood_in
 from simulator.reading.keys import numeric_key
-from simulator.reading.quantity import Quantity
 from simulator.reading.resolved import Draft
 from simulator.results.envelope import outside, placed
+from simulator.schema.fields import Quantity
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.kernels import Kernels
 from simulator.schema.workload.models.recommender import Dlrm
 from simulator.schema.workload.train import Mode
-from simulator.uncertainty.calibration import Elsewhere, Overlay
+from simulator.uncertainty.calibration import Overlay, TransferError
 from simulator.uncertainty.components import (
     Axis,
     Grade,
@@ -272,7 +272,7 @@ def calibrated(
     return replace(scenario, uncertainties=(*kept, *new))
 
 
-def known_elsewhere(scenario: Scenario, keys: Sequence[Elsewhere]) -> Scenario:
+def known_elsewhere(scenario: Scenario, keys: Sequence[TransferError]) -> Scenario:
     """The scenario after keys were given the values they have on other systems.
 
     Parameters

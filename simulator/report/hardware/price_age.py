@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.importers.prices.catalogue import Moved
+from simulator.importers.prices import Moved
 from simulator.results.price_age import Listed
 from simulator.units import USD_PER_SECOND, show
 

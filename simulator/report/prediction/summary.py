@@ -328,7 +328,7 @@ def _assumption_lines(prediction: Prediction, width: int) -> list[str]:
 def _hangs(one: Hanging, prediction: Prediction) -> str:
     what = uncertain(one.component.rate, one.component.grade, prediction.scenario)
     if one.component.grade is None and one.component.name:
-        what = f"{what} ({one.doubt.name})"
+        what = f"{what} ({one.component.name})"
     return f"{what}: the run takes {_change(one.fast)} to {_change(one.slow)}"
 
 

@@ -11,8 +11,7 @@ from simulator.report.numbers import metric_figure
 from simulator.report.text import columns, count, percent, printable, section, wrapped
 from simulator.results.metrics import METRICS
 from simulator.schema.goal import Objective, Sense
-from simulator.studies.search.findings import Findings, Reason
-from simulator.studies.search.frame import column_names, row
+from simulator.studies.search.findings import Findings, Reason, column_names, row
 from simulator.studies.search.outcome import Outcome, Status
 
 REASONS: Final = 3

@@ -16,7 +16,7 @@ from simulator.results.prediction import STARVED, Prediction
 from simulator.schema.scenario import Job, Scenario
 from simulator.studies.changes.levers import Read
 from simulator.studies.changes.whatif import Progress, reason_of
-from simulator.studies.search.bugs import Met, noted
+from simulator.studies.search.outcome import BugLog, log_bug
 from simulator.units import PerSecond
 
 KEY: Final = "hardware.gpu"
@@ -70,7 +70,7 @@ def generations(
     *,
     seed: int = 0,
     progress: Progress | None = None,
-    met: Met | None = None,
+    met: BugLog | None = None,
 ) -> tuple[Generation, ...]:
     """The job on the same machine with each accelerator, slowest one first, refused ones last.
 
@@ -115,7 +115,7 @@ def turning_point(found: Sequence[Generation]) -> Generation | None:
 
 
 def _generation(
-    read: Read, scenario: Scenario, name: str, seed: int, met: Met | None
+    read: Read, scenario: Scenario, name: str, seed: int, met: BugLog | None
 ) -> Generation:
     gpu = scenario.cluster.trainers.host.gpu
     own = gpu is not None and gpu.name == name
@@ -125,7 +125,7 @@ def _generation(
     except PlanError as error:
         return Generation(gpu=name, own=own, reason=reason_of(error))
     except BrokenInvariant as error:
-        return Generation(gpu=name, own=own, reason=noted(error, met))
+        return Generation(gpu=name, own=own, reason=log_bug(error, met))
     return Generation(gpu=name, own=own, prediction=prediction)
 
 

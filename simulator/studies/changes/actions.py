@@ -21,7 +21,7 @@ from simulator.engine.intervals import draw, figures, uncertainty_components
 from simulator.errors import BrokenInvariant, InputError, PlanError, UnknownName
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit
 from simulator.pipeline.limits import check_modelled
-from simulator.predict import predict, question_of
+from simulator.predict import predict, simulation_input
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.results.cost import machines_price
 from simulator.results.prediction import STARVED, Prediction
@@ -36,7 +36,7 @@ from simulator.studies.recommend.baseline import MACHINE, Ground, Reader
 from simulator.studies.recommend.machines import Machine, machine_of
 from simulator.studies.recommend.moving import Move, moves, rewritten, waited
 from simulator.studies.screening import best_cases
-from simulator.studies.search.bugs import Met, noted
+from simulator.studies.search.outcome import BugLog, log_bug
 from simulator.uncertainty.components import P90
 from simulator.units import Seconds, Usd, UsdPerSecond
 
@@ -149,7 +149,7 @@ def actions(
     base: Prediction,
     catalogue: Catalogue,
     *,
-    met: Met | None = None,
+    met: BugLog | None = None,
 ) -> tuple[Action, ...]:
     """What gains most, best first; nothing where nothing gains more than is known.
 
@@ -342,12 +342,12 @@ def _in_closed_form(lever: Lever, reader: PlainReader, now: Scenario) -> _Tried 
     try:
         scenario = reader.plainly(lever.settings)
         check_modelled(scenario)
-        question = question_of(scenario)
+        inputs = simulation_input(scenario)
         memory, ram = memory_fit(scenario), host_ram(scenario)
     except PlanError:
         return None
-    at, parts = question.lengths, question.extras
-    least = lower_bound(scenario, question.topology, question.demands, at, parts)
+    at, parts = inputs.lengths, inputs.extras
+    least = lower_bound(scenario, inputs.topology, inputs.demands, at, parts)
     machines, copies = machines_price(scenario), _copies(now, scenario, lever)
     time = float(least) * at.total_steps + waited(copies)
     charged = (_asked(scenario) + sum(one.charged for one in copies)) / time
@@ -374,7 +374,7 @@ def _copies(now: Scenario, after: Scenario, lever: Lever) -> tuple[Move, ...]:
 
 
 def _action(
-    base: Prediction, lever: Lever, reader: Reader, met: Met | None, found: Sequence[Action]
+    base: Prediction, lever: Lever, reader: Reader, met: BugLog | None, found: Sequence[Action]
 ) -> Action | None:
     """The change, predicted; None where it is refused, or outdone by what was found before."""
     try:
@@ -386,7 +386,7 @@ def _action(
     except PlanError:
         return None
     except BrokenInvariant as error:
-        noted(error, met)
+        log_bug(error, met)
         return None
     copies = _copies(base.scenario, scenario, lever)
     longer = waited(copies)
@@ -457,12 +457,12 @@ def _interval(
 
 def _drawn(prediction: Prediction, seed: int) -> NDArray[np.float64]:
     """The run's time at many rates [s]; the same seed draws the same rates."""
-    question = question_of(prediction.scenario)
-    uncertainties = uncertainty_components(question, prediction)
+    inputs = simulation_input(prediction.scenario)
+    uncertainties = uncertainty_components(inputs, prediction)
     figured = np.array([prediction.timing.total_time])
     if not uncertainties:
         return figured
-    return figures(question, prediction, draw(uncertainties, seed)).get(METRIC, figured)
+    return figures(inputs, prediction, draw(uncertainties, seed)).get(METRIC, figured)
 
 
 def is_too_large(prediction: Prediction) -> bool:

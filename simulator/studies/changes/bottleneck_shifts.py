@@ -14,11 +14,11 @@ from typing import Final
 from simulator.errors import BrokenInvariant, PlanError
 from simulator.pipeline.loads import pressures
 from simulator.pipeline.stages.base import Phase
-from simulator.predict import predict, question_of
+from simulator.predict import predict, simulation_input
 from simulator.schema.scenario import Scenario
 from simulator.studies.changes.levers import Knob, Read, turned
 from simulator.studies.changes.whatif import Progress
-from simulator.studies.search.bugs import Met, noted
+from simulator.studies.search.outcome import BugLog, log_bug
 
 FARTHEST: Final = 64.0
 """How many times as much, or as little, of a resource is looked at."""
@@ -50,7 +50,7 @@ def flips(
     *,
     seed: int = 0,
     progress: Progress | None = None,
-    met: Met | None = None,
+    met: BugLog | None = None,
 ) -> tuple[Flip, ...]:
     """Where more or less of each resource moves the bottleneck, those that need least first.
 
@@ -97,7 +97,7 @@ class _Search:
     seed: int
     base: str
     imposing: str
-    met: Met | None
+    met: BugLog | None
 
     def moves(self, value: float) -> bool:
         """Whether something else limits the job; not simulated where the closed form is sure."""
@@ -118,7 +118,7 @@ class _Search:
         except PlanError:
             return ""
         except BrokenInvariant as error:
-            noted(error, self.met)
+            log_bug(error, self.met)
             return ""
 
 
@@ -136,9 +136,9 @@ def _limit(scenario: Scenario, seed: int) -> str:
 
 
 def _imposing(scenario: Scenario) -> str:
-    question = question_of(scenario)
-    last = Phase.WARM if question.lengths.epochs > 1.0 else Phase.COLD
-    return next(iter(pressures(scenario, question.topology, question.demands[last])))
+    inputs = simulation_input(scenario)
+    last = Phase.WARM if inputs.lengths.epochs > 1.0 else Phase.COLD
+    return next(iter(pressures(scenario, inputs.topology, inputs.demands[last])))
 
 
 def _bisect(search: _Search, near: float, far: float) -> tuple[float, str]:

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from simulator.engine.intervals import figures, uncertainty_components
-from simulator.predict import question_of
+from simulator.predict import simulation_input
 from simulator.results.prediction import Prediction
 from simulator.uncertainty.components import LARGEST, P90, Rate, UncertaintyComponent
 
@@ -42,8 +42,8 @@ def hanging(prediction: Prediction) -> tuple[Hanging, ...]:
     prediction : Prediction
         Of any job; nothing is simulated again, the closed form of intervals says what rates do.
     """
-    question = question_of(prediction.scenario)
-    uncertainties = _by_rate(uncertainty_components(question, prediction))
+    inputs = simulation_input(prediction.scenario)
+    uncertainties = _by_rate(uncertainty_components(inputs, prediction))
     if not uncertainties:
         return ()
     ends = [end for component in uncertainties for end in _ends(component)]
@@ -56,7 +56,7 @@ def hanging(prediction: Prediction) -> tuple[Hanging, ...]:
         )
         for rate in dict.fromkeys(component.rate for component in uncertainties)
     }
-    times = figures(question, prediction, speeds).get(METRIC)
+    times = figures(inputs, prediction, speeds).get(METRIC)
     if times is None:
         return ()
     changes = np.asarray(times) / prediction.timing.total_time - 1.0

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from simulator.engine.intervals import figures, uncertainty_components
-from simulator.engine.run import Question
-from simulator.predict import predict, question_of
+from simulator.engine.run import SimulationInput
+from simulator.predict import predict, simulation_input
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
@@ -62,18 +62,18 @@ class Sensitivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    question: Question
+    inputs: SimulationInput
     prediction: Prediction
     deviations: Mapping[Rate, float]
     correlated: bool
 
 
 def _case(scenario: Scenario, seed: int) -> _Case:
-    question = question_of(scenario)
+    inputs = simulation_input(scenario)
     prediction = predict(scenario, seed=seed, intervals=False)
-    uncertainties = uncertainty_components(question, prediction)
+    uncertainties = uncertainty_components(inputs, prediction)
     return _Case(
-        question=question,
+        inputs=inputs,
         prediction=prediction,
         deviations=deviations(uncertainties),
         correlated=any(component.shared for component in uncertainties),
@@ -135,7 +135,7 @@ def _at(case: _Case, metric: str, speeds: Mapping[Rate, float]) -> float | None:
     """The metric at other speeds: simulated, unless the rate stretches all there is."""
     if set(speeds) <= _WHOLE:
         arrays = {rate: np.array([speed]) for rate, speed in speeds.items()}
-        found = figures(case.question, case.prediction, arrays).get(metric)
+        found = figures(case.inputs, case.prediction, arrays).get(metric)
         return None if found is None else float(found[0])
-    scenario, seed = case.question.scenario, case.prediction.seed or 0
+    scenario, seed = case.inputs.scenario, case.prediction.seed or 0
     return number_at(predict(scenario, seed=seed, intervals=False, speeds=speeds), metric)
