@@ -386,14 +386,14 @@ def _any_pass(service: Service, serving: Serving) -> Pass:
     """The forward pass of a replica with some settings."""
     if service.one_pass is None:
         return _pass(service, serving)
-    from simulator.physics.forward_pass import batch_pass
+    from simulator.physics.forward_pass import batch_pass  # noqa: PLC0415 - few services need it
 
     return batch_pass(service.one_pass, serving.max_batched_tokens)
 
 
 def _pass(service: Service, serving: Serving) -> ForwardPass:
     """The forward pass on the accelerators, or the cores, of a replica that writes tokens."""
-    from simulator.physics.forward_pass import (
+    from simulator.physics.forward_pass import (  # noqa: PLC0415 - no job needs it
         ServingParallelism,
         forward_pass,
         serving_cores,
