@@ -1,4 +1,4 @@
-"""Memory traffic of expert layers beside their products, worked by hand."""
+"""One layer: memory traffic of experts and launches, by hand."""
 
 from __future__ import annotations
 
@@ -6,31 +6,30 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.physics.activations import kept_bytes
-from simulator.physics.describe import describe, kernels_of
-from simulator.physics.description import Description
-from simulator.physics.experts import passes
-from simulator.physics.kernels import bandwidth, cast_bytes
-from simulator.physics.kernels import passes as small_kernels
-from simulator.physics.shapes import expert_products, tokens
+from simulator.physics.kernels import Both, cast_bytes, layer_launches, reached_bandwidth
+from simulator.physics.kernels import memory_kernels_time as small_kernels
+from simulator.physics.layer_time import expert_kernels_time
+from simulator.physics.model_footprint import kept_bytes
+from simulator.physics.parameters import expert_products, tokens
+from simulator.physics.transformer import TransformerStep, kernels_of, transformer_step
 from simulator.reading.scenario import load_scenario
 from simulator.schema.workload.kernels import Kernels
 
 
-def mixture(*, shared: float = 0.0, low: float = 0.0) -> tuple[Description, Kernels]:
+def mixture(*, shared: float = 0.0, low: float = 0.0) -> tuple[TransformerStep, Kernels]:
     """Mixtral with shared experts of that width, in 16 bit or below."""
     scenario = load_scenario("mixtral-8x7b-megatron")
-    description = describe(scenario)
+    description = transformer_step(scenario)
     shape = replace(description.shape, shared_ffn=shared)
     work = replace(description.work, low=low)
     return replace(description, shape=shape, work=work), kernels_of(scenario)
 
 
-def rate(description: Description, kernels: Kernels) -> float:
+def rate(description: TransformerStep, kernels: Kernels) -> float:
     """Bytes per second of the layers' small kernels, for a byte of an average layer [B/s]."""
     gated = description.shape.gated > 0
     factor = kernels.kernel.gated if gated else kernels.kernel.plain
-    return float(bandwidth(description, kernels) / (factor * description.shape.routed))
+    return float(reached_bandwidth(description, kernels) / (factor * description.shape.routed))
 
 
 def test_shared_experts_add_their_activations() -> None:
@@ -39,7 +38,7 @@ def test_shared_experts_add_their_activations() -> None:
     without, _ = mixture()
     sent = float(tokens(with_them) / with_them.layout.tensor)
     added = sent * 4096.0 * with_them.work.element / rate(with_them, kernels)
-    more, less = passes(with_them, kernels), passes(without, kernels)
+    more, less = expert_kernels_time(with_them, kernels), expert_kernels_time(without, kernels)
     assert float(more.forward - less.forward) == pytest.approx(3.0 * added)
     assert float(more.backward - less.backward) == pytest.approx(5.0 * added)
 
@@ -67,7 +66,7 @@ def test_casts_below_16_bit_cover_twice_the_width_of_experts_in_the_backward_pas
     rows = float(tokens(narrow) / narrow.layout.tensor * shape.top_k)
     each = float(cast_bytes(narrow, kernels)) * rows / rate(narrow, kernels)
     assert each > 0.0
-    more, less = passes(narrow, kernels), passes(wide, kernels)
+    more, less = expert_kernels_time(narrow, kernels), expert_kernels_time(wide, kernels)
     fused = 1.0 if narrow.work.fused_experts == 0 else kernels.expert.fused
     assert float(more.forward - less.forward) == pytest.approx(
         fused * each * (shape.hidden + shape.expert_ffn)
@@ -91,7 +90,7 @@ def test_shared_experts_add_what_they_keep() -> None:
 def test_casts_of_a_dense_layer_cover_its_sides_in_the_backward_pass() -> None:
     """Queries, keys, values and both halves of the gated width; forward the two results only."""
     scenario = load_scenario("llama3-8b-fsdp")
-    wide, kernels = describe(scenario), kernels_of(scenario)
+    wide, kernels = transformer_step(scenario), kernels_of(scenario)
     narrow = replace(wide, work=replace(wide.work, low=1.0))
     more, less = small_kernels(narrow, kernels), small_kernels(wide, kernels)
     shape = wide.shape
@@ -101,3 +100,20 @@ def test_casts_of_a_dense_layer_cover_its_sides_in_the_backward_pass() -> None:
     backward = norms + width + sides + 2.0 * shape.ffn
     ratio = float((more.backward - less.backward) / (more.forward - less.forward))
     assert ratio == pytest.approx(backward / forward)
+
+
+def test_only_a_layer_that_is_split_launches_collectives() -> None:
+    """One more launch in each pass over two ranks than on a rank alone."""
+    scenario = load_scenario("gpt3-175b-megatron")
+    description, kernels = transformer_step(scenario), kernels_of(scenario)
+    figures = replace(kernels.launch, jitter=0.0, collective=1e-3)
+    kernels = replace(kernels, launch=figures)
+
+    def over(ranks: float) -> Both:
+        layout = replace(description.layout, tensor=ranks)
+        return layer_launches(replace(description, layout=layout), kernels)
+
+    alone, split = over(1.0), over(2.0)
+    one = figures.collective * figures.factor
+    assert float(split.forward - alone.forward) == pytest.approx(one)
+    assert float(split.backward - alone.backward) == pytest.approx(one)

@@ -1,23 +1,55 @@
-"""Low-rank adapters beside frozen weights: what learns, what is computed, kept and exchanged."""
+"""Parameters of a layer: stored matrices and low-rank adapters."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 
 from simulator.errors import PlanError
-from simulator.physics.adapters import learned_parameters
-from simulator.physics.checkpoint import checkpoint_bytes
-from simulator.physics.cost_model import cost_model
-from simulator.physics.describe import describe, kernels_of, learned_in_all
-from simulator.physics.device_time import device_time
-from simulator.physics.layer import gathering, layer_times
+from simulator.physics.communication import traffic
+from simulator.physics.device_time import cost_model, device_time
+from simulator.physics.footprint import checkpoint_bytes
+from simulator.physics.kernels import product_times
+from simulator.physics.layer_time import gathering_times, layer_times
 from simulator.physics.model_flops import model_utilization
-from simulator.physics.products import product_times
-from simulator.physics.shapes import attention_products
-from simulator.physics.step import TrainingStep, training_step
-from simulator.physics.traffic import traffic
+from simulator.physics.parameters import (
+    attention_products,
+    layer_parameters,
+    learned_in_all,
+    learned_parameters,
+    padded_vocabulary,
+)
+from simulator.physics.training_step import TrainingStep, training_step
+from simulator.physics.transformer import kernels_of, transformer_step
 from simulator.reading.scenario import load_scenario
 from simulator.schema.scenario import Scenario
+
+
+@pytest.mark.parametrize(("tensor", "rows"), [(1.0, 50304.0), (8.0, 51200.0)])
+def test_each_rank_of_a_tensor_group_holds_whole_tiles_of_the_vocabulary(
+    tensor: float, rows: float
+) -> None:
+    """50,257 rows become a multiple of 128 on each rank."""
+    plain = transformer_step(load_scenario("gpt3-175b-megatron"))
+    padded = replace(
+        plain,
+        shape=replace(plain.shape, vocabulary=50257.0),
+        layout=replace(plain.layout, tensor=tensor),
+        work=replace(plain.work, padded_vocabulary=1.0),
+    )
+    assert float(padded_vocabulary(padded)) == rows
+
+
+def test_shared_experts_are_weights_that_every_rank_holds() -> None:
+    """Three matrices of a shared expert's width, beside the experts that ranks share out."""
+    plain = transformer_step(load_scenario("mixtral-8x7b-megatron"))
+    width = 2048.0
+    beside = replace(plain, shape=replace(plain.shape, shared_ffn=width))
+    more = 3.0 * plain.shape.hidden * width
+    for without, with_them in zip(layer_parameters(plain), layer_parameters(beside), strict=True):
+        assert float(with_them - without) == pytest.approx(more)
+
 
 LORA = "train.trained=lora"
 EIGHT = ("model.name=llama-3.1-8b", "model.sequence=2048", "train.recompute=none")
@@ -30,7 +62,7 @@ def job(*overrides: str) -> Scenario:
 
 def step(scenario: Scenario) -> TrainingStep:
     """Its step."""
-    return training_step(describe(scenario), kernels_of(scenario))
+    return training_step(transformer_step(scenario), kernels_of(scenario))
 
 
 def memory(scenario: Scenario) -> dict[str, float]:
@@ -55,7 +87,7 @@ def test_learned_parameters_are_those_that_peft_prints(
     """Of 32 layers, 4,096 wide, with keys 1,024 and an MLP 14,336 wide: rank x (in + out) each."""
     scenario = job(LORA, f"train.lora_targets={targets}", f"train.lora_rank={rank}")
     assert learned_in_all(scenario.job) == expected
-    held, shared = learned_parameters(describe(scenario))
+    held, shared = learned_parameters(transformer_step(scenario))
     assert float(held) == float(shared) == expected / 32
 
 
@@ -69,7 +101,7 @@ def test_projections_that_are_one_product_have_one_adapter() -> None:
 def test_frozen_products_leave_out_the_gradient_of_their_weights() -> None:
     """Forward and the gradient of the input take the same; that of the weights goes."""
     scenario = job()
-    d, k = describe(scenario), kernels_of(scenario)
+    d, k = transformer_step(scenario), kernels_of(scenario)
     products = attention_products(d)
     forward, backward = product_times(products, d, k)
     frozen = [one._replace(learned=0.0) for one in products]
@@ -136,14 +168,14 @@ def test_weights_in_the_width_that_products_read_are_not_widened() -> None:
     """Stored in 8 bit they are as they are read in fp8, and twice as wide in bf16."""
     for precision, widened in (("fp8", 0.0), ("bf16", 1.0)):
         keys = ("train.frozen_precision=fp8", f"train.precision={precision}")
-        assert describe(job(LORA, *keys)).work.widened == widened
+        assert transformer_step(job(LORA, *keys)).work.widened == widened
 
 
 def test_inputs_that_only_frozen_weights_would_read_are_not_kept() -> None:
     """Without adapters in the MLP its normed input and that of its last product go."""
     full = memory(job(LORA, "train.lora_rank=1", "train.lora_targets=linear"))["activations"]
     some = memory(job(LORA, "train.lora_rank=1", "train.lora_targets=attention"))["activations"]
-    d = describe(job())
+    d = transformer_step(job())
     tokens = float(d.layout.micro_batch) * 2048.0
     assert full - some == pytest.approx(32 * tokens * 2.0 * (4096 + 14336), rel=1e-3)
 
@@ -151,11 +183,14 @@ def test_inputs_that_only_frozen_weights_would_read_are_not_kept() -> None:
 def test_sharded_weights_are_gathered_and_gradients_of_adapters_scattered() -> None:
     """What a device sends for a layer is the gathers and next to nothing else."""
     learning, adapted = job(), job(LORA)
-    d, k = describe(adapted), kernels_of(adapted)
-    own, all_learn = gathering(d, k), gathering(describe(learning), kernels_of(learning))
+    d, k = transformer_step(adapted), kernels_of(adapted)
+    own, all_learn = (
+        gathering_times(d, k),
+        gathering_times(transformer_step(learning), kernels_of(learning)),
+    )
     assert float(own.gather) == float(all_learn.gather)
     assert float(own.scatter) < float(all_learn.scatter)
-    sent, before = traffic(d), traffic(describe(learning))
+    sent, before = traffic(d), traffic(transformer_step(learning))
     assert float(sent.parameters.whole) < float(before.parameters.whole)
     assert float(sent.gradients.whole) <= 0.01 * float(before.parameters.whole)
     assert float(layer_times(d, k).device.seconds.backward) > 0.0

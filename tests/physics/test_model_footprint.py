@@ -8,21 +8,25 @@ from typing import Final
 import numpy as np
 import pytest
 
-from simulator.physics.activations import kept_bytes, logits_bytes, working_bytes
-from simulator.physics.describe import describe, kernels_of
-from simulator.physics.description import Description, Redone
-from simulator.physics.layer import layer_times
+from simulator.physics.layer_time import layer_times
+from simulator.physics.model_footprint import kept_bytes, logits_bytes, working_bytes
+from simulator.physics.transformer import (
+    Recomputation,
+    TransformerStep,
+    kernels_of,
+    transformer_step,
+)
 from simulator.reading.scenario import load_scenario
 from simulator.units import Real
 
 GPT3: Final = load_scenario("gpt3-175b-megatron")
 FIGURES: Final = GPT3.job.software.memory
-NOTHING: Final = {"redone": Redone(), "fused_attention": 0.0}
+NOTHING: Final = {"recomputation": Recomputation(), "fused_attention": 0.0}
 
 
-def described(**changes: Real | Redone) -> Description:
+def described(**changes: Real | Recomputation) -> TransformerStep:
     """GPT-3's layers without recomputation and unfused, but for `changes` by name."""
-    base = describe(GPT3)
+    base = transformer_step(GPT3)
     parts = {}
     for name in ("shape", "layout", "work"):
         part = getattr(base, name)
@@ -32,7 +36,7 @@ def described(**changes: Real | Redone) -> Description:
     return replace(base, **parts)
 
 
-def per_value(d: Description) -> float:
+def per_value(d: TransformerStep) -> float:
     """Bytes kept of each token's value of the model's width."""
     tokens = d.layout.micro_batch * d.shape.sequence / d.layout.context
     return float(kept_bytes(d, FIGURES) / (tokens * d.shape.hidden))
@@ -50,14 +54,14 @@ def test_layers_as_published(
     d = described(tensor=tensor, sequence_parallel=sequence_parallel)
     scores = 5.0 * d.shape.heads * d.shape.sequence / d.shape.hidden / tensor
     assert per_value(d) == pytest.approx(outer + inner + scores)
-    redone = Redone(attention=1.0)
-    selective = described(tensor=tensor, sequence_parallel=sequence_parallel, redone=redone)
+    redone = Recomputation(attention=1.0)
+    selective = described(tensor=tensor, sequence_parallel=sequence_parallel, recomputation=redone)
     assert per_value(selective) == pytest.approx(outer + inner)
 
 
 def test_full_recomputation_keeps_inputs_only() -> None:
     """Two bytes of each value; the layer at work has the rest, so nothing is lost."""
-    full = described(redone=Redone(products=1.0, attention=1.0, passes=1.0))
+    full = described(recomputation=Recomputation(products=1.0, attention=1.0, passes=1.0))
     plain = described()
     assert per_value(full) == pytest.approx(2.0)
     more = working_bytes(full, FIGURES) - working_bytes(plain, FIGURES)
@@ -69,7 +73,7 @@ def test_full_recomputation_keeps_inputs_only() -> None:
 def test_every_second_product_as_counted_by_hand() -> None:
     """Llama 8B: input, queries, values, attention, one MLP product; its output where eager."""
     llama = load_scenario("llama3-8b-fsdp", overrides=("train.recompute=operators",))
-    d = describe(llama)
+    d = transformer_step(llama)
     tokens = d.layout.micro_batch * d.shape.sequence
     kept = 2.0 * (4096 + 4096 + 1024 + 4096 + 14336) + 4.0 * 32
     figures = llama.job.software.memory
@@ -80,7 +84,7 @@ def test_every_second_product_as_counted_by_hand() -> None:
 
 def test_small_modules_keep_less_than_everything_and_more_than_inputs() -> None:
     """Norms and activations again: two normed inputs, masks and the MLP's inner output go."""
-    modules, plain = described(redone=Redone(passes=0.2)), described()
+    modules, plain = described(recomputation=Recomputation(passes=0.2)), described()
     assert per_value(plain) - per_value(modules) == pytest.approx(2.0 * 2.0 + 2.0 + 2.0 * 4.0 / 8.0)
 
 
@@ -100,7 +104,7 @@ def test_experts_keep_the_tokens_they_are_sent() -> None:
             *("software.attention_kernel=cudnn", "train.recompute=none"),
         ),
     )
-    d, figures = describe(moe), moe.job.software.memory
+    d, figures = transformer_step(moe), moe.job.software.memory
     more = replace(d, shape=replace(d.shape, top_k=d.shape.top_k + 1.0))
     added = kept_bytes(more, figures) - kept_bytes(d, figures)
     tokens = d.layout.micro_batch * d.shape.sequence
@@ -143,10 +147,10 @@ def test_layers_that_are_not_recomputed_keep_everything() -> None:
     quarter, full = (load_scenario(base, overrides=some) for some in (keys, keys[:1]))
     none = load_scenario(base, overrides=("train.recompute=none",))
     figures = full.job.software.memory
-    kept = [kept_bytes(describe(one), figures) for one in (none, quarter, full)]
+    kept = [kept_bytes(transformer_step(one), figures) for one in (none, quarter, full)]
     assert kept[1] == pytest.approx(0.75 * kept[0] + 0.25 * kept[2])
     again = [
-        layer_times(describe(one), kernels_of(one)).device.seconds.backward
+        layer_times(transformer_step(one), kernels_of(one)).device.seconds.backward
         for one in (none, quarter, full)
     ]
     assert again[1] == pytest.approx(0.75 * again[0] + 0.25 * again[2])

@@ -1,26 +1,21 @@
-"""From a scenario to what one of its devices computes and sends."""
+"""What one device of a spread model computes and sends: numbers, or arrays of candidates.
+
+Switches are 0 or 1, so that candidates may differ in them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Final
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, wraps
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from simulator.equations.memory import FULL_PRECISION, state_bytes
 from simulator.errors import NotModelled
 from simulator.memo import Memo
-from simulator.physics.adapters import learned_parameters
-from simulator.physics.collectives import in_machine
-from simulator.physics.description import (
-    WHOLE,
-    Description,
-    Device,
-    Layout,
-    Redone,
-    Shape,
-    Work,
-)
+from simulator.physics.collectives import InMachine, Protocols, in_machine
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.link import Collective
@@ -34,6 +29,229 @@ from simulator.schema.workload.parallelism import Partition, Schedule, Sharding
 from simulator.schema.workload.software import CudaGraphs
 from simulator.schema.workload.train import Recompute, Targets, Train
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, in_common, where
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """The model: `layers` with those that predict further tokens, widths, vocabulary.
+
+    `head_width` is that of queries and keys, `value_width` that of values. `latent` attention has
+    the ranks and `rope_width`. `dense_share` is that of layers with a plain MLP, `scored` how many
+    sets of scores are computed, for a `scored_share` of the positions, `attention_share` what
+    windows leave of full attention. `filled` is the mean share of the positions that is computed.
+    `tied`: one table of tokens serves embedding and head.
+    """
+
+    layers: Real
+    hidden: Real
+    heads: Real
+    kv_heads: Real
+    ffn: Real
+    head_width: Real
+    value_width: Real
+    vocabulary: Real
+    sequence: Real
+    gated: Real
+    bias: Real
+    dropout: Real
+    rotary: Real
+    tied: Real = 1.0
+    causal: Real = 1.0
+    latent: Real = 0.0
+    query_rank: Real = 0.0
+    kv_rank: Real = 0.0
+    rope_width: Real = 0.0
+    experts: Real = 0.0
+    top_k: Real = 0.0
+    expert_ffn: Real = 0.0
+    shared_ffn: Real = 0.0
+    dense_share: Real = 1.0
+    scored: Real = 1.0
+    attention_share: Real = 1.0
+    scored_share: Real = 1.0
+    filled: Real = 1.0
+
+    @cached_property
+    def routed(self) -> Real:
+        """Share of layers with experts."""
+        return where(self.experts > 0, 1.0 - self.dense_share, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Degrees of parallelism, batches, and what is split or overlapped.
+
+    `domain` is how many devices one machine joins. `replicas` are copies of the model,
+    `micro_batch` the samples of one of their passes, `micro_batches` those of a step. `sharded`:
+    parameters are gathered layer by layer, and `again` for the backward pass;
+    `sharded_optimizer`: each replica updates its part; either over at most `shard_group` ranks.
+    `offloaded`: optimizer state is on the host. `all_forward`: no backward pass before all
+    micro-batches are through. `by_compute`: stages are dealt layers by what they compute.
+    `scattered_sums`: where each replica updates its part, it gets the sum of that part alone.
+    `imbalance` is the load of the busiest expert rank over the mean one.
+    """
+
+    devices: Real
+    domain: Real
+    tensor: Real
+    pipeline: Real
+    chunks: Real
+    context: Real
+    expert: Real
+    replicas: Real
+    micro_batch: Real
+    micro_batches: Real
+    sequence_parallel: Real = 0.0
+    async_tensor: Real = 0.0
+    scattered_sends: Real = 0.0
+    async_sends: Real = 0.0
+    overlapped_gradients: Real = 0.0
+    overlapped_experts: Real = 0.0
+    deduplicated: Real = 0.0
+    padded_experts: Real = 0.0
+    imbalance: Real = 1.0
+    unbalanced_context: Real = 0.0
+    sharded: Real = 0.0
+    again: Real = 0.0
+    sharded_optimizer: Real = 0.0
+    shard_group: Real = np.inf
+    offloaded: Real = 0.0
+    all_forward: Real = 0.0
+    by_compute: Real = 0.0
+    scattered_sums: Real = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recomputation:
+    """Shares of a forward pass that the backward pass repeats, in a share of the `layers`.
+
+    Of `products`, `attention`, `passes` over memory, `exchange` and `launches`.
+    """
+
+    products: Real = 0.0
+    attention: Real = 0.0
+    passes: Real = 0.0
+    exchange: Real = 0.0
+    launches: Real = 0.0
+    layers: Real = 1.0
+
+
+NO_RECOMPUTATION: Final = Recomputation()
+"""Everything is kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """How it is computed: bytes of numbers, what is recomputed, which kernels there are.
+
+    `element` is what a stored value takes. `low`: linear layers compute in `width` bytes below
+    16 bit. `optimizer_bytes` are those of state in fp32 for a weight. `recomputation` is what the
+    backward pass of a layer repeats. `fused_softmax`: scale, mask and softmax of unfused attention
+    are one kernel. `waits`: the host waits for the counts of tokens that go to
+    experts. `eager_activation`: the activation of experts is many kernels. `learned` is 0 where
+    the model's own parameters are frozen, in `frozen_bytes` each; adapters of `rank` then learn:
+    those of queries and values, and of what is `adapted_*`; `joined`: one for projections that are
+    one product. `widened`: frozen weights are stored in
+    less than they compute in.
+    """
+
+    element: Bytes | Real = 2.0
+    low: Real = 0.0
+    width: Bytes | Real = 2.0
+    gradient_bytes: Bytes | Real = 2.0
+    gather_bytes: Bytes | Real = 2.0
+    optimizer_bytes: Bytes | Real = 8.0
+    wide_gradients: Real = 0.0
+    recomputation: Recomputation = NO_RECOMPUTATION
+    fused_attention: Real = 1.0
+    fused_softmax: Real = 1.0
+    padded_vocabulary: Real = 1.0
+    waits: Real = 0.0
+    eager_activation: Real = 0.0
+    fused_experts: Real = 0.0
+    learned: Real = 1.0
+    rank: Real = 0.0
+    adapted_keys: Real = 0.0
+    adapted_output: Real = 0.0
+    adapted_mlp: Real = 0.0
+    joined: Real = 0.0
+    frozen_bytes: Bytes | Real = 2.0
+    widened: Real = 0.0
+
+
+WHOLE: Final = Shape(
+    layers=1.0,
+    hidden=0.0,
+    heads=0.0,
+    kv_heads=0.0,
+    ffn=0.0,
+    head_width=0.0,
+    value_width=0.0,
+    vocabulary=0.0,
+    sequence=0.0,
+    gated=0.0,
+    bias=0.0,
+    dropout=0.0,
+    rotary=0.0,
+)
+"""A model that is known as a whole: one layer, of which nothing is counted from its shape."""
+_FREE: Final = InMachine(*(Protocols(0.0, np.inf, 0.0, np.inf) for _ in range(3)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """Datasheet of a device: `peak16` and `peak` at the precision of linear layers.
+
+    `units` compute tiles side by side, `link` is its rate to the others of its machine, `reduce`,
+    `gather`, `scatter` and `all_to_all` what collectives with them take, `network` the rate of
+    all the machine's devices in use. `host_link` is its rate to the host where all of them
+    copy at once, `host_memory` that of the machine's memory.
+    """
+
+    peak16: FlopsPerSecond | Real
+    peak: FlopsPerSecond | Real
+    bandwidth: BytesPerSecond | Real
+    link: BytesPerSecond | Real
+    units: Real
+    network: BytesPerSecond | Real
+    host_link: BytesPerSecond | Real = np.inf
+    host_memory: BytesPerSecond | Real = np.inf
+    reduce: InMachine = _FREE
+    gather: InMachine = _FREE
+    scatter: InMachine = _FREE
+    all_to_all: InMachine = _FREE
+
+
+NO_DEVICE: Final = Device(peak16=0.0, peak=0.0, bandwidth=0.0, link=0.0, units=1.0, network=0.0)
+"""Stands where only memory is asked about, which no rate decides."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformerStep:
+    """One training step as its devices see it."""
+
+    shape: Shape
+    layout: Layout
+    work: Work
+    device: Device = NO_DEVICE
+    known: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Answers of functions that are asked `once`."""
+
+
+def once(function: Callable[[TransformerStep], _Answer]) -> Callable[[TransformerStep], _Answer]:
+    """A function of a description, worked out when first asked: many parts of a step ask alike."""
+
+    @wraps(function)
+    def answer(d: TransformerStep) -> _Answer:
+        found: _Answer | None = d.known.get(answer)
+        if found is None:
+            found = d.known[answer] = function(d)
+        return found
+
+    return answer
+
 
 NARROW: Final = (Precision.FP8, Precision.FP4)
 SIXTEEN: Final = (Precision.BF16, Precision.FP16)
@@ -70,7 +288,7 @@ def learning_head(model: Model | None) -> float:
     return model.head_parameters if isinstance(model, ConvNet | Transformer) else 0.0
 
 
-def covers(scenario: Scenario) -> bool:
+def has_kernels(scenario: Scenario) -> bool:
     """Whether there are figures for the scenario's model, software, precision and device."""
     job = scenario.job
     found = job.software.kernels
@@ -93,7 +311,7 @@ def kernels_of(scenario: Scenario) -> Kernels:
     return found
 
 
-def describe(scenario: Scenario) -> Description:
+def transformer_step(scenario: Scenario) -> TransformerStep:
     """What one device of a job computes and sends in a step.
 
     Parameters
@@ -112,10 +330,10 @@ def describe(scenario: Scenario) -> Description:
     NotModelled
         If the model is no transformer or there is no accelerator.
     """
-    return _described.of((scenario,), lambda: _description(scenario))
+    return _steps.of((scenario,), lambda: _transformer_step(scenario))
 
 
-def describe_memory(scenario: Scenario) -> Description:
+def describe_memory(scenario: Scenario) -> TransformerStep:
     """What one device of a job holds in a step of training; its rates are left out.
 
     A model that is no transformer is described as a `WHOLE`. Samples are as long as the longest,
@@ -123,10 +341,10 @@ def describe_memory(scenario: Scenario) -> Description:
     """
     job = scenario.job
     if not isinstance(job.model, Transformer) or job.train.head_only:
-        return Description(shape=WHOLE, layout=_layout(scenario), work=_common_work(job))
-    model, work = job.model, _work(job, job.model)
+        return TransformerStep(shape=WHOLE, layout=_layout(scenario), work=_common_work(job))
+    model, work = job.model, work_of(job, job.model)
     shape = _shapes.of((model,), lambda: shape_of(model))
-    return Description(shape=_longest(shape), layout=_layout(scenario), work=work)
+    return TransformerStep(shape=_longest(shape), layout=_layout(scenario), work=work)
 
 
 def _longest(shape: Shape) -> Shape:
@@ -136,22 +354,22 @@ def _longest(shape: Shape) -> Shape:
     return shape if whole else replace(shape, filled=1.0)
 
 
-_described: Final[Memo[Description]] = Memo(16)
+_steps: Final[Memo[TransformerStep]] = Memo(16)
 """Of the scenarios asked about last: time, memory and each stage ask in turn."""
 _shapes: Final[Memo[Shape]] = Memo(64)
 _devices: Final[Memo[Device]] = Memo(64)
 
 
-def _description(scenario: Scenario) -> Description:
+def _transformer_step(scenario: Scenario) -> TransformerStep:
     job, gpu = scenario.job, scenario.cluster.trainers.host.gpu
     model = job.model
     if not isinstance(model, Transformer) or gpu is None:
         msg = f"{scenario.name}: only transformers on accelerators can be spread over devices"
         raise NotModelled(msg)
-    return Description(
+    return TransformerStep(
         shape=_shapes.of((model,), lambda: shape_of(model)),
         layout=_layout(scenario),
-        work=_work(job, model),
+        work=work_of(job, model),
         device=_devices.of(
             (scenario.cluster, scenario.calibration),
             lambda: _device(scenario, gpu),
@@ -244,7 +462,7 @@ def gradient_precision(job: Job) -> Precision:
     return given or (Precision.FP32 if full else Precision.BF16)
 
 
-def summed_in(job: Job) -> Precision:
+def accumulation_precision(job: Job) -> Precision:
     """What gradients of several micro-batches are added up in."""
     return job.train.accumulation_precision or gradient_precision(job)
 
@@ -261,7 +479,7 @@ def _common_work(job: Job) -> Work:
         gradient_bytes=gradient_precision(job).bytes_per_element,
         gather_bytes=_gathered_in(train, element, gathered),
         optimizer_bytes=state_bytes(train.optimizer, FULL_PRECISION),
-        wide_gradients=float(summed_in(job) is Precision.FP32),
+        wide_gradients=float(accumulation_precision(job) is Precision.FP32),
     )
     return _learning(work, train)
 
@@ -295,29 +513,14 @@ def _learning(work: Work, train: Train) -> Work:
     )
 
 
-def learned_in_all(job: Job) -> float:
-    """Parameters of a whole model that learn: all of them, or those of its head or adapters."""
-    model = job.model
-    if job.train.head_only:
-        return learning_head(model)
-    if model is None or job.train.adapters is None or not isinstance(model, Transformer):
-        return 0.0 if model is None else model.parameters
-    one = Layout(
-        **dict.fromkeys(("devices", "domain", "tensor", "pipeline", "chunks"), 1.0),
-        **dict.fromkeys(("context", "expert", "replicas", "micro_batch", "micro_batches"), 1.0),
-    )
-    alone = Description(shape=shape_of(model), layout=one, work=_work(job, model))
-    held, _ = learned_parameters(alone)
-    return float(held * alone.shape.layers)
-
-
 def stored_width(precision: Precision) -> Bytes:
     """Bytes that a frozen weight of a layer is stored in, with its share of scales [B]."""
     scales = _SCALES if precision is Precision.FP4 else 0.0
     return precision.bytes_per_element + scales
 
 
-def _work(job: Job, model: Transformer) -> Work:
+def work_of(job: Job, model: Transformer) -> Work:
+    """Return number formats, recomputation and kernels of a job that trains a transformer."""
     train, software, degrees = job.train, job.software, job.parallelism
     many = train.batch_size * model.heads / degrees.tensor
     element = FULL_PRECISION if train.precision in FULL else _HALF_WIDTH
@@ -328,7 +531,7 @@ def _work(job: Job, model: Transformer) -> Work:
     waits = not degrees.deduplicated_dispatch and software.cuda_graphs is not CudaGraphs.FULL
     return replace(
         _common_work(job),
-        redone=redone(train, fused_attention=software.fused_attention),
+        recomputation=recomputation(train, fused_attention=software.fused_attention),
         fused_attention=float(software.fused_attention),
         fused_softmax=where(fits, own, 0.0),
         padded_vocabulary=float(software.padded_vocabulary),
@@ -340,13 +543,13 @@ def _work(job: Job, model: Transformer) -> Work:
     )
 
 
-def redone(train: Train, *, fused_attention: bool) -> Redone:
+def recomputation(train: Train, *, fused_attention: bool) -> Recomputation:
     """What the backward pass of a job repeats of its forward pass."""
     full = train.recompute is Recompute.FULL
     operators = train.recompute is Recompute.OPERATORS
     scores = train.recompute is Recompute.SELECTIVE and not fused_attention
     small = _SMALL_MODULES if train.recompute is Recompute.MODULES else 0.0
-    return Redone(
+    return Recomputation(
         products=1.0 if full else _EVERY_SECOND * operators,
         attention=float(full or scores),
         passes=1.0 if full or operators else small,

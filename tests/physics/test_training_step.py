@@ -1,4 +1,4 @@
-"""The step of a spread model: published rows, the simulated schedule, laws, batches."""
+"""The step of a sharded model: published rows, schedule, optimizer on the host."""
 
 from __future__ import annotations
 
@@ -12,17 +12,22 @@ from hypothesis import strategies as st
 
 from simulator.engine.run import Options, SimulationInput, solve
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage
+from simulator.errors import NotModelled
 from simulator.physics.collectives import InMachine
-from simulator.physics.describe import describe, kernels_of
-from simulator.physics.description import Description
+from simulator.physics.communication import activation_bytes, all_gather_time, send_time
 from simulator.physics.device_time import device_time
-from simulator.physics.exchange import ring, send
 from simulator.physics.footprint import memory_fit
-from simulator.physics.layer import gathering
+from simulator.physics.layer_time import gathering_times
+from simulator.physics.parameters import layer_parameters
 from simulator.physics.schedule import Pipeline, simulate
-from simulator.physics.shapes import layer_parameters
-from simulator.physics.step import TrainingStep, small_kernels_share, training_step
-from simulator.physics.traffic import activation_bytes
+from simulator.physics.training_step import (
+    TrainingStep,
+    host_update,
+    small_kernels_share,
+    training_step,
+)
+from simulator.physics.transformer import TransformerStep, kernels_of, transformer_step
+from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.run_length import extras, lengths
 from simulator.pipeline.stages.base import Phase
@@ -35,10 +40,10 @@ from simulator.schema.workload.parallelism import Schedule
 SELECTIVE = ("train.recompute=selective", "parallelism.sequence=true")
 
 
-def spread(name: str, *overrides: str) -> tuple[Description, Kernels]:
+def spread(name: str, *overrides: str) -> tuple[TransformerStep, Kernels]:
     """What a shipped scenario's devices compute and send, and the figures that hold."""
     scenario = load_scenario(name, overrides=overrides)
-    return describe(scenario), kernels_of(scenario)
+    return transformer_step(scenario), kernels_of(scenario)
 
 
 GPT = spread("gpt3-175b-megatron")
@@ -52,7 +57,7 @@ EXPERTS = spread(
 CASES = {"pipeline": GPT, "sharded": LLAMA, "experts": EXPERTS}
 
 
-def changed(description: Description, **changes: Any) -> Description:
+def changed(description: TransformerStep, **changes: Any) -> TransformerStep:
     """The description with figures changed, named as part_figure."""
     parts: dict[str, Any] = {}
     for name, value in changes.items():
@@ -162,7 +167,11 @@ def test_gradients_of_experts_are_added_up_over_their_copies_alone() -> None:
     held, shared = layer_parameters(four)
     size = float((held - shared) * four.shape.layers)
     ways = [
-        float(ring(size * width, 4.0, four, EXPERTS[1], apart=8.0, messages=four.shape.layers))
+        float(
+            all_gather_time(
+                size * width, 4.0, four, EXPERTS[1], apart=8.0, messages=four.shape.layers
+            )
+        )
         for width in (four.work.gradient_bytes, four.work.gather_bytes)
     ]
     times = [float(training_step(each, EXPERTS[1]).gradients) for each in (alone, four)]
@@ -174,12 +183,12 @@ def test_sharded_experts_are_gathered_from_their_copies_alone() -> None:
     """Layers whose experts have one copy gather what all replicas share, those with four more."""
     alone = changed(EXPERTS[0], layout_sharded=1.0, layout_sharded_optimizer=0.0)
     times = [
-        float(gathering(changed(alone, layout_expert=count), EXPERTS[1]).gather)
+        float(gathering_times(changed(alone, layout_expert=count), EXPERTS[1]).gather)
         for count in (32.0, 8.0)
     ]
     _, shared = layer_parameters(alone)
     replicas = float(alone.layout.replicas)
-    own = float(ring(shared * alone.work.gather_bytes, replicas, alone, EXPERTS[1]))
+    own = float(all_gather_time(shared * alone.work.gather_bytes, replicas, alone, EXPERTS[1]))
     assert times[0] == pytest.approx(own, rel=1e-9)
     assert times[1] > times[0]
 
@@ -189,7 +198,7 @@ def test_a_stage_waits_for_an_activation_and_its_gradient_of_every_chunk() -> No
     description, kernels = GPT
     exposed = changed(description, layout_async_sends=0.0)
     quick = changed(exposed, layout_pipeline=1.0)
-    one = float(send(activation_bytes(exposed), exposed, kernels))
+    one = float(send_time(activation_bytes(exposed), exposed, kernels))
     sent = training_step(exposed, kernels).terms["exchange"].inputs["sent"]
     assert one > 0.0
     assert float(sent) == pytest.approx(2.0 * float(exposed.layout.chunks) * one)
@@ -337,3 +346,137 @@ def test_the_share_of_small_kernels_is_what_a_step_loses_with_them() -> None:
     lost = 1.0 - training_step(d, none).total / training_step(d, k).total
     assert 0.05 < share < 0.6
     assert lost == pytest.approx(share, rel=0.35)
+
+
+OFFLOAD = "parallelism.offload_optimizer=true"
+
+
+def job(*overrides: str) -> Scenario:
+    """An 8B model on eight devices whose state is sharded and updated on the host."""
+    scenario = load_scenario("llama3-8b-fsdp", overrides=(OFFLOAD, *overrides))
+    check_modelled(scenario)
+    return scenario
+
+
+def step(scenario: Scenario) -> TrainingStep:
+    """Its step."""
+    return training_step(transformer_step(scenario), kernels_of(scenario))
+
+
+def parameters(scenario: Scenario) -> float:
+    """Parameters of its model, tables as padded."""
+    assert scenario.job.model is not None
+    return float(scenario.job.model.parameters)
+
+
+def test_the_update_moves_thirty_bytes_a_parameter_through_the_machine() -> None:
+    """Adam: a gradient, and weight and two moments there and back in fp32, a weight in 16 bit.
+
+    Eight billion parameters on one machine are 240 GB; two machines share them.
+    """
+    one, two = job(), job("hardware.count=2")
+    rate = one.cluster.trainers.host.memory_bandwidth
+    assert rate is not None
+    assert float(step(one).host.moved) == pytest.approx(30.0 * parameters(one), rel=0.07)
+    assert float(step(one).host.update) == pytest.approx(
+        float(step(one).host.moved) / (rate * kernels_of(one).update.host)
+    )
+    assert float(step(two).host.moved) == pytest.approx(float(step(one).host.moved) / 2.0)
+
+
+def test_the_device_updates_nothing_then() -> None:
+    """What the host does is not done by the device as well."""
+    assert float(step(job()).update) == 0.0
+    plain = load_scenario("llama3-8b-fsdp")
+    assert float(step(plain).host.total) == 0.0
+    assert float(step(plain).update) > 0.0
+
+
+def test_gradients_show_where_the_link_is_slower_than_the_backward_pass() -> None:
+    """Copies of all layers but the last hide behind a longer backward pass; a longer copy shows."""
+    description = transformer_step(job())
+    layers = float(description.shape.layers)
+    slow = replace(description, device=replace(description.device, host_link=1e9))
+    down = float(host_update(slow, kernels_of(job()), layers, 0.0).sent)
+    assert float(host_update(slow, kernels_of(job()), layers, 2.0 * down).sent) == pytest.approx(
+        down / layers
+    )
+    assert float(host_update(slow, kernels_of(job()), layers, 0.25 * down).sent) == pytest.approx(
+        0.75 * down
+    )
+
+
+def test_parameters_show_where_the_update_is_quicker_than_their_way_up() -> None:
+    """What the update does not hide of the parameters' copy is part of the wait for the host."""
+    description, kernels = transformer_step(job()), kernels_of(job())
+    layers = float(description.shape.layers)
+    quick = replace(description, device=replace(description.device, host_memory=1e18))
+    found = host_update(quick, kernels, layers, 1e9)
+    assert float(found.fetched) > 0.0
+    assert float(found.total) == pytest.approx(
+        float(found.sent) + float(found.update) + float(found.fetched)
+    )
+    assert float(found.total - found.update - found.sent) == pytest.approx(float(found.fetched))
+
+
+def test_every_micro_batch_sends_its_gradients() -> None:
+    """Four micro-batches wait for the host's link four times."""
+    description = transformer_step(job("train.accumulation=4"))
+    once = transformer_step(job())
+    layers = float(once.shape.layers)
+    assert float(host_update(description, kernels_of(job()), layers, 0.0).sent) == pytest.approx(
+        4.0 * float(host_update(once, kernels_of(job()), layers, 0.0).sent)
+    )
+
+
+def test_devices_below_one_switch_share_its_uplink() -> None:
+    """Where devices hang two and two below switches, each has half of an uplink while all copy."""
+    alone = transformer_step(job("hardware.gpus=1", "hardware.machine=instance/aws/p4d.24xlarge"))
+    both = transformer_step(job("hardware.machine=instance/aws/p4d.24xlarge"))
+    assert both.device.host_link == pytest.approx(alone.device.host_link / 2.0)
+
+
+def test_the_event_engine_takes_as_long_as_the_closed_form() -> None:
+    """A step of the simulated job is the sum of its parts, the host's among them."""
+    scenario = job()
+    topology = build(scenario)
+    demands = {phase: demand_table(scenario, phase) for phase in Phase}
+    beside = extras(scenario, topology, demands[Phase.WARM])
+    inputs = SimulationInput(
+        scenario=scenario,
+        topology=topology,
+        demands=demands,
+        lengths=lengths(scenario),
+        extras=beside,
+    )
+    timing = solve(inputs, Options(seed=0))
+    whole = step(scenario)
+    assert timing.step_time.mean == pytest.approx(float(whole.total), rel=2e-3)
+    assert timing.split.other == pytest.approx(float(whole.host.total), rel=2e-2)
+
+
+@settings(max_examples=20, deadline=None)
+@given(factor=st.floats(min_value=1.0, max_value=20.0))
+@pytest.mark.parametrize("rate", ["host_link", "host_memory"])
+def test_a_faster_host_never_slows_the_step(rate: str, factor: float) -> None:
+    """More bandwidth of links or memory never takes longer."""
+    description, kernels = transformer_step(job()), kernels_of(job())
+    own = getattr(description.device, rate)
+    faster = replace(description, device=replace(description.device, **{rate: own * factor}))
+    before, after = training_step(description, kernels), training_step(faster, kernels)
+    assert float(after.total) <= float(before.total) * (1.0 + 1e-12)
+
+
+def test_a_batch_of_candidates_may_differ_in_it() -> None:
+    """With and without, side by side, as each alone."""
+    description, kernels = transformer_step(job()), kernels_of(job())
+    layout = replace(description.layout, offloaded=np.array([0.0, 1.0]))
+    both = training_step(replace(description, layout=layout), kernels).total
+    alone = [float(step(each).total) for each in (load_scenario("llama3-8b-fsdp"), job())]
+    assert np.broadcast_to(both, (2,)) == pytest.approx(alone, rel=1e-12)
+
+
+def test_other_models_are_refused() -> None:
+    """Networks without fitted kernels have no step with the optimizer elsewhere."""
+    with pytest.raises(NotModelled, match="bert, gpt, llama and moe"):
+        check_modelled(load_scenario("resnet50-imagenet-p4d", overrides=(OFFLOAD,)))
