@@ -16,7 +16,7 @@ import numpy as np
 
 from simulator.equations.cpu import threads_taken
 from simulator.equations.storage import frame_payload
-from simulator.physics.cost_model import cost_model
+from simulator.physics.device_time import cost_model
 from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.stages.allreduce import over_peer_link
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource

@@ -9,8 +9,8 @@ from simulator.physics.device_time import (
     is_carried,
     is_measured,
     is_on_cores,
-    is_spread,
     is_timed,
+    uses_fitted_kernels,
 )
 from simulator.pipeline.stages.read import most_samples
 from simulator.reading.fitted.deviations import (
@@ -99,7 +99,7 @@ def _is_fitted(scenario: Scenario, draft: Draft) -> bool:
     gpu = scenario.cluster.trainers.host.gpu
     stated = _given(draft, "model.step_times", "model.step_time")
     emulated = gpu is not None and gpu.emulated
-    return is_spread(scenario) and not stated and not emulated
+    return uses_fitted_kernels(scenario) and not stated and not emulated
 
 
 def _by_relative(scenario: Scenario, draft: Draft) -> bool:
