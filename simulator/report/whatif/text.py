@@ -167,7 +167,7 @@ def _below(margins: Margins, useful: Sequence[Worth]) -> Iterator[str]:
             yield (
                 f"Not known: {worth.change.name}: {_signed(margins.effect(worth))} of "
                 f"{metric_called(margins.metric)}, which simulations know to "
-                f"{percent(margins.doubt(worth))}"
+                f"{percent(margins.noise(worth))}"
             )
     for worth in worths:
         if worth.prediction is None:
