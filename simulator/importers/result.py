@@ -19,7 +19,7 @@ from simulator.uncertainty.provenance import Source
 
 
 class Kind(StrEnum):
-    """What a fragment is; for profiles, the folder the catalogue looks for them in."""
+    """Kind of a fragment; for profiles, their folder in the catalogue."""
 
     STORAGE = "storage"
     LINK = "link"
@@ -58,7 +58,7 @@ class MeasuredRun:
 
 
 def set_rows(runs: Sequence[MeasuredRun]) -> list[dict[str, str]]:
-    """Rows of a measurement set, one a run; logs of many runs may bear the same name."""
+    """Return rows of a measurement set, one a run; logs of many runs may bear the same name."""
     again: Counter[str] = Counter()
     return [
         {
@@ -73,7 +73,6 @@ def set_rows(runs: Sequence[MeasuredRun]) -> list[dict[str, str]]:
 
 
 def _unique(name: str, again: Counter[str]) -> str:
-    """A row's name, numbered from its second use on."""
     again[name] += 1
     return name if again[name] == 1 else f"{name}~{again[name]}"
 
@@ -99,10 +98,10 @@ def verify(fragment: Fragment, origin: str, catalogue: Catalogue) -> None:
         _read_back(fragment, origin, catalogue)
     except InputError as error:
         hint = "so says the evidence; is a unit wrong?"
-        told = [
+        problems = [
             replace(problem, line=None, hint=problem.hint or hint) for problem in error.problems
         ]
-        raise InputError(tuple(told)) from None
+        raise InputError(tuple(problems)) from None
 
 
 def _read_back(fragment: Fragment, origin: str, catalogue: Catalogue) -> None:

@@ -190,7 +190,7 @@ class ServiceReport:
 
     def explained(self, prediction: ServicePrediction, form: str, metric: str | None = None) -> str:  # noqa: ARG002 - of jobs
         """Return what the iterations of a service are made of."""
-        from simulator.physics.one_pass import batch_pass
+        from simulator.physics.forward_pass import batch_pass
         from simulator.predict import pass_of
         from simulator.report.service.batch_explain import BatchReport, ExplainedBatches
         from simulator.report.service.explain import Explained, ExplainReport

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from simulator.errors import BrokenInvariant, InputError, NotModelled, PlanError, UnknownName
-from simulator.physics.cost_model import cost_model
-from simulator.physics.device_time import is_spread
+from simulator.physics.device_time import cost_model, uses_fitted_kernels
 from simulator.physics.footprint import Verdict
 from simulator.pipeline.loads import pressures
 from simulator.pipeline.stages.base import Phase, Resource
@@ -560,7 +559,7 @@ def _generation(
 def _carried(before: Scenario, after: Scenario) -> Scenario:
     """The changed scenario with its measured steps as much longer as the computed ones are."""
     times = after.job.step_times
-    if times is None or is_spread(after):
+    if times is None or uses_fitted_kernels(after):
         return after
     was, now = _computed(before), _computed(after)
     if was is None or now is None:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from simulator.physics.cost_model import cost_model
+from simulator.physics.device_time import cost_model
 from simulator.pipeline.loads import pressures
 from simulator.pipeline.topology import build
 from simulator.results.prediction import Prediction

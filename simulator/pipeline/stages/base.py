@@ -59,7 +59,7 @@ class Actor(StrEnum):
 
     WORKER = "worker"
     SENDER = "sender"
-    RECEIVER = "receiver"
+    PIN_MEMORY = "pin memory"
     COPY_ENGINE = "copy engine"
     RESULT_ENGINE = "result engine"
     COMPUTE_STREAM = "compute stream"
@@ -67,7 +67,7 @@ class Actor(StrEnum):
     WRITER = "writer"
 
 
-MAKERS = frozenset({Actor.WORKER, Actor.SENDER})
+PRODUCERS = frozenset({Actor.WORKER, Actor.SENDER})
 """Actors that make batches and hand them over; groups of machines may share their work."""
 
 

@@ -12,13 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from simulator.physics.describe import describe, kernels_of, of_tokens
-from simulator.physics.description import Description
-from simulator.physics.device_time import (
-    carried_times,
-    measured_times,
-)
-from simulator.physics.step import launch_share, network_share, small_kernels_share
+from simulator.physics.device_time import carried_times, measured_times
+from simulator.physics.training_step import launch_share, network_share, small_kernels_share
+from simulator.physics.transformer import TransformerStep, kernels_of, of_tokens, transformer_step
 from simulator.pipeline.stages.read import transfer_share
 from simulator.reading.fitted.deviations import (
     MEMORY,
@@ -182,8 +178,8 @@ def _share_of(grade: Grade, scenario: Scenario) -> float:
     return 1.0 if share is None else _largest(share, scenario)
 
 
-def _largest(share: Callable[[Description, Kernels], Real], scenario: Scenario) -> float:
-    return float(np.max(share(describe(scenario), kernels_of(scenario))))
+def _largest(share: Callable[[TransformerStep, Kernels], Real], scenario: Scenario) -> float:
+    return float(np.max(share(transformer_step(scenario), kernels_of(scenario))))
 
 
 _SHARES: Final = {
