@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from simulator import units
-from simulator.importers.prices import SPOT_FLOOR
+from simulator.importers.prices import MIN_SPOT_SHARE
 from simulator.reading.hardware.catalogue import KINDS, Catalogue, packaged
 from simulator.report.hardware.figures import Figure, figures
 from simulator.schema.hardware.host import Host
@@ -163,7 +163,7 @@ def test_no_spot_price_is_a_filler(catalogue: Catalogue) -> None:
                 continue
             compared += 1
             assert spot.high < asked.low, host.name
-            assert spot.low != pytest.approx(SPOT_FLOOR * asked.low, rel=1e-6), host.name
+            assert spot.low != pytest.approx(MIN_SPOT_SHARE * asked.low, rel=1e-6), host.name
     assert compared >= 50
 
 
