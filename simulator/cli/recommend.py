@@ -21,7 +21,7 @@ from simulator.cli.options import (
     set_option,
 )
 from simulator.cli.output import Exit, check_writable, complain, emit, ended, made, write_file
-from simulator.cli.searching import Means, asking, search_options
+from simulator.cli.searching import Means, search_backend, search_options
 from simulator.cli.serving import recommended as sized_service
 from simulator.cli.subjects import (
     InFull,
@@ -113,9 +113,9 @@ def recommend(  # noqa: PLR0913 - one parameter an option
 
     readers = [RentingReader(subject.reader) for subject in subjects]
     goals = [_goal(reader, name, goal, profiles) for reader, name in zip(readers, scenarios)]  # noqa: B905 - made from it
-    with asking(means, stored_only=not search) as ask:
+    with search_backend(means, stored_only=not search) as backend:
         answers = [
-            _answer(reader, wanted, profiles, ask, seed=seed, everywhere=len(scenarios) > 1)
+            _answer(reader, wanted, profiles, backend, seed=seed, everywhere=len(scenarios) > 1)
             for reader, wanted in zip(readers, goals, strict=True)
         ]
     launches = [_launch(reader, answer) for reader, answer in zip(readers, answers, strict=True)]
@@ -199,7 +199,7 @@ def _answer(  # noqa: PLR0913 - all of one scenario
     reader: CandidateReader,
     goal: Goal,
     profiles: tuple[Path, ...],
-    ask: SearchBackend,
+    backend: SearchBackend,
     *,
     seed: int,
     everywhere: bool,
@@ -221,7 +221,7 @@ def _answer(  # noqa: PLR0913 - all of one scenario
     named = tuple({str(seed[MACHINE]) for seed in seeds if MACHINE in seed})
     baseline = baseline_of(reader, catalogue, named)
     problem = define_problem(baseline, goal, seeds)
-    answer = search_and_rank(problem, ask, seeds=seeds, seed=seed, everywhere=everywhere)
+    answer = search_and_rank(problem, backend, seeds=seeds, seed=seed, everywhere=everywhere)
     if answer.winner is None:
         return answer
     best = reader.read(answer.winner.settings).scenario
