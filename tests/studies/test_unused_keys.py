@@ -6,6 +6,7 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
+from support.catalogue import each
 from support.stages import sampled
 
 from simulator.errors import PlanError
@@ -84,15 +85,13 @@ def test_keys_of_what_a_file_extends_are_not_the_users(tmp_path: Path) -> None:
     assert idle(tmp_path, 'schema = 1\nextends = "base.toml"\n') == ()
 
 
-@pytest.mark.parametrize("name", sampled(scenario_names(), 10))
+@each("name", sampled(scenario_names(), 10))
 def test_no_shipped_scenario_gives_a_key_without_effect(name: str) -> None:
     """Who starts from one is not warned of what somebody else wrote."""
     assert idle_keys(CandidateReader(name)) == ()
 
 
-@pytest.mark.parametrize(
-    ("name", "setting"), sampled(zip(scenario_names(), cycle(SETTINGS), strict=False), 5)
-)
+@each(("name", "setting"), sampled(zip(scenario_names(), cycle(SETTINGS), strict=False), 5))
 def test_what_is_said_to_be_idle_is(name: str, setting: str) -> None:
     """Left out, the whole prediction stays as it is."""
     try:
