@@ -20,7 +20,7 @@ from simulator.cli.options import (
 )
 from simulator.cli.output import check_writable, complain, emit, made, study_ended, write_file
 from simulator.cli.progress import progress_line
-from simulator.cli.searching import Means, asking, search_options
+from simulator.cli.searching import Means, search_backend, search_options
 from simulator.cli.subjects import (
     InFull,
     as_typed,
@@ -100,7 +100,7 @@ def recommend(  # noqa: PLR0913 - one parameter an option
     study = first.recommend(
         subjects,
         goal=goal,
-        asking=partial(asking, means, stored_only=not search),
+        open_backend=partial(search_backend, means, stored_only=not search),
         seed=seed,
         progress=progress_line,
     )

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from simulator.results.serving import ServicePrediction
     from simulator.schema.scenario import Scenario
     from simulator.schema.serving import Service
-    from simulator.studies.changes.offers import SizeAnswer
-    from simulator.studies.changes.whatif import WhatIf
     from simulator.studies.search.findings import Findings
-    from simulator.studies.service.sizing import Need, Variant
-    from simulator.studies.service.sizing import Sized as SizedService
+    from simulator.studies.service_sizing import Need, Variant
+    from simulator.studies.service_sizing import Sized as SizedService
+    from simulator.studies.size import SizeAnswer
     from simulator.studies.subject import Recommended, Subject
+    from simulator.studies.whatif import WhatIf
     from simulator.validation.local_coverage import Neighbourhood
 
 
@@ -197,7 +197,7 @@ class JobReport:
     def recommended(self, found: Sequence[Recommended], form: str, typed: str = "") -> str:  # noqa: ARG002 - of services
         """Return the answer of `plan recommend`."""
         from simulator.report.recommendation import json, table, text
-        from simulator.studies.recommend.several import common_machine
+        from simulator.studies.recommend.recommendation import common_machine
 
         answers, launches = [one.answer for one in found], self.launches(found)
         together = len(answers) > 1 and all(answer.winner for answer in answers)
@@ -318,7 +318,7 @@ class ServiceReport:
     ) -> str:
         """Return the report as one HTML page, with latencies against the load."""
         from simulator.report.html.service import as_page
-        from simulator.studies.service.sizing import against_load
+        from simulator.studies.service_sizing import against_load
 
         return as_page(prediction, against_load(prediction), how, steps)
 

@@ -29,18 +29,17 @@ if TYPE_CHECKING:
     from simulator.schema.goal import Axes, Goal, Plain
     from simulator.schema.scenario import Scenario
     from simulator.schema.serving import Service
-    from simulator.studies.changes.compare import Side
-    from simulator.studies.changes.offers import SizeAnswer
-    from simulator.studies.changes.whatif import WhatIf
-    from simulator.studies.recommend.answer import Recommendation
+    from simulator.studies.compare import ServiceSide, Side
     from simulator.studies.recommend.choice import Choice
-    from simulator.studies.recommend.evaluator import Ask
+    from simulator.studies.recommend.recommendation import Recommendation
+    from simulator.studies.recommend.search_problem import SearchBackend
     from simulator.studies.search.explore import Request
     from simulator.studies.search.findings import Findings
     from simulator.studies.search.outcome import Outcome
-    from simulator.studies.service.compare import ServiceSide
-    from simulator.studies.service.sizing import Need, Variant, Worth
-    from simulator.studies.service.sizing import Sized as SizedService
+    from simulator.studies.service_sizing import Need, Variant, Worth
+    from simulator.studies.service_sizing import Sized as SizedService
+    from simulator.studies.size import SizeAnswer
+    from simulator.studies.whatif import WhatIf
 
 Found = TypeVar("Found")
 Described = TypeVar("Described")
@@ -280,7 +279,7 @@ class Subject(ABC, Generic[Described, Predicted]):
         subjects: Sequence[Any],
         *,
         goal: Path | None,
-        asking: Callable[[], AbstractContextManager[Ask]],
+        open_backend: Callable[[], AbstractContextManager[SearchBackend]],
         seed: int = 0,
         progress: ProgressLine = no_progress,
     ) -> Study[Any]:
@@ -292,12 +291,12 @@ class Subject(ABC, Generic[Described, Predicted]):
             All of this kind.
         goal : pathlib.Path, optional
             A file with the goal of all; that of each by default.
-        asking : callable
+        open_backend : callable
             Opens the search of candidates, with the workers and the store of the caller.
         seed : int
             Seed of all random draws.
         progress : callable
-            Shows progress, where `asking` does not.
+            Shows progress, where `open_backend` does not.
         """
 
     @property
@@ -347,8 +346,8 @@ class JobSubject(Subject["Scenario", "Prediction"]):
 
     def completed(self, prediction: Prediction) -> Prediction:
         """Add the ways to buy machines for a long run, and a warning on keys without effect."""
-        from simulator.studies.changes.idle_keys import with_idle_keys
-        from simulator.studies.changes.ways_to_buy import with_ways
+        from simulator.studies.purchase import with_ways
+        from simulator.studies.unused_keys import with_idle_keys
 
         return with_idle_keys(with_ways(prediction, self.reader), self.reader)
 
@@ -365,7 +364,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
     def actions(self, base: Prediction) -> tuple[tuple[Any, ...], list[str]]:
         """Return the changes that save most time or money; see `Subject.actions`."""
         from simulator.reading.hardware.catalogue import Catalogue
-        from simulator.studies.changes.actions import actions
+        from simulator.studies.actions import actions
         from simulator.studies.search.outcome import BugLog
 
         met = BugLog()
@@ -377,8 +376,8 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         from simulator.predict import predict
         from simulator.reading.effective_settings import inputs
         from simulator.reading.measured.measurement_set import published
-        from simulator.studies.changes.compare import Side
-        from simulator.studies.changes.ways_to_buy import with_ways
+        from simulator.studies.compare import Side
+        from simulator.studies.purchase import with_ways
 
         scenario = self.described
         # A long run needs the uncertainty of its step in any case.
@@ -401,8 +400,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         progress: ProgressLine = no_progress,
     ) -> Study[SizeAnswer]:
         """Find the least of a resource that loses little speed; see `Subject.size`."""
-        from simulator.studies.changes.offers import size_answer
-        from simulator.studies.changes.size import Resource
+        from simulator.studies.size import Resource, size_answer
 
         with progress("sizing") as line:
             found = size_answer(
@@ -429,10 +427,9 @@ class JobSubject(Subject["Scenario", "Prediction"]):
     ) -> Study[WhatIf]:
         """Find the effect of more of each resource on a metric; see `Subject.whatif`."""
         from simulator.studies.changes import sensitivity, whatif
-        from simulator.studies.changes.accelerator_swap import accelerators, generations
-        from simulator.studies.changes.bottleneck_shifts import flips
         from simulator.studies.changes.levers import knobs
         from simulator.studies.search.outcome import BugLog
+        from simulator.studies.whatif import accelerators, flips, generations
 
         whatif.check_number(metric)
         met, turned = BugLog(), knobs(self.described, device)
@@ -539,7 +536,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         subjects: Sequence[JobSubject],
         *,
         goal: Path | None,
-        asking: Callable[[], AbstractContextManager[Ask]],
+        open_backend: Callable[[], AbstractContextManager[SearchBackend]],
         seed: int = 0,
         progress: ProgressLine = no_progress,  # noqa: ARG003 - that of the search
     ) -> Study[Sequence[Recommended]]:
@@ -549,9 +546,9 @@ class JobSubject(Subject["Scenario", "Prediction"]):
 
         goals = [subject.goal(goal) for subject in subjects]
         several = len(subjects) > 1
-        with asking() as ask:
+        with open_backend() as backend:
             found = [
-                subject.recommended(wanted, ask, seed=seed, everywhere=several)
+                subject.recommended(wanted, backend, seed=seed, everywhere=several)
                 for subject, wanted in zip(subjects, goals, strict=True)
             ]
 
@@ -592,14 +589,16 @@ class JobSubject(Subject["Scenario", "Prediction"]):
             raise PlanError(msg)
         return found
 
-    def recommended(self, goal: Goal, ask: Ask, *, seed: int, everywhere: bool) -> Recommended:
+    def recommended(
+        self, goal: Goal, backend: SearchBackend, *, seed: int, everywhere: bool
+    ) -> Recommended:
         """Search the machines for a goal of this job.
 
         Parameters
         ----------
         goal : Goal
             The objective and its limits.
-        ask : Ask
+        backend : SearchBackend
             Predicts candidates.
         seed : int
             Seed of all random draws.
@@ -610,10 +609,10 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         from simulator.reading.hardware.rented import RentingReader
         from simulator.results.price_age import dated_prices
         from simulator.schema.goal import Axes
-        from simulator.studies.recommend.baseline import MACHINE, ground_of, with_full_name
-        from simulator.studies.recommend.buying import buying
-        from simulator.studies.recommend.problem import inquire
-        from simulator.studies.recommend.recommending import recommend
+        from simulator.studies.baseline import MACHINE, baseline_of, with_full_name
+        from simulator.studies.purchase import buying_option
+        from simulator.studies.recommend.recommendation import recommend
+        from simulator.studies.recommend.search_problem import define_problem
         from simulator.studies.search.candidates import expand
 
         reader, catalogue = RentingReader(self.reader), Catalogue.default(self.profiles)
@@ -622,14 +621,14 @@ class JobSubject(Subject["Scenario", "Prediction"]):
             points = [one.settings for one in expand(Axes(axes=goal.search), reader)]
         seeds = [with_full_name(settings, catalogue) for settings in points]
         machines = tuple({str(point[MACHINE]) for point in seeds if MACHINE in point})
-        problem = inquire(ground_of(reader, catalogue, machines), goal, seeds)
-        answer = recommend(problem, ask, seeds=seeds, seed=seed, everywhere=everywhere)
+        problem = define_problem(baseline_of(reader, catalogue, machines), goal, seeds)
+        answer = recommend(problem, backend, seeds=seeds, seed=seed, everywhere=everywhere)
         if answer.winner is None:
             return Recommended(answer=answer, reader=reader)
         best = reader.read(answer.winner.settings).scenario
         answer = replace(
             answer,
-            buying=buying(reader, answer.winner, catalogue, seed),
+            buying_option=buying_option(reader, answer.winner, catalogue, seed),
             prices=tuple(dated_prices(best)),
         )
         return Recommended(answer=answer, reader=reader, best=best)
@@ -705,7 +704,7 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
 
     def actions(self, base: ServicePrediction) -> tuple[tuple[Any, ...], list[str]]:
         """Return the changes that help most; see `Subject.actions`."""
-        from simulator.studies.service.actions import service_actions
+        from simulator.studies.actions import service_actions
 
         return service_actions(self.reader.read, base, self.reader.catalogue), []
 
@@ -713,7 +712,7 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
         """Return one column of a comparison."""
         from simulator.predict import predict_service
         from simulator.reading.effective_settings import service_inputs
-        from simulator.studies.service.compare import ServiceSide
+        from simulator.studies.compare import ServiceSide
 
         service = self.described
         return ServiceSide(
@@ -733,7 +732,7 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
         progress: ProgressLine = no_progress,
     ) -> Study[tuple[Service, Sequence[Need]]]:
         """Find the fewest machines within the limits, by rate; see `Subject.size`."""
-        from simulator.studies.service.sizing import check_limits, needs
+        from simulator.studies.service_sizing import check_limits, needs
 
         service = check_limits(self.reader)
         with progress("sizing") as line:
@@ -754,7 +753,7 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
         """Find the effect of changes on a metric; see `Subject.whatif`."""
         from simulator.results.serving import metrics
         from simulator.schema.fields import nearest_hint
-        from simulator.studies.service.sizing import whatif
+        from simulator.studies.service_sizing import whatif
 
         found = whatif(self.described, seed=seed)
         known = tuple(metrics(found[0]))
@@ -772,7 +771,7 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
     ) -> Study[Sequence[Variant]]:
         """Predict every combination of the values of some keys; see `Subject.sweep`."""
         from simulator.reading.service.axes import variants
-        from simulator.studies.service.sizing import sweep
+        from simulator.studies.service_sizing import sweep
 
         if not options.over:
             msg = "nothing to vary: give --over KEY=VALUES, such as 'load.rate=1 /s,2 /s,4 /s'"
@@ -788,13 +787,13 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
         subjects: Sequence[ServiceSubject],
         *,
         goal: Path | None,  # noqa: ARG003 - of jobs
-        asking: Callable[[], AbstractContextManager[Ask]],  # noqa: ARG003 - of jobs
+        open_backend: Callable[[], AbstractContextManager[SearchBackend]],  # noqa: ARG003 - of jobs
         seed: int = 0,
         progress: ProgressLine = no_progress,
     ) -> Study[SizedService]:
         """Size the machines that the goal of one service allows; see `Subject.recommend`."""
         from simulator.serving.cost import listed_prices
-        from simulator.studies.service.sizing import check_limits, size
+        from simulator.studies.service_sizing import check_limits, size
 
         if len(subjects) > 1:
             msg = "recommend takes one service at a time: each has limits of its own"
