@@ -164,7 +164,7 @@ def _egress(size: Bytes, origin: Storage) -> Usd | None:
     if not tiers:
         return None
     ends = tuple(tier.to for tier in tiers if tier.to is not None)
-    return float(egress_cost(size, 1.0, ends, tuple(tier.price for tier in tiers)))
+    return float(egress_cost(size, 1.0, ends, tuple(tier.value for tier in tiers)))
 
 
 def _origin(scenario: Scenario) -> Storage:
