@@ -35,7 +35,7 @@ from simulator.pipeline.stages.gradient_sync import Agree, Share
 from simulator.pipeline.stages.offload import HostOptimizer
 from simulator.pipeline.stages.program import Program
 from simulator.pipeline.stages.read import Read
-from simulator.pipeline.stages.receive import Receive
+from simulator.pipeline.stages.receive import PinMemory
 from simulator.pipeline.stages.result import Result
 from simulator.pipeline.stages.send import Send
 from simulator.pipeline.stages.slowest import Slowest, SlowestDevice
@@ -64,7 +64,7 @@ _SENDING: Final[tuple[Slot, ...]] = (
 """What a machine that only makes batches does with them."""
 
 USING: Final[tuple[Slot, ...]] = (
-    Slot(Receive(), Actor.RECEIVER, Per.BATCH, Entry.DATA_STALL, forward_only=True),
+    Slot(PinMemory(), Actor.PIN_MEMORY, Per.BATCH, Entry.DATA_STALL, forward_only=True),
     Slot(Copy(), Actor.COPY_ENGINE, Per.BATCH, Entry.H2D, shown="h2d", forward_only=True),
     Slot(DecodeOnDevice(), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMPUTE, forward_only=True),
     Slot(Fit(), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMPUTE, forward_only=True),

@@ -100,7 +100,7 @@ def samples_of_an_epoch(scenario: Scenario) -> Real:
 def worker_start(scenario: Scenario) -> Seconds:
     """Time until all workers of a rank have started, one after another [s]."""
     loader = scenario.job.loader
-    return loader.worker_start * loader.crew.producers
+    return loader.worker_start * loader.policy.producers
 
 
 def extras(scenario: Scenario, topology: Topology, warm: Sequence[StageDemands]) -> Extras:

@@ -220,7 +220,7 @@ def test_what_actors_make_is_not_read() -> None:
     assert scenario.job.dataset.cache_policy is CachePolicy.PRELOADED
     assert noted(scenario, "data.cache") == "none"
     assert "dataset" not in host_ram(scenario).items
-    assert scenario.job.loader.crew.credits == 24
+    assert scenario.job.loader.policy.credits == 24
 
 
 def test_sockets_and_slow_ranks_arrive() -> None:

@@ -59,7 +59,7 @@ class Actor(StrEnum):
 
     WORKER = "worker"
     SENDER = "sender"
-    RECEIVER = "receiver"
+    PIN_MEMORY = "pin memory"
     COPY_ENGINE = "copy engine"
     RESULT_ENGINE = "result engine"
     COMPUTE_STREAM = "compute stream"

@@ -12,7 +12,7 @@ from simulator.terms import term
 
 
 @dataclass(frozen=True, slots=True)
-class Receive:
+class PinMemory:
     """The pin thread (else the main thread) unpacks, and pins where asked."""
 
     name: str = "receive"

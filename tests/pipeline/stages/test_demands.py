@@ -20,7 +20,7 @@ from simulator.pipeline.stages.copy import Copy
 from simulator.pipeline.stages.cpu_training import Fit
 from simulator.pipeline.stages.decode import Decode
 from simulator.pipeline.stages.read import Read, hit_ratio
-from simulator.pipeline.stages.receive import Receive
+from simulator.pipeline.stages.receive import PinMemory
 from simulator.pipeline.stages.result import Result
 from simulator.pipeline.topology import OPERATIONS, STORE, Location, build
 from simulator.schema.hardware.host import Network, PcieSwitch
@@ -205,7 +205,7 @@ def test_collating_writes_the_batch_to_memory() -> None:
 def test_pinning_moves_the_batch_twice() -> None:
     """The pin thread reads the batch and writes its page-locked copy."""
     job = scenario(output_bytes=6e5, pin_memory=True, receive_per_batch=0.001)
-    cpu, memory = Receive().demands(job, Phase.COLD)
+    cpu, memory = PinMemory().demands(job, Phase.COLD)
     assert cpu.amount == pytest.approx(0.001)
     assert memory.amount == pytest.approx(2 * 32 * 6e5)
 
