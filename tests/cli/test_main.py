@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 import pytest
+from support.catalogue import each
 
 from simulator import predict as door
 from simulator.cli.main import SECTIONS, VERBS, main
@@ -29,7 +30,7 @@ HEAVY = ("numpy", "pandas", "scipy", "matplotlib", "simpy")
 SCENARIO = "resnet50-imagenet-p4d"
 
 
-@pytest.mark.parametrize("verb", ["", *VERBS])
+@each("verb", ["", *VERBS])
 def test_help_has_its_parts(plan: Run, verb: str) -> None:
     """Help names the verb in its usage line, says what the verb and each option do, and fits."""
     outcome = plan(*([verb] if verb else []), "--help")
@@ -61,7 +62,7 @@ def test_the_sections_of_the_help_hold_every_verb_once() -> None:
     assert sorted(named) == sorted(VERBS)
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@each("verb", VERBS)
 def test_examples_of_the_help_are_sound(verb: str) -> None:
     """Every example is a command line that the verb takes."""
     # click keeps a command's help option as its first context had it: this one is as in use
