@@ -8,8 +8,7 @@ from typing import Final
 
 from simulator.equations.cost import egress_cost, requests_cost
 from simulator.equations.storage import operations_per_sample
-from simulator.pipeline.stages.read import bytes_per_file, drives_of
-from simulator.pipeline.stages.write import write_operations
+from simulator.pipeline.stages.input import bytes_per_file, drives_of, write_operations
 from simulator.results.metrics import Value
 from simulator.results.stores import UNLIMITED, data_stores
 from simulator.schema.hardware.storage import Scope, Storage
@@ -164,7 +163,7 @@ def _egress(size: Bytes, origin: Storage) -> Usd | None:
     if not tiers:
         return None
     ends = tuple(tier.to for tier in tiers if tier.to is not None)
-    return float(egress_cost(size, 1.0, ends, tuple(tier.price for tier in tiers)))
+    return float(egress_cost(size, 1.0, ends, tuple(tier.value for tier in tiers)))
 
 
 def _origin(scenario: Scenario) -> Storage:

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from simulator.errors import InputError
-from simulator.reading.hardware.price_text import price_blocks, with_prices
+from simulator.reading.hardware.profile_text import price_blocks, with_prices
 from simulator.schema.hardware.price import Price, Purchase
 from simulator.uncertainty.provenance import Source
 from simulator.units import HOUR
