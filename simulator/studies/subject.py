@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from simulator.schema.scenario import Scenario
     from simulator.schema.serving import Service
     from simulator.studies.compare import ServiceSide, Side
-    from simulator.studies.recommend.choice import Choice
+    from simulator.studies.recommend.ranking import Choice
     from simulator.studies.recommend.recommendation import Recommendation
     from simulator.studies.recommend.search_problem import SearchBackend
     from simulator.studies.search.explore import Request
@@ -426,7 +426,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         progress: ProgressLine = no_progress,
     ) -> Study[WhatIf]:
         """Find the effect of more of each resource on a metric; see `Subject.whatif`."""
-        from simulator.studies.changes import sensitivity, whatif
+        from simulator.studies import sensitivity, whatif
         from simulator.studies.changes.levers import knobs
         from simulator.studies.search.outcome import BugLog
         from simulator.studies.whatif import accelerators, flips, generations
