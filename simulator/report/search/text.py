@@ -9,7 +9,7 @@ from simulator.report.format.table import Table
 from simulator.report.labels import setting_called
 from simulator.report.numbers import metric_figure
 from simulator.report.text import columns, count, percent, printable, section, wrapped
-from simulator.results.metrics import METRICS
+from simulator.results.metrics import JOB_METRICS
 from simulator.schema.goal import Objective, Sense
 from simulator.studies.search.findings import MAX_SHOWN, Findings, Reason, column_names, row
 from simulator.studies.search.outcome import Outcome, Status
@@ -29,7 +29,7 @@ _HEADS: Final = {
     "accelerator_utilization": "busy",
     "bottleneck": "bottleneck",
 }
-_METRICS: Final = {metric.name: metric for metric in METRICS}
+_METRICS: Final = {metric.name: metric for metric in JOB_METRICS}
 _WORDS: Final = {
     Status.PREDICTED: "predicted",
     Status.SCREENED: "screened out",
