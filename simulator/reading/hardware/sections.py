@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from simulator.reading.choices import PrecisionField, PurchaseField
 from simulator.reading.hardware.figures import (
     ByteFigure,
     BytePriceFigure,
@@ -44,7 +43,9 @@ from simulator.schema.fields import (
 )
 from simulator.schema.hardware.gpu import Stack
 from simulator.schema.hardware.link import Collective, LinkKind
+from simulator.schema.hardware.price import PurchaseField
 from simulator.schema.hardware.storage import LimitedBy, Scope
+from simulator.schema.precision import PrecisionField
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
