@@ -281,7 +281,7 @@ class CandidateReader:
             data = merged_tables(data, setting.document.data)
             for path in setting.document.origins:
                 # A setting passes through tables that a file has lines for.
-                if path == setting.path or not base.knows(path):
+                if path == setting.path or not (base.knows(path) or path in origins):
                     origins[path] = setting.document.origin
         lines = {path: line for path, line in base.lines.items() if path not in origins}
         return replace(base, data=data, lines=lines, origins={**base.origins, **origins})
