@@ -30,15 +30,14 @@ from fitting.part import DATA, Outcome, Say
 from fitting.serving_scores import Checked, Predicted
 from fitting.tables import SERVING
 from simulator.equations.serving import causal_pairs
-from simulator.physics.describe import shape_of
-from simulator.physics.description import Shape
 from simulator.physics.forward_pass import (
     ForwardPass,
     Iteration,
-    Spread,
+    ServingParallelism,
     forward_pass,
     serving_device,
 )
+from simulator.physics.transformer import Shape, shape_of
 from simulator.reading.convert.models import load_model
 from simulator.reading.document import check, read_document
 from simulator.reading.hardware.catalogue import Catalogue
@@ -101,7 +100,7 @@ class Setup:
     model: str
     gpu: str
     engine: str
-    spread: Spread
+    spread: ServingParallelism
 
 
 @cache
@@ -133,7 +132,7 @@ def setup(row: ServingRow) -> Setup:
         row.model,
         row.gpu,
         row.engine,
-        Spread(
+        ServingParallelism(
             tensor=row.tensor,
             split_experts=row.split_experts,
             weights=weights,

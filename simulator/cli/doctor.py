@@ -20,8 +20,7 @@ def doctor(*, form: str, profiles: tuple[Path, ...]) -> int:
     Exit code 1 says that a package that plan needs is missing. Put the output into a report of a
     problem.
     """
-    from simulator.probe.installation import installation
-    from simulator.probe.machine import look
+    from simulator.probe.machine import installation, look
     from simulator.reading.hardware.catalogue import Catalogue
     from simulator.report import doctor as report
     from simulator.report.format.table import Format, rendered

@@ -244,7 +244,7 @@ def _fitted(
 
     `keep`: the batch was asked for, and stays.
     """
-    from simulator.physics.describe import of_tokens
+    from simulator.physics.transformer import of_tokens
 
     plain = _read(answers, profiles)
     if not of_tokens(plain.job.model):

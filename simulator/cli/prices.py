@@ -134,7 +134,7 @@ def _day(given: str) -> str:
 
 def _texts(found: Prices, folder: Path) -> dict[str, str]:
     """What each profile will hold, by its path below the folder."""
-    from simulator.reading.hardware.price_text import price_blocks, with_prices
+    from simulator.reading.hardware.profile_text import price_blocks, with_prices
     from simulator.reading.reading import decode, read_bytes
 
     texts = {}
@@ -163,14 +163,14 @@ def _check(texts: Mapping[str, str], own: Catalogue) -> None:
 
 
 def _told(found: Prices, folder: Path, day: str) -> list[str]:
-    from simulator.importers.prices import MOST_SHOWN, said
+    from simulator.importers.prices import MAX_SHOWN, said
     from simulator.reading.hardware.catalogue import Catalogue
     from simulator.report.hardware.price_age import moved_price_line
 
     lines = [f"read {found.read} prices of {len(found.machines)} machines, of {day}"]
-    lines += map(moved_price_line, found.moved[:MOST_SHOWN])
-    if len(found.moved) > MOST_SHOWN:
-        lines.append(f"and so for {len(found.moved) - MOST_SHOWN} more prices")
+    lines += map(moved_price_line, found.moved[:MAX_SHOWN])
+    if len(found.moved) > MAX_SHOWN:
+        lines.append(f"and so for {len(found.moved) - MAX_SHOWN} more prices")
     if found.unknown:
         lines.append(f"{found.unknown} machines of the file have no profile")
     if found.left_out:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from simulator.results.prediction import Prediction
     from simulator.schema.scenario import Scenario
     from simulator.studies.subject import JobSubject, Subject
-    from simulator.validation.measured_here import Outside
+    from simulator.validation.local_coverage import Outside
 
 
 @click.command(
@@ -297,7 +297,7 @@ def with_measured(job: Scenario | None, prediction: Any, profiles: tuple[Path, .
     alike = rows_alike(job)
     if not alike:
         return prediction
-    from simulator.validation.measured_here import holding, runs_of
+    from simulator.validation.local_coverage import holding, runs_of
 
     wider, outside = holding(prediction, runs_of(job, alike, profiles))
     first = {(miss.set, miss.id): miss for miss in reversed(outside)}

@@ -20,13 +20,11 @@ from simulator.cli.progress import progress_line
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from simulator.reading.search.candidates import CandidateReader
     from simulator.results.prediction import Prediction
     from simulator.results.price_age import Listed
-    from simulator.schema.goal import Plain
     from simulator.schema.scenario import Scenario
     from simulator.studies.subject import JobSubject, Subject
-    from simulator.validation.nearest import Neighbourhood
+    from simulator.validation.local_coverage import Neighbourhood
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 _STDIN: Final = "simulator.cli.subjects.stdin"
@@ -240,7 +238,7 @@ def near(
         return None
     from simulator.reading.measured.measurement_set import load_set
     from simulator.reading.shipped import set_names
-    from simulator.validation.nearest import nearest
+    from simulator.validation.local_coverage import nearest
 
     sets = [load_set(name) for name in set_names()]
     with progress_line("comparing with measured runs") as progress:
@@ -256,13 +254,10 @@ class InFull:
     profiles: tuple[Path, ...]
     evidence: bool
 
-    def of(
-        self, reader: CandidateReader, settings: Mapping[str, Plain]
-    ) -> tuple[Prediction, Neighbourhood | None]:
-        """Return the candidate with these settings, and the measured runs near it if wanted."""
+    def of(self, scenario: Scenario) -> tuple[Prediction, Neighbourhood | None]:
+        """Return the prediction of a candidate, and the measured runs near it if wanted."""
         from simulator.predict import predict
 
-        scenario = reader.read(settings).scenario
         with progress_line("predicting the best in full") as progress:
             prediction = predict(scenario, seed=self.seed, progress=progress)
         return prediction, near(scenario, self.jobs, self.profiles) if self.evidence else None

@@ -191,7 +191,7 @@ def _near(
     from simulator.report.evidence import near as report
     from simulator.report.evidence.table import near_table
     from simulator.report.format.table import Format, rendered
-    from simulator.validation.nearest import nearest
+    from simulator.validation.local_coverage import nearest
 
     scenario = read_job(name, (), profiles).described
     with progress_line("comparing") as progress:

@@ -15,13 +15,13 @@ import numpy as np
 
 from simulator.equations.cost import cost_per_step
 from simulator.errors import NotModelled
-from simulator.physics.cost_model import cost_model
+from simulator.physics.device_time import cost_model
 from simulator.physics.footprint import MemoryFit, memory_fit
 from simulator.pipeline.closed import SERIAL_STREAMS, device_step
 from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.program import USING
-from simulator.pipeline.stages.allreduce import bucket_shares
 from simulator.pipeline.stages.base import Demand, Path, Per, Phase, ask
+from simulator.pipeline.stages.communication import bucket_shares
 from simulator.results.cost import machines_price
 from simulator.schema.scenario import Scenario
 from simulator.units import PerSecond, Real, Seconds, Usd

@@ -1,7 +1,9 @@
-"""What a DLIO workload says, defaults filled in.
+"""DLIO workloads (MLPerf Storage) as scenarios: emulated accelerators that wait for data.
 
 Keys and defaults: argonne-lcf/dlio_benchmark, ``utils/config.py`` (2.0.0 of PyPI, which is of
-v1.0's time, and the branch mlperf_storage_v2.0).
+v1.0's time, and the branch mlperf_storage_v2.0). Loader rules: ``data_loader/torch_data_loader.py``
+and ``reader/tf_reader.py``; each rank is one process that reads, waits for `computation_time` and
+meets the others at a barrier.
 """
 
 from __future__ import annotations
@@ -31,26 +33,26 @@ SECTIONS: Final = (
 )
 """The sections of a workload, of which any may be left out."""
 
-_RECORD: Final = 65536.0
-_FILES: Final = 8.0
-_QUEUE: Final = 2.0
+_DEFAULT_RECORD: Final = 65536.0
+_DEFAULT_FILES: Final = 8.0
+_DEFAULT_QUEUE: Final = 2.0
 _LOADERS: Final = {
     "pytorch": "pytorch",
     "tensorflow": "tf.data",
     "native_dali": "dali",
     "dali": "dali",
 }
-_MOST_FILES: Final = 5e12
-_MOST: Final = 5e6
+_MAX_FILES: Final = 5e12
+_MAX_COUNT: Final = 5e6
 """Files and samples, and all other counts: more is a slip."""
-_LONGEST: Final = 10.0 * units.MINUTE
-_LONG: Final = 30.0
+_MAX_STEP: Final = 10.0 * units.MINUTE
+_LONG_STEP: Final = 30.0
 """Times of a step that nothing takes, and that few do: the file may be in another unit [s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What a workload file says, defaults filled in; sizes in bytes, times in seconds."""
+    """A workload file with defaults filled in; sizes in bytes, times in seconds."""
 
     name: str
     loader: str
@@ -72,7 +74,7 @@ class Workload:
 
 
 def workload(top: Entry, path: Path) -> Workload:
-    """The workload in a document; problems are noted in `top`."""
+    """Return the workload in a document; problems are noted in `top`."""
     inner = top.get("workload")
     entry = inner if inner is not None and inner.is_mapping() else top
     if not entry.is_mapping() or not any(entry.get(name) for name in SECTIONS):
@@ -95,7 +97,7 @@ def workload(top: Entry, path: Path) -> Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _About:
-    """What stands around the sections that count."""
+    """Context of the sections: the file and its problems."""
 
     name: str
     threshold: float | None
@@ -112,7 +114,7 @@ class _Section:
 
     @classmethod
     def of(cls, entry: Entry, name: str) -> _Section:
-        """The section called `name`."""
+        """Return the section called `name`."""
         found = entry.get(name)
         if found is None:
             return cls(Entry({}, entry.origin, (*entry.path, name), entry.problems))
@@ -123,7 +125,7 @@ class _Section:
     def number(
         self, keys: str, default: float, *, least: float = 0.0, most: float = math.inf
     ) -> float:
-        """The number under the first of `keys` that is there."""
+        """Return the number under the first of `keys` that is there."""
         for key in keys.split():
             found = self.entry.get(key)
             if found is not None:
@@ -132,21 +134,26 @@ class _Section:
         self.assumed.append(f"{self.entry.path[-1]}.{keys.split(maxsplit=1)[0]} = {default:g}")
         return default
 
-    def count(self, key: str, default: float, *, least: float = 1.0, most: float = _MOST) -> int:
-        """The whole number under `key`."""
+    def count(
+        self, key: str, default: float, *, least: float = 1.0, most: float = _MAX_COUNT
+    ) -> int:
+        """Return the whole number under `key`."""
         value = self.number(key, default, least=least, most=most)
         if value != int(value):
             self.entry.fault(f"has a '{key}' that is no whole number", found=value)
         return int(value)
 
     def optional(self, keys: str, *, most: float = math.inf) -> float | None:
-        """The number under the first of `keys` that is there; None if there is none."""
+        """Return the number under the first of `keys` that is there; None if there is none."""
         names = keys.split()
         here = next((key for key in names if self.entry.get(key) is not None), None)
         return None if here is None else self.entry.number_at(here, most=most)
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """The switch under `key`; YAML writes them as booleans, Hydra's overrides as text."""
+        """Return the switch under `key`.
+
+        YAML writes them as booleans, Hydra's overrides as text.
+        """
         value = self.entry.text_at(key) if self.entry.get(key) is not None else None
         found = self.entry.get(key)
         if found is not None and isinstance(found.value, bool):
@@ -154,7 +161,7 @@ class _Section:
         return default if value is None else value.lower() in {"true", "yes", "on"}
 
     def text(self, key: str, default: str) -> str:
-        """The text under `key`."""
+        """Return the text under `key`."""
         return self.entry.text_at(key) or default
 
 
@@ -166,9 +173,9 @@ def _model_name(entry: Entry, path: Path) -> str:
 
 
 def _of_sections(dataset: _Section, reader: _Section, train: _Section, about: _About) -> Workload:
-    files = dataset.number("num_files_train", _FILES, least=1.0, most=_MOST_FILES)
-    each = dataset.number("num_samples_per_file", 1.0, least=1.0, most=_MOST_FILES)
-    record = dataset.number("record_length_bytes record_length", _RECORD, least=1.0)
+    files = dataset.number("num_files_train", _DEFAULT_FILES, least=1.0, most=_MAX_FILES)
+    each = dataset.number("num_samples_per_file", 1.0, least=1.0, most=_MAX_FILES)
+    record = dataset.number("record_length_bytes record_length", _DEFAULT_RECORD, least=1.0)
     deviation = dataset.optional("record_length_bytes_stdev record_length_stdev") or 0.0
     resized = dataset.optional("record_length_bytes_resize record_length_resize") or 0.0
     named = reader.text("data_loader", "")
@@ -190,8 +197,8 @@ def _of_sections(dataset: _Section, reader: _Section, train: _Section, about: _A
         resized=resized,
         batch=reader.count("batch_size", 1.0),
         threads=reader.count("read_threads", 1.0, least=0.0, most=4096.0),
-        queue=reader.count("prefetch_size", _QUEUE, least=0.0),
-        epochs=train.number("epochs", 1.0, least=1.0, most=_MOST),
+        queue=reader.count("prefetch_size", _DEFAULT_QUEUE, least=0.0),
+        epochs=train.number("epochs", 1.0, least=1.0, most=_MAX_COUNT),
         compute=compute,
         preprocess=_mean(reader.entry.get("preprocess_time")),
         shuffled=any(
@@ -207,14 +214,14 @@ def _of_sections(dataset: _Section, reader: _Section, train: _Section, about: _A
 
 
 def _compute(train: _Section) -> tuple[float, bool]:
-    """Mean time of a step without data [s], and whether it varies."""
+    """Return mean time of a step without data [s], and whether it varies."""
     given = train.entry.get("computation_time")
     if given is None:
         hint = "seconds that an accelerator computes on a batch"
         train.entry.fault("has no 'computation_time'", hint=hint)
         return 0.0, False
     mean = _mean(given)
-    if mean > _LONGEST:
+    if mean > _MAX_STEP:
         given.fault("is longer than ten minutes", found=f"{mean:g}", hint="it is in seconds")
     spread = given.number_at("stdev") if given.is_mapping() else None
     spread = spread or train.optional("computation_time_stdev")
@@ -222,7 +229,10 @@ def _compute(train: _Section) -> tuple[float, bool]:
 
 
 def _mean(given: Entry | None) -> float:
-    """The mean of a time that is a number, or a distribution; 0 where nothing is given [s]."""
+    """Return the mean of a time that is a number, or a distribution.
+
+    0 where nothing is given [s].
+    """
     if given is None:
         return 0.0
     found = given.need("mean") if given.is_mapping() else given
@@ -236,7 +246,7 @@ def _defaults(assumed: list[str]) -> Iterator[str]:
 
 
 def _warnings(found: Workload, about: _About, varies: bool, train: _Section) -> Iterator[str]:  # noqa: FBT001 - an internal fact passed on
-    if found.compute > _LONG:
+    if found.compute > _LONG_STEP:
         yield f"computation_time is {found.compute:g} s; is it in seconds?"
     if varies:
         yield "the compute time varies in the file; its mean is taken for every step"
@@ -260,7 +270,7 @@ _INSTANT: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the workload runs, which its file doesn't say: all of it may be left out.
+    """Machine and storage of the workload, which are not in its file; all of it is optional.
 
     `accelerators` are those of one of `hosts` equal machines.
     """
@@ -272,7 +282,7 @@ class Place:
 
 
 def read(path: Path, place: Place) -> Fragment:
-    """A scenario (without a machine unless `place` names one) from a workload file.
+    """Return a scenario (without a machine unless `place` names one) from a workload file.
 
     Parameters
     ----------
@@ -349,7 +359,10 @@ def _data(found: Workload) -> list[tuple[str, str]]:
 
 
 def _spread(found: Workload) -> str:
-    """Sizes of files: both sides of a matrix of bytes vary, each by half of what is configured."""
+    """Return sizes of files.
+
+    Both sides of a matrix of bytes vary, each by half of what is configured.
+    """
     if not found.deviation:
         return ""
     share = found.deviation / math.sqrt(2.0) / found.record
@@ -373,7 +386,10 @@ def _input(found: Workload) -> list[tuple[str, str]]:
 
 
 def _ahead(found: Workload) -> int:
-    """Batches read ahead: by each worker for PyTorch, in all for the others; 0 to leave it out."""
+    """Return batches read ahead.
+
+    By each worker for PyTorch, in all for the others; 0 to leave it out.
+    """
     if found.loader != "pytorch":
         return max(1, found.queue)
     if not found.threads:
@@ -398,7 +414,7 @@ def _summary(found: Workload) -> tuple[str, ...]:
 
 
 def _pace(found: Workload) -> str:
-    """How fast an accelerator takes its batches."""
+    """Return the rate at which an accelerator takes its batches."""
     if found.compute < _INSTANT:
         return "as soon as they are there: it never limits"
     rate = found.batch / found.compute

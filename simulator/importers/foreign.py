@@ -27,7 +27,7 @@ from simulator.reading.reading import read_bytes as read_start
 MAX_BYTES: Final = int(units.parse("256 MiB", units.BYTE))
 """Size of the largest file that is read, after unpacking [B]."""
 MAX_PROBLEMS: Final = 20
-"""How many problems of one file are told."""
+"""Problems that are reported for one file."""
 
 _GZIP: Final = b"\x1f\x8b"
 _WIDE: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
@@ -35,7 +35,7 @@ _PART_OF_A_WORD: Final = re.compile(r"[\w.+-]*")
 
 
 def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
-    """The content of a file, unpacked if it is gzip.
+    """Return the content of a file, unpacked if it is gzip.
 
     Parameters
     ----------
@@ -47,11 +47,11 @@ def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
     Raises
     ------
     InputError
-        If there is no such file (with the nearest name beside it), or it is a folder, too big,
+        If there is no such file (with the nearest name), or it is a folder, too big,
         empty, cut off within the gzip stream, or cannot be read.
     """
     origin, size = str(path), 0
-    with contextlib.suppress(OSError, ValueError):  # told by who opens it
+    with contextlib.suppress(OSError, ValueError):  # reported when it is opened
         size = 0 if path.is_dir() else path.stat().st_size
     if size > most:
         _fail_size(origin, most, units.show(size, units.BYTE))
@@ -66,7 +66,7 @@ def read_bytes(path: Path, most: int = MAX_BYTES) -> bytes:
 
 
 def _unpacked(content: bytes, origin: str, most: int) -> bytes:
-    """The content of a gzip file, all its members; little more than `most` bytes."""
+    """Return the content of a gzip file, all its members; little more than `most` bytes."""
     found = b""
     while content.startswith(_GZIP) and len(found) <= most:
         unpack = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
@@ -87,7 +87,7 @@ def _fail_size(origin: str, most: int, size: str | None = None) -> None:
 
 
 def read_text(path: Path, wanted: str, most: int = MAX_BYTES) -> str:
-    """The text of a file in UTF-8 (or UTF-16 with its mark, as PowerShell writes).
+    """Return the text of a file in UTF-8 (or UTF-16 with its mark, as PowerShell writes).
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def _stops_early(text: str, error: json.JSONDecodeError) -> bool:
 
 
 def read_json(path: Path, wanted: str, most: int = MAX_BYTES) -> Any:  # noqa: ANN401 - a file may hold anything
-    """The data of a JSON file, gzip or not; as `read_text` and `parse_json`."""
+    """Return the data of a JSON file, gzip or not; as `read_text` and `parse_json`."""
     return parse_json(read_text(path, wanted, most), str(path))
 
 
@@ -175,7 +175,10 @@ def refuse(problems: list[Problem]) -> None:
 
 
 def changed(path: Path) -> str:
-    """The day a file was last written, as an ISO date: what dates figures that bear no date."""
+    """Return the day a file was last written, as an ISO date.
+
+    What dates figures that bear no date.
+    """
     try:
         seconds = path.stat().st_mtime
     except OSError:
@@ -188,7 +191,7 @@ MAX_YAML_BYTES: Final = int(units.parse("4 MiB", units.BYTE))
 
 
 def read_yaml(path: Path, wanted: str) -> Any:  # noqa: ANN401 - a file may hold anything
-    """The data of a YAML file: mappings, lists, texts, numbers, never objects.
+    """Return the data of a YAML file: mappings, lists, texts, numbers, never objects.
 
     Parameters
     ----------
@@ -222,7 +225,7 @@ def read_yaml(path: Path, wanted: str) -> Any:  # noqa: ANN401 - a file may hold
 
 
 def _is_swollen(data: object) -> bool:
-    """Whether there are more values than a file without aliases could hold."""
+    """Return true if there are more values than a file without aliases could hold."""
     waiting, seen = [data], 0
     while waiting and seen <= MAX_YAML_BYTES:
         value = waiting.pop()
@@ -240,7 +243,7 @@ MISSING = (None, "", "N/A", "[N/A]")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A value of a JSON document, where it stands, and the problems of the whole document."""
+    """A value of a JSON document, its path, and the problems of the whole document."""
 
     value: object
     origin: str
@@ -256,11 +259,11 @@ class Entry:
         )
 
     def is_mapping(self) -> bool:
-        """Whether this is an object."""
+        """Return true if this is an object."""
         return isinstance(self.value, Mapping)
 
     def get(self, name: str) -> Entry | None:
-        """What the object holds under `name`; None if nothing, or if this is no object."""
+        """Return the member `name` of the object; None if there is none, or this is no object."""
         if not isinstance(self.value, Mapping):
             return None
         value = self.value.get(name)
@@ -269,14 +272,17 @@ class Entry:
         return Entry(value, self.origin, (*self.path, name), self.problems)
 
     def need(self, name: str, hint: str | None = None) -> Entry | None:
-        """What the object holds under `name`; a problem if nothing."""
+        """Return the member `name` of the object; note a problem if there is none."""
         found = self.get(name)
         if found is None:
             self.fault(f"has no '{name}'", hint=hint)
         return found
 
     def entries(self) -> Iterator[Entry]:
-        """The elements of a list, or the values of an object; a problem if this is neither."""
+        """Return the elements of a list, or the values of an object.
+
+        A problem if this is neither.
+        """
         if isinstance(self.value, Mapping):
             pairs: Iterator[tuple[str | int, object]] = (
                 (str(key), value) for key, value in self.value.items()
@@ -290,7 +296,7 @@ class Entry:
             yield Entry(value, self.origin, (*self.path, key), self.problems)
 
     def number(self, least: float = 0.0, most: float = math.inf) -> float | None:
-        """The value as a finite number of at least `least`; a problem and None if it isn't.
+        """Return the value as a finite number of at least `least`; a problem and None if it isn't.
 
         Text that holds a plain number counts as one: some tools write all values as text.
         """
@@ -314,12 +320,15 @@ class Entry:
         return number
 
     def number_at(self, name: str, least: float = 0.0, most: float = math.inf) -> float | None:
-        """The number under `name`; None, without a problem, if there is nothing."""
+        """Return the number under `name`; None, without a problem, if there is nothing."""
         found = self.get(name)
         return None if found is None else found.number(least, most)
 
     def text_at(self, name: str) -> str | None:
-        """The text under `name` (a number as it prints); None if there is nothing of the kind."""
+        """Return the text under `name` (a number as it prints).
+
+        None if there is nothing of the kind.
+        """
         found = self.get(name)
         if found is None or isinstance(found.value, bool | list | Mapping):
             return None

@@ -1,7 +1,9 @@
-"""Parameters, operations and cached bytes of a transformer's shape, counted part by part.
+"""Hugging Face ``config.json`` as the [model] section of a scenario.
 
-What is counted are the weights as transformers builds them (a multiply-add is two operations; the
-forward pass; attention of all pairs a fused causal kernel computes). Lookups cost nothing.
+A model of one of the library's families becomes a section (or a file of the library). For other
+models, parameters, operations and cached bytes are counted and shown, and no section is written.
+Counted are the weights as transformers builds them (a multiply-add is two operations; the forward
+pass; attention of all pairs a fused causal kernel computes). Lookups cost nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ class Part:
 
 
 def parts(shape: Shape) -> tuple[Part, ...]:
-    """All weights of a shape, by kind."""
+    """Return all weights of a shape, by kind."""
     found: dict[str, Part] = {}
     for part in _parts(shape):
         before = found.get(part.name, Part(name=part.name, parameters=0, used=0))
@@ -49,12 +51,12 @@ def parts(shape: Shape) -> tuple[Part, ...]:
 
 
 def parameters(shape: Shape) -> int:
-    """All trainable parameters."""
+    """Return all trainable parameters."""
     return sum(part.parameters for part in parts(shape))
 
 
 def active_parameters(shape: Shape) -> int:
-    """Parameters that one token meets: all but the experts it is not sent to."""
+    """Return parameters that one token meets: all but the experts it is not sent to."""
     experts = shape.experts
     if experts is None:
         return parameters(shape)
@@ -63,7 +65,7 @@ def active_parameters(shape: Shape) -> int:
 
 
 def forward_flops(shape: Shape, sequence: int) -> Flops:
-    """Operations of a forward pass over one token of a sequence of `sequence` tokens [FLOP]."""
+    """Return operations of a forward pass over one of `sequence` tokens [FLOP]."""
     # a head without weights of its own is computed all the same
     products = _MULTIPLY_ADD * sum(part.used for part in _parts(shape))
     seen = min(sequence, shape.window or sequence)
@@ -74,7 +76,10 @@ def forward_flops(shape: Shape, sequence: int) -> Flops:
 
 
 def cached_bytes(shape: Shape) -> Bytes | None:
-    """Keys and values of one token in 16 bits, all layers [B]; None where nothing is generated."""
+    """Return keys and values of one token in 16 bits, all layers [B].
+
+    None where nothing is generated.
+    """
     if not shape.causal and not shape.decoder_layers:
         return None
     if shape.latent is not None:
@@ -84,7 +89,6 @@ def cached_bytes(shape: Shape) -> Bytes | None:
 
 
 def _pair_width(shape: Shape) -> float:
-    """Values of all heads that a pair of tokens is multiplied over: scores, then values."""
     if shape.latent is not None:
         return float(shape.heads * (shape.head_width + shape.latent.value))
     return 2.0 * shape.heads * shape.head_width
@@ -154,7 +158,6 @@ def _latent_attention(shape: Shape, latent: Latent) -> Iterator[Part]:
 
 
 def _mlp(shape: Shape, width: int) -> int:
-    """Weights of one MLP."""
     bias = ((2 if shape.gated else 1) * width + shape.hidden) if shape.mlp_bias else 0
     return (3 if shape.gated else 2) * shape.hidden * width + bias
 
@@ -192,20 +195,20 @@ def _encoder_decoder_parts(shape: Shape) -> Iterator[Part]:
 
 WANTED: Final = "a config.json of Hugging Face"
 
-_USUAL: Final = 4096
-"""Tokens of a sample where the model could take more and nobody says."""
-_MLP: Final = 4
-_MASKED: Final = 0.15
+_MAX_SEQUENCE: Final = 4096
+"""Tokens of a sample where the model could take more and none are given."""
+_MLP_RATIO: Final = 4
+_MASKED_SHARE: Final = 0.15
 _HEAD_ASSUMED: Final = (
-    f"a head over {_MASKED:.0%} of the tokens is assumed (shape.scored_share: 1 where all are "
-    "scored, as transformers does in pre-training; next to 0 in fine-tuning)"
+    f"a head over {_MASKED_SHARE:.0%} of the tokens is assumed (shape.scored_share: 1 where all "
+    "are scored, as transformers does in pre-training; next to 0 in fine-tuning)"
 )
 _SOURCE: Final = "Hugging Face config.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Described:
-    """What a configuration describes.
+    """A transformer as its configuration describes it.
 
     `summary` is for people. `fragment` is the section, None where no family of the library
     expresses the shape: `lacking` says why.
@@ -220,7 +223,7 @@ class Described:
 def read(
     path: Path, *, sequence: int | None = None, name: str = "", library: bool = False
 ) -> Described:
-    """What a ``config.json`` describes.
+    """Read the shape of the transformer of a ``config.json``.
 
     Parameters
     ----------
@@ -231,7 +234,7 @@ def read(
     name : str
         What to call the model; what the file says by default.
     library : bool
-        Write a whole file of the model library in place of a section.
+        Write a whole file of the model library instead of a section.
 
     Raises
     ------
@@ -243,7 +246,7 @@ def read(
     problems = config.entry.problems
     problems += () if problems else _contradictions(shape, str(path))
     refuse(problems)
-    tokens = min(shape.longest, _USUAL) if sequence is None else sequence
+    tokens = min(shape.longest, _MAX_SEQUENCE) if sequence is None else sequence
     if shape.positions and tokens > shape.positions:
         hint = f"at most {shape.positions}"
         fail(str(path), f"has no positions for {tokens} tokens", hint=hint)
@@ -264,7 +267,7 @@ def read(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Told:
-    """A shape with what stands around it in texts."""
+    """A shape, and facts of it in texts."""
 
     shape: Shape
     tokens: int
@@ -275,7 +278,7 @@ class _Told:
 
 
 def _config(path: Path) -> tuple[Config, bool]:
-    """The configuration of the text model, and whether it lies inside another one."""
+    """Return the configuration of the text model, and whether it lies inside another one."""
     top = Entry(read_json(path, WANTED), str(path))
     if not top.is_mapping():
         fail(str(path), f"is not {WANTED}", hint="it should be one JSON object")
@@ -327,7 +330,7 @@ def _warnings(
 
 
 def _lacking(shape: Shape) -> str:
-    """Why no family of the library expresses the shape; empty if one does."""
+    """Return the reason why no family of the library expresses the shape; empty if one does."""
     if shape.decoder_layers:
         return ""
     fixed = shape.kind in {"gpt2", "bert"}
@@ -342,9 +345,9 @@ def _lacking(shape: Shape) -> str:
         (sparse and not shape.gated, "experts whose MLPs are not gated"),
         (
             wide != shape.hidden and not sparse,
-            f"{shape.heads} heads of {shape.head_width} values beside a width of {shape.hidden}",
+            f"{shape.heads} heads of {shape.head_width} values, but a width of {shape.hidden}",
         ),
-        (fixed and shape.ffn != _MLP * shape.hidden, "MLPs that are not 4 times as wide"),
+        (fixed and shape.ffn != _MLP_RATIO * shape.hidden, "MLPs that are not 4 times as wide"),
         (fixed and not shape.tied, f"{shape.kind} whose scores have a table of their own"),
         (not fixed and not shape.gated, f"{shape.kind} (rotary positions, plain MLPs)"),
     )
@@ -408,7 +411,7 @@ def _library_text(said: _Told, family: str, body: list[str]) -> str:
 
 
 def _figures(shape: Shape, tokens: int) -> tuple[str, Mapping[str, str]]:
-    """The family of the library and the figures of its shape."""
+    """Return the family of the library and the figures of its shape."""
     stack = {"layers": shape.layers, "hidden": shape.hidden, "heads": shape.heads}
     words = {"vocabulary": shape.vocabulary}
     learned = {"positions": shape.positions}
@@ -421,7 +424,7 @@ def _figures(shape: Shape, tokens: int) -> tuple[str, Mapping[str, str]]:
     if shape.kind == "bert":
         figures = {**stack, **words, **learned, "segments": shape.segments, "sequence": tokens}
         texts = {key: str(value) for key, value in figures.items()}
-        return "bert", {**texts, "scored_share": str(_MASKED)}
+        return "bert", {**texts, "scored_share": str(_MASKED_SHARE)}
     if shape.experts is not None and _is_sparse(shape):
         figures = {**stack, **_sparse_figures(shape, shape.experts), **words, "sequence": tokens}
         texts = {key: str(value) for key, value in figures.items()}
@@ -436,7 +439,7 @@ def _texts(figures: Mapping[str, int]) -> dict[str, str]:
 
 
 def _encoder_decoder_figures(shape: Shape) -> dict[str, str]:
-    """The figures of an encoder and a decoder beside those of any stack."""
+    """Return the figures of an encoder and a decoder in addition to those of any stack."""
     figures = {
         "decoder_layers": shape.decoder_layers,
         "head_dim": shape.head_width,
@@ -448,7 +451,7 @@ def _encoder_decoder_figures(shape: Shape) -> dict[str, str]:
 
 
 def _sparse_figures(shape: Shape, experts: Experts) -> Mapping[str, int]:
-    """The figures of a stack of experts, with those of latent attention where it has that."""
+    """Return the figures of a stack of experts, and of latent attention where it has that."""
     figures = {
         "kv_heads": shape.kv_heads,
         "experts": experts.count,

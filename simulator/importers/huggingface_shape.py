@@ -1,6 +1,7 @@
-"""Defaults of Hugging Face configurations: what a file of each ``model_type`` leaves out.
+"""Shape of a transformer from a Hugging Face ``config.json``, defaults filled in.
 
-As in transformers 4.57.6 (2026-01), ``models/*/configuration_*.py``.
+A configuration file leaves out the defaults of its ``model_type``. They are those of transformers
+4.57.6 (2026-01), ``models/*/configuration_*.py``.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ KNOWN: Final = tuple(DEFAULTS)
 class Experts:
     """A layer's MLPs of which a router picks `chosen` for each token, in `layers` of the layers.
 
-    `shared` is the width of the MLP that every token passes beside; `shared_gate` a row of weights
+    `shared` is the width of the MLP every token passes as well; `shared_gate` a row of weights
     that scales what it gives.
     """
 
@@ -154,7 +155,7 @@ class Latent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A stack of layers of attention and MLP, and what stands around it.
+    """A stack of layers of attention and MLP, and the embeddings around it.
 
     `decoder_layers` are layers of a second stack that looks at the first (T5). `positions` and
     `segments` are learned rows; `qkv_bias`, `output_bias` and `mlp_bias` say which products have
@@ -188,8 +189,8 @@ class Shape:
     latent: Latent | None = None
 
 
-_LARGEST: Final = 5e9
-_MOST_LAYERS: Final = 10_000.0
+_MAX_NUMBER: Final = 5e9
+_MAX_LAYERS: Final = 10_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +206,9 @@ class Config:
         other: int | None = None,
         *,
         least: float = 1.0,
-        most: float = _LARGEST,
+        most: float = _MAX_NUMBER,
     ) -> int:
-        """The whole number under `key`; the type's default, else `other`, where it is left out.
+        """Return the whole number under `key`; the type's default, else `other`, if left out.
 
         A problem is noted, and 1 returned, for what is no such number or has no default.
         """
@@ -224,21 +225,21 @@ class Config:
         return 1 if value is None else int(value)
 
     def layers(self, key: str = "num_hidden_layers", other: int | None = None) -> int:
-        """The number of layers under `key`."""
-        return self.count(key, other, most=_MOST_LAYERS)
+        """Return the number of layers under `key`."""
+        return self.count(key, other, most=_MAX_LAYERS)
 
     def split(self, width: int, heads: int) -> int:
-        """Width of a head where all of them together have that of a layer."""
+        """Return width of a head where all of them together have that of a layer."""
         if width % heads and not self.entry.problems:
             self.entry.fault(f"has {heads} heads, which don't divide the width {width}")
         return max(1, width // heads)
 
     def given(self, key: str) -> bool:
-        """Whether the file says it."""
+        """Return true if the file says it."""
         return self.entry.get(key) is not None
 
     def flag(self, key: str, *, default: bool) -> bool:
-        """The switch under `key`."""
+        """Return the switch under `key`."""
         found = self.entry.get(key)
         if found is None:
             return default
@@ -248,12 +249,12 @@ class Config:
 
 
 def shape_of(config: Config) -> Shape:
-    """The shape that a configuration describes; problems are noted in its entry."""
+    """Return the shape that a configuration describes; problems are noted in its entry."""
     return _READERS.get(config.kind, _decoder)(config)
 
 
 def ties(config: Config) -> bool:
-    """Whether input and output share one table of tokens."""
+    """Return true if input and output share one table of tokens."""
     return config.flag("tie_word_embeddings", default=config.kind in TIED)
 
 
@@ -291,7 +292,6 @@ def _head_width(config: Config, hidden: int, heads: int) -> int:
 
 
 def _window(config: Config) -> int | None:
-    """Tokens that a position looks back at most; None for all of them."""
     used = config.flag("use_sliding_window", default=config.kind in {"mistral", "mixtral"})
     return config.count("sliding_window") if used and config.given("sliding_window") else None
 
@@ -319,7 +319,10 @@ def _chosen(config: Config) -> int:
 
 
 def _sparse_layers(config: Config, layers: int) -> int:
-    """How many layers have experts: each `decoder_sparse_step`-th that is not listed as plain."""
+    """Return the number of layers with experts.
+
+    Each `decoder_sparse_step`-th not listed as plain.
+    """
     step = config.count("decoder_sparse_step")
     listed = config.entry.get("mlp_only_layers")
     plain = set() if listed is None else {item.number() for item in listed.entries()}

@@ -1,9 +1,10 @@
-"""One run of MLPerf Storage: its summary, its configuration and what each rank noted of its steps.
+"""Result folders of MLPerf Storage, as rows of the table ``mlperf_storage``.
 
-Layout: argonne-lcf/dlio_benchmark ``utils/statscounter.py`` (2.0.0 of PyPI was run; the branches
-mlperf_storage_v1.0 and v2.0). ``summary.json`` holds means over epochs, ``RANK_output.json`` the
-seconds each step took to load, in all, and to compute. The configuration lies in ``configs``,
-``dlio_config`` or ``.hydra``. MB are MiB there, of nominal records.
+The rows have the columns of ``evidence/convert.py mlperf_storage``; values that a folder does not
+have stay empty. Layout: argonne-lcf/dlio_benchmark ``utils/statscounter.py`` (2.0.0 of PyPI was
+run; the branches mlperf_storage_v1.0 and v2.0). ``summary.json`` holds means over epochs,
+``RANK_output.json`` the seconds each step took to load, in all, and to compute. The configuration
+is in ``configs``, ``dlio_config`` or ``.hydra``. MB are MiB there, of nominal records.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ _CONFIGS: Final = ("configs", "dlio_config", ".hydra")
 _NAMED: Final = re.compile(r"([a-z0-9]+)[_-]([abhv]\d+)")
 _WORKLOAD: Final = re.compile(r"workload=([a-z0-9]+)_([a-z]+\d+)")
 _PERCENT: Final = 100.0
-_MOST: Final = 100.5
+_MAX_PERCENT: Final = 100.5
 """A utilization that rounding and clocks may still make [%]."""
-_AGREE: Final = 0.01
-_CLOCK: Final = 0.05
+_MEAN_TOLERANCE: Final = 0.01
+_CLOCK_TOLERANCE: Final = 0.05
 """What a rank's own clock may add to an epoch [s]."""
-_MOST_COUNT: Final = 5e6
+_MAX_COUNT: Final = 5e6
 """Of accelerators, hosts, epochs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """What one rank noted, means over epochs [s].
+    """Times of one rank, means over epochs [s].
 
     `waiting` is the share of later steps that it waits for data.
     """
@@ -91,7 +92,7 @@ class Run:
 
 
 def read_run(folder: Path, version: str = "") -> tuple[Run | None, list[Problem]]:
-    """The run that left `folder` behind, and what is wrong with it.
+    """Return the run that left `folder` behind, and what is wrong with it.
 
     Parameters
     ----------
@@ -121,8 +122,8 @@ def read_run(folder: Path, version: str = "") -> tuple[Run | None, list[Problem]
         cpus=_joined(top, "host_cpu_count"),
         memory=_joined(top, "host_memory_GB"),
         caching=_joined(top, "potential_caching"),
-        utilization=_finite(metric, "train_au_mean_percentage", _MOST),
-        utilizations=_each(metric, "train_au_percentage", _MOST),
+        utilization=_finite(metric, "train_au_mean_percentage", _MAX_PERCENT),
+        utilizations=_each(metric, "train_au_percentage", _MAX_PERCENT),
         throughput=_finite(metric, "train_throughput_mean_samples_per_second"),
         throughput_deviation=_finite(metric, "train_throughput_stdev_samples_per_second"),
         rate=_finite(metric, "train_io_mean_MB_per_second"),
@@ -144,12 +145,12 @@ def read_run(folder: Path, version: str = "") -> tuple[Run | None, list[Problem]
 
 def _count(top: Entry, name: str, *, needed: bool = False) -> int | None:
     found = top.need(name) if needed else top.get(name)
-    value = None if found is None else found.number(1.0, _MOST_COUNT)
+    value = None if found is None else found.number(1.0, _MAX_COUNT)
     return None if value is None else int(value)
 
 
 def _finite(metric: Entry, name: str, most: float = math.inf) -> float | None:
-    """A figure of the summary; None where it is missing or NaN, which a run may report."""
+    """Return a figure of the summary; None where it is missing or NaN, which a run may report."""
     found = metric.get(name)
     if found is None or (isinstance(found.value, float) and math.isnan(found.value)):
         return None
@@ -163,7 +164,10 @@ def _each(metric: Entry, name: str, most: float) -> tuple[float, ...]:
 
 
 def _joined(top: Entry, name: str) -> str:
-    """A figure of each host (one, where all are equal); older versions write a single one."""
+    """Return a figure of each host (one, where all are equal).
+
+    Older versions write a single one.
+    """
     found = top.get(name)
     if found is None:
         return ""
@@ -175,20 +179,20 @@ def _joined(top: Entry, name: str) -> str:
 
 
 def _check(found: Run, metric: Entry) -> None:
-    """Figures that contradict each other: one of them is in another unit, or was changed."""
+    """Return figures that contradict each other: one of them is in another unit, or was changed."""
     if found.utilization is None and found.throughput is None:
         metric.fault("has neither a utilization nor a throughput")
     mean = found.utilization
     if mean is not None and found.utilizations:
         exact = sum(found.utilizations) / len(found.utilizations)
-        if abs(exact - mean) > _AGREE * _PERCENT:
+        if abs(exact - mean) > _MEAN_TOLERANCE * _PERCENT:
             message = f"has a mean utilization of {mean:g}%, but epochs of {exact:.4g}% on average"
             metric.fault(message)
     config, rate, throughput = found.config, found.rate, found.throughput
     if config is None or rate is None or not throughput:
         return
     moved = throughput * config.record / MIB
-    if abs(moved - rate) > _AGREE * moved:
+    if abs(moved - rate) > _MEAN_TOLERANCE * moved:
         records = f"{throughput:.4g} samples/s of {config.record:.0f} B"
         message = f"reports {rate:.4g} MiB/s, but {records} are {moved:.4g} MiB/s"
         metric.fault(message, hint="one of them is in another unit")
@@ -211,7 +215,7 @@ def _config(path: Path) -> Workload:
 
 
 def _overrides(folder: Path) -> str:
-    """The overrides of the command line, in one line."""
+    """Return the overrides of the command line, in one line."""
     path = next((p for n in _CONFIGS if (p := folder / n / "overrides.yaml").is_file()), None)
     if path is None:
         return ""
@@ -221,7 +225,7 @@ def _overrides(folder: Path) -> str:
 
 
 def _names(folder: Path, config: Workload | None, top: Entry) -> tuple[str, str]:
-    """Workload and accelerator, from the overrides, the configuration or the folders' names."""
+    """Return workload and accelerator from overrides, configuration or the folders' names."""
     chosen = _WORKLOAD.search(_overrides(folder))
     if chosen is not None:
         return chosen[1], chosen[2]
@@ -241,7 +245,7 @@ def _version(folder: Path, top: Entry) -> str:
 
 
 def _ranks(folder: Path) -> tuple[tuple[Rank, ...], list[Problem]]:
-    """What each rank noted, in their order."""
+    """Return the times of each rank, in order."""
     paths = {int(path.name.partition("_")[0]): path for path in folder.glob("[0-9]*_output.json")}
     ranks, problems = [], []
     lengths = _durations(folder)
@@ -255,7 +259,7 @@ def _ranks(folder: Path) -> tuple[tuple[Rank, ...], list[Problem]]:
 
 
 def _durations(folder: Path) -> dict[str, float]:
-    """How long each epoch took [s], where it stands."""
+    """Return the duration of each epoch [s], where it is given."""
     names = ("per_epoch_stats.json", "0_per_epoch_stats.json")
     path = next((folder / name for name in names if (folder / name).is_file()), None)
     if path is None:
@@ -273,7 +277,7 @@ def _rank(number: int, top: Entry, lengths: dict[str, float]) -> Rank | None:
         blocks = list(_blocks(epoch))
         taken = sum(sum(whole) for _, whole in blocks)
         length = lengths.get(str(epoch.path[-1]))
-        if length is not None and taken > length * (1.0 + _AGREE) + _CLOCK:
+        if length is not None and taken > length * (1.0 + _MEAN_TOLERANCE) + _CLOCK_TOLERANCE:
             message = f"has steps of {taken:.4g} s in all, but the epoch took {length:.4g} s"
             epoch.fault(message, hint="times are in seconds")
         for load, whole in blocks:
@@ -293,7 +297,7 @@ def _rank(number: int, top: Entry, lengths: dict[str, float]) -> Rank | None:
 
 
 def _blocks(epoch: Entry) -> Iterator[tuple[list[float], list[float]]]:
-    """Loading times and whole times of the steps of each block of an epoch that trains [s]."""
+    """Return loading and total times of the steps of each training block of an epoch [s]."""
     load, whole = epoch.need("load"), epoch.need("proc")
     if load is None or whole is None or not load.is_mapping() or not whole.is_mapping():
         return
@@ -377,9 +381,9 @@ _DEFINITIONS: Final = {
     "1.0": "v1.0: nominal compute, step 1 excluded; throughput incl. step 1",
 }
 _LATER: Final = "v2.0+: measured sleep, step 1 excluded; throughput x (n-2)/(n-1)"
-_MOST_RUNS: Final = 2000
+_MAX_RUNS: Final = 2000
 _GIB: Final = units.parse("1 GiB", units.BYTE)
-_RANKS_SHOWN: Final = 8
+_MAX_RANKS_SHOWN: Final = 8
 _LOADERS: Final = {"tf.data": "tensorflow"}
 
 
@@ -394,7 +398,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What a folder does not say: the names a submission would have, and the version."""
+    """Values that a folder does not have: the names of a submission, and the version."""
 
     system: str = ""
     submitter: str = ""
@@ -402,7 +406,7 @@ class Given:
 
 
 def read(folders: Sequence[Path], given: Given) -> Results:
-    """The runs in one or more folders, each anywhere below.
+    """Return the runs in one or more folders, each anywhere below.
 
     Parameters
     ----------
@@ -442,8 +446,8 @@ def _runs_below(folder: Path) -> list[Path]:
     if not found:
         hint = "a run leaves it in its result folder"
         fail(str(folder), "holds no summary.json", hint=hint)
-    if len(found) > _MOST_RUNS:
-        fail(str(folder), f"holds {len(found)} runs", hint=f"at most {_MOST_RUNS} at once")
+    if len(found) > _MAX_RUNS:
+        fail(str(folder), f"holds {len(found)} runs", hint=f"at most {_MAX_RUNS} at once")
     return found
 
 
@@ -456,7 +460,6 @@ def _csv(rows: Sequence[Mapping[str, str]]) -> str:
 
 
 def _row(run: Run, given: Given) -> dict[str, str]:
-    """A run as cells, empty where nothing is known."""
     return {key: _cell(value) for key, value in (_about(run, given) | _measured(run)).items()}
 
 
@@ -467,7 +470,7 @@ def _cell(value: object) -> str:
 
 
 def _about(run: Run, given: Given) -> dict[str, object]:
-    """What describes a run."""
+    """Return the cells that describe a run."""
     config, hosts, data = run.config, run.hosts, _data(run)
     place = _submission(run.path)
     total = run.accelerators
@@ -506,7 +509,7 @@ def _about(run: Run, given: Given) -> dict[str, object]:
 
 
 def _measured(run: Run) -> dict[str, object]:
-    """What was measured, and what follows from it."""
+    """Return the measured cells and those derived from them."""
     batch, throughput = run.batch, run.throughput
     compute = None if run.config is None else run.config.compute
     ideal = None if not batch or not compute else run.accelerators * batch / compute
@@ -554,7 +557,7 @@ def _data(run: Run) -> float | None:
 
 
 def _submission(path: Path) -> dict[str, str]:
-    """Names from the folders of a submission: DIVISION/SUBMITTER/results/SYSTEM/..."""
+    """Return names from the folders of a submission: DIVISION/SUBMITTER/results/SYSTEM/..."""
     parts = path.parts
     lower = [part.lower() for part in parts]
     if "results" not in lower:
@@ -594,11 +597,11 @@ def _both(value: float | None, ranks: int) -> tuple[str, str]:
 
 
 def _rank_rows(run: Run) -> list[tuple[str, ...]]:
-    """The ranks, or the fastest and slowest of many."""
+    """Return the ranks, or the fastest and slowest of many."""
     rows: list[tuple[str, ...]] = [("rank", "first step", "later steps", "waits for data")]
     ranks = sorted(run.ranks, key=lambda rank: rank.step)
-    if len(ranks) > _RANKS_SHOWN:
-        half = _RANKS_SHOWN // 2
+    if len(ranks) > _MAX_RANKS_SHOWN:
+        half = _MAX_RANKS_SHOWN // 2
         left = len(ranks) - 2 * half
         chosen = (*map(_rank_row, ranks[:half]), ("...", f"{left} more", "", ""))
         return [*rows, *chosen, *map(_rank_row, ranks[-half:])]

@@ -1,8 +1,8 @@
 """MLPerf training logs: time, batch and samples a second of a run.
 
-Each line of interest holds ``:::MLLOG`` and a JSON object; what stands before it (a rank's prefix)
+Each line of interest holds ``:::MLLOG`` and a JSON object; text before it (a rank's prefix)
 and lines without it are skipped. The score is run_stop - run_start, if the status is success.
-Progress stands in the metadata as samples_count, or as epoch_num, which some submissions count in
+Progress is in the metadata as samples_count, or as epoch_num, which some submissions count in
 samples; tracked_stats is free-form and its throughput may count tokens. Structure:
 mlcommons/logging, mllog.py, and the compliance rules training_5.1.0/common.yaml.
 """
@@ -31,13 +31,13 @@ WANTED: Final = "an MLPerf training log"
 
 _MARK: Final = ":::MLLOG"
 _MILLISECOND: Final = units.parse("1 ms", units.SECOND)
-_MOST_EPOCHS: Final = 1000.0
+_MAX_EPOCHS: Final = 1000.0
 """Epoch numbers above it count samples: no benchmark trains so long."""
 _NUMBER: Final = (int, float)
-_SLOWEST: Final = 1e-9
-_FASTEST: Final = 5e14
+_MIN_RATE: Final = 1e-9
+_MAX_RATE: Final = 5e14
 """Between them lies every rate of training [/s]."""
-_AGREE: Final = 0.25
+_RATE_TOLERANCE: Final = 0.25
 """How far a tracked throughput may be off samples over time, as a fraction: evaluation and
 checkpoints are in one and not in the other."""
 _LABELS: Final = {
@@ -59,7 +59,7 @@ class _Event:
     metadata: Entry | None
 
     def progress(self, name: str) -> float | None:
-        """A number of the metadata; None, without a problem, if it is something else."""
+        """Return a number of the metadata; None, without a problem, if it is something else."""
         found = None if self.metadata is None else self.metadata.get(name)
         if found is None or isinstance(found.value, bool) or not isinstance(found.value, _NUMBER):
             return None
@@ -75,17 +75,17 @@ class _Log:
     events: list[_Event] = field(default_factory=list)
 
     def of(self, key: str) -> list[_Event]:
-        """Events of one key."""
+        """Return events of one key."""
         return [event for event in self.events if event.key == key]
 
     def number(self, key: str) -> float | None:
-        """The value of the last event of a key as a number; None if there is none."""
+        """Return the value of the last event of a key as a number; None if there is none."""
         found = [event.value for event in self.of(key) if event.value is not None]
         return found[-1].number() if found else None
 
 
 def read(path: Path) -> MeasuredRun:
-    """Time, batch and samples a second of one run.
+    """Return time, batch and samples a second of one run.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def read(path: Path) -> MeasuredRun:
 
 
 def _take(log: _Log, number: int, text: str) -> None:
-    """One event; what follows the object on the line is another process's output."""
+    """Return one event; what follows the object on the line is another process's output."""
     try:
         data, _ = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
@@ -198,7 +198,7 @@ def _evaluating(log: _Log, start: Seconds, stop: Seconds) -> Seconds:
 def _rate(
     log: _Log, samples: float | None, training: Seconds
 ) -> tuple[float, str, tuple[str, ...]]:
-    """Samples a second, what they follow from, and doubts."""
+    """Return samples a second, their origin, and warnings."""
     tracked = _tracked(log)
     trained, basis = _trained(log, samples)
     if training <= 0.0:
@@ -206,15 +206,15 @@ def _rate(
     refuse(log.problems)
     if trained:
         rate = trained / training
-        if not _SLOWEST <= rate <= _FASTEST:
+        if not _MIN_RATE <= rate <= _MAX_RATE:
             fail(log.origin, f"says {trained:g} samples in {training:g} s, which nothing trains")
-        if tracked is not None and abs(tracked / rate - 1.0) > _AGREE:
+        if tracked is not None and abs(tracked / rate - 1.0) > _RATE_TOLERANCE:
             return rate, basis, (_other_unit(tracked, rate),)
         return rate, basis, ()
     if not tracked:
         hint = "one of samples_count, epoch_stop with train_samples, tracked_stats is needed"
         fail(log.origin, "doesn't say how many samples were trained", hint=hint)
-    if not _SLOWEST <= tracked <= _FASTEST:
+    if not _MIN_RATE <= tracked <= _MAX_RATE:
         fail(log.origin, f"says {tracked:g} samples/s in tracked_stats, which nothing trains")
     doubt = "samples/s are those of tracked_stats, which may count tokens"
     return tracked, "tracked_stats, median", (doubt,)
@@ -228,7 +228,7 @@ def _other_unit(tracked: float, rate: float) -> str:
 
 
 def _tracked(log: _Log) -> float | None:
-    """Median throughput of tracked_stats; None if there is none."""
+    """Return median throughput of tracked_stats; None if there is none."""
     entries = [event.value for event in log.of("tracked_stats") if event.value is not None]
     found = [each.number_at("throughput") for each in entries if each.is_mapping()]
     values = [value for value in found if value]
@@ -236,12 +236,12 @@ def _tracked(log: _Log) -> float | None:
 
 
 def _trained(log: _Log, samples: float | None) -> tuple[float | None, str]:
-    """Samples trained in the run, and what says so."""
+    """Return samples trained in the run, and what says so."""
     counts = [c for event in log.events if (c := event.progress("samples_count")) is not None]
     if any(counts):
         return max(counts), "samples_count"
     numbers = [n for event in log.events if (n := event.progress("epoch_num")) is not None]
-    if numbers and max(numbers) > _MOST_EPOCHS:
+    if numbers and max(numbers) > _MAX_EPOCHS:
         return max(numbers), "epoch_num, which counts samples here"
     epochs = len(log.of("epoch_stop"))
     if epochs and samples:
@@ -283,7 +283,7 @@ def _summary(  # noqa: PLR0913, PLR0917 - one line for each
 
 
 def set_files(runs: Sequence[MeasuredRun], base: str, name: str) -> tuple[str, str]:
-    """A measurement set of the runs: its TOML and its CSV.
+    """Return a measurement set of the runs: its TOML and its CSV.
 
     Parameters
     ----------

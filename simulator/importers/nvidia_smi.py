@@ -214,7 +214,7 @@ def read(paths: Sequence[Path], catalogue: Catalogue, given: Given) -> Fragment:
     source = f"nvidia-smi{driver}: {', '.join(machine.files)}"
     seen = partial(Line, source=source, date=machine.date)
     user = partial(Line, source="given to plan import nvidia-smi", date=machine.date)
-    cpu, doubts = _cpu(machine, given, threads, seen, user)
+    cpu, assumed = _cpu(machine, given, threads, seen, user)
     model = quote(gpu.name.partition("/")[2])
     named = user(key="model", value=model)
     lines = [named if given.gpu else seen(key="model", value=model, note=product)]
@@ -250,7 +250,7 @@ def read(paths: Sequence[Path], catalogue: Catalogue, given: Given) -> Fragment:
         kind=Kind.NODE,
         text="\n".join(parts) + "\n",
         summary=(*summary, *facts),
-        warnings=(*doubts, *_warnings(machine, gpu, count, given, catalogue)),
+        warnings=(*assumed, *_warnings(machine, gpu, count, given, catalogue)),
     )
 
 
@@ -363,7 +363,6 @@ def _is_named(words: set[str], gpu: Gpu) -> bool:
 
 
 def _is_form(word: str, form: str) -> bool:
-    """Compare forms such as sxm4 and sxm; one without a generation is any generation."""
     kinds = {word.rstrip("0123456789"), form.rstrip("0123456789")}
     return word == form or (len(kinds) == 1 and bool(kinds & {word, form}))
 
@@ -421,7 +420,7 @@ def _layout(machine: _Machine, link: str, *, with_nics: bool) -> list[str]:
 
 
 def _facts(machine: _Machine) -> Iterator[str]:
-    """Facts that no figure of a profile holds."""
+    """Return facts that no figure of a profile holds."""
     device, topology = machine.devices[0] if machine.devices else None, machine.topology
     if device is not None and device.power_cap is not None:
         yield f"power cap {device.power_cap:g} W a GPU"

@@ -1,4 +1,9 @@
-"""The rows of a catalogue of cloud prices: a CSV with the columns of SkyPilot's ``vms.csv``."""
+"""Catalogues of cloud prices: CSV with the columns of SkyPilot's ``vms.csv``, for profiles.
+
+Rows with errors that were seen in SkyPilot's catalogues of 2025 and 2026, or in the price lists
+behind them, are left out: placeholders, spot prices that are no offers, hosts priced without their
+accelerators, local zones listed among those of a region.
+"""
 
 from __future__ import annotations
 
@@ -53,11 +58,11 @@ class Row:
     ragged: bool = False
 
     def text(self, column: str) -> str:
-        """The text of a column; empty where the row or the file has none."""
+        """Return the text of a column; empty where the row or the file has none."""
         return self.cells.get(column, "")
 
     def number(self, column: str) -> float | None:
-        """The number of a column, or None where it is left empty.
+        """Return the number of a column, or None where it is left empty.
 
         Raises
         ------
@@ -78,7 +83,7 @@ class Row:
 
 
 def read_rows(path: Path) -> tuple[Row, ...]:
-    """All rows of a catalogue.
+    """Return all rows of a catalogue.
 
     Raises
     ------
@@ -129,28 +134,28 @@ def _shown(heading: list[str]) -> str:
 
 
 def accelerator_rows(rows: tuple[Row, ...]) -> Iterator[Row]:
-    """The rows that price accelerators without a machine, as Google's catalogue has them."""
+    """Return the rows that price accelerators without a machine, as Google's catalogue has them."""
     return (row for row in rows if not row.text(MACHINE) and row.text(ACCELERATOR))
 
 
 GIB: Final = parse("1 GiB", BYTE)
-SPOT_FLOOR: Final = 0.1
+MIN_SPOT_SHARE: Final = 0.1
 """Share of the price on demand below which AWS lists no spot price; a price of just that share is
 no offer (SkyPilot's AWS catalogue, read 2026)."""
-FAR: Final = 5.0
+MAX_PRICE_RATIO: Final = 5.0
 """Ratio to the price known so far from which on a price is taken for a mistake: catalogues that
 price a Google host without its accelerators are off by 9 (a3-highgpu-1g, 1.18 for 11.06)."""
-PLACEHOLDER: Final = 700.0
+PLACEHOLDER_PRICE: Final = 700.0
 """What SkyPilot's Google catalogue writes for accelerators whose price it does not know [$/h]."""
 
-_SAME: Final = 1e-6
-_RAM_AGREES: Final = 0.1
+_SAME_PRICE: Final = 1e-6
+_RAM_TOLERANCE: Final = 0.1
 _AWS_ZONE: Final = re.compile(r"[a-z]+-[a-z]+(?:-[a-z]+)?-\d+[a-z]|[a-z]+\d+-az\d+")
 _RETIRED: Final = re.compile(r"_Promo$", re.IGNORECASE)
 
 
 def faults(row: Row, host: Host | None, cloud: str) -> Iterator[str]:
-    """Why a row cannot price its machine at all; nothing for a sound one.
+    """Return the reason why a row cannot price its machine; None for a sound row.
 
     Parameters
     ----------
@@ -175,7 +180,7 @@ def faults(row: Row, host: Host | None, cloud: str) -> Iterator[str]:
 
 
 def _another_machine(row: Row, host: Host) -> Iterator[str]:
-    """Where the row describes another machine than the profile of that name."""
+    """Return the difference between the row's machine and the profile of that name."""
     try:
         threads, count, ram = row.number(THREADS), row.number(COUNT), row.number(MEMORY)
     except OddNumber as odd:
@@ -185,12 +190,12 @@ def _another_machine(row: Row, host: Host) -> Iterator[str]:
         yield f"has {threads:g} vCPUs, its profile {host.cpu.threads:g}"
     if count is not None and not math.isclose(count, host.gpu_count):
         yield f"has {count:g} accelerators, its profile {host.gpu_count}"
-    if ram and not math.isclose(ram * GIB, host.ram, rel_tol=_RAM_AGREES):
+    if ram and not math.isclose(ram * GIB, host.ram, rel_tol=_RAM_TOLERANCE):
         yield f"has {ram:g} GiB of RAM, its profile {host.ram / GIB:g}"
 
 
 def price_fault(row: Row, known: UsdPerSecond | None) -> str | None:
-    """Why the price on demand of a row cannot be used; None where it can.
+    """Return the reason why the on-demand price of a row cannot be used; None where it can.
 
     Parameters
     ----------
@@ -207,15 +212,15 @@ def price_fault(row: Row, known: UsdPerSecond | None) -> str | None:
         return "has no price on demand"
     if price == 0.0:
         return "has a price of zero"
-    if price == PLACEHOLDER:
-        return f"has {PLACEHOLDER:.2f}, a placeholder, for its price"
-    if known and not 1.0 / FAR < price / (known * HOUR) < FAR:
+    if price == PLACEHOLDER_PRICE:
+        return f"has {PLACEHOLDER_PRICE:.2f}, a placeholder, for its price"
+    if known and not 1.0 / MAX_PRICE_RATIO < price / (known * HOUR) < MAX_PRICE_RATIO:
         return f"is ${price:g}/h, far from the ${known * HOUR:.4g}/h known"
     return None
 
 
 def spot_fault(row: Row) -> str | None:
-    """Why the spot price of a row is no offer; None where it is one, or there is none at all."""
+    """Return the reason why a spot price is no offer; None where it is one, or there is none."""
     try:
         spot, price = row.number(SPOT), row.number(PRICE)
     except OddNumber as odd:
@@ -224,22 +229,22 @@ def spot_fault(row: Row) -> str | None:
         return None
     if spot == 0.0:
         return "has a spot price of zero"
-    if spot == PLACEHOLDER:
-        return f"has {PLACEHOLDER:.2f}, a placeholder, for its spot price"
+    if spot == PLACEHOLDER_PRICE:
+        return f"has {PLACEHOLDER_PRICE:.2f}, a placeholder, for its spot price"
     return None if not price else _beside(spot, price)
 
 
 def _beside(spot: float, price: float) -> str | None:
-    if math.isclose(spot, price, rel_tol=_SAME):
+    if math.isclose(spot, price, rel_tol=_SAME_PRICE):
         return "has the price on demand for its spot price: no offer"
     if spot > price:
         return "has a spot price above the one on demand"
-    if math.isclose(spot, SPOT_FLOOR * price, rel_tol=_SAME):
+    if math.isclose(spot, MIN_SPOT_SHARE * price, rel_tol=_SAME_PRICE):
         return "has a tenth of the price on demand for its spot price: a floor, no offer"
     return None
 
 
-MOST_SHOWN: Final = 5
+MAX_SHOWN: Final = 5
 GOOGLE: Final = "gcp"
 _LISTS: Final = DATA / "price_lists.toml"
 _ATTACHED: Final = re.compile(r"(?P<host>.+)-(?P<count>\d+)x(?P<name>[\w-]+)")
@@ -265,9 +270,9 @@ class Moved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """What a catalogue gave.
+    """Prices of a catalogue, with what was left out.
 
-    `machines` holds, by full name, all prices a machine has now: those read in place of the same
+    `machines` holds, by full name, all prices a machine has now: those read instead of the same
     ones it had. `moved` are prices that a bill without a region now rests on, of another region
     than before. `read` counts the prices read, `unknown` the names of machines without a profile.
     """
@@ -304,7 +309,7 @@ def read_prices(
     source: Source,
     regions: Sequence[str] = (),
 ) -> Prices:
-    """The prices that a CSV has for machines of one cloud.
+    """Return the prices that a CSV has for machines of one cloud.
 
     Parameters
     ----------
@@ -352,7 +357,7 @@ def read_prices(
 
 
 def _taken(rows: tuple[Row, ...], regions: Sequence[str], origin: str) -> tuple[Row, ...]:
-    """The rows of the regions asked for."""
+    """Return the rows of the regions asked for."""
     there = {row.text(REGION) for row in rows}
     for region in regions:
         if region not in there:
@@ -363,14 +368,12 @@ def _taken(rows: tuple[Row, ...], regions: Sequence[str], origin: str) -> tuple[
 
 
 def _machines(catalogue: Catalogue, cloud: str) -> dict[str, Host]:
-    """Machines of a cloud by the names that the cloud gives them."""
     start = f"instance/{cloud}/"
     names = [name for name in catalogue.names("instance") if name.startswith(start)]
     return {name.removeprefix(start): catalogue.host(name) for name in names}
 
 
 def _base(name: str) -> str:
-    """The machine that a name with attached accelerators, such as n1-highmem-8-1xT4, is made of."""
     attached = _ATTACHED.fullmatch(name)
     return name if attached is None else attached["host"]
 
@@ -378,7 +381,7 @@ def _base(name: str) -> str:
 def _judged(
     rows: tuple[Row, ...], hosts: Mapping[str, Host], cloud: str
 ) -> Iterator[_Offer | _Fault]:
-    """Each row as offers and faults, for every machine it is a part of."""
+    """Return each row as offers and faults, for every machine it is a part of."""
     apart = _apart(rows)
     wanted: dict[str, list[str]] = {}
     for name in hosts:
@@ -392,7 +395,7 @@ def _judged(
 
 
 def _no_machine(row: Row) -> Iterator[_Fault]:
-    """What is wrong with a row that names no machine: one may price accelerators."""
+    """Return the fault of a row without a machine, unless it prices accelerators."""
     if not row.text(ACCELERATOR):
         yield _Fault("", "names neither a machine nor an accelerator", row.line)
     elif row.ragged:
@@ -434,7 +437,7 @@ def _offers(row: Row, name: str, known: UsdPerSecond | None) -> Iterator[_Offer 
 
 
 def _apart(rows: tuple[Row, ...]) -> dict[tuple[str, float, str], Row]:
-    """Rows that price accelerators alone, by name, count and zone."""
+    """Return rows that price accelerators alone, by name, count and zone."""
     found = {}
     for row in accelerator_rows(rows):
         try:
@@ -453,7 +456,7 @@ def _place(row: Row) -> str:
 def _with_accelerators(
     row: Row, name: str, host: Host, apart: Mapping[tuple[str, float, str], Row]
 ) -> Row | str:
-    """The row of a Google machine with its accelerators added, or why there is none."""
+    """Return the row of a Google machine with its accelerators added, or why there is none."""
     attached = _ATTACHED.fullmatch(name)
     family = name.rsplit("-", 1)[0]
     called = _accelerators().get(family, "") if attached is None else attached["name"]
@@ -466,7 +469,7 @@ def _with_accelerators(
 
 
 def _sums(row: Row, other: Row) -> dict[str, str]:
-    """Both prices together; empty where one of them has none."""
+    """Return both prices together; empty where one of them has none."""
     found = {}
     for column in (PRICE, SPOT):
         try:
@@ -478,7 +481,10 @@ def _sums(row: Row, other: Row) -> dict[str, str]:
 
 
 def _ranges(offers: Iterable[_Offer], source: Source) -> dict[str, tuple[Price, ...]]:
-    """One price for a machine, purchase and region: from the least to the most of its zones."""
+    """Return one price for a machine, purchase and region.
+
+    From the least to the most of its zones.
+    """
     seen: dict[str, dict[tuple[Purchase, str], list[float]]] = {}
     for offer in offers:
         own = seen.setdefault(offer.machine, {})
@@ -495,7 +501,7 @@ def _ranges(offers: Iterable[_Offer], source: Source) -> dict[str, tuple[Price, 
 def _merged(
     old: Sequence[Price], new: Sequence[Price], home: Mapping[str, int]
 ) -> tuple[Price, ...]:
-    """The new prices in place of the same old ones; those of new regions beside them.
+    """Return the old prices with new ones of the same kind replaced and new regions added.
 
     The first price of a purchase is the usual one. A new one comes before it where it was stated
     later, and after it otherwise; of several new ones that of the usual region leads.
@@ -508,14 +514,12 @@ def _merged(
 
 
 def _ordered(way: Purchase, kept: Iterable[Price], rest: Iterable[Price]) -> list[Price]:
-    """All prices of a purchase, the usual one first."""
     known = [price for price in kept if price.purchase is way]
     added = [price for price in rest if price.purchase is way]
     return [*added, *known] if known and added and _later(added[0], known[0]) else [*known, *added]
 
 
 def _later(price: Price, other: Price) -> bool:
-    """Whether a price was stated after another one, which it was after one without a date."""
     day, before = price.source.oldest, other.source.oldest
     return day is not None and (before is None or day > before)
 
@@ -542,9 +546,9 @@ def _fail_useless(
 ) -> None:
     """Refuse a file without any price that can be used, with the reasons."""
     if left_out:
-        told = [said(one) for one in left_out[:MOST_SHOWN]]
-        more = len(left_out) - len(told)
-        hint = "; ".join([*told, *([f"and {more} reasons more"] if more else [])])
+        reasons = [said(one) for one in left_out[:MAX_SHOWN]]
+        more = len(left_out) - len(reasons)
+        hint = "; ".join([*reasons, *([f"and {more} reasons more"] if more else [])])
     else:
         examples, other = list(unknown)[:3], list(hosts)[:3]
         hint = f"it has {', '.join(examples) or 'no machines'}; profiles are {', '.join(other)}"
@@ -552,7 +556,7 @@ def _fail_useless(
 
 
 def said(one: LeftOut) -> str:
-    """Rows that were left out, as one line for people."""
+    """Return rows that were left out, as one line for people."""
     count = len(one.lines)
     where = f"line {one.lines[0]}" if count == 1 else f"{count} rows, first in line {one.lines[0]}"
     return f"{one.machine or 'a row'} {one.reason} ({where})"
@@ -560,7 +564,7 @@ def said(one: LeftOut) -> str:
 
 @cache
 def _accelerators() -> Mapping[str, str]:
-    """What lists call the accelerators of Google's machines, by family."""
+    """Return the names of the accelerators of Google's machines in lists, by family."""
     names: dict[str, str] = tomllib.loads(_LISTS.read_text(encoding="utf-8"))[GOOGLE][
         "accelerators"
     ]

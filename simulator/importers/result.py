@@ -8,18 +8,15 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from simulator.errors import InputError
-from simulator.reading.document import check, parse_document
-from simulator.reading.hardware.accelerator import to_link
+from simulator.reading.document import parse_document
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.reading.hardware.figures import Figure
-from simulator.reading.hardware.host import to_host
-from simulator.reading.hardware.sections import LinkFile, StorageFile
-from simulator.reading.hardware.storage import to_storage
+from simulator.reading.hardware.devices import to_link, to_storage
+from simulator.reading.hardware.machine import to_host
 from simulator.uncertainty.provenance import Source
 
 
 class Kind(StrEnum):
-    """What a fragment is; for profiles, the folder the catalogue looks for them in."""
+    """Kind of a fragment; for profiles, their folder in the catalogue."""
 
     STORAGE = "storage"
     LINK = "link"
@@ -58,7 +55,7 @@ class MeasuredRun:
 
 
 def set_rows(runs: Sequence[MeasuredRun]) -> list[dict[str, str]]:
-    """Rows of a measurement set, one a run; logs of many runs may bear the same name."""
+    """Return rows of a measurement set, one a run; logs of many runs may bear the same name."""
     again: Counter[str] = Counter()
     return [
         {
@@ -73,7 +70,6 @@ def set_rows(runs: Sequence[MeasuredRun]) -> list[dict[str, str]]:
 
 
 def _unique(name: str, again: Counter[str]) -> str:
-    """A row's name, numbered from its second use on."""
     again[name] += 1
     return name if again[name] == 1 else f"{name}~{again[name]}"
 
@@ -99,21 +95,21 @@ def verify(fragment: Fragment, origin: str, catalogue: Catalogue) -> None:
         _read_back(fragment, origin, catalogue)
     except InputError as error:
         hint = "so says the evidence; is a unit wrong?"
-        told = [
+        problems = [
             replace(problem, line=None, hint=problem.hint or hint) for problem in error.problems
         ]
-        raise InputError(tuple(told)) from None
+        raise InputError(tuple(problems)) from None
 
 
 def _read_back(fragment: Fragment, origin: str, catalogue: Catalogue) -> None:
     document = parse_document(fragment.text.encode(), origin)
     if fragment.kind is Kind.STORAGE:
-        to_storage(origin, check(StorageFile, document), document, _cite)
+        to_storage(origin, document, _as_stated)
     elif fragment.kind is Kind.LINK:
-        to_link(origin, check(LinkFile, document), document, _cite)
+        to_link(origin, document, _as_stated)
     elif fragment.kind is Kind.NODE:
-        to_host(origin, document, _cite, catalogue)
+        to_host(origin, document, _as_stated, catalogue)
 
 
-def _cite(figure: Figure) -> Source:
-    return Source(reference=figure.source, date=figure.date, verified=figure.verified)
+def _as_stated(source: Source) -> Source:
+    return source

@@ -39,7 +39,7 @@ from simulator.units import Seconds
 
 
 class Quantity(StrEnum):
-    """What a sample of a device says; the text is what people read."""
+    """Quantity of a sample; the text is for people."""
 
     GPU_BUSY = "GPU: a kernel runs"
     GPU_ENGINE = "GPU: compute engine active"
@@ -69,7 +69,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utilization:
-    """What was seen of devices while a job ran.
+    """Samples of devices while a job ran.
 
     `interval` is the time between samples where the files say it [s].
     """
@@ -81,7 +81,7 @@ class Utilization:
 
 PERCENT: Final = 0.01
 MEBIBYTE: Final = units.parse("1 MiB", units.BYTE)
-_ROOM: Final = 1.02
+_ROUNDING_ROOM: Final = 1.02
 """How far a share may lie above the whole, for rounding."""
 _SHARES: Final = frozenset(
     {
@@ -122,7 +122,7 @@ class Samples:
     def checked(
         self, quantity: Quantity, text: str, factor: float, *, line: int | None, name: str
     ) -> float:
-        """A sample in SI units; NaN, with a problem, if it is no number or impossible."""
+        """Return a sample in SI units; NaN, with a problem, if it is no number or impossible."""
         try:
             value = float(text)
         except ValueError:
@@ -134,7 +134,7 @@ class Samples:
             self.fault(f"has {name} below zero", line=line, found=text)
             return math.nan
         value *= factor
-        if quantity in _SHARES and value > _ROOM:
+        if quantity in _SHARES and value > _ROUNDING_ROOM:
             hint = "is it in percent?" if factor == 1.0 else ""
             most = f"{1.0 / factor:g}"
             self.fault(f"has {name} above {most}, the whole", line=line, found=text, hint=hint)
@@ -142,11 +142,11 @@ class Samples:
         return math.nan if value > _LARGEST_COUNTER else value
 
     def add(self, device: str, row: Mapping[Quantity, float]) -> None:
-        """One sample of a device: what was seen at one time."""
+        """Return one sample of a device: what was seen at one time."""
         self.rows.setdefault(device, []).append(dict(row))
 
     def utilization(self) -> Utilization:
-        """All samples as series; those of quantities that were never seen are left out."""
+        """Return all samples as series; those of quantities that were never seen are left out."""
         found = []
         for device, rows in self.rows.items():
             seen = dict.fromkeys(quantity for row in rows for quantity in row)
@@ -160,7 +160,7 @@ class Samples:
 
 
 def typical_step(times: Iterable[float]) -> float | None:
-    """The median time between samples [s]; None for fewer than two."""
+    """Return the median time between samples [s]; None for fewer than two."""
     found: NDArray[np.float64] = np.diff(np.array(list(times)))
     steps = found[found > 0.0]
     return float(np.median(steps)) if len(steps) else None
@@ -186,7 +186,7 @@ _CSV_HINT: Final = "record with nvidia-smi --query-gpu=timestamp,index,utilizati
 
 
 def is_csv(text: str) -> bool:
-    """Whether the first line is a header of such a CSV, or a row of one without a header."""
+    """Return true if the first line is a header of such a CSV, or a row of one without a header."""
     first = text.lstrip().split("\n", 1)[0]
     return "," in first and (
         any(name in first for name in _COLUMNS)
@@ -203,12 +203,12 @@ class _Columns:
     known: Mapping[int, Quantity]
 
     def place(self, *names: str) -> int | None:
-        """Position of the first of `names` there is."""
+        """Return position of the first of `names` there is."""
         return next((self.names.index(name) for name in names if name in self.names), None)
 
 
 def parse_csv(text: str, origin: str) -> Utilization:
-    """Samples of all GPUs in the CSV.
+    """Return samples of all GPUs in the CSV.
 
     Raises
     ------
@@ -244,7 +244,7 @@ def parse_csv(text: str, origin: str) -> Utilization:
 
 
 def _known_columns(names: Sequence[str]) -> dict[int, Quantity]:
-    """Column by position, the first of each quantity."""
+    """Return column by position, the first of each quantity."""
     found: dict[int, Quantity] = {}
     for i, name in enumerate(names):
         quantity = _COLUMNS.get(name)
@@ -307,7 +307,7 @@ _FIELDS: Final = {
     "PCIE_RX_BYTES": (Quantity.TO_DEVICE, 1.0),
 }
 """Field, less its prefix and less what says that it is a ratio: what it says, and its unit."""
-_SHORT: Final = {
+_SHORT_NAMES: Final = {
     "GPUTL": "GPU_UTIL",
     "FBUSD": "FB_USED",
     "POWER": "POWER_USAGE",
@@ -319,7 +319,7 @@ _SHORT: Final = {
 }
 """Heading in dmon: field."""
 _BLANK: Final = 140737488355328.0
-"""From here on a number stands for a missing one (32-bit blank; the 64-bit one is larger)."""
+"""From here on a number means a missing one (32-bit blank; the 64-bit one is larger)."""
 _TABLE_HEADER: Final = re.compile(r"\s*#\s*Entity\s+(.*)")
 _TABLE_ROW: Final = re.compile(r"\s*(GPU(?:-C?I)?|CPU|Switch|Core)\s+(\S+)\s*(.*)")
 _SCRAPE_LINE: Final = re.compile(r"(DCGM_FI_\w+)\{(.*)\}\s+(\S+)(?:\s+-?\d+)?")
@@ -329,17 +329,17 @@ _RATIO: Final = re.compile(r"_(?:ACTIVE|UTIL_RATIO)$")
 
 
 def is_table(text: str) -> bool:
-    """Whether a text holds the table of ``dcgmi dmon``."""
+    """Return true if a text holds the table of ``dcgmi dmon``."""
     return any(_TABLE_HEADER.match(line) for line in text.split("\n", 200)[:200])
 
 
 def is_scrape(text: str) -> bool:
-    """Whether a text holds what dcgm-exporter serves."""
+    """Return true if a text holds what dcgm-exporter serves."""
     return "DCGM_FI_" in text
 
 
 def parse_table(text: str, origin: str) -> Utilization:
-    """Samples in the table of ``dcgmi dmon``.
+    """Return samples in the table of ``dcgmi dmon``.
 
     Raises
     ------
@@ -386,7 +386,7 @@ def _take_table_row(
 
 
 def parse_scrape(text: str, origin: str) -> Utilization:
-    """Samples in one or more scrapes of dcgm-exporter.
+    """Return samples in one or more scrapes of dcgm-exporter.
 
     Raises
     ------
@@ -427,9 +427,9 @@ def _flush(samples: Samples, scrape: dict[str, dict[Quantity, float]]) -> None:
 
 
 def _field(name: str) -> tuple[Quantity, float] | None:
-    """What a field says and its unit, by its short or long name of any version."""
+    """Return quantity and unit of a field, by its short or long name of any version."""
     plain = _RATIO.sub("", _PREFIX.sub("", name))
-    return _FIELDS.get(_SHORT.get(name, plain))
+    return _FIELDS.get(_SHORT_NAMES.get(name, plain))
 
 
 def _sample(
@@ -461,14 +461,14 @@ _SPACE: Final = "DiskUtilization"
 
 
 def is_metric_data(text: str) -> bool:
-    """Whether a text is such JSON, or the beginning of it."""
+    """Return true if a text is such JSON, or the beginning of it."""
     return text.lstrip().startswith("{")
 
 
 def parse_metric_data(
     text: str, origin: str, *, gpus: int | None, vcpus: int | None
 ) -> Utilization:
-    """Samples of each host in the JSON.
+    """Return samples of each host in the JSON.
 
     Parameters
     ----------
@@ -510,7 +510,7 @@ def parse_metric_data(
 def _points(
     result: Entry, samples: Samples, counts: dict[str, int | None]
 ) -> Iterator[tuple[str, Quantity, float, float]]:
-    """Device, quantity, time and value of each point of one result."""
+    """Return device, quantity, time and value of each point of one result."""
     label = result.text_at("Label") or ""
     name = _NAME.search(label) or _NAME.search(result.text_at("Id") or "")
     status = result.text_at("StatusCode") or "Complete"
@@ -546,7 +546,7 @@ def _points(
 
 
 def _time_of_point(moment: Entry) -> float | None:
-    """A time as seconds since 1970; a problem if it is none."""
+    """Return a time as seconds since 1970; a problem if it is none."""
     value = moment.value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return moment.number()
@@ -572,7 +572,7 @@ def read(
     vcpus: int | None = None,
     whole: bool = False,
 ) -> Utilization:
-    """What was seen of devices, from one or more logs of one run.
+    """Read the samples of devices from one or more logs of one run.
 
     Parameters
     ----------
@@ -617,7 +617,7 @@ def _of_file(path: Path, gpus: int | None, vcpus: int | None) -> Utilization:
 
 
 def _trimmed(found: Utilization) -> Utilization:
-    """Less what came before the first and after the last busy sample of each device's GPU."""
+    """Drop samples before the first and after the last busy sample of each device's GPU."""
     spans = {
         series.device: (int(busy[0]), int(busy[-1]) + 1)
         for series in found.series

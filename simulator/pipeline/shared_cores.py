@@ -1,47 +1,48 @@
-"""Cores that makers of batches share with the threads that receive them: bounds from the sharing.
+"""Cores that workers of batches share with the threads that receive them: bounds from the sharing.
 
 Every runnable thread gets the same rate (processor sharing). With n of them runnable the pool does
 C(n) core-seconds a second, and each thread C(n) / n. Two things limit how fast batches come:
 
 - *All work*: R ranks ask for R D core-seconds with each batch of every rank, and the pool does no
   more than C(n).
-- *A receiver* takes a rank's batches over one after another, c core-seconds each, at the rate of
-  one thread among n. Many makers at work slow it down. Few leave cores idle.
+- *A pin-memory thread* takes a rank's batches over one after another, c core-seconds each, at the
+  rate of one thread among n. Many workers at work slow it down. Few leave cores idle.
 
 Both at once are tighter than either. Over a time T in which X batches of each rank are received,
-let a receiver be on the cores for a part P of T. For any weight w >= 0
+let a pin-memory thread be on the cores for a part P of T. For any weight w >= 0
 
     X (R D + w c) <= P M(w) + (T - P) C,   M(w) = max over n of (1 + w / n) C(n),   C = max C(n),
 
-as at each moment the pool does C(n), and a receiver that is on the cores C(n) / n. What a receiver
-does elsewhere, m seconds a batch at least, and the time before its first batch and after its last
-one, A in all, are no part of P, so P <= T - A - X m. Each weight gives a bound on T, and the
-longest one counts. The number of runnable threads is a whole one, so M is a maximum over few
-values. (Asymptotic bounds of a queueing network [1]_, with a linear program's dual weights.)
+as at each moment the pool does C(n), and a pin-memory thread that is on the cores C(n) / n. What a
+pin-memory thread does elsewhere, m seconds a batch at least, and the time before its first batch
+and after its last one, A in all, are no part of P, so P <= T - A - X m. Each weight gives a bound
+on T, and the longest one counts. The number of runnable threads is a whole one, so M is a maximum
+over few values. (Asymptotic bounds of a queueing network [1]_, with a linear program's dual
+weights.)
 
-- *Makers alone*: no more than K threads make batches, so of n that are runnable at least n - K
-  receive, and get (n - K) C(n) / n. Weighing what all receivers do by -v,
+- *Workers alone*: no more than K threads make batches, so of n that are runnable at least n - K
+  receive, and get (n - K) C(n) / n. Weighing what all pin-memory threads do by -v,
 
       X R (D - v c) <= T max over n of (1 - v max(0, n - K) / n) C(n),
 
   which is T max over n <= K of C(n) for the least v that lets no n > K count for more. A device
-  that takes its batches in no time leaves all makers at work: this is then what they take.
+  that takes its batches in no time leaves all workers at work: this is then what they take.
 
 The equilibrium
 ---------------
 The bounds let the number of runnable threads swing from moment to moment, and a run does not. Let
-the makers be able to make batches faster than they are received. Each then waits to be asked for
-its next batch, which happens once for each batch that the receiver takes over: batches are begun
-one by one, as they are received. Measure time by the work that one runnable thread does ("virtual
-time" of processor sharing [2]_). There every task takes as long as it has work: a batch is received
-every V = c + (what runs meanwhile in the m seconds elsewhere), and with D' core-seconds of a maker
-for each batch k = D' / V makers are runnable in the mean. As batches begin evenly, their number
-alternates between the whole numbers next to k, so that the time between two batches is the mean
-over these two of what V takes at the rate of one thread among them and the receivers. Where that
-asks for more makers than there are, all of them always make batches, and receivers join them for c
-of every D' / makers. Runs settle to this, but it is no bound: nothing forbids a run to swing. Of
-390 candidates with drawn machines, workers, batches and prefetch (2026-11-24), no later epoch that
-the engine simulates is shorter than `settled_span` has it.
+the workers be able to make batches faster than they are received. Each then waits to be asked for
+its next batch, which happens once for each batch that the pin-memory thread takes over: batches are
+begun one by one, as they are received. Measure time by the work that one runnable thread does
+("virtual time" of processor sharing [2]_). There every task takes as long as it has work: a batch
+is received every V = c + (what runs meanwhile in the m seconds elsewhere), and with D' core-seconds
+of a worker for each batch k = D' / V workers are runnable in the mean. As batches begin evenly,
+their number alternates between the whole numbers next to k, so that the time between two batches is
+the mean over these two of what V takes at the rate of one thread among them and the pin-memory
+threads. Where that asks for more workers than there are, all of them always make batches, and
+pin-memory threads join them for c of every D' / workers. Runs settle to this, but it is no bound:
+nothing forbids a run to swing. Of 390 candidates with drawn machines, workers, batches and prefetch
+(2026-11-24), no later epoch that the engine simulates is shorter than `settled_span` has it.
 
 References
 ----------
@@ -68,14 +69,14 @@ from simulator.schema.scenario import Scenario
 from simulator.units import Real
 
 WEIGHTS: Final = (0.0, *(1.5**power for power in range(16)))
-"""Weights of a receiver's work against all work, from none to that of as many threads as a large
-machine has cores: the best one lies between where second hardware threads pay and where cores do.
-"""
+"""Weights of a pin-memory thread's work against all work, from 0 to that of as many threads as a
+large machine has cores. The best one lies between where second hardware threads pay and where
+cores do."""
 SETTLES: Final = 12
 """Rounds after which the work of a cycle is known: each leaves a per cent of the error, or less."""
 ASKED_AHEAD: Final = 2.0
-"""Batches of each maker, one on its way and one made ahead, that must be allowed to be asked for
-and not yet taken, so that it never waits to be asked because of another maker."""
+"""Batches of each worker, one on its way and one made ahead, that must be allowed to be asked for
+and not yet taken, so that it never waits to be asked because of another worker."""
 MOST_THREADS: Final = 2048
 """Runnable threads up to which each number is looked at; no pool of the catalogue has more."""
 
@@ -104,7 +105,8 @@ class SharedCores:
     def cycle(self) -> Real:
         """Least mean time between two batches of a rank in a run that goes on and on [s].
 
-        0 where makers and receivers do not share the cores, or nothing is known of their sharing.
+        0 where workers and pin-memory threads do not share the cores, or nothing is known of their
+        sharing.
         """
         return self.span(1.0, 0.0)
 
@@ -116,7 +118,8 @@ class SharedCores:
         batches : float or array
             How many, the last one counted as what it holds [1].
         apart : float or array
-            Time in which a receiver surely has no batch: before the first and after the last [s].
+            Time in which a pin-memory thread surely has no batch: before the first and after the
+            last [s].
         """
         if not self._known:
             return 0.0
@@ -126,9 +129,9 @@ class SharedCores:
             together = (self._capacities * (1.0 + weight / self._runnable)).max(axis=0)
             work = batches * (self._work + weight * self._receiving)
             found = np.maximum(found, (work + (together - least) * away) / together)
-        found = np.maximum(found, batches * self._making / self._most_of_makers)
+        found = np.maximum(found, batches * self._making / self._most_of_producers)
         # A bound on several batches holds them all; one on none has no time to offer.
-        return np.where(np.asarray(self.scenario.job.loader.crew.makers) > 0, found, 0.0)[()]
+        return np.where(np.asarray(self.scenario.job.loader.policy.producers) > 0, found, 0.0)[()]
 
     @cached_property
     def equilibrium(self) -> Real:
@@ -138,14 +141,15 @@ class SharedCores:
         """
         if not self._settles:
             return 0.0
-        return np.where(self._enough_makers, self._received_every, self._made_every)[()]
+        return np.where(self._enough_producers, self._received_every, self._made_every)[()]
 
     def settled_span(self, batches: Real, first: Real, used: Real) -> Real:
         """Time in which so many batches of each rank are made and received, from none on [s].
 
-        The equilibrium, with the makers' begin and end: at first each of them makes as many batches
-        as may be asked for ahead, with nothing to receive until the first one is made; behind the
-        last one that is asked for the receivers are alone. 0 where the equilibrium is.
+        The equilibrium, with the workers' begin and end: at first each of them makes as many
+        batches as may be asked for ahead, with nothing to receive until the first one is made;
+        behind the last one that is asked for the pin-memory threads are alone. 0 where the
+        equilibrium is.
 
         Parameters
         ----------
@@ -158,48 +162,48 @@ class SharedCores:
         """
         if not self._settles:
             return 0.0
-        crew, makers, each = self.scenario.job.loader.crew, self._crew, self._made
-        begin = np.maximum(first, each * self._slowness(makers, 0.0))
-        busy = begin + np.maximum(0.0, batches - makers) * self._made_every
-        ahead = each * crew.credits / makers
-        begin = begin + np.maximum(0.0, ahead - each) * self._slowness(makers, 1.0)
-        settled = np.maximum(0.0, batches - crew.credits) * self._received_every
+        policy, producers, each = self.scenario.job.loader.policy, self._workers, self._made
+        begin = np.maximum(first, each * self._slowness(producers, 0.0))
+        busy = begin + np.maximum(0.0, batches - producers) * self._made_every
+        ahead = each * policy.credits / producers
+        begin = begin + np.maximum(0.0, ahead - each) * self._slowness(producers, 1.0)
+        settled = np.maximum(0.0, batches - policy.credits) * self._received_every
         settled = settled + (2.0 * each - ahead) * self._slowness(self._busy, 1.0)
         alone = self._elsewhere + self._receiving * self._slowness(0.0, 1.0)
-        end = np.maximum(0.0, crew.credits - self._busy) * np.maximum(alone, used)
+        end = np.maximum(0.0, policy.credits - self._busy) * np.maximum(alone, used)
         waited = np.where(settled > 0.0, begin + settled + end, 0.0)
-        return np.where(self._enough_makers, waited, busy)[()]
+        return np.where(self._enough_producers, waited, busy)[()]
 
     # what a run settles to, in the work that one runnable thread does meanwhile [core-seconds]
 
     @cached_property
     def _settles(self) -> bool:
-        """Whether makers of one thread each, and threads that receive, are all that compute.
+        """Whether workers of one thread each, and threads that receive, are all that compute.
 
-        Each maker is asked for two batches at once, so that it has the next one to begin with.
+        Each worker is asked for two batches at once, so that it has the next one to begin with.
         """
-        own = frozenset({Actor.WORKER, Actor.RECEIVER})
+        own = frozenset({Actor.WORKER, Actor.PIN_MEMORY})
         users = [(s, d) for s in self.stages for d in s.demands if d.path is Path.CORES]
         single = all(np.all(d.threads == 1.0) for _, d in users)
         alone = all(s.actor in own for s, d in users if np.any(d.amount > 0.0))
         receives = bool(np.all(self._receiving > 0.0)) and self.scenario.job.loader.pin_memory
-        crew = self.scenario.job.loader.crew
-        asked = np.logical_and(self._crew > 0.0, crew.credits >= ASKED_AHEAD * self._crew)
+        policy = self.scenario.job.loader.policy
+        asked = np.logical_and(self._workers > 0.0, policy.credits >= ASKED_AHEAD * self._workers)
         return self._known and single and alone and receives and bool(np.all(asked))
 
     @cached_property
-    def _crew(self) -> Real:
-        """Makers of a rank."""
-        return np.asarray(self.scenario.job.loader.crew.makers, dtype=float)
+    def _workers(self) -> Real:
+        """Workers of a rank."""
+        return np.asarray(self.scenario.job.loader.policy.producers, dtype=float)
 
     @cached_property
-    def _enough_makers(self) -> Real:
-        """Whether receivers are what all wait for."""
-        return np.asarray(self._busy <= self._crew)
+    def _enough_producers(self) -> Real:
+        """Whether pin-memory threads are what all wait for."""
+        return np.asarray(self._busy <= self._workers)
 
     @cached_property
     def _made(self) -> Real:
-        """Work of a maker on a batch."""
+        """Work of a worker on a batch."""
         return self._work / self.topology.ranks - self._receiving
 
     @cached_property
@@ -212,32 +216,32 @@ class SharedCores:
 
     @cached_property
     def _received_every(self) -> Real:
-        """Time between two batches where receivers never rest but for work elsewhere [s]."""
+        """Time between two batches where pin-memory threads rest only for work elsewhere [s]."""
         return self._elsewhere + self._receiving * self._slowness(self._busy, 1.0)
 
     @cached_property
     def _made_every(self) -> Real:
-        """Time between two batches where makers never rest; receivers do between batches [s]."""
-        rest = np.maximum(0.0, self._made / self._crew - self._receiving)
-        received = self._receiving * self._slowness(self._crew, 1.0)
-        found: Real = received + rest * self._slowness(self._crew, 0.0)
+        """Time between two batches where workers never rest and pin-memory threads do [s]."""
+        rest = np.maximum(0.0, self._made / self._workers - self._receiving)
+        received = self._receiving * self._slowness(self._workers, 1.0)
+        found: Real = received + rest * self._slowness(self._workers, 0.0)
         return found
 
     @cached_property
     def _busy(self) -> Real:
-        """Makers of a rank that are runnable, in the mean."""
+        """Workers of a rank that are runnable, in the mean."""
         found: Real = self._made / self._cycle_work
         return found
 
-    def _slowness(self, makers: Real, receivers: float) -> Real:
+    def _slowness(self, producers: Real, receiving: float) -> Real:
         """Time of a second's work of each thread, with so many of a rank runnable [s].
 
-        A number of makers between two whole ones stands for both in turn.
+        A number of workers between two whole ones stands for both in turn.
         """
-        few = np.floor(makers)
-        part, found = makers - few, []
+        few = np.floor(producers)
+        part, found = producers - few, []
         for number in (few, few + 1.0):
-            runnable = np.maximum(self.topology.ranks * (number + receivers), 1.0)
+            runnable = np.maximum(self.topology.ranks * (number + receiving), 1.0)
             found.append(runnable / self.topology.host.cpu.capacity_for(runnable))
         slowness: Real = (1.0 - part) * found[0] + part * found[1]
         return slowness
@@ -256,8 +260,8 @@ class SharedCores:
     def _on_cores(self) -> Iterator[Demand]:
         return (d for s in self.stages for d in s.demands if d.path is Path.CORES)
 
-    def _of_receiver(self, *, cores: bool) -> Iterator[Demand]:
-        own = (s for s in self.stages if s.actor is Actor.RECEIVER)
+    def _of_pin_memory(self, *, cores: bool) -> Iterator[Demand]:
+        own = (s for s in self.stages if s.actor is Actor.PIN_MEMORY)
         return (d for s in own for d in s.demands if (d.path is Path.CORES) is cores)
 
     @cached_property
@@ -274,25 +278,26 @@ class SharedCores:
     @cached_property
     def _receiving(self) -> Real:
         """What receiving a batch asks of the pool [core-seconds]."""
-        return sum((demand.amount for demand in self._of_receiver(cores=True)), 0.0)
+        return sum((demand.amount for demand in self._of_pin_memory(cores=True)), 0.0)
 
     @cached_property
     def _making(self) -> Real:
-        """What a batch of every rank asks of the makers' share of the pool [core-seconds].
+        """What a batch of every rank asks of the workers' share of the pool [core-seconds].
 
-        All work less what receivers do, weighed so that their threads add nothing to the pool.
+        All work less what pin-memory threads do, weighed so that their threads add nothing to the
+        pool.
         """
-        more = self._runnable > self._makers
-        beside = np.where(more, self._runnable - self._makers, 1.0)
-        gained = (1.0 - self._most_of_makers / self._capacities) * self._runnable / beside
+        more = self._runnable > self._working_threads
+        beside = np.where(more, self._runnable - self._working_threads, 1.0)
+        gained = (1.0 - self._most_of_producers / self._capacities) * self._runnable / beside
         weight = np.maximum(np.where(more, gained, 0.0).max(axis=0), 0.0)
         found: Real = self._work - weight * self.topology.ranks * self._receiving
         return found
 
     @cached_property
-    def _most_of_makers(self) -> Real:
+    def _most_of_producers(self) -> Real:
         """The most that the pool does as long as nobody receives [core-seconds/s]."""
-        alone = np.where(self._runnable <= self._makers, self._capacities, 0.0)
+        alone = np.where(self._runnable <= self._working_threads, self._capacities, 0.0)
         found: Real = alone.max(axis=0)
         return found
 
@@ -300,23 +305,23 @@ class SharedCores:
     def _elsewhere(self) -> Real:
         """What else receiving a batch takes at least [s]."""
         place = Location(rank=0)
-        others = self._of_receiver(cores=False)
+        others = self._of_pin_memory(cores=False)
         return sum((alone(self.topology, demand, place) for demand in others), 0.0)
 
     @cached_property
     def _most_runnable(self) -> Real:
         """The most threads that are ever runnable, or as many as the pool has."""
         found: Real = np.minimum(
-            self._makers + self.topology.ranks, np.ceil(self.topology.host.cpu.free)
+            self._working_threads + self.topology.ranks, np.ceil(self.topology.host.cpu.free)
         )
         return found
 
     @cached_property
-    def _makers(self) -> Real:
-        """The most threads that are ever runnable and do not receive."""
+    def _working_threads(self) -> Real:
+        """Maximum of runnable threads other than pin-memory threads."""
         job = self.scenario.job
-        makers = np.maximum(1.0, job.loader.crew.makers)
-        own = makers * np.maximum(1.0, self.scenario.maker_threads)
+        producers = np.maximum(1.0, job.loader.policy.producers)
+        own = producers * np.maximum(1.0, self.scenario.producer_threads)
         using = (s for s in self.stages if s.actor is Actor.COMPUTE_STREAM)
         fitting = [d.threads for s in using for d in s.demands if d.path is Path.CORES]
         found: Real = self.topology.ranks * (own + sum(fitting, 0.0))

@@ -7,9 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from simulator.calibration.calibrate import Calibrated, Estimate, Residual
-from simulator.calibration.fitted_overlay import errors_of
-from simulator.calibration.likeliest import Tried
+from simulator.calibration.calibrate import Calibrated, Estimate, Residual, Tried, error_statistics
 from simulator.reading.keys import numeric_key
 from simulator.report.format.table import Cell, Table, as_markdown
 from simulator.report.numbers import figure
@@ -138,7 +136,7 @@ def _notes(calibrated: Calibrated) -> list[str]:
 def _errors(calibrated: Calibrated) -> list[str]:
     rows: list[tuple[str, ...]] = [("", "mean", "median", "p90", "largest", "")]
     for which, name in _STAGES:
-        found = errors_of(calibrated.residuals, which)
+        found = error_statistics(calibrated.residuals, which)
         if found is None:
             continue
         cells = (found.mean, found.median, found.p90, found.largest)
@@ -290,7 +288,7 @@ def _estimate(one: Estimate) -> dict[str, Any]:
 
 
 def _error_object(calibrated: Calibrated, which: str) -> dict[str, float] | None:
-    found = errors_of(calibrated.residuals, which)
+    found = error_statistics(calibrated.residuals, which)
     if found is None:
         return None
     return {

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from simulator.probe.installation import Installation, Package
-from simulator.probe.machine import Machine
+from simulator.probe.machine import Installation, Machine, Package
 from simulator.report.format.table import Cell, Table
 from simulator.report.text import columns, section
 from simulator.units import BYTE, show

@@ -132,12 +132,12 @@ class Scenario:
         return next((g for g in self.cluster.groups if g.name == self.at), self.cluster.trainers)
 
     @property
-    def maker_threads(self) -> float:
+    def producer_threads(self) -> float:
         """Threads that make one batch in this view."""
         remote = self.job.remote
         if self.at and remote is not None:
             return remote.threads(self.ranks_served)
-        return self.job.loader.crew.threads
+        return self.job.loader.policy.threads
 
     @property
     def job(self) -> Job:

@@ -22,7 +22,7 @@ from simulator.probe import run as probing
 from simulator.probe.cpu import Level
 from simulator.probe.loader import Settings, Timed
 from simulator.probe.machine import Machine
-from simulator.probe.profile_lines import MARK
+from simulator.probe.profile import MARK
 from simulator.torch import WorkloadProfile
 
 Run = Callable[..., Any]

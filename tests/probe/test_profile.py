@@ -12,8 +12,7 @@ from simulator import units
 from simulator.probe import gpu
 from simulator.probe.disk import Place
 from simulator.probe.machine import Machine
-from simulator.probe.profile import Profiles, profiles, slug
-from simulator.probe.profile_lines import MARK, Known
+from simulator.probe.profile import MARK, Known, Profiles, profiles, slug
 from simulator.probe.reading import SHARE, Found, Reading
 from simulator.probe.run import Accelerator, Probed, Wanted
 from simulator.reading.hardware.catalogue import Catalogue
@@ -181,7 +180,7 @@ def test_an_all_reduce_lies_on_its_link(tmp_path: Path, bus: float) -> None:
     assert (host.peer_topology is PeerTopology.SWITCHED) == fast
     link: Link | None = host.peer_link if fast else host.host_link
     assert link is not None
-    (curve,) = link.curves
+    (curve,) = link.collective
     assert (curve.ranks, curve.machines) == (8, 1)
     assert curve.regimes[0].bandwidth == pytest.approx(bus, rel=0.05)
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.catalogue import each
 from support.stages import sampled
 
 from simulator.engine.run import Options, solve
-from simulator.physics.cost_model import cost_model
+from simulator.physics.device_time import cost_model
 from simulator.pipeline.topology import NETWORK_OUT, build
 from simulator.predict import predict, simulation_input
 from simulator.reading.scenario import load_scenario
@@ -25,7 +26,7 @@ def predicted(name: str, *overrides: str) -> Prediction:
     return predict(load_scenario(name, overrides=overrides), intervals=False)
 
 
-@pytest.mark.parametrize("name", sampled(SHIPPED, 12))
+@each("name", sampled(SHIPPED, 12))
 def test_links_are_busy_where_there_is_communication(name: str) -> None:
     """Exchange passes links of the machine, and the machine's network where there are several."""
     found = predicted(name)

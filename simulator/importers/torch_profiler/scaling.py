@@ -1,15 +1,16 @@
-"""A trace run again with other durations: the host launches, the device works in order.
+"""Traced steps at other batch sizes and numbers of devices: rules, and a replay of the trace.
 
-Each piece of device work starts when it was launched, when what runs before it on its stream is
-done, and when what it waits for on other streams is done:
+The replay runs the trace again with other durations: the host launches, the device works in order.
+Each piece of device work starts when it was launched, when the work before it on its stream is
+done, and when the work on other streams that it depends on is done:
 
 - a collective waits for the compute that was launched before it (as ProcessGroupNCCL has it);
 - work of the optimizer waits for all collectives launched before it;
-- anything that began just when another stream's work ended waits for that.
+- work that began just when another stream's work ended waits for that.
 
-The host goes its own way at the speed it had, but waits for the device where it did so in the
-trace (synchronizing calls, blocking copies), and does not wait for data. Launches that took long
-because the device's queue was full are taken to have been short.
+The host proceeds at the speed of the trace. It waits for the device where it did so in the trace
+(synchronizing calls, blocking copies), and does not wait for data. Launches that took long because
+the device's queue was full are assumed to be short.
 """
 
 from __future__ import annotations
@@ -35,19 +36,19 @@ from simulator.units import BytesPerSecond, Seconds
 
 _INSTANT: Final = units.parse("2 us", units.SECOND)
 """Within which one thing follows another."""
-_NEAR: Final = units.parse("10 us", units.SECOND)
+_SAME_TIME: Final = units.parse("10 us", units.SECOND)
 """After the end of what it waited for, within which work begins."""
 _BLOCKED: Final = units.parse("100 us", units.SECOND)
 _TIMES_USUAL: Final = 10.0
-_KNOWN: Final = 0.95
+_MIN_LINKED_SHARE: Final = 0.95
 """Share of work whose launch has to be known."""
 _LATENCY: Final = units.parse("20 us", units.SECOND)
 """The longest an idle device is taken to need to begin what was launched."""
-_RECENT: Final = 256
+_MAX_RECENT: Final = 256
 """Pieces of work among which the last one to end is looked for."""
-_FASTEST: Final = 5.0
+_MAX_SPEEDUP: Final = 5.0
 """Percentile of the times from launch to start that counts as that of an idle device."""
-_BEFORE: Final = 8
+_LOOK_BACK: Final = 8
 """Pieces of work on another stream among which the one awaited is looked for."""
 
 
@@ -86,7 +87,7 @@ class Replay:
     size: float
 
     def composition(self, duration: Callable[[Event], Seconds], growth: float) -> Composition:
-        """How a step is spent if each piece of work takes `duration`, without waits for data.
+        """Return the composition of a step whose work takes `duration`, without data waits.
 
         `growth` is what the bytes copied to the device are multiplied with.
         """
@@ -125,12 +126,11 @@ class Replay:
         run.ends.append(ready + run.durations[index])
 
     def _block(self, run: _Run, index: int, end: Seconds) -> None:
-        """The host waited until this piece of work was done."""
         run.shift = run.ends[index] + (end - self.works[index].event.end) - end
 
     def _wait(self, run: _Run, start: Seconds, end: Seconds) -> None:
-        """The host waited for the last work that was done when it went on."""
-        recent = range(max(0, len(run.ends) - _RECENT), len(run.ends))
+        """Return the host waited for the last work that was done when it went on."""
+        recent = range(max(0, len(run.ends) - _MAX_RECENT), len(run.ends))
         done = [i for i in recent if self.works[i].event.end <= end + _INSTANT]
         if not done:
             return
@@ -143,10 +143,10 @@ class Replay:
 
 
 def replay(trace: Trace, of: Window, names: Names) -> Replay | None:
-    """The steps of a window as a replay; None where launches are not known."""
+    """Return the steps of a window as a replay; None where launches are not known."""
     work = [e for e in trace.of(*DEVICE) if of.start <= e.start <= of.end]
     known = [event for event in work if id(event) in of.launched]
-    if len(of.marks) <= 1 or len(known) < _KNOWN * len(work) or not known:
+    if len(of.marks) <= 1 or len(known) < _MIN_LINKED_SHARE * len(work) or not known:
         return None
     ordered = sorted(known, key=lambda event: (of.launched[id(event)], event.start))
     ends_at = next((e for e in ordered if e.start >= of.end), None)
@@ -163,7 +163,7 @@ def replay(trace: Trace, of: Window, names: Names) -> Replay | None:
 
 
 def _linked(whole: Sequence[Event], of: Window, names: Names) -> list[_Work]:
-    """The pieces of work in the order of their launches, each with what it waits for."""
+    """Return the pieces of work in the order of their launches, each with what it waits for."""
     usual = _usual_latency(whole, of)
     lanes: dict[str, list[int]] = {}
     works: list[_Work] = []
@@ -188,18 +188,18 @@ def _linked(whole: Sequence[Event], of: Window, names: Names) -> list[_Work]:
 def _needs(
     event: Event, works: Sequence[_Work], lanes: dict[str, list[int]], names: Names
 ) -> tuple[int, ...]:
-    """What was launched before a piece of work and has to be done before it starts."""
+    """Return the earlier work that has to be done before a piece of work starts."""
     found = lanes.get(event.lane, [])[-1:]
     reached = works[found[0]].event.end if found else -np.inf
     update = names.is_update(event)
     for lane, before in lanes.items():
         if lane == event.lane:
             continue
-        done = [i for i in before[-_BEFORE:] if works[i].event.end <= event.start + _INSTANT]
+        done = [i for i in before[-_LOOK_BACK:] if works[i].event.end <= event.start + _INSTANT]
         if not done:
             continue
         other = works[done[-1]].event
-        follows = other.end > reached and event.start - other.end <= _NEAR
+        follows = other.end > reached and event.start - other.end <= _SAME_TIME
         known = (event.kind is Kind.COLLECTIVE and other.kind is Kind.KERNEL) or (
             update and other.kind is Kind.COLLECTIVE
         )
@@ -211,11 +211,14 @@ def _needs(
 def _usual_latency(whole: Sequence[Event], of: Window) -> Seconds:
     """Time from a launch to the start of work on an idle device [s]: among the shortest."""
     latencies = [event.start - of.launched[id(event)] for event in whole]
-    return float(min(_LATENCY, max(0.0, np.percentile(latencies, _FASTEST))))
+    return float(min(_LATENCY, max(0.0, np.percentile(latencies, _MAX_SPEEDUP))))
 
 
 def _turns(trace: Trace, works: Sequence[_Work]) -> list[tuple[Seconds, Seconds, Kind, int]]:
-    """What the host does, in order: launches (with their work), waits, loads, blocked calls."""
+    """Return the host's actions in order.
+
+    Launches (with their work), waits, loads, blocked calls.
+    """
     indices: dict[int | None, list[int]] = {}
     for index, work in enumerate(works):
         indices.setdefault(work.event.correlation, []).append(index)
@@ -241,7 +244,7 @@ def _turns(trace: Trace, works: Sequence[_Work]) -> list[tuple[Seconds, Seconds,
 def _turn(
     call: Event, indices: Sequence[int], works: Sequence[_Work], usual: Seconds
 ) -> list[tuple[float, float, Kind, int]]:
-    """A call of the host: the work it launches (a graph launches much), or its waiting."""
+    """Return a call of the host: the work it launches (a graph launches much), or its waiting."""
     if call.kind is Kind.WAIT:
         return [(call.start, call.end, Kind.WAIT, -1)]
     if call.correlation is None or not indices:
@@ -258,12 +261,12 @@ def _turn(
 
 Key = tuple[str, Kind, Growth]
 
-_SAME: Final = 1e-9
+_ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What is asked for: samples of a device, and devices. None: as in the trace.
+    """Target of a scaling: samples of a device, and devices. None: as in the trace.
 
     `network` is the rate of one machine's network, one way, between machines of `per_machine`
     devices; None: as fast between machines as inside.
@@ -289,7 +292,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How the time of each piece of work changes from a trace to a target.
+    """Scaling of the time of each piece of work from a trace to a target.
 
     `growth` is the target's batch over the trace's, `shortest` what a kernel is
     taken to need however little it does. `lines` win over that rule.
@@ -309,11 +312,11 @@ class Rules:
     on_device: bool
 
     def duration(self, event: Event) -> Seconds:
-        """How long a piece of work takes at the target [s]."""
+        """Return the time of a piece of work at the target [s]."""
         if event.kind is Kind.COLLECTIVE:
             return self._collective(event)
         key = self.names.key(event)
-        if key[2] is Growth.FIXED or abs(self.growth - 1.0) < _SAME:
+        if key[2] is Growth.FIXED or abs(self.growth - 1.0) < _ROUNDING:
             return event.duration
         line = self.lines.get(key)
         if line is not None and self.batch is not None and line.time(self.batch) > 0.0:
@@ -343,8 +346,8 @@ class Rules:
         return wire.time_over_machines(share, local, ranks / local, target.network)
 
     def assumptions(self) -> Iterator[str]:
-        """What the rules take for granted, in words."""
-        if abs(self.growth - 1.0) >= _SAME:
+        """Return the assumptions of the rules, in words."""
+        if abs(self.growth - 1.0) >= _ROUNDING:
             yield from self._about_batch()
         if self.ranks != self.members:
             yield from self._about_ranks()
@@ -371,7 +374,7 @@ class Rules:
         yield (
             f"collectives of {self.members} ranks become those of {self.ranks} by the same "
             f"algorithm, with {latency} a step and {rate} a rank, fitted to the trace; time spent "
-            "waiting for peers grows alike"
+            "waiting for peers grows in proportion"
         )
         local = self.target.per_machine or self.members
         if self.ranks > local and self.target.network is None:
@@ -382,7 +385,10 @@ class Rules:
 
 
 def scaled(before: Composition, rows: tuple[Row, ...], rules: Rules) -> Composition:
-    """A composition with each part in proportion to its operators: where no replay is possible."""
+    """Return a composition with each part in proportion to its operators.
+
+    Where no replay is possible.
+    """
     compute = before.compute * _ratio(rows, rules, Kind.KERNEL, Kind.OPERATOR)
     growth = rules.growth
     return replace(
@@ -401,7 +407,7 @@ def scaled(before: Composition, rows: tuple[Row, ...], rules: Rules) -> Composit
 
 
 def _ratio(rows: tuple[Row, ...], rules: Rules, *kinds: Kind) -> float:
-    """How much longer the operators of some kinds take together."""
+    """Return the factor by which the operators of some kinds take longer together."""
     chosen = [row for row in rows if row.kind in kinds]
     before = sum(row.time for row in chosen)
     after = sum(_grown(row, rules) for row in chosen)
@@ -419,7 +425,10 @@ def _grown(row: Row, rules: Rules) -> Seconds:
 
 
 def lines(tables: Mapping[int, tuple[Row, ...]]) -> dict[Key, Line]:
-    """Operators that occur at two batch sizes or more: a line through their times by batch."""
+    """Return operators that occur at two batch sizes or more.
+
+    A line through their times by batch.
+    """
     times: dict[Key, dict[int, float]] = {}
     for batch, rows in tables.items():
         for row in rows:
@@ -432,7 +441,7 @@ def lines(tables: Mapping[int, tuple[Row, ...]]) -> dict[Key, Line]:
 
 
 def _line(points: Mapping[int, float]) -> Line:
-    """The line of least squares, neither part below zero."""
+    """Return the line of least squares, neither part below zero."""
     count = len(points)
     middle = sum(points) / count
     mean = sum(points.values()) / count

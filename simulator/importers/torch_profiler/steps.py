@@ -1,4 +1,9 @@
-"""Which operators a traced step consists of, and how each of them grows with the batch."""
+"""Steps of a trace: their operators, and the time of computing, exposed communication and waiting.
+
+The time of a step is taken on the device where there is one: from the first work launched by one
+step to the first launched by a later one, so that a host that runs ahead does not matter. For a
+single step, and on a CPU, it is the host's time.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +46,7 @@ _HALF: Final = 0.5
 
 
 class Growth(Enum):
-    """What the time of an operator follows."""
+    """Dependence of an operator's time."""
 
     BATCH = "batch"
     FIXED = "fixed"
@@ -60,12 +65,12 @@ class Row:
 
     @property
     def key(self) -> tuple[str, Kind, Growth]:
-        """What tells it from others."""
+        """Attributes that distinguish it from other operators."""
         return self.name, self.kind, self.growth
 
 
 def rows(trace: Trace, of: Window, found: Mapping[int, Message]) -> tuple[Row, ...]:
-    """The operators of a window's steps, the longest first."""
+    """Return the operators of a window's steps, the longest first."""
     named = Names.of_trace(trace, of, found)
     work = trace.of(*DEVICE)
     if work:
@@ -91,7 +96,7 @@ def rows(trace: Trace, of: Window, found: Mapping[int, Message]) -> tuple[Row, .
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """What each device event is called and how it grows: its operator, else its kernel."""
+    """Names and growth of device events: by the operator, else by the kernel."""
 
     operators: Mapping[int, str]
     updates: Sequence[tuple[float, float]]
@@ -100,7 +105,7 @@ class Names:
 
     @classmethod
     def of_trace(cls, trace: Trace, of: Window, found: Mapping[int, Message]) -> Names:
-        """The names of a trace's events."""
+        """Return the names of a trace's events."""
         spans = union((event.start, event.end) for event in trace.of(Kind.UPDATE))
         return cls(
             operators={
@@ -114,11 +119,11 @@ class Names:
         )
 
     def key(self, event: Event) -> tuple[str, Kind, Growth]:
-        """Name, kind and growth of an event."""
+        """Return name, kind and growth of an event."""
         return self.name(event), event.kind, self.growth(event)
 
     def name(self, event: Event) -> str:
-        """The operator that launched a kernel, or what the event itself is called."""
+        """Return the operator that launched a kernel, or the event's own name."""
         if event.kind is Kind.COLLECTIVE:
             message = self.messages.get(id(event))
             return message.operation if message else _short(event.name)
@@ -127,7 +132,7 @@ class Names:
         return self.operators.get(event.external or 0) or _short(event.name)
 
     def growth(self, event: Event) -> Growth:
-        """Whether its time follows the batch, as stated beside the results."""
+        """Return true if its time follows the batch, as the results state."""
         if event.kind is Kind.COLLECTIVE:
             message = self.messages.get(id(event))
             return Growth.BATCH if message and message.grows_with_batch else Growth.FIXED
@@ -139,7 +144,7 @@ class Names:
         return Growth.FIXED if fixed else Growth.BATCH
 
     def is_update(self, event: Event) -> bool:
-        """Whether it was launched by the optimizer."""
+        """Return true if it was launched by the optimizer."""
         at = self.launched.get(id(event), event.start if event.kind is Kind.OPERATOR else None)
         if at is None:
             return False
@@ -150,7 +155,7 @@ class Names:
 def _operator_times(
     trace: Trace, of: Window, named: Names
 ) -> Iterator[tuple[Event, Seconds, Growth]]:
-    """Operators on the CPU, the time each spends itself, and what that follows.
+    """Return the operators on the CPU, the time that each spends itself, and its growth.
 
     To call others and to look at a tensor in another way takes as long for any batch.
     """
@@ -174,7 +179,7 @@ def _operator_times(
 
 
 def _unnested(events: Iterable[Event]) -> list[tuple[Event, Seconds]]:
-    """Each event of one thread with its duration less that of the events directly inside."""
+    """Return each event of one thread with its duration less that of the events directly inside."""
     own: dict[int, float] = {}
     kept: list[Event] = []
     open_: list[Event] = []
@@ -190,14 +195,13 @@ def _unnested(events: Iterable[Event]) -> list[tuple[Event, Seconds]]:
 
 
 def _short(name: str) -> str:
-    """A kernel's name without the types it is built for."""
     match = _SHORT.match(name)
     return (match[1].strip() if match else "") or name
 
 
 MARKS: Final = "call prof.step() once in every step"
-_UNEVEN: Final = 0.2
-_SHORTEST: Final = units.parse("1 us", units.SECOND)
+_MAX_SPREAD: Final = 0.2
+_MIN_STEP: Final = units.parse("1 us", units.SECOND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,17 +225,17 @@ class Window:
         return (self.end - self.start) / self.steps
 
     def holds(self, event: Event) -> bool:
-        """Whether an event begins inside."""
+        """Return true if an event begins inside."""
         return self.start <= event.start < self.end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
-    """How a step is spent [s]; the parts that are not `hidden_*` add up to `step`.
+    """Composition of a step [s]; the parts that are not `hidden_*` add up to `step`.
 
-    `compute` is device work beside which anything else is hidden, `gaps` time in which the device
-    stands idle and the host does not wait for data: launches, Python, waiting for the host.
-    On a CPU `compute` is time in operators. Sizes are bytes of a step.
+        `compute` is device work that hides anything else, `gaps` time in which the device
+    is idle and the host does not wait for data: launches, Python, waiting for the host.
+        On a CPU `compute` is time in operators. Sizes are bytes of a step.
     """
 
     step: Seconds
@@ -254,7 +258,7 @@ class Composition:
 
 
 def window(trace: Trace, steps: int | None = None) -> Window:
-    """The whole steps of a trace.
+    """Return the whole steps of a trace.
 
     Parameters
     ----------
@@ -305,7 +309,7 @@ def window(trace: Trace, steps: int | None = None) -> Window:
 
 
 def _marks(trace: Trace) -> tuple[Event, ...]:
-    """The steps as the host says, each once."""
+    """Return the steps as the host says, each once."""
     found: dict[str, Event] = {}
     for event in trace.of(Kind.STEP):
         known = found.setdefault(event.name, event)
@@ -328,7 +332,7 @@ def _unmarked(
 ) -> Window:
     if steps is None:
         hint = f"{MARKS}, or give --steps"
-        fail(trace.origin, "has no 'ProfilerStep' marks, so steps cannot be told", hint=hint)
+        fail(trace.origin, "has no 'ProfilerStep' marks, so steps are unknown", hint=hint)
     start, end = min(event.start for event in work), max(event.end for event in work)
     said = f"no 'ProfilerStep' marks: the whole trace is taken as {steps} steps"
     return Window(start=start, end=end, steps=steps, marks=(), launched=launched, warnings=(said,))
@@ -337,7 +341,7 @@ def _unmarked(
 def _first_work(
     work: Sequence[Event], marks: Sequence[Event], launched: dict[int, Seconds]
 ) -> list[Seconds]:
-    """When the device began to compute each step; fewer than marks if one launched nothing.
+    """Return when the device began to compute each step; fewer than marks if one launched nothing.
 
     Only the stream that computes most tells: copies of later batches may run far ahead.
     """
@@ -362,13 +366,13 @@ def _first_work(
 def _doubts(firsts: Sequence[Seconds]) -> Iterable[str]:
     times = [after - before for before, after in pairwise(firsts)]
     mean = sum(times) / len(times)
-    if max(times) - min(times) > _UNEVEN * mean:
+    if max(times) - min(times) > _MAX_SPREAD * mean:
         shown = ", ".join(units.show(time, units.SECOND, 3) for time in times[:5])
         yield f"steps differ much: {shown}; their mean is taken"
 
 
 def composition(trace: Trace, of: Window) -> Composition:
-    """How the steps of a window are spent, on average."""
+    """Return the mean composition of the steps of a window."""
     work = trace.of(*DEVICE)
     return _composition_on_device(trace, of, work) if work else _host_composition(trace, of)
 
@@ -392,7 +396,7 @@ def device_composition(
     waits: Intervals,
     size: Bytes,
 ) -> Composition:
-    """How a device spends `steps` steps between the two times of `span`.
+    """Return the composition of `steps` steps on a device between the two times of `span`.
 
     Parameters
     ----------
@@ -450,7 +454,7 @@ def _host_composition(trace: Trace, of: Window) -> Composition:
         hidden_communication=0.0,
         hidden_to_device=0.0,
         to_device_bytes=0.0,
-        busy=compute / step if step > _SHORTEST else 0.0,
+        busy=compute / step if step > _MIN_STEP else 0.0,
         on_device=False,
     )
 
@@ -464,6 +468,6 @@ def _pairs(times: Intervals) -> list[tuple[float, float]]:
 
 
 def _bytes(events: Iterable[Event]) -> Bytes:
-    """Bytes copied to the device [B]."""
+    """Return bytes copied to the device [B]."""
     sizes = (event.about.get("bytes") for event in events if event.kind is Kind.TO_DEVICE)
     return sum(float(size) for size in sizes if isinstance(size, int | float))

@@ -1,4 +1,8 @@
-"""Traced steps as text: tables for people, sections for a scenario."""
+"""PyTorch profiler traces as sections of a scenario: how a step is spent, here and at other sizes.
+
+`trace_file` reads the events, `steps` finds whole steps and splits them into operators, `messages`
+reads the collectives, `scaling` gives the step at another batch size or number of devices.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +54,8 @@ _NAMED: Final = {
     Kind.TO_HOST: "copy out",
     Kind.OPERATOR: "on the CPU",
 }
-_LONGEST: Final = 44
-_SHOWN: Final = units.parse("1 ns", units.SECOND)
+_MAX_NAME_WIDTH: Final = 44
+_MIN_SHOWN: Final = units.parse("1 ns", units.SECOND)
 """Shorter parts are rounding."""
 
 
@@ -91,7 +95,7 @@ class Result:
 
 
 def fragment(result: Result) -> Fragment:
-    """The result as sections of a scenario under its tables."""
+    """Return the result as sections of a scenario under its tables."""
     known = [column for column in result.columns if column.batch is not None]
     warnings = list(result.warnings)
     if not known:
@@ -148,7 +152,7 @@ def _summary(result: Result) -> Iterator[str]:
 
 
 def _steps(columns: Sequence[Column]) -> Iterator[str]:
-    """The split of a step, a column for each."""
+    """Return the split of a step, a column for each."""
     heads = [("", *cells) for cells in zip(*(_head(c) for c in columns), strict=True) if any(cells)]
     device = columns[0].spent.on_device
     parts = [
@@ -166,7 +170,7 @@ def _steps(columns: Sequence[Column]) -> Iterator[str]:
     for name, key in parts:
         values = [float(getattr(column.spent, key)) for column in columns]
         steps = [column.spent.step for column in columns]
-        if key == "step" or any(value > _SHOWN for value in values):
+        if key == "step" or any(value > _MIN_SHOWN for value in values):
             cells = (_cell(value, step) for value, step in zip(values, steps, strict=True))
             lines.append((name, *cells))
     copied = [column.spent.to_device_bytes for column in columns]
@@ -189,14 +193,14 @@ def _head(column: Column) -> tuple[str, str, str]:
 
 
 def _cell(value: float, step: float) -> str:
-    if value <= _SHOWN:
+    if value <= _MIN_SHOWN:
         return "-" + " " * 7
     share = f"{value / step:>7.1%}" if step > 0.0 else " " * 7
     return f"{units.show(value, units.SECOND):>9}{share}"
 
 
 def _operators(result: Result) -> Iterator[str]:
-    """The longest operators of the first trace."""
+    """Return the longest operators of the first trace."""
     total = sum(row.time for row in result.rows)
     heads = [("operator", "what", "calls", "time", "share", "with the batch")]
     shown = result.rows[: result.shown]
@@ -220,7 +224,7 @@ def _operators(result: Result) -> Iterator[str]:
 
 def _cut(name: str) -> str:
     plain = "".join(c if c.isprintable() else " " for c in name)
-    return plain if len(plain) <= _LONGEST else f"{plain[: _LONGEST - 3]}..."
+    return plain if len(plain) <= _MAX_NAME_WIDTH else f"{plain[: _MAX_NAME_WIDTH - 3]}..."
 
 
 def _aligned(table: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -232,13 +236,13 @@ def _aligned(table: Sequence[Sequence[str]]) -> Iterator[str]:
 
 _EMPTY: Final = units.parse("5 us", units.SECOND)
 """The most that a kernel is taken to need however little it does; own choice."""
-_OFF: Final = 0.05
+_MAX_REPLAY_ERROR: Final = 0.05
 """How far a replay of the trace as it is may be from its own time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is known beside the traces, and what is asked for.
+    """Facts that are not in the traces, and the sizes asked for.
 
     `batches` are samples that a device took in a step, one for each trace or one for all, or none.
     `to_batches` and `devices` are what to scale to; `network` and `per_machine` as in `Target`.
@@ -282,7 +286,7 @@ class Traced:
 
 
 def read(paths: Sequence[Path], request: Request) -> Fragment:
-    """Steps and operators of one or more traces, and what they become at other sizes.
+    """Read the steps and operators of one or more traces, and scale them to other sizes.
 
     Parameters
     ----------
@@ -342,7 +346,7 @@ def read(paths: Sequence[Path], request: Request) -> Fragment:
 
 
 def _check(paths: Sequence[Path], request: Request) -> None:
-    """Options that contradict each other."""
+    """Return options that contradict each other."""
     problems = []
     if len(request.batches) not in {0, len(paths)}:
         message = f"is given {len(request.batches)} times for {len(paths)} traces"
@@ -366,7 +370,6 @@ def _batches(paths: Sequence[Path], request: Request) -> list[int | None]:
 
 
 def _wanted(request: Request) -> tuple[int | None, ...]:
-    """The batches to scale to; the trace's own where only the number of devices changes."""
     if request.to_batches:
         return request.to_batches
     return (None,) if request.devices is not None else ()
@@ -401,7 +404,6 @@ def _column(traced: Traced) -> Column:
 
 
 def _nearest(traced: Sequence[Traced], batch: int | None) -> Traced:
-    """The trace whose batch is the nearest."""
     if batch is None:
         return traced[0]
     return min(traced, key=lambda each: abs((each.batch or batch) - batch))
@@ -431,7 +433,7 @@ def _wire(base: Traced) -> Wire | None:
 
 
 def _ranks(base: Traced, target: Target) -> int:
-    """Ranks of the target's largest group, which holds the same share of all devices."""
+    """Return ranks of the target's largest group, which holds the same share of all devices."""
     if target.devices is None:
         return base.members
     ranks = base.members * target.devices / base.devices
@@ -478,12 +480,12 @@ def _warnings(traced: Traced) -> Iterator[str]:
 
 
 def _replay_warnings(base: Traced) -> Iterator[str]:
-    """How well the trace replays as it is: the time without waiting for data."""
+    """Return the error of a replay of the trace as it is: the time without waiting for data."""
     if base.replay is None:
         yield "the trace can't be replayed (launches, marks or a device are missing): parts scale"
         return
     again = base.replay.composition(lambda event: event.duration, 1.0).step
     known = base.spent.step - base.spent.data
-    if abs(again / known - 1.0) > _OFF:
+    if abs(again / known - 1.0) > _MAX_REPLAY_ERROR:
         share = again / known - 1.0
         yield f"a replay of the trace as it is, without waits for data, comes out {share:+.0%}"

@@ -225,7 +225,7 @@ def _converted(file: SetFile, rows: tuple[Row, ...]) -> MeasurementSet:
         baseline_by=tuple(file.baseline_by),
         absolute=tuple(file.absolute),
         regime=file.regime or "",
-        maker=tuple(file.maker),
+        submitter=tuple(file.maker),
         misses={(one.family, one.metric): one.why for one in file.miss},
         serves=file.mode is not None,
     )

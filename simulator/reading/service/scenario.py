@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from simulator.errors import InputError, NotModelled, PlanError, Problem
-from simulator.physics.rates import core_rates
+from simulator.physics.operators import core_rates
 from simulator.reading.checks.price import service_price_problems
 from simulator.reading.convert.models import build_model, load_model, read_model
 from simulator.reading.document import Document, check

@@ -6,7 +6,7 @@ import json
 from typing import Any, Final
 
 from simulator.uncertainty.measurement import MeasurementSet
-from simulator.validation.coverage import Bands
+from simulator.validation.scores import Bands
 from simulator.validation.validate import Family, Judged, Left, Validated
 from simulator.version import __version__
 

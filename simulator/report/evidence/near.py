@@ -11,8 +11,7 @@ from simulator.report.numbers import figure
 from simulator.report.text import columns, printable, section, wrapped
 from simulator.results.metrics import select
 from simulator.results.prediction import Prediction
-from simulator.validation.measured_here import measured_here
-from simulator.validation.nearest import Near, Neighbourhood
+from simulator.validation.local_coverage import Near, Neighbourhood, measured_here
 
 NARROW: Final = 80
 """Columns of this report: it is read in a terminal."""

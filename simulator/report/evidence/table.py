@@ -6,7 +6,7 @@ from typing import Final
 
 from simulator.report.evidence.text import ALL, HEAD, cells
 from simulator.report.format.table import Cell, Table, as_markdown
-from simulator.validation.nearest import Near, Neighbourhood
+from simulator.validation.local_coverage import Near, Neighbourhood
 from simulator.validation.validate import EVERY_FAMILY, Family, Validated
 
 _HEAD: Final = (

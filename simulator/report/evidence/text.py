@@ -10,7 +10,7 @@ from simulator.report.numbers import figure
 from simulator.report.text import INDENT, WIDTH, columns, printable, section, wrapped
 from simulator.results.metrics import measurable
 from simulator.uncertainty.measurement import MeasurementSet, Tolerance
-from simulator.validation.coverage import EACH, ENOUGH, WHOLE, Bands
+from simulator.validation.scores import COVERAGE, FAMILY_COVERAGE, MIN_FIGURES, Bands
 from simulator.validation.validate import (
     EVERY_FAMILY,
     LEVELS,
@@ -170,7 +170,7 @@ def band_lines(found: Bands | None) -> list[str]:
     """How many measured values lie within their intervals, and how these score."""
     if found is None:
         return []
-    (low, high), (least, most) = WHOLE, EACH
+    (low, high), (least, most) = COVERAGE, FAMILY_COVERAGE
     verdict = "" if low <= found.coverage <= high else " (off)"
     text = (
         f"{found.coverage:.1%} of {found.figures:,} measured values lie within P10 to P90; "
@@ -183,7 +183,7 @@ def band_lines(found: Bands | None) -> list[str]:
         )
     lines = wrapped(text, hang="")
     if found.off:
-        lines.append(f"Families of {ENOUGH} rows and more outside {least:.0%} to {most:.0%}:")
+        lines.append(f"Families of {MIN_FIGURES} rows and more outside {least:.0%} to {most:.0%}:")
         lines += [f"{INDENT}{printable(name)}: {share:.0%}" for name, share in found.off]
     return lines
 

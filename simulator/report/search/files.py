@@ -13,8 +13,7 @@ from simulator.errors import PlanError
 from simulator.report.format.table import as_csv
 from simulator.report.search.text import all_candidates
 from simulator.results.metrics import SOLVER, Value
-from simulator.studies.search.findings import Findings
-from simulator.studies.search.frame import frame
+from simulator.studies.search.findings import Findings, frame
 from simulator.studies.search.outcome import Outcome, Status
 from simulator.version import __version__
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from simulator.physics.forward_pass import Iteration
-from simulator.physics.one_pass import BatchPass
+from simulator.physics.forward_pass import BatchPass, Iteration
 from simulator.report.format.table import Table, as_markdown
 from simulator.report.numbers import significant
 from simulator.report.prediction.json import SCHEMA

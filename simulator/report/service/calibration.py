@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from simulator.calibration.calibrate_service import (
+from simulator.calibration.service_factors import (
     FACTORS,
     SPREADS,
     CalibratedService,

@@ -1,8 +1,8 @@
 """The input pipeline of one rank: who makes batches, how far ahead, handed over how.
 
-The three loaders differ in data, not in code: how many makers a rank has, how many threads serve
+The three loaders differ in data, not in code: how many workers a rank has, how many threads serve
 one batch, how many batches may be outstanding, whether the order is kept and whether anything is
-prefetched across an epoch boundary. `Loader.crew` states those rules.
+prefetched across an epoch boundary. `Loader.policy` states those rules.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Transport(StrEnum):
     """How a finished batch reaches the main process.
 
     ``shared-memory``: tensors in shared memory, only handles cross; ``pipe``: pickled through a
-    64 KiB pipe and unpickled by the receiver; ``in-process``: threads, nothing is moved.
+    64 KiB pipe and unpickled by the pin-memory thread; ``in-process``: threads, nothing is moved.
     """
 
     SHARED_MEMORY = "shared-memory"
@@ -125,16 +125,16 @@ class Assignment(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crew:
+class LoaderPolicy:
     """The rules of a loader as the engine needs them.
 
-    `makers` make whole batches, each with `threads` threads; 0 makers: the trainer's own thread
+    `producers` make whole batches, each with `threads` threads; 0 workers: the trainer's own thread
     does it. At most `credits` batches are asked for and not yet taken. `in_order` delivery waits
-    for the oldest batch. `crosses_epochs`: makers go on with the next epoch's batches at an
+    for the oldest batch. `crosses_epochs`: workers go on with the next epoch's batches at an
     epoch's end. `reads_ahead`: one batch is read while the one before it is worked on.
     """
 
-    makers: int
+    producers: int
     threads: float
     credits: int
     assignment: Assignment
@@ -161,13 +161,13 @@ class Remote:
     send_per_batch: Seconds = 0.0
     send_per_sample: Seconds = 0.0
 
-    def makers(self, ranks: int) -> int:
-        """Makers that one machine has for each rank."""
+    def producers(self, ranks: int) -> int:
+        """Workers that one machine has for each rank."""
         return 1 if self.shares_batches else -(-self.workers // ranks)
 
     def threads(self, ranks: int) -> float:
         """Threads that make one batch: less than one where ranks take turns at a worker."""
-        return self.workers / (ranks * self.makers(ranks))
+        return self.workers / (ranks * self.producers(ranks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,11 +211,11 @@ class Loader:
         return self.pin_memory and self.overlap_copies
 
     @property
-    def crew(self) -> Crew:
+    def policy(self) -> LoaderPolicy:
         """The rules this loader follows."""
         if self.kind is LoaderKind.PYTORCH:
-            return Crew(
-                makers=self.workers,
+            return LoaderPolicy(
+                producers=self.workers,
                 threads=1.0,
                 credits=at_least(1, self.workers * self.prefetch),
                 assignment=Assignment.ROUND_ROBIN if self.in_order else Assignment.LEAST_LOADED,
@@ -224,8 +224,8 @@ class Loader:
                 restarts=not self.persistent_workers,
             )
         if self.kind is LoaderKind.ACTORS:
-            return Crew(
-                makers=self.workers,
+            return LoaderPolicy(
+                producers=self.workers,
                 threads=1.0,
                 credits=at_least(1, self.workers + self.prefetch),
                 assignment=Assignment.SHARED_QUEUE,
@@ -233,8 +233,8 @@ class Loader:
                 crosses_epochs=True,
                 restarts=False,
             )
-        return Crew(
-            makers=1,
+        return LoaderPolicy(
+            producers=1,
             threads=at_least(1.0, self.workers * 1.0),
             credits=at_least(1, self.prefetch) + 1,
             assignment=Assignment.ROUND_ROBIN,
