@@ -27,8 +27,8 @@ from simulator.engine.recorder import Epoch, Observer, Plan, Recorder
 from simulator.engine.trace_events import MAIN, PIN_MEMORY, Meter, Note, Noted
 from simulator.pipeline.loads import alternating
 from simulator.pipeline.program import makes_own_batches
-from simulator.pipeline.stages.allreduce import bucket_shares
 from simulator.pipeline.stages.base import Actor, Path, Slot, StageDemands
+from simulator.pipeline.stages.communication import bucket_shares
 from simulator.pipeline.topology import Location, Topology
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.loader import Assignment, LoaderPolicy

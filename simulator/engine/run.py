@@ -16,7 +16,7 @@ from simulator.pipeline.loads import limiting_time, pressures
 from simulator.pipeline.run_length import Extras, Lengths, checkpoint_loads, worker_start
 from simulator.pipeline.shared_cores import least_shared_step
 from simulator.pipeline.stages.base import Phase, Resource, StageDemands
-from simulator.pipeline.stages.exchange import hidden_exchange
+from simulator.pipeline.stages.communication import hidden_exchange
 from simulator.pipeline.topology import Topology
 from simulator.results.binding import binding
 from simulator.results.prediction import Communication, StepSplit, Timing

@@ -115,7 +115,8 @@ def test_figures_are_plausible(catalogue: Catalogue) -> None:
             # A store of appliances may be larger than any single device.
             added_up = figure.key in ("ram", "power", "network.bandwidth")
             size = figure.value / (TRAYS.get(name, 1) if added_up else 1)
-            assert low <= size <= high or figure.key.endswith(UNLIMITED), (name, figure)
+            free = figure.key.endswith(UNLIMITED) or figure.key.startswith("burst_")
+            assert low <= size <= high or free, (name, figure)
 
 
 def test_every_figure_of_the_domain_type_has_a_source(catalogue: Catalogue) -> None:

@@ -12,7 +12,7 @@ from simulator.physics.device_time import (
     is_timed,
     uses_fitted_kernels,
 )
-from simulator.pipeline.stages.read import most_samples
+from simulator.pipeline.stages.input import most_samples
 from simulator.reading.fitted.deviations import (
     shipped_envelope,
 )
