@@ -16,8 +16,8 @@ A scenario is read once, however many candidates of it a search tries:
   they name, and what they imply together (accelerators used, ranks, batches of a rank in a step).
   To read what follows from a mistake raises a `BrokenKeyError`, so that the rest can be checked.
 - `checks` finds mistakes that no key has by itself.
-- `scenario.resolve` fills in the defaults and gives the `Scenario`: each part of it is a function of
-  the sections that it follows from, and is shared by all scenarios with the same sections.
+- `scenario.resolve` fills in the defaults and gives the `Scenario`: each part of it is a function
+  of the sections that it follows from, and is shared by all scenarios with the same sections.
 - A candidate (`search.candidates`) is the scenario with some sections exchanged: a setting is put
   into its section, and only that section is read again.
 
