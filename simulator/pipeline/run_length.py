@@ -14,7 +14,7 @@ from simulator.physics.footprint import checkpoint_shares
 from simulator.pipeline.loads import alone, limiting_time
 from simulator.pipeline.program import CHECKPOINTING, PREPARATION
 from simulator.pipeline.stages.base import OF_A_RANK, Phase, StageDemands, ask
-from simulator.pipeline.stages.read import drives_of
+from simulator.pipeline.stages.input import drives_of
 from simulator.pipeline.topology import MEMORY, Location, Topology, at_rest, drives_used
 from simulator.schema.hardware.storage import Scope
 from simulator.schema.scenario import Scenario

@@ -18,12 +18,10 @@ from simulator.equations.cpu import threads_taken
 from simulator.equations.storage import frame_payload
 from simulator.physics.device_time import cost_model
 from simulator.pipeline.program import makes_own_batches
-from simulator.pipeline.stages.allreduce import over_peer_link
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource
-from simulator.pipeline.stages.collate import Collate
-from simulator.pipeline.stages.decode import Decode
-from simulator.pipeline.stages.read import drives_of
-from simulator.pipeline.stages.receive import PinMemory
+from simulator.pipeline.stages.communication import over_peer_link
+from simulator.pipeline.stages.input import Collate, Decode, drives_of
+from simulator.pipeline.stages.transfer import PinMemory
 from simulator.schema.hardware.cluster import Group, Role
 from simulator.schema.hardware.host import Host, PcieSwitch
 from simulator.schema.hardware.storage import Scope
@@ -44,6 +42,11 @@ MEMORY = "host memory"
 SOCKET_LINK = "socket link"
 CPU = "cpu"
 CACHE = "cache drives"
+
+
+def compute_stream(rank: int) -> str:
+    """Return the name of the unit that is a rank's compute stream."""
+    return f"gpu{rank}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -266,6 +266,7 @@ def _reader(kind: Any) -> Reader:  # noqa: ANN401 - an annotation
     reader = _plain(kind)
     if origin is Annotated:
         reader = _annotated(kind)
+        reader = _as_float(reader) if kind.__origin__ is float else reader
     elif origin in (list, tuple):
         reader = _list_of(_reader(inner[0]), origin)
     elif origin in (dict, Mapping):
@@ -291,6 +292,16 @@ def _annotated(kind: Any) -> Reader:  # noqa: ANN401 - an annotation
         if hasattr(mark, "read"):
             return _marked(mark)
     return _reader(kind.__origin__)
+
+
+def _as_float(number: Reader) -> Reader:
+    """Return a reader that gives whole numbers as floats, for keys that formulas count with."""
+
+    def read(value: object, path: KeyPath, reading: Reading) -> object:
+        found = number(value, path, reading)
+        return float(found) if isinstance(found, int) else found
+
+    return read
 
 
 def _figure_of(value: Reader) -> Reader:

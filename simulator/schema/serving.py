@@ -30,12 +30,12 @@ from simulator.schema.precision import Precision, PrecisionField
 from simulator.schema.scenario import CostPlan, Scenario
 from simulator.schema.workload.kernels import ProductFigures
 from simulator.schema.workload.models import Model
+from simulator.schema.workload.parallelism import DegreeField
 from simulator.schema.workload.serving_figures import ServiceFactors, ServingFigures
 from simulator.uncertainty.provenance import Assumption, Source
 from simulator.units import Bytes, PerSecond, Seconds
 
 BatchedField = Annotated[int, Number(low=64.0, high=1e6, whole=True)]
-DegreeField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
 
 
 class Batching(StrEnum):

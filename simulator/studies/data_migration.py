@@ -8,8 +8,7 @@ from typing import Final
 
 from simulator.equations.cost import egress_cost, requests_cost
 from simulator.equations.storage import operations_per_sample
-from simulator.pipeline.stages.read import bytes_per_file, drives_of
-from simulator.pipeline.stages.write import write_operations
+from simulator.pipeline.stages.input import bytes_per_file, drives_of, write_operations
 from simulator.results.metrics import Value
 from simulator.results.stores import UNLIMITED, data_stores
 from simulator.schema.hardware.storage import Scope, Storage

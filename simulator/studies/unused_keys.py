@@ -19,8 +19,8 @@ from simulator.physics.footprint import host_ram, memory_fit, page_cache_bytes
 from simulator.pipeline.loads import unit_loads
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.run_length import extras, lengths
-from simulator.pipeline.stages.allreduce import bucket_shares
 from simulator.pipeline.stages.base import Phase, StageDemands
+from simulator.pipeline.stages.communication import bucket_shares
 from simulator.pipeline.topology import Topology, build
 from simulator.predict import predict
 from simulator.reading.document import Document

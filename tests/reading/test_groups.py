@@ -9,8 +9,7 @@ import pytest
 from simulator.errors import InputError, NotModelled
 from simulator.physics.footprint import host_ram, memory_fit
 from simulator.pipeline.stages.base import Phase
-from simulator.pipeline.stages.decode import core_scale
-from simulator.pipeline.stages.read import drive_hit_ratio
+from simulator.pipeline.stages.input import core_scale, drive_hit_ratio
 from simulator.predict import predict
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.json_schema import scenario_schema

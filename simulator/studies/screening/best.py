@@ -19,7 +19,7 @@ from simulator.pipeline.program import demand_table, makes_own_batches
 from simulator.pipeline.run_length import Extras, Lengths, extras, lengths, worker_start
 from simulator.pipeline.sample_spread import with_assumed_spreads
 from simulator.pipeline.stages.base import Phase, StageDemands
-from simulator.pipeline.stages.read import helpers_alone
+from simulator.pipeline.stages.input import helpers_alone
 from simulator.pipeline.topology import build
 from simulator.results.cost import machines_price
 from simulator.results.stores import rent_of_data

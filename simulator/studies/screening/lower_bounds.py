@@ -34,7 +34,6 @@ from simulator.pipeline.closed import DeviceStep, device_step
 from simulator.pipeline.loads import alone, least_batch, longest, producer_count, unit_loads
 from simulator.pipeline.run_length import Lengths
 from simulator.pipeline.shared_cores import SharedCores
-from simulator.pipeline.stages.allreduce import bucket_shares
 from simulator.pipeline.stages.base import (
     OF_A_RANK,
     PRODUCERS,
@@ -44,6 +43,7 @@ from simulator.pipeline.stages.base import (
     Per,
     StageDemands,
 )
+from simulator.pipeline.stages.communication import bucket_shares
 from simulator.pipeline.topology import CPU, Location, Topology
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.train import Mode

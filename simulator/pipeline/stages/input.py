@@ -1,4 +1,4 @@
-"""Read one batch of samples from the store, or from the page cache."""
+"""Stages that make a batch: read, decode, collate, send or write the samples."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ import numpy as np
 
 from simulator.equations import page_cache, storage
 from simulator.equations import storage as equations
-from simulator.equations.batch import batch_bytes
-from simulator.physics.footprint import page_cache_bytes
+from simulator.equations.batch import batch_bytes, batch_work, decode_work
+from simulator.equations.cpu import core_cost, speed_ratio
+from simulator.equations.storage import operations_per_sample
+from simulator.physics.footprint import batch_in_bytes, page_cache_bytes, sample_bytes
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
 from simulator.schema.hardware.cluster import Group, Role
 from simulator.schema.hardware.storage import Scope, Storage
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.dataset import Access, CachePolicy, Dataset, Layout, Placement
-from simulator.schema.workload.loader import Remote
+from simulator.schema.workload.loader import CostBasis, Preparation, Remote
 from simulator.schema.workload.train import Mode
 from simulator.terms import term
-from simulator.units import PerSecond, Real, anywhere
+from simulator.units import PerSecond, Real, anywhere, where
 
 UNLIMITED = float("inf")
 INSTANT = 1e-15
@@ -34,12 +36,12 @@ _HIT_RATIOS = {
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A worker fetches the samples of a batch one after another."""
+    """A worker reads the samples of a batch one after another."""
 
     name: str = "read"
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Bytes and requests: what misses the page cache goes to the drives, then to the store."""
+        """Return bytes and requests: page-cache misses go to the drives, then to the store."""
         job, site = scenario.job, scenario.site
         hit = hit_ratio(scenario, phase)
         missed = job.train.batch_size * (1.0 - hit)
@@ -57,13 +59,13 @@ class Read:
 
 
 def read_from_store(scenario: Scenario, phase: Phase) -> Demand:
-    """What one batch of one rank asks of the store, past all caches."""
+    """Return the demand of one batch of one rank on the store, past all caches."""
     found = Read().demands(scenario, phase)
     return next(demand for demand in found if demand.path is Path.STORE_TO_HOST)
 
 
 def hit_ratio(scenario: Scenario, phase: Phase) -> Real:
-    """Share of reads the page cache answers in this phase (0..1)."""
+    """Return the share of reads that hit the page cache in this phase [0..1]."""
     dataset = scenario.job.dataset
     policy = dataset.cache_policy
     if policy is CachePolicy.PRELOADED or dataset.placement is Placement.PRELOAD:
@@ -72,7 +74,7 @@ def hit_ratio(scenario: Scenario, phase: Phase) -> Real:
         return 0.0
     cached = page_cache.cached_fraction(_cache_bytes(scenario), scenario.job.stored_total)
     if phase is Phase.COLD:
-        # What one of several jobs has read, the others find, as far as it is still there.
+        # Of several jobs each finds what another has read, as far as it is still cached.
         return cached * (1.0 - 1.0 / scenario.job.copies)
     machines = scenario.cluster.trainers.count
     if policy is CachePolicy.RANDOM and anywhere(machines > 1):
@@ -82,9 +84,9 @@ def hit_ratio(scenario: Scenario, phase: Phase) -> Real:
 
 
 def drive_hit_ratio(scenario: Scenario, phase: Phase) -> Real:
-    """Share of reads past the page cache that the drives in front of the store answer (0..1).
+    """Return the share of page-cache misses that hit the drives in front of the store [0..1].
 
-    They keep what they have read once, as far as it fits.
+    The drives cache everything read once, as far as it fits.
     """
     cache = scenario.site.cache
     if cache is None or phase is Phase.COLD or cache.capacity is None:
@@ -94,7 +96,7 @@ def drive_hit_ratio(scenario: Scenario, phase: Phase) -> Real:
 
 
 def read_bytes(dataset: Dataset, stored: Real) -> Real:
-    """Bytes read for one sample [B]: all of it, or the chunks that its window touches."""
+    """Return the bytes read for one sample [B]: all of it, or the chunks its window touches."""
     if dataset.window is None:
         return stored
     touched: Real = np.minimum(stored, chunks(dataset) * (dataset.chunk_size or dataset.window))
@@ -102,14 +104,14 @@ def read_bytes(dataset: Dataset, stored: Real) -> Real:
 
 
 def chunks(dataset: Dataset) -> Real:
-    """Pieces in which one sample is read: the chunks its window touches, each on its own."""
+    """Return the number of reads for one sample: the chunks that its window touches."""
     if dataset.window is None or dataset.chunk_size is None:
         return 1.0
     return equations.blocks_touched(dataset.window, dataset.chunk_size)
 
 
 def _cache_bytes(scenario: Scenario) -> Real:
-    """RAM for the page cache on the machines that read [B]."""
+    """Return the RAM for the page cache on the reading machines [B]."""
     if not scenario.at or scenario.job.remote is None:
         return page_cache_bytes(scenario)
     return page_cache_bytes(helpers_alone(scenario, scenario.job.remote))
@@ -136,9 +138,9 @@ def helpers_alone(scenario: Scenario, remote: Remote) -> Scenario:
 
 
 def _measured(scenario: Scenario, samples: Real) -> Demand:
-    """Samples fetched by readers that take a measured time for each.
+    """Return the demand of readers with a measured time per sample.
 
-    That is how fast one reader goes; what all of them ask of the store together counts as ever.
+    The time limits one reader; the load on the store is that of all readers, as without it.
     """
     dataset, threads = scenario.job.dataset, scenario.producer_threads
     size = read_bytes(dataset, scenario.job.stored_bytes)
@@ -153,7 +155,7 @@ def _measured(scenario: Scenario, samples: Real) -> Demand:
 
 
 def _operations(scenario: Scenario, store: Storage) -> Real:
-    """Operations of the store that one sample takes [1]."""
+    """Return the store operations for one sample [1]."""
     dataset, stored = scenario.job.dataset, scenario.job.stored_bytes
     each = equations.operations_per_sample(
         read_bytes(dataset, stored),
@@ -165,9 +167,9 @@ def _operations(scenario: Scenario, store: Storage) -> Real:
 
 
 def transfer_share(scenario: Scenario) -> Real:
-    """Share of a sample's read from an object store that its bytes take, waits apart (0..1).
+    """Return the share of a read from an object store that transfers bytes [0..1].
 
-    That is at the rate of one request; 0 where the store sets requests none.
+    At the rate of one request; 0 where the store does not limit requests.
     """
     store, dataset = scenario.site.storage, scenario.job.dataset
     if store.request_rate is None or dataset.read_time is not None:
@@ -178,7 +180,7 @@ def transfer_share(scenario: Scenario) -> Real:
 
 
 def _latency(scenario: Scenario, store: Storage) -> Real:
-    """What one reader waits for a sample before its bytes come [s]."""
+    """Return the latency of one sample before its bytes arrive [s]."""
     dataset, stored = scenario.job.dataset, scenario.job.stored_bytes
     latency = equations.latency_per_sample(
         read_bytes(dataset, stored),
@@ -212,9 +214,9 @@ def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) 
 
 
 def _in_service(scenario: Scenario, store: Storage, operations: Real) -> Real:
-    """Part of the latency that the store's operations cap already takes [s].
+    """Return the part of the latency that the cap on operations already covers [s].
 
-    A disk's seek is both what a reader waits for and what the disk can do only so many of.
+    A disk's seek delays the reader and limits the operations per second of the disk.
     """
     if store.read_operations is None:
         return 0.0 * operations
@@ -222,7 +224,7 @@ def _in_service(scenario: Scenario, store: Storage, operations: Real) -> Real:
 
 
 def most_samples(scenario: Scenario) -> PerSecond | Real:
-    """Samples a second that the store delivers, however many readers ask and wait [1/s]."""
+    """Return the highest rate of samples from the store, with unlimited readers [1/s]."""
     store, dataset = scenario.site.storage, scenario.job.dataset
     drives = drives_of(scenario.site, store)
     by_bytes = store.read_rate * drives / read_bytes(dataset, scenario.job.stored_bytes)
@@ -232,14 +234,14 @@ def most_samples(scenario: Scenario) -> PerSecond | Real:
 
 
 def drives_of(group: Group, store: Storage) -> int:
-    """Drives that share the reads: all alike inside the machine, else the one store."""
+    """Return the number of drives that share the reads: those inside the machine, else 1."""
     inside = group.host.local_storage
     own = inside is not None and inside.name == store.name
     return max(1, group.host.drive_count) if own else 1
 
 
 def bytes_per_file(dataset: Dataset, stored: Real) -> Real:
-    """Size of a file of samples of a size [B]: a sample's, a shard's, or that of all of them."""
+    """Return the size of a file [B]: of a sample, of a shard, or of the whole data set."""
     if dataset.layout is Layout.FILES:
         return stored
     return dataset.shard_size or dataset.samples * stored
@@ -249,3 +251,120 @@ def _from_memory(scenario: Scenario, samples: Real) -> Demand:
     size = read_bytes(scenario.job.dataset, scenario.job.stored_bytes)
     read = term(batch_bytes, batch_size=samples, bytes_per_sample=size)
     return asking(read, Resource.HOST_MEMORY, Path.MEMORY)
+
+
+@dataclass(frozen=True, slots=True)
+class Decode:
+    """A worker decodes and augments each sample."""
+
+    name: str = "decode"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return core-seconds of the machine that makes the batch."""
+        work = scenario.job.preprocessing
+        if work.where is Preparation.BEFOREHAND and scenario.job.mode is not Mode.PREPARE:
+            return ()
+        asked = term(
+            decode_work,
+            batch_size=scenario.job.train.batch_size,
+            decode=work.decode,
+            augment=work.augment,
+            scale=core_scale(scenario),
+        )
+        return (asking(asked, Resource.CPU, Path.CORES, threads=scenario.producer_threads),)
+
+
+def core_scale(scenario: Scenario) -> Real:
+    """Return the core-seconds of this machine for one stated second of preprocessing."""
+    work = scenario.job.preprocessing
+    pool = scenario.site.host.cpu
+    scale: Real = 1.0
+    if work.basis is CostBasis.VCPU:
+        scale = core_cost(1.0, pool.capacity, pool.threads)
+    if work.coremark_per_vcpu is not None and pool.coremark is not None:
+        scale = scale / speed_ratio(pool.coremark / pool.threads, work.coremark_per_vcpu)
+    return scale
+
+
+@dataclass(frozen=True, slots=True)
+class Collate:
+    """A worker stacks the samples into one batch and serialises it for the transport."""
+
+    name: str = "collate"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Core-seconds of this machine, and the batch written to host memory."""
+        work = scenario.job.preprocessing
+        asked = term(
+            batch_work,
+            batch_size=scenario.job.train.batch_size,
+            per_sample=work.collate,
+            per_batch=work.per_batch,
+            scale=core_scale(scenario),
+        )
+        return (
+            asking(asked, Resource.CPU, Path.CORES, threads=scenario.producer_threads),
+            asking(batch_in_bytes(scenario), Resource.HOST_MEMORY, Path.MEMORY),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A sender serialises a finished batch of a remote worker and sends it over the network."""
+
+    name: str = "send"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return core-seconds of serialising, and the batch's bytes from machine to machine."""
+        remote = scenario.job.remote
+        if remote is None:
+            return ()
+        network = scenario.site.host.network
+        work = term(
+            batch_work,
+            batch_size=scenario.job.train.batch_size,
+            per_sample=remote.send_per_sample,
+            per_batch=remote.send_per_batch,
+        )
+        return (
+            asking(work, Resource.CPU, Path.CORES),
+            asking(
+                batch_in_bytes(scenario),
+                Resource.NETWORK,
+                Path.HOST_TO_TRAINER,
+                ceiling=None if network is None else network.per_flow,
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A worker writes a prepared batch, in the layout of the raw data."""
+
+    name: str = "write"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return the batch's bytes to the store, with one latency per operation."""
+        store, batch = scenario.site.storage, scenario.job.train.batch_size
+        size = sample_bytes(scenario)
+        operations = batch * write_operations(scenario.job.dataset, size, store)
+        return (
+            asking(
+                batch_in_bytes(scenario),
+                Resource.STORAGE,
+                Path.HOST_TO_STORE,
+                operations=operations,
+                latency=operations * store.write_latency,
+            ),
+        )
+
+
+def write_operations(dataset: Dataset, size: Real, store: Storage) -> Real:
+    """Return the operations, or requests, that write one prepared sample [1]; 0 of an empty one.
+
+    A file per sample is one operation; in shards, many samples share an operation.
+    """
+    if dataset.layout is not Layout.SHARDS:
+        return where(size > 0.0, 1.0, 0.0)
+    largest, file = store.operation_size or UNLIMITED, bytes_per_file(dataset, size)
+    return operations_per_sample(size, file, largest, sequential=True)

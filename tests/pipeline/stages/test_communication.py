@@ -8,7 +8,7 @@ import pytest
 from support.scenarios import host, scenario, simulate
 
 from simulator.pipeline.stages.base import Phase
-from simulator.pipeline.stages.gradient_sync import Agree, Share
+from simulator.pipeline.stages.communication import GradientNegotiation, SmContention
 from simulator.reading.scenario import load_scenario
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.models.custom import CustomModel
@@ -60,7 +60,7 @@ def test_compute_makes_up_for_half_of_the_hidden_communication() -> None:
 
 def test_no_more_is_hidden_than_there_is_compute() -> None:
     """Under a backward pass of 20 ms no more than 20 ms of communication hide."""
-    (demand,) = Share().demands(exchanging(contention=0.5, compute=0.030), Phase.WARM)
+    (demand,) = SmContention().demands(exchanging(contention=0.5, compute=0.030), Phase.WARM)
     assert demand.amount == pytest.approx(0.5 * 0.020, rel=1e-9)
 
 
@@ -75,8 +75,8 @@ def test_no_more_is_hidden_than_there_is_compute() -> None:
 )
 def test_nothing_is_exchanged(job: Scenario) -> None:
     """Alone, in inference and without gradients nothing is asked for."""
-    assert Agree().demands(job, Phase.WARM) == ()
-    assert Share().demands(job, Phase.WARM) == ()
+    assert GradientNegotiation().demands(job, Phase.WARM) == ()
+    assert SmContention().demands(job, Phase.WARM) == ()
 
 
 def test_a_step_time_alone_is_that_of_the_batch_size() -> None:

@@ -9,7 +9,7 @@ from support.scenarios import host, scenario, simulate
 
 from simulator.physics.device_time import cost_model
 from simulator.pipeline.stages.base import Phase
-from simulator.pipeline.stages.slowest import Slowest, SlowestDevice
+from simulator.pipeline.stages.waiting import SlowDeviceWait, StragglerWait
 from simulator.reading.scenario import load_scenario
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.distribution import Shape, Spread
@@ -40,8 +40,8 @@ def test_four_ranks_wait_for_the_latest_of_four() -> None:
 
 def test_all_machines_count() -> None:
     """Two machines of two ranks wait as long as one of four."""
-    (one,) = Slowest().demands(late(ranks=4), Phase.COLD)
-    (two,) = Slowest().demands(late(ranks=2, machines=2), Phase.COLD)
+    (one,) = StragglerWait().demands(late(ranks=4), Phase.COLD)
+    (two,) = StragglerWait().demands(late(ranks=2, machines=2), Phase.COLD)
     assert two.latency == one.latency
 
 
@@ -50,7 +50,7 @@ def test_all_machines_count() -> None:
 )
 def test_nobody_waits(job: Scenario) -> None:
     """Without delays, or without a barrier, nothing is asked for."""
-    assert Slowest().demands(job, Phase.COLD) == ()
+    assert StragglerWait().demands(job, Phase.COLD) == ()
 
 
 def test_one_rank_waits_for_nobody() -> None:
@@ -62,8 +62,8 @@ def test_a_factor_shortens_the_delays() -> None:
     """Ranks half as late wait half as long."""
     source = Source(reference="made up", date="2026-11-21")
     half = Calibration(factors=(Factor(name="straggling", value=2.0, source=source),))
-    (wait,) = Slowest().demands(late(), Phase.COLD)
-    (less,) = Slowest().demands(replace(late(), calibration=half), Phase.COLD)
+    (wait,) = StragglerWait().demands(late(), Phase.COLD)
+    (less,) = StragglerWait().demands(replace(late(), calibration=half), Phase.COLD)
     assert less.latency == pytest.approx(wait.latency / 2.0, rel=1e-12)
 
 
@@ -88,8 +88,8 @@ def test_four_devices_wait_for_the_slowest_of_four() -> None:
 
 def test_devices_of_all_machines_count() -> None:
     """Two machines of two wait as long as one of four."""
-    (one,) = SlowestDevice().demands(uneven(late(ranks=4, share=0.0)), Phase.COLD)
-    (two,) = SlowestDevice().demands(uneven(late(ranks=2, machines=2, share=0.0)), Phase.COLD)
+    (one,) = SlowDeviceWait().demands(uneven(late(ranks=4, share=0.0)), Phase.COLD)
+    (two,) = SlowDeviceWait().demands(uneven(late(ranks=2, machines=2, share=0.0)), Phase.COLD)
     assert two.latency == one.latency
 
 
@@ -99,7 +99,7 @@ def test_devices_of_a_replica_wait_for_each_other() -> None:
     degrees = Parallelism(tensor=2, pipeline=2)
     split = replace(job, jobs=(replace(job.job, parallelism=degrees),))
     assert (split.ranks, split.devices) == (2, 8)
-    (wait,) = SlowestDevice().demands(split, Phase.COLD)
+    (wait,) = SlowDeviceWait().demands(split, Phase.COLD)
     assert wait.latency == pytest.approx(0.1 * HALF * 7 / 9, rel=1e-5)
 
 
@@ -112,15 +112,15 @@ def test_the_update_is_part_of_what_the_slowest_device_does() -> None:
     assert float(time.optimizer) > 0.0
     whole = job.job.train.accumulation * (time.forward + time.backward) + time.optimizer
     plain = replace(job, jobs=(replace(job.job, train=replace(job.job.train, straggling=0.0)),))
-    (wait,) = SlowestDevice().demands(plain, Phase.COLD)
+    (wait,) = SlowDeviceWait().demands(plain, Phase.COLD)
     assert float(wait.latency) == pytest.approx(float(whole) * HALF * 7 / 9, rel=1e-5)
 
 
 def test_late_ranks_and_slow_devices_add_up_in_quadrature() -> None:
     """Each has its own cause, so the latest rank rarely has the slowest device."""
     both, job = uneven(late()), late()
-    (rank,), (device,) = (s.demands(both, Phase.COLD) for s in (Slowest(), SlowestDevice()))
-    (alone,) = Slowest().demands(job, Phase.COLD)
+    (rank,), (device,) = (s.demands(both, Phase.COLD) for s in (StragglerWait(), SlowDeviceWait()))
+    (alone,) = StragglerWait().demands(job, Phase.COLD)
     assert rank.latency == alone.latency
     assert rank.latency + device.latency == pytest.approx(
         (rank.latency**2 + (0.1 * HALF * 0.6) ** 2) ** 0.5, rel=1e-5
@@ -130,14 +130,14 @@ def test_late_ranks_and_slow_devices_add_up_in_quadrature() -> None:
 def test_every_accumulated_batch_counts_and_the_factor_shortens_it() -> None:
     """A step of three batches waits three times as long; ranks half as late half as long."""
     job = uneven(late(share=0.0))
-    (once,) = SlowestDevice().demands(job, Phase.COLD)
+    (once,) = SlowDeviceWait().demands(job, Phase.COLD)
     train = replace(job.job.train, accumulation=3)
     more = replace(job, jobs=(replace(job.job, train=train),))
-    (thrice,) = SlowestDevice().demands(more, Phase.COLD)
+    (thrice,) = SlowDeviceWait().demands(more, Phase.COLD)
     assert thrice.latency == pytest.approx(3.0 * once.latency, rel=1e-12)
     source = Source(reference="made up", date="2026-11-21")
     half = Calibration(factors=(Factor(name="straggling", value=2.0, source=source),))
-    (less,) = SlowestDevice().demands(replace(job, calibration=half), Phase.COLD)
+    (less,) = SlowDeviceWait().demands(replace(job, calibration=half), Phase.COLD)
     assert less.latency == pytest.approx(once.latency / 2.0, rel=1e-12)
 
 
@@ -148,4 +148,4 @@ def test_every_accumulated_batch_counts_and_the_factor_shortens_it() -> None:
 )
 def test_no_device_is_waited_for(job: Scenario) -> None:
     """Without a spread, alone, or without a barrier, nothing is asked for."""
-    assert SlowestDevice().demands(job, Phase.COLD) == ()
+    assert SlowDeviceWait().demands(job, Phase.COLD) == ()

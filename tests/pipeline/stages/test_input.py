@@ -6,7 +6,7 @@ import pytest
 
 from simulator.physics.footprint import host_ram
 from simulator.pipeline.stages.base import Phase
-from simulator.pipeline.stages.read import Read, chunks, helpers_alone, most_samples
+from simulator.pipeline.stages.input import Read, chunks, helpers_alone, most_samples
 from simulator.reading.scenario import load_scenario
 
 
