@@ -7,9 +7,11 @@ sections and models are shared by many scenarios and never change.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import wraps
 from typing import Generic, TypeVar
 
 Answer = TypeVar("Answer")
+Subject = TypeVar("Subject")
 
 
 class Memo(Generic[Answer]):
@@ -49,3 +51,24 @@ class Memo(Generic[Answer]):
                 self._known.clear()
             found = self._known[key] = objects, work()
         return found[1]
+
+
+def remembered(most: int) -> Callable[[Callable[[Subject], Answer]], Callable[[Subject], Answer]]:
+    """Keep a function's answers for the last frozen objects that it was called with, by identity.
+
+    Parameters
+    ----------
+    most : int
+        Answers that are kept; with one more all are dropped.
+    """
+
+    def decorate(function: Callable[[Subject], Answer]) -> Callable[[Subject], Answer]:
+        answers: Memo[Answer] = Memo(most)
+
+        @wraps(function)
+        def answer(subject: Subject) -> Answer:
+            return answers.of((subject,), lambda: function(subject))
+
+        return answer
+
+    return decorate

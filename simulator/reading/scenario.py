@@ -240,7 +240,7 @@ def _job(ask: Ask) -> Job:
         remote=ask(_REMOTE),
         copies=ask(_COPIES),
         parallelism=ask(_PARALLELISM),
-        sister=ask(_SISTER),
+        same_chip_reference=ask(_SISTER),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.physics.device_time import DeviceTime, cost_model
+from simulator.physics.device_time import DeviceTime, device_time
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
 from simulator.schema.scenario import Scenario
 from simulator.terms import Term
@@ -48,7 +48,7 @@ class Update:
 
 def _on_device(scenario: Scenario) -> DeviceTime | None:
     """Compute time of a batch; None where the host computes."""
-    return None if scenario.cluster.trainers.host.gpu is None else cost_model(scenario).time
+    return None if scenario.cluster.trainers.host.gpu is None else device_time(scenario)
 
 
 def _busy(seconds: Term) -> Demand:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.equations import batch, cpu
-from simulator.physics.device_time import cost_model
+from simulator.physics.device_time import device_time
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
 from simulator.schema.scenario import Scenario
 from simulator.terms import term
@@ -38,7 +38,7 @@ class Fit:
         )
 
     def _with_all_threads(self, scenario: Scenario) -> tuple[Demand, ...]:
-        time, pool = cost_model(scenario).time, scenario.cluster.trainers.host.cpu
+        time, pool = device_time(scenario), scenario.cluster.trainers.host.cpu
         if time is None:
             return ()
         work = term(cpu.cores_work, step_time=time.total, capacity=pool.capacity)

@@ -13,7 +13,7 @@ import numpy as np
 
 from simulator.equations.collectives import exchanged_bytes, part_meanwhile
 from simulator.physics.communication import Moved, Traffic
-from simulator.physics.device_time import cost_model
+from simulator.physics.device_time import device_time, device_traffic
 from simulator.physics.training_step import TrainingStep
 from simulator.pipeline.stages.allreduce import over_peer_link
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
@@ -89,7 +89,7 @@ class HiddenGradients:
 
 def step_of(scenario: Scenario) -> TrainingStep | None:
     """The step of a spread model; None where the model isn't, or its steps were measured."""
-    time = None if scenario.cluster.trainers.host.gpu is None else cost_model(scenario).time
+    time = None if scenario.cluster.trainers.host.gpu is None else device_time(scenario)
     return None if time is None else time.step
 
 
@@ -122,7 +122,7 @@ def _of_gradients(scenario: Scenario) -> _Sent:
 
 
 def _traffic(scenario: Scenario) -> Traffic:
-    found, none = cost_model(scenario).traffic, Moved()
+    found, none = device_traffic(scenario), Moved()
     if found is not None:
         return found
     return Traffic(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.equations import step
-from simulator.physics.device_time import cost_model, uses_fitted_kernels
+from simulator.physics.device_time import device_time, uses_fitted_kernels
 from simulator.pipeline.stages.allreduce import all_reduce_time, bucket_shares, gradient_bytes
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
 from simulator.schema.scenario import Scenario
@@ -45,7 +45,7 @@ class Share:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Busy seconds of the compute stream beyond those of the model alone."""
         share = scenario.job.train.exchange_contention
-        time = cost_model(scenario).time
+        time = device_time(scenario)
         if share == 0.0 or time is None or not _exchanges(scenario):
             return ()
         lost = term(

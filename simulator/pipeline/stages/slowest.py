@@ -10,7 +10,7 @@ from simulator.equations.stragglers import (
     wait_for_slow_device,
     wait_for_slowest,
 )
-from simulator.physics.device_time import DeviceTime, cost_model
+from simulator.physics.device_time import DeviceTime, device_time
 from simulator.pipeline.stages.base import Demand, Phase, Resource, passing
 from simulator.pipeline.stragglers import slowest_factor
 from simulator.schema.scenario import Scenario
@@ -31,7 +31,7 @@ class Slowest:
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time that passes and uses nothing."""
-        time = cost_model(scenario).time
+        time = device_time(scenario)
         if scenario.job.train.straggling == 0.0 or time is None or not _meets(scenario):
             return ()
         return (passing(_wait_for_rank(scenario, time), Resource.NETWORK),)
@@ -52,7 +52,7 @@ class SlowestDevice:
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Time that passes and uses nothing."""
-        train, time = scenario.job.train, cost_model(scenario).time
+        train, time = scenario.job.train, device_time(scenario)
         varies = train.device_spread.varies or train.step_jitter.varies
         if not varies or time is None or scenario.devices == 1 or not _meets(scenario):
             return ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from simulator.errors import BrokenInvariant, NotModelled, PlanError
-from simulator.physics.device_time import cost_model, uses_fitted_kernels
+from simulator.physics.device_time import device_time, uses_fitted_kernels
 from simulator.physics.footprint import Verdict
 from simulator.pipeline.stages.base import Resource
 from simulator.predict import predict
@@ -148,6 +148,6 @@ def _computed(scenario: Scenario) -> float | None:
     job: Job = replace(scenario.job, step_times=None)
     if job.model is None:
         return None
-    found = cost_model(replace(scenario, jobs=(job,))).time
+    found = device_time(replace(scenario, jobs=(job,)))
     total = None if found is None else float(found.total)
     return total or None
