@@ -13,7 +13,7 @@ from simulator.cli.progress import progress_line
 from simulator.cli.subjects import job_arguments, next_actions
 
 if TYPE_CHECKING:
-    from simulator.studies.changes.advise import Advice
+    from simulator.studies.advise import Advice
     from simulator.studies.subject import JobSubject
 
 PARTS: Final[Table] = {
@@ -72,8 +72,8 @@ def input(  # noqa: A001 - the name of the command; one parameter an option
     """
     from simulator.report.prediction.actions import action_texts
     from simulator.report.prediction.summary import next_section
+    from simulator.studies.advise import advise_input
     from simulator.studies.changes.action_levers import Kind
-    from simulator.studies.changes.advise import advise_input
     from simulator.studies.search.outcome import BugLog
 
     met = BugLog()

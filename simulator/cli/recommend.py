@@ -21,7 +21,7 @@ from simulator.cli.options import (
     set_option,
 )
 from simulator.cli.output import Exit, check_writable, complain, emit, ended, made, write_file
-from simulator.cli.searching import Means, asking, search_options
+from simulator.cli.searching import Means, search_backend, search_options
 from simulator.cli.serving import recommended as sized_service
 from simulator.cli.subjects import (
     InFull,
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from simulator.reading.service.scenario import ServiceReader
     from simulator.report.recommendation.launch import Launch
     from simulator.schema.goal import Goal
-    from simulator.studies.recommend.answer import Recommendation
-    from simulator.studies.recommend.evaluator import Ask
+    from simulator.studies.recommend.recommendation import Recommendation
+    from simulator.studies.recommend.search_problem import SearchBackend
 
 SKYPILOT_CLOUDS: Final = ("aws", "azure", "gcp", "lambda")
 """Clouds by the names that both our profiles and SkyPilot give them."""
@@ -113,9 +113,9 @@ def recommend(  # noqa: PLR0913 - one parameter an option
 
     readers = [RentingReader(subject.reader) for subject in subjects]
     goals = [_goal(reader, name, goal, profiles) for reader, name in zip(readers, scenarios)]  # noqa: B905 - made from it
-    with asking(means, stored_only=not search) as ask:
+    with search_backend(means, stored_only=not search) as backend:
         answers = [
-            _answer(reader, wanted, profiles, ask, seed=seed, everywhere=len(scenarios) > 1)
+            _answer(reader, wanted, profiles, backend, seed=seed, everywhere=len(scenarios) > 1)
             for reader, wanted in zip(readers, goals, strict=True)
         ]
     launches = [_launch(reader, answer) for reader, answer in zip(readers, answers, strict=True)]
@@ -199,7 +199,7 @@ def _answer(  # noqa: PLR0913 - all of one scenario
     reader: CandidateReader,
     goal: Goal,
     profiles: tuple[Path, ...],
-    ask: Ask,
+    backend: SearchBackend,
     *,
     seed: int,
     everywhere: bool,
@@ -209,25 +209,25 @@ def _answer(  # noqa: PLR0913 - all of one scenario
     from simulator.reading.hardware.catalogue import Catalogue
     from simulator.results.price_age import dated_prices
     from simulator.schema.goal import Axes
-    from simulator.studies.recommend.baseline import MACHINE, ground_of, with_full_name
-    from simulator.studies.recommend.buying import buying
-    from simulator.studies.recommend.problem import inquire
-    from simulator.studies.recommend.recommending import recommend as search_and_rank
+    from simulator.studies.baseline import MACHINE, baseline_of, with_full_name
+    from simulator.studies.purchase import buying_option
+    from simulator.studies.recommend.recommendation import recommend as search_and_rank
+    from simulator.studies.recommend.search_problem import define_problem
     from simulator.studies.search.candidates import expand
 
     catalogue = Catalogue.default(profiles)
     points = [c.settings for c in expand(Axes(axes=goal.search), reader)] if goal.search else [{}]
     seeds = [with_full_name(settings, catalogue) for settings in points]
     named = tuple({str(seed[MACHINE]) for seed in seeds if MACHINE in seed})
-    ground = ground_of(reader, catalogue, named)
-    inquiry = inquire(ground, goal, seeds)
-    answer = search_and_rank(inquiry, ask, seeds=seeds, seed=seed, everywhere=everywhere)
+    baseline = baseline_of(reader, catalogue, named)
+    problem = define_problem(baseline, goal, seeds)
+    answer = search_and_rank(problem, backend, seeds=seeds, seed=seed, everywhere=everywhere)
     if answer.winner is None:
         return answer
     best = reader.read(answer.winner.settings).scenario
     return replace(
         answer,
-        buying=buying(reader, answer.winner, catalogue, seed),
+        buying_option=buying_option(reader, answer.winner, catalogue, seed),
         prices=tuple(dated_prices(best)),
     )
 
@@ -249,7 +249,7 @@ def _rendered(
     from simulator.report.recommendation import json as recommend_json
     from simulator.report.recommendation import table as recommend_table
     from simulator.report.recommendation import text as report
-    from simulator.studies.recommend.several import common_machine
+    from simulator.studies.recommend.recommendation import common_machine
 
     together = len(answers) > 1 and all(answer.winner for answer in answers)
     common = common_machine(answers) if together else None

@@ -23,7 +23,7 @@ def recommended(
     from simulator.report.format.table import Format, reported
     from simulator.report.service.studies import SizedReport
     from simulator.serving.cost import listed_prices
-    from simulator.studies.service.sizing import size
+    from simulator.studies.service_sizing import size
 
     _check_limits(reader)
     with progress_line("sizing") as progress:
@@ -38,7 +38,7 @@ def sized_machines(reader: ServiceReader, form: str, seed: int, typed: str) -> E
     from simulator.cli.progress import progress_line
     from simulator.report.format.table import Format, reported
     from simulator.report.service.needs import NeedsReport
-    from simulator.studies.service.sizing import needs
+    from simulator.studies.service_sizing import needs
 
     service = _check_limits(reader)
     with progress_line("sizing") as progress:
@@ -65,7 +65,7 @@ def swept(reader: ServiceReader, over: tuple[str, ...], form: str, seed: int) ->
     from simulator.reading.service.axes import variants
     from simulator.report.format.table import Format, reported
     from simulator.report.service.studies import SweptReport
-    from simulator.studies.service.sizing import sweep
+    from simulator.studies.service_sizing import sweep
 
     if not over:
         msg = "say what to vary, such as --over 'load.rate=1 /s,2 /s,4 /s'"
@@ -82,7 +82,7 @@ def changed(reader: ServiceReader, metric: str, form: str, seed: int) -> Exit:
     from simulator.report.service.studies import WhatifReport
     from simulator.results.serving import metrics
     from simulator.schema.fields import nearest_hint
-    from simulator.studies.service.sizing import whatif
+    from simulator.studies.service_sizing import whatif
 
     found = whatif(reader.read({}), seed=seed)
     known = tuple(metrics(found[0]))

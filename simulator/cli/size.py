@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from simulator.reading.service.scenario import ServiceReader
     from simulator.schema.scenario import Scenario
     from simulator.studies.changes.levers import Settings
-    from simulator.studies.changes.size import Sized
+    from simulator.studies.size import Sized
     from simulator.studies.subject import Subject
 
 MACHINES = "machines"
 RESOURCES = ("storage", "network", "cpu", "ram", MACHINES)
-"""Of jobs as `studies.changes.size.Resource` has them, whose module takes long to import; machines
+"""Of jobs as `studies.size.Resource` has them, whose module takes long to import; machines
 are those of a service."""
 _COUNT: Final = re.compile(r"\d+(?:\.\.\d+(?: +(?:step|x) *\d+)?)?")
 """A number of machines or a range of them."""
@@ -82,8 +82,7 @@ def size(  # noqa: PLR0913 - one parameter an option
     from simulator.reading.hardware.catalogue import Catalogue
     from simulator.report import size as report
     from simulator.report.format.table import Format, reported
-    from simulator.studies.changes.offers import offers
-    from simulator.studies.changes.size import Resource, sized
+    from simulator.studies.size import Resource, offers, sized
 
     asked, share, numbers = Resource(resource), _share(loss), _counts(counts)
     reader = subject.reader
@@ -121,7 +120,7 @@ def _stores_it(reader: CandidateReader, row: Sized, loss: float, seed: int, stor
     A volume that is only as large as the data, which is what its price is for, may be slower.
     """
     from simulator.predict import predict
-    from simulator.studies.changes.size import run_speed
+    from simulator.studies.size import run_speed
 
     settings: Settings = {"hardware.storage": store, "hardware.count": row.machines}
     try:

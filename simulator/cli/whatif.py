@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from simulator.reading.search.candidates import CandidateReader
     from simulator.report.whatif.text import WhatIf
     from simulator.schema.scenario import Scenario
-    from simulator.studies.changes.accelerator_swap import Generation
-    from simulator.studies.changes.whatif import Change
     from simulator.studies.search.outcome import BugLog
     from simulator.studies.subject import Subject
+    from simulator.studies.whatif import Change, Generation
 
 ALL: Final = "all"
 DEFAULT: Final = "total_time_s"
@@ -75,8 +74,8 @@ def whatif(  # noqa: PLR0913 - one parameter an option
     if subject.noun == "service":
         usual = metric == DEFAULT
         return changed(subject.reader, "end_to_end_s.mean" if usual else metric, form, seed)
-    from simulator.studies.changes.whatif import check_number
     from simulator.studies.search.outcome import BugLog
+    from simulator.studies.whatif import check_number
 
     check_number(metric)
     if plot is not None:
@@ -106,9 +105,8 @@ def _studied(  # noqa: PLR0913 - what is asked for, and of what
 ) -> WhatIf:
     from simulator.report.labels import device_called
     from simulator.report.whatif.text import WhatIf
-    from simulator.studies.changes.bottleneck_shifts import flips
     from simulator.studies.changes.levers import knobs
-    from simulator.studies.changes.whatif import changes, margins
+    from simulator.studies.whatif import changes, flips, margins
 
     read = _reading(reader)
     scenario = read({})
@@ -178,7 +176,7 @@ def _names(reader: CandidateReader, wanted: str | None) -> tuple[str, ...] | Non
 def _swapped(
     reader: CandidateReader, gpus: Sequence[str], seed: int, met: BugLog
 ) -> tuple[Generation, ...]:
-    from simulator.studies.changes.accelerator_swap import generations
+    from simulator.studies.whatif import generations
 
     with progress_line("swapping accelerators") as progress:
         return generations(_reading(reader), gpus, seed=seed, progress=progress, met=met)
@@ -187,7 +185,7 @@ def _swapped(
 def _with_tornado(found: WhatIf, reader: CandidateReader, metric: str, seed: int) -> WhatIf:
     from dataclasses import replace
 
-    from simulator.studies.changes.sensitivity import tornado
+    from simulator.studies.sensitivity import tornado
 
     scenario = reader.read({}).scenario
     with progress_line("varying rates") as progress:

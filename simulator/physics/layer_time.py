@@ -15,6 +15,7 @@ from simulator.physics.communication import (
     tensor_reduces,
 )
 from simulator.physics.kernels import (
+    NOTHING,
     Array,
     Both,
     Parts,

@@ -35,7 +35,7 @@ from simulator.results.metrics import USD_PER_HOUR, number_at, select
 from simulator.results.prediction import Prediction
 from simulator.results.price_age import dated_prices, prices_of
 from simulator.schema.hardware.price import Purchase
-from simulator.studies.changes.compare import (
+from simulator.studies.compare import (
     Rule,
     Side,
     differing,
@@ -43,7 +43,7 @@ from simulator.studies.changes.compare import (
     published_rule,
     rule,
 )
-from simulator.studies.changes.rent_or_buy import cheapest_rent, rent_or_buy
+from simulator.studies.purchase import cheapest_rent, rent_or_buy
 
 SCHEMA: Final = 1
 METRICS: Final = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from simulator.studies.changes.rent_or_buy import RentOrBuy
+from simulator.studies.purchase import RentOrBuy
 from simulator.units import HOUR, MONTH
 
 

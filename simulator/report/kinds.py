@@ -219,7 +219,7 @@ class ServiceReport:
     ) -> str:
         """Return the report as one HTML page, with latencies against the load."""
         from simulator.report.html.service import as_page
-        from simulator.studies.service.sizing import against_load
+        from simulator.studies.service_sizing import against_load
 
         return as_page(prediction, against_load(prediction), how, steps)
 

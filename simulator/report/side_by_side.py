@@ -8,7 +8,7 @@ from typing import Final
 from simulator.report.labels import setting_called
 from simulator.report.numbers import share_known, significant
 from simulator.report.text import columns
-from simulator.studies.changes.compare import Told, differing
+from simulator.studies.compare import Told, differing
 
 CLOSE: Final = 0.1
 """Distance from one below which a ratio gets three digits."""

@@ -21,7 +21,7 @@ from simulator.equations.page_cache import bytes_from_store
 from simulator.errors import UnknownName
 from simulator.physics import model_flops
 from simulator.pipeline.stages.base import Resource
-from simulator.pipeline.stages.read import read_bytes
+from simulator.pipeline.stages.input import read_bytes
 from simulator.results import storage_benchmark
 from simulator.results.bill_metrics import ENERGY, STORES
 from simulator.results.outlook import QUANTILES, Outlook

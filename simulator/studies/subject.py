@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from simulator.schema.goal import Plain
     from simulator.schema.scenario import Scenario
     from simulator.schema.serving import Service
-    from simulator.studies.changes.compare import Side
-    from simulator.studies.service.compare import ServiceSide
+    from simulator.studies.compare import ServiceSide, Side
 
 Described = TypeVar("Described")
 """The type that a file is read to: `Scenario` or `Service`."""
@@ -171,8 +170,8 @@ class JobSubject(Subject["Scenario", "Prediction"]):
 
     def completed(self, prediction: Prediction) -> Prediction:
         """Add the ways to buy machines for a long run, and a warning on keys without effect."""
-        from simulator.studies.changes.idle_keys import with_idle_keys
-        from simulator.studies.changes.ways_to_buy import with_ways
+        from simulator.studies.purchase import with_ways
+        from simulator.studies.unused_keys import with_idle_keys
 
         return with_idle_keys(with_ways(prediction, self.reader), self.reader)
 
@@ -189,7 +188,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
     def actions(self, base: Prediction) -> tuple[tuple[Any, ...], list[str]]:
         """Return the changes that save most time or money; see `Subject.actions`."""
         from simulator.reading.hardware.catalogue import Catalogue
-        from simulator.studies.changes.actions import actions
+        from simulator.studies.actions import actions
         from simulator.studies.search.outcome import BugLog
 
         met = BugLog()
@@ -201,8 +200,8 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         from simulator.predict import predict
         from simulator.reading.effective_settings import inputs
         from simulator.reading.measured.measurement_set import published
-        from simulator.studies.changes.compare import Side
-        from simulator.studies.changes.ways_to_buy import with_ways
+        from simulator.studies.compare import Side
+        from simulator.studies.purchase import with_ways
 
         scenario = self.described
         # A long run needs the uncertainty of its step in any case.
@@ -278,7 +277,7 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
 
     def actions(self, base: ServicePrediction) -> tuple[tuple[Any, ...], list[str]]:
         """Return the changes that help most; see `Subject.actions`."""
-        from simulator.studies.service.actions import service_actions
+        from simulator.studies.actions import service_actions
 
         return service_actions(self.reader.read, base, self.reader.catalogue), []
 
@@ -286,7 +285,7 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
         """Return one column of a comparison."""
         from simulator.predict import predict_service
         from simulator.reading.effective_settings import service_inputs
-        from simulator.studies.service.compare import ServiceSide
+        from simulator.studies.compare import ServiceSide
 
         service = self.described
         return ServiceSide(

@@ -13,7 +13,7 @@ from simulator.report.advise import as_text
 from simulator.report.labels import batch_called, bill_called, device_called
 from simulator.report.prediction.rows import cost_rows, head
 from simulator.results.assumptions import warnings
-from simulator.studies.changes.advise import Advice, Setting
+from simulator.studies.advise import Advice, Setting
 from simulator.uncertainty.components import Grade
 
 

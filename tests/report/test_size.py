@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simulator.report.size import Answer, as_text
-from simulator.studies.changes.offers import Offer
-from simulator.studies.changes.size import Resource, Sized
+from simulator.studies.size import Offer, Resource, Sized
 
 
 @pytest.mark.parametrize(("machines", "warned"), [(64, False), (1024, True)])

@@ -25,9 +25,8 @@ from simulator.report.recommendation.launch import Launch
 from simulator.report.text import printable
 from simulator.results.prediction import Prediction
 from simulator.schema.hardware.naming import short_name
-from simulator.studies.recommend.answer import Recommendation
-from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
-from simulator.studies.recommend.weighing import is_beyond
+from simulator.studies.recommend.ranking import MONEY, TIME, Choice, is_outside_evidence, number
+from simulator.studies.recommend.recommendation import Recommendation
 from simulator.units import SECOND, USD
 from simulator.validation.local_coverage import Neighbourhood
 
@@ -202,7 +201,7 @@ def _verdict(answer: Recommendation) -> str:
     with_unit = value if " " in value else f"{value} {metric_called(objective.metric)}"
     goal = "" if objective.metric in (TIME, MONEY) else f", {with_unit}"
     sentences = [f"Take {words.hardware(winner)}: {time} for {cost}{goal}."]
-    sentences += ["Nobody measured anything like it."] * is_beyond(winner)
+    sentences += ["Nobody measured anything like it."] * is_outside_evidence(winner)
     sentences += [f"{line}." for line in trade_lines(answer)[:1]]
     return printable(" ".join(sentences))
 

@@ -10,13 +10,13 @@ from typing import Any, Final
 from simulator.report.numbers import quantity
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Plain
-from simulator.studies.changes.actions import LEAST, SURELY, Action, bills, is_too_large
-from simulator.studies.recommend.moving import waited
+from simulator.studies.actions import MIN_GAIN, SURE_FIT, Action, bills, is_too_large
+from simulator.studies.data_migration import waited
 from simulator.units import BYTE, SECOND, USD, USD_PER_SECOND, show
 
 NOTHING: Final = (
     f"Nothing that was tried is likely to help: no change makes the run shorter or cheaper by more "
-    f"than {LEAST:.0%}."
+    f"than {MIN_GAIN:.0%}."
 )
 TOO_LARGE: Final = (
     "Nothing that was tried makes it fit, alone or together: plan recommend looks for machines on "
@@ -108,7 +108,7 @@ def _ends(low: float, high: float) -> str:
 
 
 def _fits(one: Action) -> str:
-    if one.fitting >= SURELY:
+    if one.fitting >= SURE_FIT:
         return "then it fits"
     return f"then it probably fits ({one.fitting:.0%})"
 

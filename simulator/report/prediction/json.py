@@ -14,7 +14,7 @@ from typing import Any, Final
 from simulator.report.prediction.actions import action_objects
 from simulator.results.metrics import METRICS, Value
 from simulator.results.prediction import Prediction
-from simulator.studies.changes.actions import Action
+from simulator.studies.actions import Action
 from simulator.uncertainty.provenance import Assumption
 from simulator.version import __version__
 

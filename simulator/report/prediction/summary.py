@@ -36,7 +36,7 @@ from simulator.results.metrics import number_at
 from simulator.results.ownership import missing
 from simulator.results.prediction import Prediction
 from simulator.schema.workload.train import Mode
-from simulator.studies.changes.hanging import Hanging, hanging
+from simulator.studies.sensitivity import DominantUncertainty, dominant_uncertainties
 from simulator.units import (
     BYTE,
     FLOP_PER_SECOND,
@@ -317,7 +317,9 @@ def _dated(prediction: Prediction) -> str:
 
 def _assumption_lines(prediction: Prediction, width: int) -> list[str]:
     """What moves the run's time most, and how many figures are guesses."""
-    found = [one for one in hanging(prediction) if one.width >= FRACTION][:ASSUMPTIONS]
+    found = [one for one in dominant_uncertainties(prediction) if one.width >= FRACTION][
+        :ASSUMPTIONS
+    ]
     lines = [line for one in found for line in wrapped(_hangs(one, prediction), width=width - 2)]
     guesses = sum(not one.source.verified for one in prediction.assumptions)
     whole = len(prediction.assumptions)
@@ -325,7 +327,7 @@ def _assumption_lines(prediction: Prediction, width: int) -> list[str]:
     return [*lines, *wrapped(rest, width=width - 2)]
 
 
-def _hangs(one: Hanging, prediction: Prediction) -> str:
+def _hangs(one: DominantUncertainty, prediction: Prediction) -> str:
     what = uncertain(one.component.rate, one.component.grade, prediction.scenario)
     if one.component.grade is None and one.component.name:
         what = f"{what} ({one.component.name})"

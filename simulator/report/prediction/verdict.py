@@ -374,36 +374,35 @@ def serial_limit(prediction: Prediction) -> Cycle | None:
     if scenario.job.remote is not None:
         return None
     topology, split = build(scenario), prediction.timing.split
-    if not scenario.job.loader.crew.producers and starved(split):
+    if not scenario.job.loader.policy.producers and starved(split):
         # it makes batches and trains in turn, whichever of the two takes longer
         return main_process(scenario, topology, prediction.demands)
     found = slowest_actor(scenario, topology, prediction.demands, within=NEARLY)
-    if found is None or found.actor not in {Actor.WORKER, Actor.RECEIVER}:
+    if found is None or found.actor not in {Actor.WORKER, Actor.PIN_MEMORY}:
         return None
     return found if str(_most(found)) == prediction.timing.bottleneck else None
 
 
 def makes(cycle: Cycle, prediction: Prediction) -> str:
     """The actor and its verb, such as ``4 workers make``."""
-    if cycle.actor is Actor.RECEIVER:
+    if cycle.actor is Actor.PIN_MEMORY:
         return "the thread that receives batches passes on"
-    crew = prediction.scenario.job.loader.crew
-    if not crew.producers:
+    policy = prediction.scenario.job.loader.policy
+    if not policy.producers:
         return "the main process itself makes"
-    if crew.threads > 1.0:
+    if policy.threads > 1.0:
         return "the input pipeline makes"
     each = " in each process" if prediction.scenario.ranks > 1 else ""
-    one = crew.producers == 1
-    return (
-        f"{'one worker' if one else f'{crew.producers} workers'}{each} {'makes' if one else 'make'}"
-    )
+    if policy.producers == 1:
+        return f"one worker{each} makes"
+    return f"{policy.producers} workers{each} make"
 
 
 def who_works(cycle: Cycle, prediction: Prediction) -> str:
     """The actor, such as ``a worker``."""
-    if cycle.actor is Actor.RECEIVER:
+    if cycle.actor is Actor.PIN_MEMORY:
         return "the receiving thread"
-    return _who(cycle, prediction.scenario.job.loader.crew.producers)[0]
+    return _who(cycle, prediction.scenario.job.loader.policy.producers)[0]
 
 
 def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
@@ -416,7 +415,7 @@ def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
     busy : str
         How busy the resource is, such as ``the storage is 0.0% busy``.
     """
-    producers = prediction.scenario.job.loader.crew.producers
+    producers = prediction.scenario.job.loader.policy.producers
     most = _most(cycle)
     share = float(cycle.times[most]) / float(cycle.whole)
     batch = float(cycle.whole) * max(1, producers if cycle.actor is Actor.WORKER else 1)
@@ -433,7 +432,7 @@ def _waiting(cycle: Cycle, batch: Seconds, prediction: Prediction) -> str:
 
     So many workers hand over a batch in each step of their process, one after another.
     """
-    producers = prediction.scenario.job.loader.crew.producers
+    producers = prediction.scenario.job.loader.policy.producers
     if cycle.actor is not Actor.WORKER or not producers:
         return ""
     step = prediction.timing.step_time.mean / prediction.scenario.job.train.accumulation
@@ -448,7 +447,7 @@ def _most(cycle: Cycle) -> Resource:
 
 
 def _who(cycle: Cycle, producers: int) -> tuple[str, str]:
-    if cycle.actor is Actor.RECEIVER:
+    if cycle.actor is Actor.PIN_MEMORY:
         return "that thread", "each process that trains has one, so more workers don't help"
     if not producers:
         return "the main process", "workers would do that meanwhile"

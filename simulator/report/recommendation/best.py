@@ -30,11 +30,19 @@ from simulator.report.text import columns, printable
 from simulator.results.metrics import USD_PER_HOUR
 from simulator.schema.goal import Objective, Sense
 from simulator.schema.hardware.naming import short_name
-from simulator.studies.recommend.answer import Recommendation
-from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
-from simulator.studies.recommend.moving import Move
-from simulator.studies.recommend.ranking import CLOSE, by_factor, ratio
-from simulator.studies.recommend.weighing import Trade, is_beyond
+from simulator.studies.data_migration import Move
+from simulator.studies.recommend.ranking import (
+    EQUAL_FACTOR,
+    MONEY,
+    TIME,
+    Choice,
+    Tradeoff,
+    by_factor,
+    is_outside_evidence,
+    number,
+    ratio,
+)
+from simulator.studies.recommend.recommendation import Recommendation
 from simulator.units import BYTE, HOUR, SECOND, USD, Unit, show
 
 LONGEST: Final = 150
@@ -58,7 +66,7 @@ ON_THE_BILL: Final = (
 def best_title(answer: Recommendation) -> str:
     """What stands above the best choice; one that nobody measured like says so there."""
     winner = answer.winner
-    beyond = winner is not None and is_beyond(winner)
+    beyond = winner is not None and is_outside_evidence(winner)
     unsure = answer.sure is not None and answer.sure.best[0] < LIKELY
     doubts = ["outside of what was measured"] * beyond + ["not told apart from others"] * unsure
     return f"Best ({', '.join(doubts)}: see below)" if doubts else "Best"
@@ -226,14 +234,14 @@ def _beside_now(answer: Recommendation, winner: Choice) -> list[str]:
         return ["that is the scenario as it stands"]
     factor = ratio(objective, winner.value, now.value)
     said = f"the scenario as it stands: {worth(now, objective)}"
-    if factor is not None and factor > CLOSE:
+    if factor is not None and factor > EQUAL_FACTOR:
         least = objective.sense is Sense.MINIMIZE
         said += (
             f", {by_factor(factor, 'worse')}"
             if least
             else f"; the best is {by_factor(factor, 'better')}"
         )
-    elif factor is not None and factor < 1.0 / CLOSE:
+    elif factor is not None and factor < 1.0 / EQUAL_FACTOR:
         said += f", {by_factor(1.0 / factor, 'better')}, but it {_kept_out(answer, now)}"
     return [said]
 
@@ -274,7 +282,7 @@ def _equals(answer: Recommendation) -> list[str]:
     named = [f"{hardware(one)} ({_else(objective, one)})" for one in answer.equals[:NAMED]]
     more = len(answer.equals) - NAMED
     named += [f"{more} more"] if more > 0 else []
-    return [f"as good by the goal, less than {CLOSE - 1.0:.1%} apart: {'; '.join(named)}"]
+    return [f"as good by the goal, less than {EQUAL_FACTOR - 1.0:.1%} apart: {'; '.join(named)}"]
 
 
 def _else(objective: Objective, choice: Choice) -> str:
@@ -286,10 +294,10 @@ def trade_lines(answer: Recommendation) -> list[str]:
     return [_traded(trade, answer.ranked[0]) for trade in answer.trades]
 
 
-def _traded(trade: Trade, winner: Choice) -> str:
+def _traded(trade: Tradeoff, winner: Choice) -> str:
     """What more money buys in time, or what waiting saves."""
     other = hardware(trade.choice)
-    beyond = " (outside of what was measured)" if is_beyond(trade.choice) else ""
+    beyond = " (outside of what was measured)" if is_outside_evidence(trade.choice) else ""
     base = number(winner.figures, MONEY) or 0.0
     money = f"{dollars(abs(trade.money))} {'more' if trade.money > 0.0 else 'less'}"
     share = f"{abs(trade.money) / base:.2g}x the cost" if trade.money > base else ""
@@ -345,7 +353,7 @@ def _second(answer: Recommendation) -> list[str]:
 
 
 def _behind(factor: float) -> str:
-    return by_factor(factor, "worse") if factor > CLOSE else "as good"
+    return by_factor(factor, "worse") if factor > EQUAL_FACTOR else "as good"
 
 
 def _sure(answer: Recommendation) -> list[str]:
@@ -391,4 +399,4 @@ def _safer(answer: Recommendation) -> list[str]:
 def front_notes(answer: Recommendation, choice: Choice) -> str:
     """What is to be said of a point of the front: that it is the best, or `BEYOND`."""
     best = answer.winner is not None and choice.index == answer.winner.index
-    return "best" * best + BEYOND * is_beyond(choice)
+    return "best" * best + BEYOND * is_outside_evidence(choice)

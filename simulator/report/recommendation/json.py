@@ -9,9 +9,8 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from simulator.report.recommendation.launch import Launch
-from simulator.studies.recommend.answer import Recommendation
-from simulator.studies.recommend.choice import Choice
-from simulator.studies.recommend.several import Common
+from simulator.studies.recommend.ranking import Choice
+from simulator.studies.recommend.recommendation import CommonMachine, Recommendation
 from simulator.version import __version__
 
 SCHEMA: Final = 1
@@ -94,7 +93,9 @@ def as_json(answers: Sequence[Recommendation], launches: Sequence[Launch | None]
 
 
 def several_as_json(
-    answers: Sequence[Recommendation], launches: Sequence[Launch | None], common: Common | None
+    answers: Sequence[Recommendation],
+    launches: Sequence[Launch | None],
+    common: CommonMachine | None,
 ) -> str:
     """Recommendations for several workloads, and the best single machine for all of them."""
     pairs = zip(answers, launches, strict=True)

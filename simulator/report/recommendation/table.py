@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from simulator.report.format.table import Cell, Table, as_markdown
 from simulator.report.numbers import figure
 from simulator.report.recommendation.words import hardware, settings, worth
-from simulator.studies.recommend.answer import Recommendation
-from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
+from simulator.studies.recommend.ranking import MONEY, TIME, Choice, number
+from simulator.studies.recommend.recommendation import Recommendation
 from simulator.units import SECOND, USD
 
 

@@ -18,12 +18,23 @@ from simulator.report.recommendation.words import hardware, measures, told, wort
 from simulator.report.text import INDENT, WIDTH, columns, section, wrapped
 from simulator.schema.goal import Goal, Objective
 from simulator.schema.hardware.naming import short_name
-from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation
-from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.limits import PORTING
-from simulator.studies.recommend.ranking import CLOSE, by_factor, distinct
+from simulator.studies.recommend.ranking import (
+    EQUAL_FACTOR,
+    MONEY,
+    TIME,
+    Choice,
+    by_factor,
+    distinct,
+    number,
+)
+from simulator.studies.recommend.recommendation import (
+    CommonMachine,
+    Loser,
+    PinPrice,
+    Recommendation,
+)
 from simulator.studies.recommend.remedies import FAMILY
-from simulator.studies.recommend.several import Common
 from simulator.units import SECOND, USD, show
 
 BUYING: Final = "Rent or buy"
@@ -284,7 +295,7 @@ def launch_lines(launch: Launch | None) -> list[str]:
     return [*lines, *(launch.resources.splitlines() if launch.resources else [])]
 
 
-def several_text(answers: Sequence[Recommendation], common: Common | None) -> str:
+def several_text(answers: Sequence[Recommendation], common: CommonMachine | None) -> str:
     """The best for each workload, and the best single machine for all of them."""
     rows = []
     for answer in answers:
@@ -315,4 +326,4 @@ def several_text(answers: Sequence[Recommendation], common: Common | None) -> st
 def _dearer(worse: float | None) -> str:
     if worse is None:
         return ""
-    return "its best" if worse <= CLOSE else f"{by_factor(worse, 'worse')} than its best"
+    return "its best" if worse <= EQUAL_FACTOR else f"{by_factor(worse, 'worse')} than its best"

@@ -9,7 +9,7 @@ from simulator.results.expression import parse_expression
 from simulator.results.metrics import USD_PER_HOUR
 from simulator.schema.goal import Objective
 from simulator.schema.hardware.naming import short_name
-from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
+from simulator.studies.recommend.ranking import MONEY, TIME, Choice, number
 from simulator.units import SECOND, USD, Unit
 
 DIGITS: Final = 3

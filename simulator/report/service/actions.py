@@ -9,13 +9,12 @@ from simulator.report.numbers import quantity, significant
 from simulator.report.prediction.actions import lines
 from simulator.report.service.text import kept_share
 from simulator.results.serving import ServicePrediction
-from simulator.studies.changes.actions import LEAST
-from simulator.studies.service.actions import ServiceAction, carried, paid
+from simulator.studies.actions import MIN_GAIN, ServiceAction, carried_rate, price_of_answers
 from simulator.units import USD, USD_PER_SECOND
 
 CHEAPER: Final = (
     f"Nothing cheap helps: no change that was tried makes its answers cheaper by more than "
-    f"{LEAST:.0%} within its limits."
+    f"{MIN_GAIN:.0%} within its limits."
 )
 KEPT: Final = (
     "Nothing cheap helps: no change that was tried keeps more requests within the limits. plan "
@@ -39,7 +38,7 @@ def _served(after: ServicePrediction) -> str:
     """How much of the load is served then, with its 80% interval."""
     told, wanted = after.answered, after.service.slo.share
     if told is None:
-        return f"carries {significant(carried(after), 2)} requests/s{_ends(after, _CARRIED)}"
+        return f"carries {significant(carried_rate(after), 2)} requests/s{_ends(after, _CARRIED)}"
     if not after.service.slo.limits:
         return "keeps up"
     kept = kept_share(told.attainment, wanted)
@@ -65,7 +64,7 @@ def _ends(after: ServicePrediction, name: str) -> str:
 
 def _price(one: ServiceAction, base: ServicePrediction) -> str:
     """What the change costs an hour, and what answers then cost."""
-    before, now = paid(base), paid(one.prediction)
+    before, now = price_of_answers(base), price_of_answers(one.prediction)
     if one.rent is None or now is None:
         return "its price is not known"
     rent = "free"
@@ -88,8 +87,8 @@ def service_action_objects(found: Sequence[ServiceAction]) -> list[dict[str, Any
             "attainment": None
             if one.prediction.answered is None
             else one.prediction.answered.attainment,
-            "carried_per_s": carried(one.prediction),
-            "usd": paid(one.prediction),
+            "carried_per_s": carried_rate(one.prediction),
+            "usd": price_of_answers(one.prediction),
             "rent_usd_per_s": one.rent,
             "note": one.lever.note,
         }

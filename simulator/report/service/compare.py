@@ -33,8 +33,7 @@ from simulator.results.serving import is_utilization, metrics
 from simulator.schema.hardware.link import LinkKind
 from simulator.schema.hardware.naming import short_name
 from simulator.serving.cost import listed_price
-from simulator.studies.changes.compare import differing
-from simulator.studies.service.compare import Beside, ServiceSide, beside
+from simulator.studies.compare import Beside, ServiceSide, beside, differing
 from simulator.units import BYTE, KILOGRAM, KILOWATT_HOURS, SECOND, USD, WATT, Unit
 
 

@@ -12,7 +12,7 @@ from simulator.report.service.text import latencies_of, limits_called, load_call
 from simulator.report.text import columns, section, wrapped
 from simulator.schema.hardware.naming import short_name
 from simulator.schema.serving import Service
-from simulator.studies.service.sizing import Need
+from simulator.studies.service_sizing import Need
 from simulator.units import HOUR, SECOND, USD_PER_SECOND, show
 
 HEAD: Final = (

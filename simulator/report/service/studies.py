@@ -22,7 +22,7 @@ from simulator.schema.goal import Plain
 from simulator.schema.hardware.naming import short_name
 from simulator.schema.serving import Service
 from simulator.serving.energy import energy_of
-from simulator.studies.service.sizing import Choice, Refused, Sized, Variant, Worth, cost_at
+from simulator.studies.service_sizing import Choice, Refused, Sized, Variant, Worth, cost_at
 from simulator.units import HOUR, SECOND, USD, USD_PER_SECOND, WATT, show
 
 SHOWN: Final = 10

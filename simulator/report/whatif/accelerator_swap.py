@@ -7,7 +7,7 @@ from typing import Any
 
 from simulator.report.labels import limit_called
 from simulator.report.text import columns, count, printable, section, wrapped
-from simulator.studies.changes.accelerator_swap import Generation, turning_point
+from simulator.studies.whatif import Generation, turning_point
 from simulator.units import SECOND, show
 
 

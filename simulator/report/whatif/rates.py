@@ -7,7 +7,7 @@ from typing import Any, Final
 from simulator.report.numbers import figure
 from simulator.report.text import columns, percent, section, wrapped
 from simulator.results.metrics import select
-from simulator.studies.changes.sensitivity import Bar, Sensitivity
+from simulator.studies.sensitivity import Bar, Sensitivity
 
 CHART: Final = 36
 """Columns of the widest bar of a tornado."""

@@ -24,11 +24,9 @@ from simulator.report.whatif.accelerator_swap import swap_json, swap_lines
 from simulator.report.whatif.rates import tornado_json, tornado_lines
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
-from simulator.studies.changes.accelerator_swap import Generation
-from simulator.studies.changes.bottleneck_shifts import FARTHEST, MOST_WORKERS, Flip
 from simulator.studies.changes.levers import SPEED, Knob
-from simulator.studies.changes.sensitivity import Sensitivity
-from simulator.studies.changes.whatif import Margins, Worth, misfit
+from simulator.studies.sensitivity import Sensitivity
+from simulator.studies.whatif import MAX_COUNT, MAX_FACTOR, Flip, Generation, Margins, Worth, misfit
 from simulator.units import SECOND, USD, show
 
 SCHEMA: Final = 1
@@ -167,7 +165,7 @@ def _below(margins: Margins, useful: Sequence[Worth]) -> Iterator[str]:
             yield (
                 f"Not known: {worth.change.name}: {_signed(margins.effect(worth))} of "
                 f"{metric_called(margins.metric)}, which simulations know to "
-                f"{percent(margins.doubt(worth))}"
+                f"{percent(margins.noise(worth))}"
             )
     for worth in worths:
         if worth.prediction is None:
@@ -211,7 +209,7 @@ def _flip_lines(found: WhatIf) -> list[str]:
     still = [knob.name for knob in found.turned if knob.name not in moved]
     if still:
         text = (
-            f"Not moved by {FARTHEST:g} times more or less, nor by up to {MOST_WORKERS:g} of what "
+            f"Not moved by {MAX_FACTOR:g} times more or less, nor by up to {MAX_COUNT:g} of what "
             f"is counted: {', '.join(still)}"
         )
         lines += wrapped(text)

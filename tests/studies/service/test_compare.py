@@ -10,8 +10,7 @@ from simulator.reading.effective_settings import service_inputs
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
 from simulator.report.service.compare import as_text
-from simulator.studies.changes.compare import differing
-from simulator.studies.service.compare import Beside, ServiceSide, beside
+from simulator.studies.compare import Beside, ServiceSide, beside, differing
 
 CHAT = "llama3-8b-chat-h100"
 
