@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from functools import wraps
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 Answer = TypeVar("Answer")
-Subject = TypeVar("Subject")
+Arguments = ParamSpec("Arguments")
 
 
 class Memo(Generic[Answer]):
@@ -53,22 +53,43 @@ class Memo(Generic[Answer]):
         return found[1]
 
 
-def remembered(most: int) -> Callable[[Callable[[Subject], Answer]], Callable[[Subject], Answer]]:
-    """Keep a function's answers for the last frozen objects that it was called with, by identity.
+MAX_SHARED: Final = 20_000
+"""Results of a shared function that are kept."""
+_PLAIN: Final = (str, int, float, type(None))
+
+
+def remembered(
+    most: int,
+) -> Callable[[Callable[Arguments, Answer]], Callable[Arguments, Answer]]:
+    """Keep a function's last results, of which callers with the same arguments get the same one.
+
+    Arguments are positional. Plain values are compared by what they are, objects by identity: they
+    are kept with the result, so that no others can have their identities.
 
     Parameters
     ----------
     most : int
-        Answers that are kept; with one more all are dropped.
+        Results that are kept; with one more all are dropped.
     """
 
-    def decorate(function: Callable[[Subject], Answer]) -> Callable[[Subject], Answer]:
-        answers: Memo[Answer] = Memo(most)
+    def decorate(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+        known: dict[tuple[Any, ...], tuple[Answer, tuple[Any, ...]]] = {}
 
         @wraps(function)
-        def answer(subject: Subject) -> Answer:
-            return answers.of((subject,), lambda: function(subject))
+        def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+            key = tuple([arg if isinstance(arg, _PLAIN) else id(arg) for arg in args])
+            found = known.get(key)
+            if found is None:
+                if len(known) >= most:
+                    known.clear()
+                found = known[key] = function(*args, **kwargs), args
+            return found[0]
 
-        return answer
+        return call
 
     return decorate
+
+
+def shared(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+    """Give all callers with the same arguments the same result, as `remembered` does."""
+    return remembered(MAX_SHARED)(function)

@@ -34,7 +34,7 @@ _ACTORS: Final = {
 """Whose work on the cores is not that of the workers."""
 
 
-def faster_plant(topology: Topology, speeds: Speeds) -> Topology:
+def scale_topology(topology: Topology, speeds: Speeds) -> Topology:
     """The topology with the capacity of each unit as drawn."""
     units = {
         name: replace(unit, capacity=unit.capacity * speeds[_OF[unit.resource]])
@@ -45,7 +45,7 @@ def faster_plant(topology: Topology, speeds: Speeds) -> Topology:
     return replace(topology, units=units)
 
 
-def faster_stage(stage: StageDemands, speeds: Speeds) -> StageDemands:
+def scale_stage(stage: StageDemands, speeds: Speeds) -> StageDemands:
     """The stage with what its demands take as drawn; bytes stay, units get faster."""
     demands = tuple(_faster(stage.actor, demand, speeds) for demand in stage.demands)
     return replace(stage, demands=demands)

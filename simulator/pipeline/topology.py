@@ -44,6 +44,11 @@ CPU = "cpu"
 CACHE = "cache drives"
 
 
+def compute_stream(rank: int) -> str:
+    """Return the name of the unit that is a rank's compute stream."""
+    return f"gpu{rank}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
     """Something with a capacity: bytes or operations per second; `owner` is a group's name."""

@@ -494,6 +494,16 @@ METRICS: Final[tuple[Metric, ...]] = (
 OLD_NAMES: Final = {"cost.usd_with_storage": "cost.usd_to_train"}
 """Names that figures once had and that are still read, with those they have now."""
 
+
+def old_names(*texts: str) -> list[str]:
+    """Return a note for each old name of a metric that expressions use."""
+    return [
+        f"note: {old} is an old name of {new}"
+        for old, new in OLD_NAMES.items()
+        if any(old in text for text in texts)
+    ]
+
+
 _BY_NAME: Final = {metric.name: metric for metric in METRICS}
 _OF_SERVICES: Final = {
     name: Metric(name=name, get=lambda _: None, doc=doc, unit=unit)

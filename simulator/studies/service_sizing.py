@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from simulator.errors import NotModelled, PlanError
+from simulator.errors import InputError, NotModelled, PlanError
 from simulator.predict import layout_of, predict_service
+from simulator.reading.service.scenario import ServiceReader
 from simulator.results.serving import Answered, ServiceCost, ServicePrediction, metrics
 from simulator.schema.goal import Plain
 from simulator.schema.hardware.host import Host
@@ -627,3 +628,21 @@ def _settings(serving: Serving) -> dict[str, Serving]:
 
 def _batches(serving: Serving, most: int) -> Serving:
     return replace(serving, max_batched_tokens=most, max_sequences=most)
+
+
+def check_limits(reader: ServiceReader) -> Service:
+    """Return the service of a reader, which has limits that machines can be sized for.
+
+    Raises
+    ------
+    InputError
+        If it has none.
+    """
+    service = reader.read({})
+    if service.load.is_bulk and not (service.deadline or service.slo.end_to_end):
+        msg = 'has no deadline; add [goal] with deadline = "8 h", or slo.end_to_end'
+        raise InputError((reader.document().problem(("goal",), msg, show=False),))
+    if not service.slo.limits and not service.load.is_bulk:
+        msg = "has no limits; add [slo] with first_token, per_token or end_to_end"
+        raise InputError((reader.document().problem(("slo",), msg, show=False),))
+    return service
