@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from simulator.engine.estimate import Estimate, estimate
+from simulator.engine.closed_form import Estimate, estimate
 from simulator.errors import UnknownName
 from simulator.predict import predict
 from simulator.reading.search.axes import axis_of, parse_axis

@@ -10,9 +10,9 @@ from typing import Final
 from simulator.reading.document import Document, check, shown
 from simulator.reading.lines import KeyPath
 from simulator.reading.reading import dotted
-from simulator.reading.resolved import read_sections
 from simulator.reading.service.sections import ServiceFile, ServingSection
 from simulator.reading.tables import FileTable, table_keys
+from simulator.reading.unresolved import read_sections
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import Service
 
@@ -51,9 +51,9 @@ def inputs(document: Document, scenario: Scenario) -> Mapping[str, Input]:
     scenario : Scenario
         What became of it: it knows the defaults that depend on other keys.
     """
-    draft, _ = read_sections(document)
+    file, _ = read_sections(document)
     sections = (
-        (name, getattr(draft, name))
+        (name, getattr(file, name))
         for name in _SECTIONS
         if name not in OPTIONAL or name in document.data
     )

@@ -27,7 +27,6 @@ from simulator.reading.long_run.electricity import electricity
 from simulator.reading.long_run.ownership import ownership
 from simulator.reading.merge_documents import joined
 from simulator.reading.search.axes import is_pattern, matching
-from simulator.reading.sections import CostSection
 from simulator.reading.service.engine_settings import (
     Devices,
     latent_notes,
@@ -278,7 +277,7 @@ class _Draft:
             serving=parts.settings,
             load=load_of(file.load, self.document, parts.model if self.at_once else None),
             slo=_slo(file.slo),
-            cost=_cost(file.cost),
+            cost=file.cost or CostPlan(),
             owned=ownership(file.owned or OwnedSection()) if self.is_owned else None,
             electricity=self._electricity(),
             log_sd=self._component(parts.host.gpu)[0] if one is None else uncertainty_of(one),
@@ -482,17 +481,6 @@ def _bill_notes(found: Service) -> Iterator[Assumption]:
         yield from electricity_notes(found.electricity)
     if found.owned is not None:
         yield from owned_notes(found.owned, [found.group], found.group)
-
-
-def _cost(given: CostSection | None) -> CostPlan:
-    if given is None:
-        return CostPlan()
-    return CostPlan(
-        purchase=given.purchase,
-        region=given.region,
-        price=given.price,
-        provisioning=given.provisioning,
-    )
 
 
 _LOAD: Final = "load"

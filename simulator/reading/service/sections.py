@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
 
-from simulator.reading.choices import PrecisionField, PurchaseField
 from simulator.reading.long_run.bill_sections import EnergySection, OwnedSection
-from simulator.reading.sections import CostSection, DegreeField, SpeedField, StepTimeTable
+from simulator.reading.sections import SpeedField, StepTimeTable
 from simulator.schema.fields import (
     ByteField,
     ByteOrZeroField,
@@ -28,8 +27,11 @@ from simulator.schema.fields import (
     TimeField,
     TimeOrZeroField,
 )
-from simulator.schema.precision import Precision
+from simulator.schema.hardware.price import PurchaseField
+from simulator.schema.precision import Precision, PrecisionField
+from simulator.schema.scenario import CostPlan
 from simulator.schema.serving import Admission, Batching, MemoryBase, Routing, Spread
+from simulator.schema.workload.parallelism import DegreeField
 
 ShareOrZeroField = Annotated[float, Number(low=0.0, high=1.0)]
 BatchedField = Annotated[int, Number(low=64.0, high=1e6, whole=True)]
@@ -365,7 +367,7 @@ class ServiceFile:
     """What plan calibrate found of the service; by default it is as other services are."""
     slo: SloSection | None = None
     """What requests must keep; nothing by default."""
-    cost: CostSection | None = None
+    cost: CostPlan | None = None
     """How the bill is counted."""
     owned: OwnedSection | None = None
     """What machines cost that are bought, with cost.purchase = "owned"."""

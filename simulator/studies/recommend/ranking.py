@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from simulator.engine.quasi_random import MOST_DIMENSIONS, normal_points
 from simulator.results.expression import parse_expression
 from simulator.results.metrics import METRICS, Value
 from simulator.schema.goal import Objective, Plain, Sense
 from simulator.studies.baseline import Machine
 from simulator.studies.search.outcome import Outcome, Status
 from simulator.uncertainty.components import P90
+from simulator.uncertainty.quasi_random import MOST_DIMENSIONS, normal_points
 from simulator.units import PERCENT
 
 TIME = "total_time_s"

@@ -1,15 +1,18 @@
-"""What devices take for a step, in closed form: for those who try many configurations in a loop.
+"""Closed-form bounds on a whole run, from the same demands: what no queue or overlap can change.
 
-Of the whole prediction these are the parts that need no events: what the step program has a device
-do in a step, the memory of a device, and the price of the machines meanwhile. Batches are taken to
-be on the device already, links to be idle; `predict` looks at the rest.
+`lower`: the busiest unit must carry all that is asked of it (operational law: throughput is at
+most capacity over demand), and so must whoever takes one batch at a time: W workers make at most
+W batches in the time that one of them needs for a batch, alone on the machine. `upper`: everything
+happens one after another. Both hold for total time over steps of the whole run, exactly for
+deterministic service.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,14 +20,74 @@ from simulator.equations.cost import cost_per_step
 from simulator.errors import NotModelled
 from simulator.physics.device_time import cost_model
 from simulator.physics.footprint import MemoryFit, memory_fit
-from simulator.pipeline.closed import SERIAL_STREAMS, device_step
 from simulator.pipeline.limits import check_modelled
+from simulator.pipeline.loads import (
+    SERIAL_STREAMS,
+    device_step,
+    least_batch,
+    serial_batch,
+)
 from simulator.pipeline.program import USING
-from simulator.pipeline.stages.base import Demand, Path, Per, Phase, ask
+from simulator.pipeline.run_length import Extras, Lengths, worker_start
+from simulator.pipeline.stages.base import Demand, Path, Per, Phase, StageDemands, ask
 from simulator.pipeline.stages.communication import bucket_shares
+from simulator.pipeline.topology import Topology
 from simulator.results.cost import machines_price
+from simulator.results.prediction import Bounds
 from simulator.schema.scenario import Scenario
 from simulator.units import PerSecond, Real, Seconds, Usd
+
+
+def bounds(
+    scenario: Scenario,
+    topology: Topology,
+    demands: Mapping[Phase, Sequence[StageDemands]],
+    lengths: Lengths,
+    extras: Extras,
+) -> Bounds:
+    """Bounds on total time / steps of the run [s].
+
+    Parameters
+    ----------
+    scenario, topology, demands
+        What is run, on which units, and what each stage asks for with cold and warm caches.
+    lengths, extras : Lengths, Extras
+        How long the run is, and what is composed beside its epochs.
+    """
+    cold, warm = demands[Phase.COLD], demands[Phase.WARM]
+    first, later = np.minimum(1.0, lengths.epochs), np.maximum(0.0, lengths.epochs - 1.0)
+    slow = slowest(scenario)
+    one_by_one = first * serial_batch(topology, cold) + later * serial_batch(topology, warm)
+    starts = (worker_start(scenario) + scenario.job.loader.epoch_start) * (1.0 + later)
+    steps, whole = lengths.total_steps, lengths.steps * lengths.accumulation
+    lower: Any = lower_bound(scenario, topology, demands, lengths, extras)
+    return Bounds(
+        lower=lower,
+        upper=(extras.once + starts + whole * one_by_one * slow) / steps + extras.per_step,
+    )
+
+
+def lower_bound(
+    scenario: Scenario,
+    topology: Topology,
+    demands: Mapping[Phase, Sequence[StageDemands]],
+    lengths: Lengths,
+    extras: Extras,
+) -> Real:
+    """The lower of the bounds on total time / steps of the run [s]; parameters as for `bounds`."""
+    first, later = np.minimum(1.0, lengths.epochs), np.maximum(0.0, lengths.epochs - 1.0)
+    batches = lengths.batches - 1.0 + lengths.last_share
+    busiest = first * least_batch(scenario, topology, demands[Phase.COLD])
+    busiest = busiest + later * least_batch(scenario, topology, demands[Phase.WARM])
+    lower: Real = (extras.once + batches * busiest) / lengths.total_steps + extras.per_step
+    return lower
+
+
+def slowest(scenario: Scenario) -> float:
+    """The factor of a batch that every straggler of the loader hits."""
+    factors = [max(1.0, straggler.factor) for straggler in scenario.job.loader.stragglers]
+    return float(np.prod(factors))
+
 
 _ON_DEVICE: Final = tuple(
     slot for slot in USING if slot.stream in SERIAL_STREAMS or slot.per is Per.BUCKET
