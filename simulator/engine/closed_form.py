@@ -10,7 +10,7 @@ deterministic service.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -20,14 +20,18 @@ from simulator.equations.cost import cost_per_step
 from simulator.errors import NotModelled
 from simulator.physics.device_time import device_time
 from simulator.physics.footprint import MemoryFit, memory_fit
-from simulator.pipeline.closed import SERIAL_STREAMS, device_step
 from simulator.pipeline.limits import check_modelled
-from simulator.pipeline.loads import alone, least_batch, longest, users
+from simulator.pipeline.loads import (
+    SERIAL_STREAMS,
+    device_step,
+    least_batch,
+    serial_batch,
+)
 from simulator.pipeline.program import USING
 from simulator.pipeline.run_length import Extras, Lengths, worker_start
-from simulator.pipeline.stages.base import PRODUCERS, Demand, Path, Per, Phase, StageDemands, ask
+from simulator.pipeline.stages.base import Demand, Path, Per, Phase, StageDemands, ask
 from simulator.pipeline.stages.communication import bucket_shares
-from simulator.pipeline.topology import Location, Topology
+from simulator.pipeline.topology import Topology
 from simulator.results.cost import machines_price
 from simulator.results.prediction import Bounds
 from simulator.schema.scenario import Scenario
@@ -77,26 +81,6 @@ def lower_bound(
     busiest = busiest + later * least_batch(scenario, topology, demands[Phase.WARM])
     lower: Real = (extras.once + batches * busiest) / lengths.total_steps + extras.per_step
     return lower
-
-
-def serial_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:
-    """Time of one batch of every rank when nothing overlaps and the slowest group makes it [s]."""
-    made: dict[str, Real] = {}
-    used: Real = 0.0
-    for stage in stages:
-        site = topology.sites_of(stage.group)[0]
-        taken: Real = 0.0
-        for demand in stage.demands:
-            # What goes on beside compute is as fast as that; by itself it could be faster.
-            asked = replace(demand, ceiling=None) if stage.slot.beside_compute else demand
-            for rank, alike in users(topology, demand.path):
-                once = alone(topology, asked, Location(rank=rank, site=site))
-                taken = taken + alike * once * stage.times
-        if stage.actor in PRODUCERS:
-            made[stage.group] = made.get(stage.group, 0.0) + taken
-        else:
-            used = used + taken
-    return used + longest(made.values())
 
 
 def slowest(scenario: Scenario) -> float:
