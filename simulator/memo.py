@@ -54,26 +54,42 @@ class Memo(Generic[Answer]):
 
 
 MAX_SHARED: Final = 20_000
-"""Results of a function that are kept; with one more all are dropped."""
+"""Results of a shared function that are kept."""
 _PLAIN: Final = (str, int, float, type(None))
 
 
-def shared(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
-    """Give all callers with the same arguments the same result.
+def remembered(
+    most: int,
+) -> Callable[[Callable[Arguments, Answer]], Callable[Arguments, Answer]]:
+    """Keep a function's last results, of which callers with the same arguments get the same one.
 
     Arguments are positional. Plain values are compared by what they are, objects by identity: they
     are kept with the result, so that no others can have their identities.
+
+    Parameters
+    ----------
+    most : int
+        Results that are kept; with one more all are dropped.
     """
-    known: dict[tuple[Any, ...], tuple[Answer, tuple[Any, ...]]] = {}
 
-    @wraps(function)
-    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
-        key = tuple([arg if isinstance(arg, _PLAIN) else id(arg) for arg in args])
-        found = known.get(key)
-        if found is None:
-            if len(known) >= MAX_SHARED:
-                known.clear()
-            found = known[key] = function(*args, **kwargs), args
-        return found[0]
+    def decorate(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+        known: dict[tuple[Any, ...], tuple[Answer, tuple[Any, ...]]] = {}
 
-    return call
+        @wraps(function)
+        def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+            key = tuple([arg if isinstance(arg, _PLAIN) else id(arg) for arg in args])
+            found = known.get(key)
+            if found is None:
+                if len(known) >= most:
+                    known.clear()
+                found = known[key] = function(*args, **kwargs), args
+            return found[0]
+
+        return call
+
+    return decorate
+
+
+def shared(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+    """Give all callers with the same arguments the same result, as `remembered` does."""
+    return remembered(MAX_SHARED)(function)

@@ -33,12 +33,11 @@ from simulator.physics.footprint import (
 from simulator.physics.transformer import shape_of
 from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.program import demand_table
-from simulator.pipeline.rate_scaling import NO_SPEEDS, Speeds, scale_stage, scale_topology
 from simulator.pipeline.run_length import extras, lengths, placement_time
 from simulator.pipeline.sample_spread import with_assumed_spread
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.input import helpers_alone, hit_ratio
-from simulator.pipeline.topology import build
+from simulator.pipeline.topology import NO_SPEEDS, Speeds, build, scale_stage, scale_topology
 from simulator.results.assumptions import assumptions, warnings
 from simulator.results.binding import FULL
 from simulator.results.cost import bill, cpu_need

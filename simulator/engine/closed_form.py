@@ -10,7 +10,7 @@ deterministic service.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -18,16 +18,20 @@ import numpy as np
 
 from simulator.equations.cost import cost_per_step
 from simulator.errors import NotModelled
-from simulator.physics.device_time import cost_model
+from simulator.physics.device_time import device_time
 from simulator.physics.footprint import MemoryFit, memory_fit
-from simulator.pipeline.closed import SERIAL_STREAMS, device_step
 from simulator.pipeline.limits import check_modelled
-from simulator.pipeline.loads import alone, least_batch, longest, users
+from simulator.pipeline.loads import (
+    SERIAL_STREAMS,
+    device_step,
+    least_batch,
+    serial_batch,
+)
 from simulator.pipeline.program import USING
 from simulator.pipeline.run_length import Extras, Lengths, worker_start
-from simulator.pipeline.stages.base import PRODUCERS, Demand, Path, Per, Phase, StageDemands, ask
+from simulator.pipeline.stages.base import Demand, Path, Per, Phase, StageDemands, ask
 from simulator.pipeline.stages.communication import bucket_shares
-from simulator.pipeline.topology import Location, Topology
+from simulator.pipeline.topology import Topology
 from simulator.results.cost import machines_price
 from simulator.results.prediction import Bounds
 from simulator.schema.scenario import Scenario
@@ -79,26 +83,6 @@ def lower_bound(
     return lower
 
 
-def serial_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:
-    """Time of one batch of every rank when nothing overlaps and the slowest group makes it [s]."""
-    made: dict[str, Real] = {}
-    used: Real = 0.0
-    for stage in stages:
-        site = topology.sites_of(stage.group)[0]
-        taken: Real = 0.0
-        for demand in stage.demands:
-            # What goes on beside compute is as fast as that; by itself it could be faster.
-            asked = replace(demand, ceiling=None) if stage.slot.beside_compute else demand
-            for rank, alike in users(topology, demand.path):
-                once = alone(topology, asked, Location(rank=rank, site=site))
-                taken = taken + alike * once * stage.times
-        if stage.actor in PRODUCERS:
-            made[stage.group] = made.get(stage.group, 0.0) + taken
-        else:
-            used = used + taken
-    return used + longest(made.values())
-
-
 def slowest(scenario: Scenario) -> float:
     """The factor of a batch that every straggler of the loader hits."""
     factors = [max(1.0, straggler.factor) for straggler in scenario.job.loader.stragglers]
@@ -145,7 +129,7 @@ def estimate(scenario: Scenario) -> Estimate:
         If no device computes in it, or the model does not cover it.
     """
     check_modelled(scenario)
-    time = cost_model(scenario).time
+    time = device_time(scenario)
     if time is None or scenario.cluster.trainers.host.gpu is None:
         msg = f"{scenario.name}: no accelerator computes, so there is no step to estimate"
         raise NotModelled(msg)

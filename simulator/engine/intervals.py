@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.engine.run import SimulationInput
+from simulator.equations.step import step_time
 from simulator.pipeline.loads import (
     TINY,
     actor_times,
@@ -30,10 +31,9 @@ from simulator.pipeline.loads import (
     producer_count,
     unit_loads,
 )
-from simulator.pipeline.rate_scaling import Speeds, scale_stage, scale_topology
 from simulator.pipeline.run_length import worker_start
 from simulator.pipeline.stages.base import PRODUCERS, Actor, Phase, StageDemands
-from simulator.pipeline.topology import Topology
+from simulator.pipeline.topology import Speeds, Topology, scale_stage, scale_topology
 from simulator.results.cost import paid_time
 from simulator.results.energy import electricity_of, energy_of
 from simulator.results.metrics import JOB_METRICS
@@ -411,33 +411,37 @@ class _Times:
     def __init__(
         self, inputs: SimulationInput, split: StepSplit, phase: Phase, speeds: Speeds
     ) -> None:
-        self._question, self._split, self._speeds = inputs, split, speeds
-        self._plant = scale_topology(inputs.topology, speeds)
+        self._inputs, self._split, self._speeds = inputs, split, speeds
+        self._topology = scale_topology(inputs.topology, speeds)
         self._stages = tuple(scale_stage(stage, speeds) for stage in inputs.demands[phase])
 
     @cached_property
     def slowest(self) -> Real:
         """What the slowest resource or serial actor imposes."""
-        return limiting_time(self._question.scenario, self._plant, self._stages)
+        return limiting_time(self._inputs.scenario, self._topology, self._stages)
 
     @cached_property
     def working(self) -> Real:
-        """What a rank's timeline shows in a step but waiting for data."""
-        split = self._split
-        total = (split.compute + split.bubble) / self._speeds.get(Rate.DEVICE, 1.0)
-        total = total + split.checkpoint / self._speeds.get(Rate.STORAGE, 1.0)
-        total = total + split.other * self.waiting
-        parts = (
-            (split.h2d, Actor.COPY_ENGINE, Rate.PCIE),
-            (split.communication, Actor.COMMUNICATION_STREAM, Rate.COLLECTIVES),
+        """Step time without data stall."""
+        split, speeds = self._split, self._speeds
+        return step_time(
+            data_stall=0.0,
+            h2d=split.h2d * self._slower(Actor.COPY_ENGINE, Rate.PCIE),
+            compute=split.compute / speeds.get(Rate.DEVICE, 1.0),
+            communication=split.communication
+            * self._slower(Actor.COMMUNICATION_STREAM, Rate.COLLECTIVES),
+            bubble=split.bubble / speeds.get(Rate.DEVICE, 1.0),
+            checkpoint=split.checkpoint / speeds.get(Rate.STORAGE, 1.0),
+            other=split.other * self.waiting,
         )
-        for time, actor, rate in parts:
-            alone = alone_time(self._plant, self._stages, actor)
-            if _figured(alone) <= TINY:
-                # Not a demand of any stage; its rate is all that is known of it.
-                alone = 1.0 / self._speeds.get(rate, 1.0)
-            total = total + time * alone / _figured(alone)
-        return total
+
+    def _slower(self, actor: Actor, rate: Rate) -> Real:
+        """Return the ratio of an actor's time to the one as figured."""
+        alone = alone_time(self._topology, self._stages, actor)
+        if _figured(alone) <= TINY:
+            # No stage demands it, so only its rate is known.
+            alone = 1.0 / self._speeds.get(rate, 1.0)
+        return alone / _figured(alone)
 
     @cached_property
     def waiting(self) -> Real:
@@ -448,13 +452,13 @@ class _Times:
     def shorter(self) -> Real:
         """The shorter of what making batches takes and what using them does."""
         making = [stage for stage in self._stages if stage.actor in SUPPLY]
-        made = limiting_time(self._question.scenario, self._plant, making)
+        made = limiting_time(self._inputs.scenario, self._topology, making)
         return np.maximum(TINY, np.minimum(made, self.working))
 
     @cached_property
     def first(self) -> Real:
         """Until one batch has gone through everything."""
-        return _first_batch(self._question, self._plant, self._stages)
+        return _first_batch(self._inputs, self._topology, self._stages)
 
 
 def alone_time(topology: Topology, stages: Sequence[StageDemands], actor: Actor) -> Real:

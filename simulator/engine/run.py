@@ -27,7 +27,7 @@ from simulator.engine.symmetry import (
     merged_together,
 )
 from simulator.engine.trace import trace_of
-from simulator.pipeline.ledger import DATA, by_line, entries
+from simulator.pipeline.ledger import DATA, by_line
 from simulator.pipeline.loads import limiting_time, pressures, resource_name
 from simulator.pipeline.program import CHECKPOINTING
 from simulator.pipeline.run_length import Extras, Lengths, checkpoint_loads, worker_start
@@ -365,7 +365,7 @@ def _timing(
     once = 0.0 if inputs.scenario.job.loader.policy.restarts else worker_start(inputs.scenario)
     epoch = _later_epoch(inputs, warm, start=0.0 if again else once)
     lines, hidden = mean_step(warm, extras.per_step)
-    parts = StepSplit(**entries(lines))
+    parts = StepSplit.of(lines)
     step = distribution(warm, parts.total)
     beside_steps = checkpoint_loads(asked.scenario, inputs.topology)
     used = usage(warm, inputs.topology, step.mean, beside_steps)

@@ -612,7 +612,7 @@ def _settings(serving: Serving) -> dict[str, Serving]:
         )
     }
     if serving.replicas > 1:
-        found["requests to the replica with the fewest"] = replace(serving, routing=Routing.LEAST)
+        found["requests to the replica with the fewest"] = replace(serving, router=Routing.LEAST)
     if serving.dynamic is not None:
         half, never = max(1, tokens // 2), replace(serving.dynamic, delay=0.0, preferred=())
         return found | {

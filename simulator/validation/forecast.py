@@ -110,7 +110,7 @@ def _features(service: Service) -> Features:
             "devices": float(serving.tensor * serving.replicas),
         },
         words={
-            "engine": serving.engine.name,
+            "engine": serving.rules.name,
             "weights": str(serving.weights),
             "accelerator": "" if gpu is None else gpu.name,
         },

@@ -171,8 +171,8 @@ def engine_called(serving: Serving, gpu: str) -> str:
     if serving.attention_groups > 1:
         spread += f" in {serving.attention_groups} attention groups"
     if serving.replicas > 1:
-        spread += f", {serving.routing}"
-    engine = f"{serving.engine.name} {serving.engine.version}: {spread}; "
+        spread += f", {serving.router}"
+    engine = f"{serving.rules.name} {serving.rules.version}: {spread}; "
     if serving.dynamic is not None:
         return f"{engine}{batches_called(serving.dynamic, serving.max_batched_tokens)}"
     if serving.speculation is not None:
@@ -544,8 +544,8 @@ def as_object(prediction: ServicePrediction) -> dict[str, Any]:
         "keeps_limits": prediction.keeps_limits if service.slo.limits else None,
         "beyond_saturation": prediction.saturation is not None and prediction.saturation.is_passed,
         "engine": {
-            "name": service.serving.engine.name,
-            "version": service.serving.engine.version,
+            "name": service.serving.rules.name,
+            "version": service.serving.rules.version,
             "tensor": service.serving.tensor,
             "replicas": service.serving.replicas,
         },
