@@ -17,7 +17,8 @@ from simulator.reading.search.axes import axis_of, parse_axis
 from simulator.reading.search.candidates import CandidateReader
 from simulator.reading.settings import as_option
 from simulator.report.html.prediction import as_fragment, as_page
-from simulator.report.prediction.text import as_text
+from simulator.report.prediction.job import document
+from simulator.report.render import Format, render
 from simulator.results.metrics import METRICS, Value, number_at, select
 from simulator.results.outlook import Outlook
 from simulator.results.prediction import Prediction
@@ -120,7 +121,7 @@ class Answer:
         Path(path).write_text(as_page(self.prediction), encoding="utf-8")
 
     def __str__(self) -> str:
-        return as_text(self.prediction)
+        return render(document(self.prediction, full=True), Format.TABLE)
 
     def __repr__(self) -> str:
         return f"<Answer to {self.prediction.scenario.name}: {self.verdict}>"

@@ -14,7 +14,8 @@ from simulator.reading.quantity import nearest_hint
 from simulator.reading.service.axes import variants
 from simulator.reading.service.scenario import ServiceReader
 from simulator.report.html.service import as_page
-from simulator.report.service import text as report
+from simulator.report.prediction import service as report
+from simulator.report.render import Format, render
 from simulator.report.service.studies import SizedReport
 from simulator.results.serving import ServicePrediction, metrics
 from simulator.schema.goal import Plain
@@ -81,7 +82,7 @@ class ServiceAnswer:
         Path(path).write_text(page, encoding="utf-8")
 
     def __str__(self) -> str:
-        return report.as_text(self.prediction)
+        return render(report.document(self.prediction), Format.TABLE)
 
     def __repr__(self) -> str:
         return f"<ServiceAnswer to {self.prediction.service.name}: {self.verdict}>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -19,9 +19,6 @@ from simulator.cli.scenarios import (
     scenario_arguments,
     seed_option,
 )
-
-if TYPE_CHECKING:
-    from simulator.studies.changes.advise import Advice
 
 PARTS: Final[Table] = {
     "input": ("simulator.cli.advise", "Workers and prefetch that keep the accelerators busy."),
@@ -81,8 +78,9 @@ def input(  # noqa: A001, PLR0913 - the name of the command; one parameter an op
     that could be changed. Exit code 1 says that no
     number of workers is enough; what limits then is told.
     """
+    from simulator.report.advise import document
     from simulator.report.prediction.actions import action_texts
-    from simulator.report.prediction.summary import next_section
+    from simulator.report.render import render
     from simulator.studies.changes.action_levers import Kind
     from simulator.studies.changes.advise import advise_input
     from simulator.studies.search.bugs import Met
@@ -104,12 +102,5 @@ def input(  # noqa: A001, PLR0913 - the name of the command; one parameter an op
         # The table says how many workers and how much prefetch, to the last one.
         others = [one for one in more if one.lever.kind not in {Kind.WORKERS, Kind.PREFETCH}]
         steps = action_texts(others, base) if others or found.chosen is None else []
-    emit("\n".join([_rendered(found, form), *next_section(steps)]))
+    emit(render(document(found, steps), form))
     return ended(Exit.FINE if found.chosen is not None else Exit.DOES_NOT_FIT, met.reasons)
-
-
-def _rendered(found: Advice, form: str) -> str:
-    from simulator.report import advise as report
-    from simulator.report.format.table import Format, reported
-
-    return reported(report, found, Format(form))

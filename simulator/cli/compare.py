@@ -136,7 +136,7 @@ def _side(reader: CandidateReader, own: tuple[str, ...], seed: int, *, published
 
 
 def _rendered(sides: list[Side], form: str) -> str:
-    from simulator.report import compare as report
-    from simulator.report.format.table import Format, reported
+    from simulator.report.compare import document
+    from simulator.report.render import render
 
-    return reported(report, sides, Format(form))
+    return render(document(sides), form)

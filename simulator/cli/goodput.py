@@ -59,7 +59,7 @@ def goodput(  # noqa: PLR0913 - one parameter an option
     """
     from simulator.cli.import_output import quantity
     from simulator.report import goodput as report
-    from simulator.report.format.table import Format, reported
+    from simulator.report.render import render
     from simulator.schema.long_run import Terms
     from simulator.studies.changes.ways_to_buy import long_run
     from simulator.units import SECOND, USD
@@ -69,5 +69,5 @@ def goodput(  # noqa: PLR0913 - one parameter an option
     terms = Terms(deadline=latest, budget=most, draws=draws)
     with progress_line("drawing lives") as progress:
         prediction, found = long_run(reader, terms=terms, seed=seed, progress=progress)
-    emit(reported(report, found, Format(form)))
+    emit(render(report.document(found), form))
     return Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT

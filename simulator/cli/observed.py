@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -36,13 +36,6 @@ def explained(reader: CandidateReader, text: str, seed: int) -> Explained:
             seed=seed,
             progress=progress,
         )
-
-
-def observed_parts(found: Explained) -> tuple[str, dict[str, Any]]:
-    """What the report says of the observation before all else, and the same for programs."""
-    from simulator.report.prediction.observed import as_object, as_text
-
-    return as_text(found), as_object(found)
 
 
 def observation_of(text: str) -> Observation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from simulator.reading.service.scenario import ServiceReader
     from simulator.results.serving import ServicePrediction
     from simulator.schema.serving import Service
+    from simulator.studies.service.actions import ServiceAction
     from simulator.studies.service.compare import ServiceSide
 
 
@@ -31,37 +32,26 @@ def simulated(  # noqa: PLR0913 - one parameter an option
 ) -> Exit:
     """``plan simulate`` of a service; exit code 1: it does not fit or misses its limits."""
     from simulator.predict import predict_service
-    from simulator.report.format.table import Format, rendered
-    from simulator.report.service import text as report
+    from simulator.report.prediction import service as report
+    from simulator.report.render import render
     from simulator.serving.cost import listed_prices
 
     service = reader.read({})
     prediction = predict_service(service, seed=seed)
     wanted = (form == "table" and not full) if actions is None else actions
-    steps, objects = next_of(reader, prediction) if wanted else ([], None)
-    emit(
-        rendered(
-            Format(form),
-            text=lambda: report.as_text(prediction, steps, width=columns(), full=full),
-            tree=lambda: report.as_json(prediction, objects),
-            table=lambda: report.as_table(prediction),
-        )
-    )
+    found = next_of(reader, prediction) if wanted else None
+    emit(render(report.document(prediction, found, full=full), form, width=columns()))
     warn_of_old(listed_prices(service), price_age)
     return Exit.FINE if prediction.keeps_limits else Exit.DOES_NOT_FIT
 
 
-def next_of(
-    reader: ServiceReader, base: ServicePrediction
-) -> tuple[list[str], list[dict[str, Any]]]:
-    """What to do next about a service, in words and as plain values."""
+def next_of(reader: ServiceReader, base: ServicePrediction) -> tuple[ServiceAction, ...]:
+    """Return changes that help a service, best first."""
     from simulator.cli.progress import progress_line
-    from simulator.report.service.actions import service_action_objects, service_action_texts
     from simulator.studies.service.actions import service_actions
 
     with progress_line("looking for what helps"):
-        found = service_actions(reader.read, base, reader.catalogue)
-    return service_action_texts(found, base), service_action_objects(found)
+        return tuple(service_actions(reader.read, base, reader.catalogue))
 
 
 def recommended(
@@ -150,8 +140,8 @@ def compared(
     Exit code 1: one does not fit or misses its limits.
     """
     from simulator.cli.progress import progress_line
-    from simulator.report.format.table import Format, reported
-    from simulator.report.service import compare as report
+    from simulator.report.compare import document
+    from simulator.report.render import render
     from simulator.serving.cost import listed_prices
 
     sides = []
@@ -160,7 +150,7 @@ def compared(
             sides.append(_side(own, reader, seed))
             if progress is not None:
                 progress(number / len(services))
-    emit(reported(report, sides, Format(form)))
+    emit(render(document(sides), form))
     warn_of_old([p for side in sides for p in listed_prices(side.prediction.service)], price_age)
     kept = all(side.prediction.keeps_limits for side in sides)
     return Exit.FINE if kept else Exit.DOES_NOT_FIT
@@ -207,7 +197,9 @@ def reported_page(reader: ServiceReader, output: Path, seed: int) -> Exit:
     from simulator.studies.service.sizing import against_load
 
     prediction = predict_service(reader.read({}), seed=seed)
-    steps, _ = next_of(reader, prediction)
+    from simulator.report.prediction.actions import service_action_texts
+
+    steps = service_action_texts(next_of(reader, prediction), prediction)
     page = as_page(prediction, against_load(prediction), made(seed), steps)
     write_file(output, page, "--output")
     complain(f"wrote {output}")

@@ -11,7 +11,7 @@ from simulator.cli.exits import Exit, ended
 from simulator.cli.idle import with_idle_keys
 from simulator.cli.measured import with_measured
 from simulator.cli.next_actions import next_actions
-from simulator.cli.observed import explained, observed_option, observed_parts
+from simulator.cli.observed import explained, observed_option
 from simulator.cli.options import examples, file_option, format_option
 from simulator.cli.output import check_writable, columns, emit, write_file
 from simulator.cli.price_age import price_age_option, warn_of_old
@@ -24,11 +24,10 @@ from simulator.cli.scenarios import (
     service_reader,
 )
 from simulator.cli.serving import refuse, simulated
+from simulator.report.text import WIDTH
 
 if TYPE_CHECKING:
-    from simulator.calibration.observed import Explained
     from simulator.results.prediction import Prediction
-    from simulator.studies.changes.actions import Action
 
 
 @click.command(
@@ -85,7 +84,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     """Simulate SCENARIO: a TOML file, the name of a shipped scenario, or - for standard input.
 
     Prints what limits the job, its speed, memory and cost, each with its 80% interval, what the
-    answer hangs on, and three things to do next. Exit code 1 says that the job does not fit.
+    answer depends on most, and up to three things to do next. Exit code 1: the job does not fit.
     """
     if wanted and form not in {"table", "json"}:
         msg = f"--actions and --format {form} exclude each other: actions are no metrics"
@@ -120,41 +119,13 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     if short if wanted is None else wanted:
         given = seen.settings if seen else {}
         found, bugs = next_actions(reader, prediction, profiles, given=given)
-    emit(_rendered(prediction, form, every, seen, full=full, found=found))
+    from simulator.report.prediction.job import document
+    from simulator.report.render import render
+
+    answer = document(prediction, found, full=full, observed=seen, every=every)
+    emit(render(answer, form, width=WIDTH if full else columns()))
     warn_of_old(listed_prices(job), price_age)
     return ended(Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT, bugs)
-
-
-def _rendered(  # noqa: PLR0913 - what may stand beside the prediction
-    prediction: Prediction,
-    form: str,
-    every: int | None,
-    seen: Explained | None,
-    *,
-    full: bool,
-    found: tuple[Action, ...] | None,
-) -> str:
-    from simulator.report.format.table import Format, as_markdown, rendered
-    from simulator.report.prediction import json, summary, text
-    from simulator.report.prediction.actions import action_texts
-    from simulator.report.prediction.rows import metric_page, metric_table
-
-    steps = [] if found is None else action_texts(found, prediction)
-
-    def as_text() -> str:
-        if full:
-            return "\n".join([text.as_text(prediction), *summary.next_section(steps)])
-        return summary.as_text(prediction, steps, width=columns())
-
-    before, tree = ("", None) if seen is None else observed_parts(seen)
-    log = "" if every is None else f"{text.log_text(prediction, every)}\n\n"
-    return rendered(
-        Format(form),
-        text=lambda: f"{before}{log}{as_text()}",
-        tree=lambda: json.as_json(prediction, tree, found),
-        table=lambda: metric_table(prediction),
-        page=lambda: as_markdown(metric_page(prediction)),
-    )
 
 
 def _write_timeline(prediction: Prediction, path: Path) -> None:

@@ -94,7 +94,7 @@ def size(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError(msg)
     from simulator.reading.hardware.catalogue import Catalogue
     from simulator.report import size as report
-    from simulator.report.format.table import Format, reported
+    from simulator.report.render import render
     from simulator.studies.changes.offers import offers
     from simulator.studies.changes.size import Resource, sized
 
@@ -124,7 +124,7 @@ def size(  # noqa: PLR0913 - one parameter an option
         accelerated=job.cluster.trainers.gpus_per_host > 0,
         steps=job.job.dataset.samples * job.cluster.trainers.count / _global_batch(job),
     )
-    emit(reported(report, found, Format(form)))
+    emit(render(report.document(found), form))
     return Exit.FINE
 
 

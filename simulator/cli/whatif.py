@@ -25,7 +25,7 @@ from simulator.cli.serving import changed, refuse
 
 if TYPE_CHECKING:
     from simulator.reading.search.candidates import CandidateReader
-    from simulator.report.whatif.text import WhatIf
+    from simulator.report.whatif import WhatIf
     from simulator.schema.scenario import Scenario
     from simulator.studies.changes.accelerator_swap import Generation
     from simulator.studies.changes.whatif import Change
@@ -118,7 +118,7 @@ def _studied(  # noqa: PLR0913 - what is asked for, and of what
     met: Met,
 ) -> WhatIf:
     from simulator.report.labels import device_called
-    from simulator.report.whatif.text import WhatIf
+    from simulator.report.whatif import WhatIf
     from simulator.studies.changes.bottleneck_shifts import flips
     from simulator.studies.changes.levers import knobs
     from simulator.studies.changes.whatif import changes, margins
@@ -208,7 +208,7 @@ def _with_tornado(found: WhatIf, reader: CandidateReader, metric: str, seed: int
 
 
 def _rendered(found: WhatIf, form: str) -> str:
-    from simulator.report.format.table import Format, reported
-    from simulator.report.whatif import text as report
+    from simulator.report.render import render
+    from simulator.report.whatif import document
 
-    return reported(report, found, Format(form))
+    return render(document(found), form)

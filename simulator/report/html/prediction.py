@@ -9,6 +9,7 @@ from typing import Final
 from markupsafe import Markup
 
 from simulator.report import goodput
+from simulator.report.document import Row
 from simulator.report.evidence.near import about, apart, headline, score_lines
 from simulator.report.html.charts import Bar, Stack, busy, idle, stack, waterfall
 from simulator.report.html.page import Made, rendered
@@ -16,10 +17,15 @@ from simulator.report.html.timeline import Timeline, timeline
 from simulator.report.labels import batch_called, batches_called, limit_called
 from simulator.report.numbers import GUESSES, digits_of, known, quantity, share_known
 from simulator.report.plot import Dots, predicted_against_measured
-from simulator.report.prediction.rows import Row, cost_rows, hidden_exchange, run_rows, token_rows
-from simulator.report.prediction.setting import setting_rows
+from simulator.report.prediction.rows import (
+    bill_in_all,
+    cost_rows,
+    hidden_exchange,
+    run_rows,
+    token_rows,
+)
+from simulator.report.prediction.settings import setting_rows
 from simulator.report.prediction.verdict import device_word, marks, verdict
-from simulator.report.stores import in_all
 from simulator.report.text import printable
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
@@ -309,7 +315,7 @@ def run_figures(prediction: Prediction) -> Iterator[Row]:
 def cost_figures(prediction: Prediction) -> Iterator[Row]:
     """The bill; what a single step costs is in `plan simulate --full`."""
     metrics = {"samples per $": "cost.samples_per_usd"}
-    whole = in_all(prediction, known(prediction, "cost.usd_to_train"))
+    whole = bill_in_all(prediction, known(prediction, "cost.usd_to_train"))
     for name, text in cost_rows(prediction):
         if name in {batch_called(prediction.scenario), "1,000 samples"}:
             continue

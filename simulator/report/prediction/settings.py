@@ -1,10 +1,10 @@
-"""What a scenario runs, in the few words that decide: machine, data, loader, model."""
+"""The settings of a job that decide the answer: machine, data, loader, model."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from simulator.report.labels import device_called, one
+from simulator.report.labels import device_called
 from simulator.report.numbers import significant
 from simulator.schema.hardware.cluster import Group
 from simulator.schema.hardware.host import Host
@@ -25,7 +25,7 @@ _THREADS: Final = {LoaderKind.TF_DATA: "threads", LoaderKind.DALI: "threads"}
 
 
 def setting_rows(scenario: Scenario) -> list[tuple[str, str]]:
-    """Rows of a name and what stands beside it."""
+    """Return rows of the settings: a label and a text."""
     trainers = scenario.cluster.trainers
     others = [group for group in scenario.cluster.groups if group is not trainers]
     return [
@@ -51,7 +51,7 @@ def _machine(group: Group) -> str:
 
 
 def machine_called(host: Host, devices: int) -> str:
-    """A machine with what it has, such as ``m7i.16xlarge: 64 vCPUs, 275 GB RAM``."""
+    """Return a machine with its parts, such as ``m7i.16xlarge: 64 vCPUs, 275 GB RAM``."""
     parts = []
     if host.gpu is not None and devices:
         parts.append(f"{devices} x {short_name(host.gpu.name).upper()}")
@@ -65,9 +65,9 @@ def _data(scenario: Scenario) -> str:
     store = short_name((group.origin or group.storage).name)
     said = f"{data.samples:,.0f} samples of {size}"
     if data.cache_policy is CachePolicy.PRELOADED:
-        return f"{said}, in RAM from the start"
-    order = f", read {data.access.value}ly" if data.layout is not Layout.TOKENS else ""
-    said += f", as {data.layout.value} on {store}{order}"
+        return f"{said}, held in RAM"
+    order = f", {data.access.value} access" if data.layout is not Layout.TOKENS else ""
+    said += f", stored as {data.layout.value} on {store}{order}"
     return said + _PLACED.get(data.placement, "")
 
 
@@ -79,9 +79,9 @@ def _loader(scenario: Scenario) -> str:
     if loader.kind is LoaderKind.ACTORS:
         said = f"{each} actors"
     elif each == 0:
-        said = "no workers: the program makes its batches itself"
+        said = "no workers: the main process loads batches"
     elif processes > 1:
-        said = f"{each} {word} a process, {each * processes} a machine"
+        said = f"{each} {word} per process, {each * processes} per machine"
     else:
         said = f"{each} {word}"
     if remote is not None:
@@ -90,10 +90,10 @@ def _loader(scenario: Scenario) -> str:
     if each:
         said += f", prefetch {loader.prefetch}"
     if work.per_sample > 0.0:
-        said += f"; {show(work.per_sample, SECOND, 3)} of CPU a sample"
+        said += f"; {show(work.per_sample, SECOND, 3)} of CPU time per sample"
     where = {
-        Preparation.DEVICE: f" beside the {device_called(scenario)}'s part",
-        Preparation.BEFOREHAND: ", once, beforehand",
+        Preparation.DEVICE: f", plus work on the {device_called(scenario)}",
+        Preparation.BEFOREHAND: ", once before training",
     }
     return said + where.get(work.where, "")
 
@@ -101,7 +101,7 @@ def _loader(scenario: Scenario) -> str:
 def _model(scenario: Scenario) -> str:
     job, train = scenario.job, scenario.job.train
     if job.mode is Mode.PREPARE:
-        return f"samples are made in batches of {train.batch_size:,.0f} and written"
+        return f"prepares samples in batches of {train.batch_size:,.0f} and writes them"
     name = "measured step times" if job.model is None else job.model.name
     device = device_called(scenario) if scenario.cluster.trainers.gpus_per_host else "process"
     spread = job.parallelism.devices > 1
@@ -109,15 +109,14 @@ def _model(scenario: Scenario) -> str:
         unit = "replica" if spread else device
         micro = f" x {train.accumulation}" if train.accumulation > 1 else ""
         whole = train.batch_size * train.accumulation * scenario.ranks
-        batch = f"batch {train.batch_size:,.0f}{micro} {one(unit)}, {whole:,.0f} in all"
+        batch = f"batch {train.batch_size:,.0f}{micro} per {unit}, {whole:,.0f} in all"
     else:
         batch = f"batch {train.batch_size:,.0f}"
-    copies = f", {job.copies} such jobs side by side" if job.copies > 1 else ""
+    copies = f", {job.copies} such jobs in parallel" if job.copies > 1 else ""
     return f"{name} in {train.precision}, {batch}{_spread(scenario)}{copies}"
 
 
 def _spread(scenario: Scenario) -> str:
-    """How the model is spread, and what is computed again."""
     degrees, train = scenario.job.parallelism, scenario.job.train
     ways = [f"{name} {n}" for name in _DEGREES if (n := getattr(degrees, name)) > 1]
     said = f"; {' x '.join(ways)}" if ways else ""
@@ -126,9 +125,9 @@ def _spread(scenario: Scenario) -> str:
     if train.recompute is not Recompute.NONE:
         said += f"; {train.recompute.value} recomputation"
     if train.head_only:
-        said += "; the head learns, the rest is frozen"
+        said += "; only the head is trained"
     if train.adapters is not None:
         stored = train.frozen_precision
-        said += f"; LoRA of rank {train.adapters.rank:,.0f}"
-        said += "" if stored is None else f" beside weights in {stored}"
+        said += f"; LoRA rank {train.adapters.rank:,.0f}"
+        said += "" if stored is None else f" on weights in {stored}"
     return said
