@@ -30,7 +30,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.errors import BrokenLaw, PlanError
+from simulator.errors import BrokenInvariant, PlanError
 from simulator.predict import predict
 from simulator.reading.fitted.kernels import frameworks
 from simulator.reading.scenario import load_scenario
@@ -104,7 +104,7 @@ def score(row: dict[str, str], scenarios: Path, *, as_written: bool = False) -> 
         found = predict(load_scenario(str(scenarios / f"{row['id']}.toml"), overrides=overrides))
         predicted, low, high = _figure(found, row["metric"], scale)
         warned = any("outside" in warning for warning in found.warnings)
-    except (BrokenLaw, PlanError) as refused:
+    except (BrokenInvariant, PlanError) as refused:
         problem = str(refused).splitlines()[0]
     return Scored(
         name=row["id"],

@@ -34,7 +34,7 @@ from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.figures import unseen as without
 from simulator.reading.service.scenario import ServiceReader
 from simulator.schema.workload.serving_figures import ServiceFactors
-from simulator.uncertainty.doubts import P90
+from simulator.uncertainty.components import P90
 from simulator.uncertainty.measurement import Row
 
 FITTED: Final = 3

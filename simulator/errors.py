@@ -9,8 +9,8 @@
     ├── UnknownName           a profile, model, scenario or metric that does not exist
     └── NotModelled           a sound request that the model does not cover
 
-Everything else that escapes is a bug of ours and exits with 70; `BrokenLaw` is the one that we look
-for ourselves.
+Any other exception is a bug of `plan` and exits with 70; `BrokenInvariant` is raised for the bugs
+that `plan` detects itself.
 """
 
 from __future__ import annotations
@@ -76,5 +76,5 @@ class UnknownName(PlanError):  # noqa: N818 - reads as the sentence it prints
     """A name that nothing goes by; the message offers the nearest one that exists."""
 
 
-class BrokenLaw(Exception):  # noqa: N818 - reads as the sentence it prints
+class BrokenInvariant(Exception):  # noqa: N818 - reads as the sentence it prints
     """A prediction that contradicts itself: a bug of ours that must not pass for an answer."""

@@ -17,9 +17,9 @@ import numpy as np
 from simulator.engine.bounds import bounds
 from simulator.engine.intervals import intervals
 from simulator.engine.recorder import MOST_STEPS
-from simulator.engine.run import Options, Question, solve
+from simulator.engine.run import Options, SimulationInput, solve
 from simulator.errors import NotModelled
-from simulator.invariants import INTERVAL_LAWS, LAWS, obey
+from simulator.invariants import INTERVAL_INVARIANTS, INVARIANTS, check_invariants
 from simulator.long_run.forecast import outlook
 from simulator.memo import Memo
 from simulator.physics.describe import shape_of
@@ -51,7 +51,7 @@ from simulator.schema.scenario import Scenario
 from simulator.schema.serving import Service, Serving
 from simulator.schema.workload.dataset import Placement
 from simulator.schema.workload.models.transformer import Transformer
-from simulator.uncertainty.doubts import P90
+from simulator.uncertainty.components import P90
 
 if TYPE_CHECKING:
     from simulator.physics.forward_pass import ForwardPass
@@ -71,7 +71,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
     trace: bool = False,
     progress: Callable[[float], None] | None = None,
     max_steps: int | None = None,
-    doubts: bool = True,
+    intervals: bool = True,
     speeds: Speeds = NO_SPEEDS,
 ) -> Prediction:
     """Predict what a scenario's job takes.
@@ -88,7 +88,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
         Told how far the simulation is, 0 to 1.
     max_steps : int, optional
         Most steps of an epoch to simulate.
-    doubts : bool
+    intervals : bool
         Work out intervals; searches that only want the figures leave them out.
     speeds : mapping of Rate to float
         How many times as fast as described some rates are; all as described by default.
@@ -97,14 +97,14 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
     ------
     NotModelled
         If the scenario asks for something the model doesn't cover.
-    BrokenLaw
+    BrokenInvariant
         If what came out contradicts itself, which is a bug of ours (see `laws`).
     """
     check_modelled(scenario)
-    question = question_of(scenario, speeds)
-    scenario = question.scenario
-    topology, demands = question.topology, question.demands
-    length, beside = question.lengths, question.extras
+    inputs = simulation_input(scenario, speeds)
+    scenario = inputs.scenario
+    topology, demands = inputs.topology, inputs.demands
+    length, beside = inputs.lengths, inputs.extras
     most = max_steps or MOST_STEPS
     options = Options(
         seed=seed,
@@ -112,7 +112,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
         trace=trace,
         progress=None if progress is None else lambda steps: progress(min(1.0, steps / most)),
     )
-    timing = solve(question, options)
+    timing = solve(inputs, options)
     last = Phase.WARM if length.epochs > 1.0 else Phase.COLD
     ram, memory = _worst(_plain(host_ram(scenario)), scenario), memory_fit(scenario)
     memory = None if memory is None else _plain_stages(_plain(memory))
@@ -133,23 +133,25 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
         bounds=Bounds(lower=float(least.lower), upper=float(least.upper)),
         demands=demands[last],
         one_off=beside.parts,
-        break_even_epochs=_break_even(question, options, timing),
+        break_even_epochs=_break_even(inputs, options, timing),
         page_cache_bytes=float(page_cache_bytes(scenario)),
         cache_hit_ratio=float(hit_ratio(scenario, last)),
         assumptions=rests_on,
         warnings=warnings(scenario, timing, ram, memory, rests_on),
     )
-    obey(question, prediction, LAWS)
-    return _with_outlook(question, prediction, doubts=doubts)
+    check_invariants(inputs, prediction, INVARIANTS)
+    return _with_outlook(inputs, prediction, intervals=intervals)
 
 
-def _with_outlook(question: Question, prediction: Prediction, *, doubts: bool) -> Prediction:
+def _with_outlook(
+    inputs: SimulationInput, prediction: Prediction, *, intervals: bool
+) -> Prediction:
     """With intervals where wanted, and with the long run where the scenario tells of one."""
     told = prediction.scenario.interruptions
     if told is None:
-        return _with_intervals(question, prediction) if doubts else prediction
-    # The doubt of the step widens the quantiles of the run, whoever asks.
-    known = _with_intervals(question, prediction)
+        return _with_intervals(inputs, prediction) if intervals else prediction
+    # The uncertainty of the step widens the quantiles of the run, whoever asks.
+    known = _with_intervals(inputs, prediction)
     found = outlook(
         known,
         told,
@@ -157,7 +159,7 @@ def _with_outlook(question: Question, prediction: Prediction, *, doubts: bool) -
         seed=prediction.seed or 0,
         rates_with_fewer=rates_with_fewer(prediction, told),
     )
-    return replace(known if doubts else prediction, outlook=found)
+    return replace(known if intervals else prediction, outlook=found)
 
 
 def rates_with_fewer(prediction: Prediction, told: Interruptions) -> tuple[float, ...]:
@@ -194,14 +196,14 @@ def _rate_with(prediction: Prediction, machines: int) -> float:
         for group in cluster.groups
     )
     smaller = replace(scenario, cluster=replace(cluster, groups=groups), interruptions=None)
-    found = predict(smaller, seed=prediction.seed or 0, doubts=False)
+    found = predict(smaller, seed=prediction.seed or 0, intervals=False)
     return found.timing.throughput / prediction.timing.throughput
 
 
-def _with_intervals(question: Question, prediction: Prediction) -> Prediction:
-    found = intervals(question, prediction) | _of_memory(prediction.memory)
+def _with_intervals(inputs: SimulationInput, prediction: Prediction) -> Prediction:
+    found = intervals(inputs, prediction) | _of_memory(prediction.memory)
     known = replace(prediction, interval=found)
-    obey(question, known, INTERVAL_LAWS)
+    check_invariants(inputs, known, INTERVAL_INVARIANTS)
     return known
 
 
@@ -213,7 +215,7 @@ def _of_memory(fit: MemoryFit | None) -> dict[str, dict[str, float]]:
     return {"gpu_memory_bytes.total": {"p10": low, "p50": float(fit.total), "p90": high}}
 
 
-def question_of(scenario: Scenario, speeds: Speeds = NO_SPEEDS) -> Question:
+def simulation_input(scenario: Scenario, speeds: Speeds = NO_SPEEDS) -> SimulationInput:
     """What both solvers are asked about a scenario, with some rates `speeds` times as high."""
     scenario = with_assumed_spread(scenario)
     topology = build(scenario)
@@ -224,7 +226,7 @@ def question_of(scenario: Scenario, speeds: Speeds = NO_SPEEDS) -> Question:
             phase: tuple(faster_stage(stage, speeds) for stage in stages)
             for phase, stages in demands.items()
         }
-    return Question(
+    return SimulationInput(
         scenario=scenario,
         topology=topology,
         demands=demands,
@@ -259,17 +261,17 @@ GAIN = 1e-4
 """Share of an epoch below which a difference is not called a gain."""
 
 
-def _break_even(question: Question, options: Options, timing: Timing) -> float | None:
+def _break_even(inputs: SimulationInput, options: Options, timing: Timing) -> float | None:
     """Epochs after which placing the data first beats streaming it from where it lies."""
-    scenario = question.scenario
+    scenario = inputs.scenario
     if scenario.job.dataset.placement is Placement.STREAM:
         return None
-    placed = placement_time(scenario, question.topology)
+    placed = placement_time(scenario, inputs.topology)
     streamed = streaming(scenario)
     demands = {phase: demand_table(streamed, phase) for phase in Phase}
-    rival = replace(question, scenario=streamed, topology=build(streamed), demands=demands)
+    rival = replace(inputs, scenario=streamed, topology=build(streamed), demands=demands)
     quiet = replace(options, trace=False, progress=None)
-    asked = [rival] if question.lengths.epochs > 1.0 else [rival, question]
+    asked = [rival] if inputs.lengths.epochs > 1.0 else [rival, inputs]
     solved = [solve(replace(q, lengths=replace(q.lengths, epochs=2.0)), quiet) for q in asked]
     # A run of several epochs has been solved already: its first and its later ones.
     streams, copied = solved[0], solved[-1] if len(solved) > 1 else timing
@@ -296,7 +298,7 @@ def predict_service(
     service: Service,
     *,
     seed: int = 0,
-    doubts: bool = True,
+    intervals: bool = True,
     wanted: AtSaturation | None = None,
     known: Answered | None = None,
 ) -> ServicePrediction:
@@ -308,7 +310,7 @@ def predict_service(
         Machines, model, engine and load.
     seed : int
         Of lengths and arrivals; the same seed gives the same prediction.
-    doubts : bool
+    intervals : bool
         Work out intervals; searches that only want the figures leave them out.
     wanted : AtSaturation, optional
         What of the replicas at saturation is worked out: all of it by default.
@@ -322,7 +324,7 @@ def predict_service(
         service,
         layout_of(service),
         seed=seed,
-        doubts=doubts,
+        intervals=intervals,
         wanted=wanted or AtSaturation.WHOLE,
         known=known,
     )

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from simulator.units import Real, at_least
+from simulator.units import Real, Unit, at_least
 
 Points: TypeAlias = tuple[float, ...]
 """Measured points, which an equation interpolates."""
@@ -158,3 +160,24 @@ _FORMULAS: Final[Mapping[Callable[..., Real], Callable[[list[str]], str]]] = {
 """How the arithmetic of named operands is written."""
 SAME_UNIT: Final = frozenset({_sum, _excess})
 """Arithmetic whose operands all have the unit of the value."""
+
+
+@cache
+def units_of(function: Callable[..., Any]) -> Mapping[str, Unit | None]:
+    """Return the unit of each parameter and of the result from a function's annotations.
+
+    >>> from simulator.equations.collectives import ring_wire_bytes
+    >>> units_of(ring_wire_bytes)["size"].symbol, units_of(ring_wire_bytes)["ranks"]
+    ('B', None)
+    """
+    hints = get_type_hints(function, include_extras=True)
+    return {name: unit_in(hint) for name, hint in hints.items()}
+
+
+def unit_in(hint: object) -> Unit | None:
+    """Return the unit that an annotation carries, also within a union, tuple or mapping."""
+    if get_origin(hint) is Annotated:
+        return next((mark for mark in get_args(hint)[1:] if isinstance(mark, Unit)), None)
+    if get_origin(hint) in {Union, UnionType, Mapping} or hasattr(hint, "__args__"):
+        return next((unit for unit in map(unit_in, get_args(hint)) if unit is not None), None)
+    return None

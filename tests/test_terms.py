@@ -64,7 +64,7 @@ def test_every_item_of_memory_is_the_value_of_its_term(name: str) -> None:
 @pytest.mark.parametrize("name", ["resnet50-imagenet-p4d", "preprocess-beforehand"])
 def test_every_figure_of_the_bill_is_the_value_of_its_term(name: str) -> None:
     """Rent, a step, the run and its energy; stored data is part of what the run costs."""
-    cost = predict(load_scenario(name), doubts=False).cost
+    cost = predict(load_scenario(name), intervals=False).cost
     assert {"per_second", "per_step", "for_machines"} <= cost.terms.keys()
     for figure, one in cost.terms.items():
         assert getattr(cost, figure) == one.value
@@ -118,7 +118,7 @@ def recomputed(name: str, of: str, rows: list[dict[str, Any]]) -> float:
 @cache
 def predicted(name: str) -> Prediction:
     """A shipped scenario's prediction, the same for all its metrics."""
-    return predict(load_scenario(name), doubts=False)
+    return predict(load_scenario(name), intervals=False)
 
 
 @pytest.mark.parametrize("metric", ["step_time_s", "gpu_memory_bytes", "host_ram_bytes", "cost"])

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from simulator.equations.host_memory import batches_in_flight
+from simulator.equations.memory import batches_in_flight
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 

@@ -137,7 +137,7 @@ def reading(name: str, axes: Axes | None) -> str:
     """A line on how many candidates of a search are read and bounded in a second."""
     reader = CandidateReader(name)
     asked = expand(axes or reader.axes or Axes(axes=()), reader)
-    chunk = Chunk(assignment=Assignment.of(reader, seed=0, doubts=False), candidates=asked)
+    chunk = Chunk(assignment=Assignment.of(reader, seed=0, intervals=False), candidates=asked)
     started = time.process_time()
     found = reader.read_bare([one.settings for one in asked])
     read = time.process_time() - started

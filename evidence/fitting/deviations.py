@@ -1,11 +1,11 @@
 """How far rates may be off, fitted to the errors of the shipped rows that may be fitted to.
 
-Every doubt of a row moves its predicted figure by so much per cent for each per cent of the rate
-(the closed form's slope). Deviations are chosen so that the interval from P10 to P90 that follows
-from them scores best (Winkler) on rows of split ``fit``: as narrow as it can be while one error in
-five lies outside. Each family counts as the square root of its figures, and a weak prior holds
-every deviation near where it was. Test rows are read only to print the coverage there. Steps of
-language models are left to the part ``distance``.
+Every uncertainty of a row moves its predicted figure by so much per cent for each per cent of the
+rate (the closed form's slope). Deviations are chosen so that the interval from P10 to P90 that
+follows from them scores best (Winkler) on rows of split ``fit``: as narrow as it can be while one
+error in five lies outside. Each family counts as the square root of its figures, and a weak prior
+holds every deviation near where it was. Test rows are read only to print the coverage there. Steps
+of language models are left to the part ``distance``.
 
 Deviations that few rows depend on stay as they are, and so does everything the file has no key
 for: a table gets a ``per_doubling`` or ``seconds`` by being given one by hand.
@@ -30,7 +30,7 @@ from fitting.part import DATA, Outcome, Say
 from fitting.samples import Sample, achieved_over_stated, roofline_errors, samples
 from simulator.reading.fitted.deviations import graded
 from simulator.reading.shipped import set_names
-from simulator.uncertainty.doubts import Grade, Rate
+from simulator.uncertainty.components import Grade, Rate
 from simulator.uncertainty.measurement import Split
 from simulator.units import SECOND, show
 
@@ -49,7 +49,7 @@ PRIOR = 0.02
 MATTERS = 0.1
 """Share of a figure's variance from which on its error says something about a deviation."""
 MOSTLY = 0.5
-"""Effect of the first step's doubt from which on a figure is one of the first step."""
+"""Effect of the first step's uncertainty from which on a figure is one of the first step."""
 ENOUGH = 20
 """Figures below which a deviation stays as it is."""
 RANGE = 8.0

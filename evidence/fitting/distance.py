@@ -63,7 +63,7 @@ from simulator.results.envelope import (
     named,
 )
 from simulator.schema.scenario import Scenario
-from simulator.uncertainty.doubts import Axis, Grade, Rate
+from simulator.uncertainty.components import Axis, Grade, Rate
 
 Vector = NDArray[np.float64]
 GRADES: Final = (Grade.FITTED, Grade.EXPERTS, Grade.PROFILED)
@@ -224,9 +224,11 @@ def _in_any_framework(scenario: Scenario) -> Scenario:
 
 
 def _grade(scenario: Scenario) -> Grade:
-    """What a step is made of, read from its doubt."""
+    """What a step is made of, read from its uncertainty."""
     names = {f"{Rate.STEP}, {grade}": grade for grade in GRADES}
-    return next(names[doubt.name] for doubt in scenario.doubts if doubt.name in names)
+    return next(
+        names[component.name] for component in scenario.uncertainties if component.name in names
+    )
 
 
 class _Cases:

@@ -28,7 +28,7 @@ from simulator.results.envelope import NAMED, PLACED, Names, Place, compared, na
 from simulator.schema.hardware.cluster import Cluster
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.software import Software
-from simulator.uncertainty.doubts import Axis
+from simulator.uncertainty.components import Axis
 from simulator.uncertainty.measurement import Split
 
 TARGET = DATA / "envelope.toml"

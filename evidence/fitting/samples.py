@@ -12,7 +12,7 @@ import numpy as np
 
 from fitting.shares import steps
 from simulator.engine.intervals import HALF_WIDTH, figures
-from simulator.engine.run import Question
+from simulator.engine.run import SimulationInput
 from simulator.equations.uncertainty import doublings_outside
 from simulator.errors import NotModelled
 from simulator.pipeline.program import demand_table
@@ -30,7 +30,7 @@ from simulator.results.envelope import placed
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.models import Model
 from simulator.studies.search.workers import cores, local_workers
-from simulator.uncertainty.doubts import Axis, Grade, Rate
+from simulator.uncertainty.components import Axis, Grade, Rate
 from simulator.uncertainty.measurement import MeasurementSet, Row, Split
 from simulator.validation.forecast import Fitted, Fitting, fitted_group, noise
 
@@ -42,12 +42,12 @@ Term = tuple[Rate, Grade]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One measured figure: the error of its prediction, and how each doubt moves it.
+    """One measured figure: the error of its prediction, and how each uncertainty moves it.
 
     `error` is log(measured / predicted). `effects` are changes of the log figure per log rate, by
     rate and grade; `distances` the doublings between anchors and row by axis, for calibrated
-    rates. `chance` is what the simulation's own randomness adds, `given` what doubts add that are
-    not fitted here, `step` the mean step and `first` the first one [s].
+    rates. `chance` is what the simulation's own randomness adds, `given` what uncertainties add
+    that are not fitted here, `step` the mean step and `first` the first one [s].
     """
 
     set: str
@@ -149,7 +149,7 @@ def _of_row(task: tuple[Asked, Fitted | None]) -> list[Sample]:
         if metric not in at or measured <= 0.0 or at[metric] <= 0.0:
             continue
         own = effects[metric]
-        others = (d for d in scenario.doubts if d.warning or ", " not in d.name)
+        others = (d for d in scenario.uncertainties if d.warning or ", " not in d.name)
         extra = [d.log_sd * own.get(d.rate, 0.0) for d in others]
         sample = Sample(
             set=one.set.name,
@@ -170,8 +170,12 @@ def _of_row(task: tuple[Asked, Fitted | None]) -> list[Sample]:
 
 
 def _grades(scenario: Scenario) -> list[Term]:
-    """Rate and grade of each doubt inside of the evidence, read from its name."""
-    names = [doubt.name.partition(", ") for doubt in scenario.doubts if not doubt.warning]
+    """Rate and grade of each uncertainty inside of the evidence, read from its name."""
+    names = [
+        component.name.partition(", ")
+        for component in scenario.uncertainties
+        if not component.warning
+    ]
     return [(Rate(rate), Grade(grade)) for rate, _, grade in names if grade]
 
 
@@ -192,7 +196,7 @@ def _effects(
     """How the figures of a scenario depend on rates."""
     topology = build(scenario)
     demands = {phase: demand_table(scenario, phase) for phase in Phase}
-    question = Question(
+    inputs = SimulationInput(
         scenario=scenario,
         topology=topology,
         demands=demands,
@@ -201,11 +205,11 @@ def _effects(
     )
     prediction = predict(scenario)
     timing = prediction.timing
-    at = {name: float(value[0]) for name, value in figures(question, prediction, {}).items()}
+    at = {name: float(value[0]) for name, value in figures(inputs, prediction, {}).items()}
     effects: dict[str, dict[Rate, float]] = {name: {} for name in at}
     for rate in Rate:
         ends = np.exp(np.array([-STEP, STEP]))
-        there = figures(question, prediction, {rate: ends})
+        there = figures(inputs, prediction, {rate: ends})
         for name, value in there.items():
             low, high = value
             if low > 0.0 and high > 0.0:

@@ -209,7 +209,7 @@ class Configuration:
         intervals : bool
             Work out how well each figure is known.
         """
-        return Answer(predict(self.scenario, seed=seed, trace=trace, doubts=intervals))
+        return Answer(predict(self.scenario, seed=seed, trace=trace, intervals=intervals))
 
     def long_run(
         self,

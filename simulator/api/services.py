@@ -16,7 +16,7 @@ from simulator.reading.service.scenario import ServiceReader
 from simulator.report.html.service import as_page
 from simulator.report.prediction import service as report
 from simulator.report.render import Format, render
-from simulator.report.service.studies import SizedReport
+from simulator.report.service_studies import sized_table
 from simulator.results.serving import ServicePrediction, metrics
 from simulator.schema.goal import Plain
 from simulator.schema.serving import Service
@@ -126,7 +126,7 @@ class ServiceConfiguration:
         intervals : bool
             Work out how well each figure is known.
         """
-        return ServiceAnswer(predict_service(self.service, seed=seed, doubts=intervals))
+        return ServiceAnswer(predict_service(self.service, seed=seed, intervals=intervals))
 
     def sweep(self, over: Mapping[str, str | Sequence[Plain]], *, seed: int = 0) -> pd.DataFrame:
         """Predict many configurations: one row each, with the keys' values and all figures.
@@ -158,7 +158,7 @@ class ServiceConfiguration:
     def recommend(self, *, seed: int = 0) -> pd.DataFrame:
         """The machines of its [goal] that keep its limits, the cheapest first: one row each."""
         found = size(self._reader.read, self._reader.candidates(), seed=seed)
-        table = SizedReport().as_table(found)
+        table = sized_table(found)
         return pd.DataFrame(table.rows, columns=table.head)
 
     def __repr__(self) -> str:

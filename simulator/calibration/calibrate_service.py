@@ -94,7 +94,7 @@ def figures_of(service: Service, wanted: Sequence[str]) -> Figures:
     A load with an end is simulated without the run that finds saturation, which takes longer.
     """
     if usual_count(service.load) is None:
-        known = metrics(predict_service(service, doubts=False))
+        known = metrics(predict_service(service, intervals=False))
         return {name: value for name in wanted if (value := known.get(name)) is not None}
     layout = layout_of(service, lambda serving: pass_of(replace(service, serving=serving)))
     if lack(service, layout):

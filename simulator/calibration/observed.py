@@ -21,7 +21,7 @@ from simulator.results.prediction import Prediction
 from simulator.schema.goal import Plain
 from simulator.schema.scenario import Scenario
 from simulator.uncertainty.calibration import FACTORS, FactorKind
-from simulator.uncertainty.doubts import Rate
+from simulator.uncertainty.components import Rate
 
 Read = Callable[[Mapping[str, Plain]], Scenario]
 
@@ -30,7 +30,7 @@ CLOSE: Final = 0.01
 TOLERANCE: Final = 0.003
 """Of a factor's logarithm: a prediction is not known better."""
 UNKNOWN: Final = 0.5
-"""Standard deviation of the logarithm of a rate that no doubt is stated for."""
+"""Standard deviation of the logarithm of a rate that no uncertainty is stated for."""
 _RATES: Final[Mapping[str, tuple[Rate, ...]]] = {
     "compute": (Rate.DEVICE, Rate.STEP),
     "device_memory": (Rate.DEVICE, Rate.STEP),
@@ -40,7 +40,7 @@ _RATES: Final[Mapping[str, tuple[Rate, ...]]] = {
     "collective": (Rate.COLLECTIVES, Rate.NVLINK),
     "straggling": (Rate.WAITING,),
 }
-"""Whose doubt says how far each factor may be from 1."""
+"""Whose uncertainty says how far each factor may be from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,7 @@ def explain_observation(
 
 def known_within(kind: FactorKind, scenario: Scenario) -> float:
     """Standard deviation of the logarithm of the rates that a factor makes faster, in a job."""
-    variances = [d.log_sd**2 for d in scenario.doubts if d.rate in _RATES[kind.name]]
+    variances = [d.log_sd**2 for d in scenario.uncertainties if d.rate in _RATES[kind.name]]
     return max(math.sqrt(sum(variances)) if variances else UNKNOWN, TOLERANCE)
 
 
@@ -161,7 +161,7 @@ class _Job:
 
     def value(self, settings: Mapping[str, Plain]) -> float | None:
         """The observed figure as it is predicted with some settings."""
-        prediction = predict(self.read(settings), seed=self.seed, doubts=False)
+        prediction = predict(self.read(settings), seed=self.seed, intervals=False)
         return number_at(prediction, self._observation.metric)
 
     def factor_of(self, kind: FactorKind) -> float | None:

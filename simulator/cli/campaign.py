@@ -111,7 +111,7 @@ def _predicted(
 
 
 def _times(prediction: Prediction, seed: int) -> tuple[float, ...]:
-    """Equally likely times of one run: with its failures, or with the doubt of its step alone."""
+    """Return equally likely times of one run, with its failures or only its step's uncertainty."""
     from simulator.long_run.forecast import finishes
 
     return finishes(prediction, seed=seed)

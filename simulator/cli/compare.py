@@ -125,8 +125,8 @@ def _side(reader: CandidateReader, own: tuple[str, ...], seed: int, *, published
     from simulator.studies.changes.ways_to_buy import with_ways
 
     scenario = reader.read({}).scenario
-    # A long run is drawn with the doubt of its step in any case.
-    prediction = predict(scenario, seed=seed, doubts=scenario.interruptions is not None)
+    # A long run is drawn with the uncertainty of its step in any case.
+    prediction = predict(scenario, seed=seed, intervals=scenario.interruptions is not None)
     return Side(
         label=f"{scenario.name} with {', '.join(own)}" if own else scenario.name,
         prediction=with_ways(prediction, reader),

@@ -56,17 +56,7 @@ def explain(  # noqa: PLR0913 - one parameter an option
         return
     job = read_scenario(scenario, overrides, profiles, calibration)
     from simulator.predict import predict
-    from simulator.report.format.table import Format, rendered
-    from simulator.report.prediction import explain_table
-    from simulator.report.prediction.explain import as_explanation
+    from simulator.report.prediction.explain import document
+    from simulator.report.render import render
 
-    prediction = predict(job, seed=seed)
-    emit(
-        rendered(
-            Format(form),
-            text=lambda: as_explanation(prediction, metric),
-            tree=lambda: explain_table.as_json(prediction, metric),
-            table=lambda: explain_table.as_table(prediction, metric),
-            page=lambda: explain_table.as_page(prediction, metric),
-        )
-    )
+    emit(render(document(predict(job, seed=seed), metric), form))

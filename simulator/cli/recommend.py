@@ -31,7 +31,7 @@ from simulator.errors import PlanError, UnknownName
 if TYPE_CHECKING:
     from simulator.reading.search.candidates import CandidateReader
     from simulator.reading.service.scenario import ServiceReader
-    from simulator.report.recommendation.launch import Launch
+    from simulator.report.launch import Launch
     from simulator.schema.goal import Goal
     from simulator.studies.recommend.answer import Recommendation
     from simulator.studies.recommend.evaluator import Ask
@@ -165,11 +165,11 @@ def _sized(
 
 def _say_what_is_missing(answers: Sequence[Recommendation]) -> None:
     """Why a table of choices holds no best one; reports and JSON say so themselves."""
-    from simulator.report.recommendation.text import nothing_lines
+    from simulator.report.recommend import nothing_texts
 
     for answer in answers:
         if answer.winner is None:
-            complain(f"{answer.scenario.name}: no choice will do", *nothing_lines(answer))
+            complain(f"{answer.scenario.name}: no choice will do", *nothing_texts(answer))
 
 
 def _goal(
@@ -230,7 +230,7 @@ def _answer(  # noqa: PLR0913 - all of one scenario
 
 
 def _launch(reader: CandidateReader, answer: Recommendation) -> Launch | None:
-    from simulator.report.recommendation.launch import launch_of
+    from simulator.report.launch import launch_of
 
     if answer.winner is None:
         return None
@@ -242,29 +242,12 @@ def _launch(reader: CandidateReader, answer: Recommendation) -> Launch | None:
 def _rendered(
     answers: Sequence[Recommendation], launches: Sequence[Launch | None], form: str
 ) -> str:
-    from simulator.report.format.table import Format, rendered
-    from simulator.report.recommendation import json as recommend_json
-    from simulator.report.recommendation import table as recommend_table
-    from simulator.report.recommendation import text as report
+    from simulator.report import recommend as report
+    from simulator.report.render import render
     from simulator.studies.recommend.several import common_machine
 
-    together = len(answers) > 1 and all(answer.winner for answer in answers)
+    if len(answers) == 1:
+        return render(report.document(answers[0], launches[0]), form)
+    together = all(answer.winner for answer in answers)
     common = common_machine(answers) if together else None
-
-    def text() -> str:
-        if len(answers) == 1:
-            return report.as_text(answers[0], launches[0])
-        return report.several_text(answers, common)
-
-    def tree() -> str:
-        if len(answers) == 1:
-            return recommend_json.as_json(answers, launches)
-        return recommend_json.several_as_json(answers, launches, common)
-
-    return rendered(
-        Format(form),
-        text=text,
-        tree=tree,
-        table=lambda: recommend_table.as_table(answers),
-        page=lambda: recommend_table.as_page(answers),
-    )
+    return render(report.several(answers, launches, common), form)

@@ -59,15 +59,15 @@ def recommended(
 ) -> Exit:
     """``plan recommend`` of a service; exit code 1: no candidate keeps the limits."""
     from simulator.cli.progress import progress_line
-    from simulator.report.format.table import Format, reported
-    from simulator.report.service.studies import SizedReport
+    from simulator.report.render import render
+    from simulator.report.service_studies import sized
     from simulator.serving.cost import listed_prices
     from simulator.studies.service.sizing import size
 
     _check_limits(reader)
     with progress_line("sizing") as progress:
         found = size(reader.read, reader.candidates(), seed=seed, progress=progress)
-    emit(reported(SizedReport(typed), found, Format(form)))
+    emit(render(sized(found, typed), form))
     warn_of_old([one for c in found.choices for one in listed_prices(c.service)], price_age)
     return Exit.FINE if found.choices else Exit.DOES_NOT_FIT
 
@@ -75,14 +75,14 @@ def recommended(
 def sized_machines(reader: ServiceReader, form: str, seed: int, typed: str) -> Exit:
     """``plan size machines``; exit code 1: no number of its machines keeps the limits."""
     from simulator.cli.progress import progress_line
-    from simulator.report.format.table import Format, reported
-    from simulator.report.service.needs import NeedsReport
+    from simulator.report.render import render
+    from simulator.report.service_studies import needed
     from simulator.studies.service.sizing import needs
 
     service = _check_limits(reader)
     with progress_line("sizing") as progress:
         found = needs(service, seed=seed, progress=progress)
-    emit(reported(NeedsReport(service, typed), found, Format(form)))
+    emit(render(needed(service, found, typed), form))
     return Exit.FINE if found[0].machines is not None else Exit.DOES_NOT_FIT
 
 
@@ -102,8 +102,8 @@ def swept(reader: ServiceReader, over: tuple[str, ...], form: str, seed: int) ->
     """``plan sweep`` of a service: every combination of the values of some keys."""
     from simulator.cli.progress import progress_line
     from simulator.reading.service.axes import variants
-    from simulator.report.format.table import Format, reported
-    from simulator.report.service.studies import SweptReport
+    from simulator.report import service_studies
+    from simulator.report.render import render
     from simulator.studies.service.sizing import sweep
 
     if not over:
@@ -111,15 +111,15 @@ def swept(reader: ServiceReader, over: tuple[str, ...], form: str, seed: int) ->
         raise click.UsageError(msg)
     with progress_line("trying variants") as progress:
         found = sweep(reader.read, variants(over), seed=seed, progress=progress)
-    emit(reported(SweptReport(), found, Format(form)))
+    emit(render(service_studies.swept(found), form))
     return Exit.FINE if any(not one.mistake for one in found) else Exit.DOES_NOT_FIT
 
 
 def changed(reader: ServiceReader, metric: str, form: str, seed: int) -> Exit:
     """``plan whatif`` of a service: what changes do to a figure."""
     from simulator.reading.quantity import nearest_hint
-    from simulator.report.format.table import Format, reported
-    from simulator.report.service.studies import WhatifReport
+    from simulator.report import service_studies
+    from simulator.report.render import render
     from simulator.results.serving import metrics
     from simulator.studies.service.sizing import whatif
 
@@ -128,7 +128,7 @@ def changed(reader: ServiceReader, metric: str, form: str, seed: int) -> Exit:
     if found[0].answered is not None and metric not in known:
         msg = f"there is no figure '{metric}' of a service; {nearest_hint(metric, known)}"
         raise UnknownName(msg)
-    emit(reported(WhatifReport(metric), found, Format(form)))
+    emit(render(service_studies.changed(*found, metric), form))
     return Exit.FINE if found[0].fits else Exit.DOES_NOT_FIT
 
 
@@ -174,19 +174,16 @@ def explained(reader: ServiceReader, form: str, seed: int) -> Exit:
     """``plan explain`` of a service: what its iterations are made of."""
     from simulator.physics.one_pass import batch_pass
     from simulator.predict import pass_of, predict_service
-    from simulator.report.format.table import Format, reported
-    from simulator.report.service.batch_explain import BatchReport, ExplainedBatches
-    from simulator.report.service.explain import Explained, ExplainReport
+    from simulator.report import service_studies
+    from simulator.report.render import render
 
     service = reader.read({})
-    prediction = predict_service(service, seed=seed, doubts=False)
+    prediction = predict_service(service, seed=seed, intervals=False)
     if service.one_pass is not None:
         work = batch_pass(service.one_pass, service.serving.max_batched_tokens)
-        batches = ExplainedBatches(prediction=prediction, work=work)
-        emit(reported(BatchReport(), batches, Format(form)))
+        emit(render(service_studies.explained_batches(prediction, work), form))
         return Exit.FINE
-    found = Explained(prediction=prediction, work=pass_of(service))
-    emit(reported(ExplainReport(), found, Format(form)))
+    emit(render(service_studies.explained(prediction, pass_of(service)), form))
     return Exit.FINE
 
 

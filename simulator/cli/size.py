@@ -140,7 +140,7 @@ def _stores_it(reader: CandidateReader, row: Sized, loss: float, seed: int, stor
     try:
         data = reader.read(settings).scenario.job.stored_total
         settings = {**settings, "hardware.storage_capacity": f"{math.ceil(data)} B"}
-        prediction = predict(reader.read(settings).scenario, seed=seed, doubts=False)
+        prediction = predict(reader.read(settings).scenario, seed=seed, intervals=False)
     except PlanError:
         return False
     return run_speed(prediction) >= row.ample * (1.0 - loss)

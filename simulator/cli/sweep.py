@@ -187,18 +187,21 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     found = replace(found, prices=_prices(reader, found))
     name = str(reader.given("name") or Path(scenario).stem)
     whole = InFull(seed=seed, jobs=jobs, profiles=profiles, evidence=evidence)
+    from simulator.report.render import render
+    from simulator.report.sweep import document
+
     how = made(seed, as_typed(scenario, overrides))
     _write(found, name, files, partial(whole.of, reader), how)
-    emit(_rendered(found, name, form))
+    emit(render(document(found, name), form))
     return _code(found)
 
 
 def _prices(reader: CandidateReader, found: Findings) -> tuple[str, ...]:
     """Whose listed prices are in the bills that are printed, each once."""
-    from simulator.report.search.text import SHOWN
+    from simulator.report.sweep import MAX_FRONT
     from simulator.results.price_age import prices_of
 
-    shown = [place.outcome for place in found.front[:SHOWN]] + list(found.best)
+    shown = [place.outcome for place in found.front[:MAX_FRONT]] + list(found.best)
     return prices_of(reader.read(outcome.candidate.settings).scenario for outcome in shown)
 
 
@@ -219,7 +222,7 @@ def _check(files: dict[str, Path | None]) -> None:
 
         check_format(plot)
     if parquet is not None:
-        from simulator.report.search.files import check_parquet
+        from simulator.report.sweep import check_parquet
 
         check_parquet()
 
@@ -291,11 +294,11 @@ def _write(
     csv, parquet, plot = files["--csv"], files["--parquet"], files["--plot"]
     html = files["--html"]
     if csv is not None:
-        from simulator.report.search.files import csv_text
+        from simulator.report.sweep import csv_text
 
         write_file(csv, csv_text(found), "--csv")
     if parquet is not None:
-        from simulator.report.search.files import parquet_bytes
+        from simulator.report.sweep import parquet_bytes
 
         write_file(parquet, parquet_bytes(found), "--parquet")
     if plot is not None:
@@ -311,22 +314,6 @@ def _write(
         write_file(html, as_page(found, name, best, close, how), "--html")
 
 
-def _rendered(found: Findings, name: str, form: str) -> str:
-    from simulator.report.format.table import Format, rendered
-    from simulator.report.search import text as report
-    from simulator.report.search.files import as_json
-
-    kind = Format(form)
-    return rendered(
-        kind,
-        text=lambda: report.as_text(found, name),
-        tree=lambda: as_json(found, name),
-        table=lambda: (
-            report.all_candidates(found) if kind is Format.CSV else report.best_candidates(found)
-        ),
-    )
-
-
 def _code(found: Findings) -> Exit:
     from simulator.studies.search.outcome import Status
 
@@ -337,7 +324,7 @@ def _code(found: Findings) -> Exit:
 def _of_answer(found: Findings) -> Exit:
     if found.front:
         return Exit.FINE
-    from simulator.report.search.text import nothing_found
+    from simulator.report.sweep import nothing_found
     from simulator.studies.search.outcome import Status
 
     complain(nothing_found(found))

@@ -1,12 +1,12 @@
 """How well a prediction is known: the same job at many plausible rates, and where 80% of them lie.
 
-Every doubt of the scenario is a rate that may be faster or slower. At each of `POINTS` points of a
-quasi-random set all rates are drawn at once, and the closed form says how much longer or shorter
-the step gets there: the slowest of all resources, of all serial actors, and of what the simulation
-saw exposed on a rank's timeline; where the simulated step is longer than that, the shorter of
-making and using batches comes on top with the share that explains it. That ratio multiplies the
-simulated figure. So the simulation gives the level and the closed form the slopes: one simulation,
-not hundreds. A test compares it with simulating at other rates.
+Every uncertainty of the scenario is a rate that may be faster or slower. At each of `POINTS` points
+of a quasi-random set all rates are drawn at once, and the closed form says how much longer or
+shorter the step gets there: the slowest of all resources, of all serial actors, and of what the
+simulation saw exposed on a rank's timeline; where the simulated step is longer than that, the
+shorter of making and using batches comes on top with the share that explains it. That ratio
+multiplies the simulated figure. So the simulation gives the level and the closed form the slopes:
+one simulation, not hundreds. A test compares it with simulating at other rates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.engine.quasi_random import normal_points
-from simulator.engine.run import Question
+from simulator.engine.run import SimulationInput
 from simulator.pipeline.loads import (
     TINY,
     actor_times,
@@ -42,7 +42,7 @@ from simulator.results.power import LOG_SD as POWER_LOG_SD
 from simulator.results.power import joules_per_step
 from simulator.results.prediction import Cost, Prediction, StepSplit, Timing
 from simulator.results.storage_bill import bill_of_stores
-from simulator.uncertainty.doubts import Doubt, Rate, covariance, within_reason
+from simulator.uncertainty.components import Rate, UncertaintyComponent, covariance, within_reason
 from simulator.uncertainty.provenance import Source
 from simulator.units import Real, Seconds
 
@@ -56,7 +56,7 @@ HALF_WIDTH: Final = 1.96
 """Half-width of a 95% interval of a normal distribution over its standard deviation."""
 
 BY_CHANCE: Final = "run to run"
-"""Name of the doubt that a simulation with chance leaves."""
+"""Name of the uncertainty that a simulation with chance leaves."""
 _SIMULATED: Final = Source(reference="half-width of the simulated mean step", date="undated")
 
 BESIDE: Final = 0.005
@@ -85,26 +85,26 @@ class Stretch:
     first: Vector
 
 
-def intervals(question: Question, prediction: Prediction) -> dict[str, dict[str, float]]:
+def intervals(inputs: SimulationInput, prediction: Prediction) -> dict[str, dict[str, float]]:
     """10%, 50% and 90% quantiles of what is not known exactly, by the name of the metric.
 
     Parameters
     ----------
-    question : Question
-        What was simulated; its scenario holds the doubts.
+    inputs : SimulationInput
+        What was simulated; its scenario holds the uncertainties.
     prediction : Prediction
         What came out at the rates as figured; its seed is that of the points.
 
     Returns
     -------
     dict
-        Nothing where nothing is in doubt: no doubts, and a simulation without chance.
+        Nothing where nothing is uncertain: no uncertainties, and a simulation without chance.
     """
-    doubts = all_doubts(question, prediction)
-    if not doubts:
+    uncertainties = uncertainty_components(inputs, prediction)
+    if not uncertainties:
         return {}
-    speeds = draw(doubts, prediction.seed or 0)
-    drawn = figures(question, prediction, speeds, chance=_share_of_chance(doubts))
+    speeds = draw(uncertainties, prediction.seed or 0)
+    drawn = figures(inputs, prediction, speeds, chance=_share_of_chance(uncertainties))
     drawn |= _with_power(prediction, drawn, prediction.seed or 0)
     table = np.quantile(list(drawn.values()), list(QUANTILES.values()), axis=1, method="hazen")
     return {
@@ -116,7 +116,7 @@ def intervals(question: Question, prediction: Prediction) -> dict[str, dict[str,
 def _with_power(
     prediction: Prediction, drawn: Mapping[str, Vector], seed: int
 ) -> dict[str, Vector]:
-    """Figures of energy, and bills with electricity in them, with the doubt of the power itself."""
+    """Return figures of energy and electricity bills with the uncertainty of the power."""
     # No rate of the step goes with it: its points are in an order of their own.
     points = np.random.default_rng(seed).permutation(normal_points(BITS, 1, seed)[:, 0])
     off = np.exp(POWER_LOG_SD * points)
@@ -132,8 +132,10 @@ def _with_power(
     return found
 
 
-def all_doubts(question: Question, prediction: Prediction) -> tuple[Doubt, ...]:
-    """Everything a prediction is in doubt of, as ratios: nothing, or at least one above 0.
+def uncertainty_components(
+    inputs: SimulationInput, prediction: Prediction
+) -> tuple[UncertaintyComponent, ...]:
+    """Everything a prediction is uncertain of, as ratios: nothing, or at least one above 0.
 
     Those of the scenario, run-to-run chance, and what the step as a whole lacks of the least
     deviation that evidence allows.
@@ -141,24 +143,24 @@ def all_doubts(question: Question, prediction: Prediction) -> tuple[Doubt, ...]:
     timing = prediction.timing
     mean, first = timing.step_time.mean, timing.first_steps[0] or timing.first_step
     stated = (
-        doubt.for_step(first if doubt.rate is Rate.START else mean)
-        for doubt in question.scenario.doubts
+        component.for_step(first if component.rate is Rate.START else mean)
+        for component in inputs.scenario.uncertainties
     )
-    doubts = (*stated, *_of_chance(timing))
-    if not any(doubt.log_sd > 0.0 for doubt in doubts):
+    uncertainties = (*stated, *_of_chance(timing))
+    if not any(component.log_sd > 0.0 for component in uncertainties):
         return ()
-    longer = stretch(question, timing, draw(doubts, prediction.seed or 0)).step
-    return (*doubts, *_lacking(longer, max(doubts, key=lambda d: d.least)))
+    longer = stretch(inputs, timing, draw(uncertainties, prediction.seed or 0)).step
+    return (*uncertainties, *_lacking(longer, max(uncertainties, key=lambda d: d.least)))
 
 
 def figures(
-    question: Question, prediction: Prediction, speeds: Speeds, *, chance: float = 0.0
+    inputs: SimulationInput, prediction: Prediction, speeds: Speeds, *, chance: float = 0.0
 ) -> dict[str, Vector]:
     """What metrics come to at other speeds, point by point; only those that change.
 
     Parameters
     ----------
-    question, prediction : Question, Prediction
+    inputs, prediction : SimulationInput, Prediction
         What was simulated, and what came out at the rates as figured.
     speeds : mapping of Rate to array
         How much faster rates are than figured; those left out are as figured.
@@ -166,11 +168,11 @@ def figures(
         Share of the variance of `Rate.STEP` that is chance: of it no step gets shorter than its
         slowest resource or serial actor needs.
     """
-    longer = stretch(question, prediction.timing, speeds)
-    longer = _begun(question, prediction.timing, longer, speeds)
+    longer = stretch(inputs, prediction.timing, speeds)
+    longer = _begun(inputs, prediction.timing, longer, speeds)
     if chance > 0.0:
-        longer = _no_shorter(question, prediction.timing, longer, speeds, chance)
-    timing = _drawn_timing(question, prediction.timing, longer, speeds)
+        longer = _no_shorter(inputs, prediction.timing, longer, speeds, chance)
+    timing = _drawn_timing(inputs, prediction.timing, longer, speeds)
     working = _drawn_usage(prediction, timing, longer.step)
     cost = _drawn_cost(prediction, working, longer.step)
     energy = energy_of(prediction.scenario, working)
@@ -181,21 +183,21 @@ def figures(
     return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
 
 
-def _begun(question: Question, timing: Timing, longer: Stretch, speeds: Speeds) -> Stretch:
+def _begun(inputs: SimulationInput, timing: Timing, longer: Stretch, speeds: Speeds) -> Stretch:
     """The same with a first step that takes at least what a later one works.
 
     How long a program takes to begin is known far less well than its steps.
     """
     points = len(longer.step)
     split = replace(timing.split, data_stall=0.0, checkpoint=0.0, other=0.0)
-    working = _Times(question, split, Phase.COLD, _known(speeds, points)).working
+    working = _Times(inputs, split, Phase.COLD, _known(speeds, points)).working
     begun = min(timing.first_step, split.total) / max(TINY, timing.first_step)
     least = begun * _ratio(np.maximum(TINY, working), points) / speeds.get(Rate.STEP, 1.0)
     return replace(longer, first=np.maximum(longer.first, least))
 
 
 def _no_shorter(
-    question: Question, timing: Timing, longer: Stretch, speeds: Speeds, chance: float
+    inputs: SimulationInput, timing: Timing, longer: Stretch, speeds: Speeds, chance: float
 ) -> Stretch:
     """The same with steps of at least what the slowest needs, whatever chance does to them.
 
@@ -205,34 +207,36 @@ def _no_shorter(
     without = {**speeds, Rate.STEP: speeds[Rate.STEP] ** (1.0 - chance)}
 
     def shortest(phase: Phase, mean: Seconds) -> Vector:
-        times = _Times(question, timing.split, phase, _known(without, points))
-        stages = question.demands[phase]
-        least = float(least_step(question.scenario, question.topology, stages))
+        times = _Times(inputs, timing.split, phase, _known(without, points))
+        stages = inputs.demands[phase]
+        least = float(least_step(inputs.scenario, inputs.topology, stages))
         ratio = _ratio(np.maximum(TINY, times.slowest), points) / without[Rate.STEP]
         return min(1.0, least / mean) * ratio
 
-    later = Phase.WARM if _again(question) else Phase.COLD
+    later = Phase.WARM if _again(inputs) else Phase.COLD
     return replace(
         longer,
         step=np.maximum(longer.step, shortest(later, timing.step_time.mean)),
-        cold=np.maximum(longer.cold, shortest(Phase.COLD, _at_first(question, timing))),
+        cold=np.maximum(longer.cold, shortest(Phase.COLD, _at_first(inputs, timing))),
     )
 
 
-def _again(question: Question) -> bool:
+def _again(inputs: SimulationInput) -> bool:
     """Whether later epochs differ from the first."""
-    demands = question.demands
-    return question.lengths.epochs > 1.0 and demands[Phase.WARM] != demands[Phase.COLD]
+    demands = inputs.demands
+    return inputs.lengths.epochs > 1.0 and demands[Phase.WARM] != demands[Phase.COLD]
 
 
-def _at_first(question: Question, timing: Timing) -> Seconds:
+def _at_first(inputs: SimulationInput, timing: Timing) -> Seconds:
     """The mean step of the first epoch [s]."""
-    if not _again(question):
+    if not _again(inputs):
         return timing.step_time.mean
-    return timing.first_epoch_time / question.lengths.steps
+    return timing.first_epoch_time / inputs.lengths.steps
 
 
-def _drawn_timing(question: Question, timing: Timing, longer: Stretch, speeds: Speeds) -> Timing:
+def _drawn_timing(
+    inputs: SimulationInput, timing: Timing, longer: Stretch, speeds: Speeds
+) -> Timing:
     """The timing with an array, one number a point, for every time that changes."""
     busy = timing.accelerator_utilization
     if busy is not None:
@@ -246,7 +250,7 @@ def _drawn_timing(question: Question, timing: Timing, longer: Stretch, speeds: S
         first_steps=(_number(first), _number(later)),
         epoch_time=_number(epoch),
         first_epoch_time=_number(first_epoch),
-        total_time=_number(_total(question, timing, longer, speeds)),
+        total_time=_number(_total(inputs, timing, longer, speeds)),
         throughput=_number(timing.throughput / longer.step),
         accelerator_utilization=busy,
     )
@@ -297,10 +301,10 @@ def _number(points: Real) -> float:
     return cast("float", points)
 
 
-def draw(doubts: Sequence[Doubt], seed: int) -> Speeds:
-    """Speeds of all rates in doubt, at each point; lognormal, with 1 as their median."""
-    rates = [rate for rate in Rate if any(d.rate is rate and d.log_sd > 0.0 for d in doubts)]
-    known = [doubt for doubt in doubts if doubt.log_sd > 0.0]
+def draw(uncertainties: Sequence[UncertaintyComponent], seed: int) -> Speeds:
+    """Speeds of all rates uncertain, at each point; lognormal, with 1 as their median."""
+    rates = [rate for rate in Rate if any(d.rate is rate and d.log_sd > 0.0 for d in uncertainties)]
+    known = [component for component in uncertainties if component.log_sd > 0.0]
     values, vectors = np.linalg.eigh(within_reason(covariance(known, rates)))
     root = vectors * np.sqrt(np.maximum(0.0, values)) @ vectors.T
     places = [list(Rate).index(rate) for rate in rates]
@@ -308,47 +312,55 @@ def draw(doubts: Sequence[Doubt], seed: int) -> Speeds:
     return {rate: np.exp(drawn[:, i]) for i, rate in enumerate(rates)}
 
 
-def _share_of_chance(doubts: Sequence[Doubt]) -> float:
+def _share_of_chance(uncertainties: Sequence[UncertaintyComponent]) -> float:
     """Share of the variance of the whole step that is run-to-run chance."""
-    own = {doubt.name: doubt.log_sd**2 for doubt in doubts if doubt.rate is Rate.STEP}
+    own = {
+        component.name: component.log_sd**2
+        for component in uncertainties
+        if component.rate is Rate.STEP
+    }
     return own.get(BY_CHANCE, 0.0) / max(TINY, sum(own.values()))
 
 
-def _lacking(longer: Vector, doubt: Doubt) -> tuple[Doubt, ...]:
-    """What the step, so many times as long as figured, lacks of the least deviation of a doubt."""
+def _lacking(longer: Vector, component: UncertaintyComponent) -> tuple[UncertaintyComponent, ...]:
+    """Return what the drawn step lacks of the least deviation that a component demands."""
     low, high = np.quantile(longer, [0.1, 0.9], method="hazen")
-    lacks = doubt.least**2 - (float(np.log(high / low)) / WIDTH) ** 2
+    lacks = component.least**2 - (float(np.log(high / low)) / WIDTH) ** 2
     if lacks <= 0.0:
         return ()
-    return (replace(doubt, name="the step as a whole", rate=Rate.STEP, log_sd=math.sqrt(lacks)),)
+    return (
+        replace(component, name="the step as a whole", rate=Rate.STEP, log_sd=math.sqrt(lacks)),
+    )
 
 
-def _of_chance(timing: Timing) -> tuple[Doubt, ...]:
+def _of_chance(timing: Timing) -> tuple[UncertaintyComponent, ...]:
     """Run-to-run randomness: how well a random simulation knows its mean step."""
     mean = timing.step_time.mean
     if timing.half_width <= 0.0 or mean <= 0.0:
         return ()
     deviation = timing.half_width / HALF_WIDTH / mean
-    return (Doubt(name=BY_CHANCE, rate=Rate.STEP, log_sd=deviation, source=_SIMULATED),)
+    return (
+        UncertaintyComponent(name=BY_CHANCE, rate=Rate.STEP, log_sd=deviation, source=_SIMULATED),
+    )
 
 
-def stretch(question: Question, timing: Timing, speeds: Speeds) -> Stretch:
+def stretch(inputs: SimulationInput, timing: Timing, speeds: Speeds) -> Stretch:
     """How many times as long as figured everything takes at other speeds.
 
     Parameters
     ----------
-    question, timing : Question, Timing
+    inputs, timing : SimulationInput, Timing
         What was simulated, and what came out.
     speeds : mapping of Rate to float or array
         How much faster rates are than figured; those left out are as figured.
     """
     points = max((np.size(speed) for speed in speeds.values()), default=1)
     known = _known(speeds, points)
-    begun = _Times(question, timing.split, Phase.COLD, known)
-    cold = _ratio(_step(begun, _at_first(question, timing)), points)
+    begun = _Times(inputs, timing.split, Phase.COLD, known)
+    cold = _ratio(_step(begun, _at_first(inputs, timing)), points)
     warm = cold
-    if _again(question):
-        later = _Times(question, timing.split, Phase.WARM, known)
+    if _again(inputs):
+        later = _Times(inputs, timing.split, Phase.WARM, known)
         warm = _ratio(_step(later, timing.step_time.mean), points)
     whole = speeds.get(Rate.STEP, 1.0)
     return Stretch(
@@ -396,10 +408,12 @@ def _ratio(times: Real, points: int) -> Vector:
 class _Times:
     """Closed-form times of a step [s]: first at the rates as figured, then as drawn."""
 
-    def __init__(self, question: Question, split: StepSplit, phase: Phase, speeds: Speeds) -> None:
-        self._question, self._split, self._speeds = question, split, speeds
-        self._plant = faster_plant(question.topology, speeds)
-        self._stages = tuple(faster_stage(stage, speeds) for stage in question.demands[phase])
+    def __init__(
+        self, inputs: SimulationInput, split: StepSplit, phase: Phase, speeds: Speeds
+    ) -> None:
+        self._question, self._split, self._speeds = inputs, split, speeds
+        self._plant = faster_plant(inputs.topology, speeds)
+        self._stages = tuple(faster_stage(stage, speeds) for stage in inputs.demands[phase])
 
     @cached_property
     def slowest(self) -> Real:
@@ -448,9 +462,11 @@ def alone_time(topology: Topology, stages: Sequence[StageDemands], actor: Actor)
     return sum(actor_times(topology, stages, actor).values(), 0.0)
 
 
-def _first_batch(question: Question, topology: Topology, stages: Sequence[StageDemands]) -> Real:
+def _first_batch(
+    inputs: SimulationInput, topology: Topology, stages: Sequence[StageDemands]
+) -> Real:
     """Time until one batch has gone through everything, all workers having begun at once [s]."""
-    scenario = question.scenario
+    scenario = inputs.scenario
     groups = {stage.group for stage in stages if stage.actor in MAKERS}
     made: Real = 0.0
     for group in groups:
@@ -466,9 +482,9 @@ def _first_batch(question: Question, topology: Topology, stages: Sequence[StageD
     return np.maximum(TINY, worker_start(scenario) + made + sum(then, 0.0))
 
 
-def _total(question: Question, timing: Timing, longer: Stretch, speeds: Speeds) -> Real:
+def _total(inputs: SimulationInput, timing: Timing, longer: Stretch, speeds: Speeds) -> Real:
     """Time of the whole run: what is done once, the first epoch, and the later ones [s]."""
-    parts, epochs = question.extras.parts, question.lengths.epochs
+    parts, epochs = inputs.extras.parts, inputs.lengths.epochs
     first_epoch, epoch = _epochs(timing, longer)
     training = timing.total_time - sum(parts.values())
     cold = min(training, min(1.0, epochs) * timing.first_epoch_time)

@@ -42,7 +42,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class SimulationInput:
     """What is simulated: the scenario, its units, demands (cold and warm) and lengths."""
 
     scenario: Scenario
@@ -52,12 +52,12 @@ class Question:
     extras: Extras
 
 
-def solve(question: Question, options: Options) -> Timing:
+def solve(inputs: SimulationInput, options: Options) -> Timing:
     """Simulate the run.
 
     Parameters
     ----------
-    question : Question
+    inputs : SimulationInput
         What is run, on what.
     options : Options
         Seed and limits.
@@ -67,17 +67,17 @@ def solve(question: Question, options: Options) -> Timing:
     Timing
         Steady steps, epochs, the whole run, utilization and bottleneck.
     """
-    merged = _merged(question)
+    merged = _merged(inputs)
     epochs = [_simulate(merged, phase, options) for phase in _phases(merged)]
-    return _timing(question, merged, epochs, options)
+    return _timing(inputs, merged, epochs, options)
 
 
-def later_epoch(question: Question, options: Options) -> Seconds | None:
+def later_epoch(inputs: SimulationInput, options: Options) -> Seconds | None:
     """Time of each epoch after the first [s], as `solve` has it; None where all are like the first.
 
-    Who simulates the same question soon after finds this part of it done (`simulated`).
+    Who simulates the same inputs soon after finds this part of it done (`simulated`).
     """
-    merged = _merged(question)
+    merged = _merged(inputs)
     if len(_phases(merged)) == 1:
         return None
     warm = _simulate(merged, Phase.WARM, options)
@@ -85,31 +85,31 @@ def later_epoch(question: Question, options: Options) -> Seconds | None:
     return _later_epoch(merged, warm, start=0.0) + beside
 
 
-def _phases(question: Question) -> tuple[Phase, ...]:
+def _phases(inputs: SimulationInput) -> tuple[Phase, ...]:
     """The kinds of epochs that differ."""
-    demands = question.demands
-    again = question.lengths.epochs > 1.0 and demands[Phase.WARM] != demands[Phase.COLD]
+    demands = inputs.demands
+    again = inputs.lengths.epochs > 1.0 and demands[Phase.WARM] != demands[Phase.COLD]
     return (Phase.COLD, Phase.WARM) if again else (Phase.COLD,)
 
 
 def _timing(
-    asked: Question, question: Question, epochs: Sequence[Epoch], options: Options
+    asked: SimulationInput, inputs: SimulationInput, epochs: Sequence[Epoch], options: Options
 ) -> Timing:
     """The whole run out of its cold epoch, and a warm one if that is another."""
     beside = hidden_exchange(asked.scenario)
-    lengths, extras = question.lengths, question.extras
+    lengths, extras = inputs.lengths, inputs.extras
     cold, warm, again = epochs[0], epochs[-1], len(epochs) > 1
     first_epoch = compose.epoch_time(cold, lengths.steps)
-    once = 0.0 if question.scenario.job.loader.crew.restarts else worker_start(question.scenario)
-    epoch = _later_epoch(question, warm, start=0.0 if again else once)
+    once = 0.0 if inputs.scenario.job.loader.crew.restarts else worker_start(inputs.scenario)
+    epoch = _later_epoch(inputs, warm, start=0.0 if again else once)
     lines, hidden = compose.ledger(warm, extras.per_step)
     parts = StepSplit(**entries(lines))
     step = compose.distribution(warm, parts.total)
-    beside_steps = checkpoint_loads(asked.scenario, question.topology)
-    used = compose.usage(warm, question.topology, step.mean, beside_steps)
-    imposed = pressures(question.scenario, question.topology, question.demands[_phase(again)])
+    beside_steps = checkpoint_loads(asked.scenario, inputs.topology)
+    used = compose.usage(warm, inputs.topology, step.mean, beside_steps)
+    imposed = pressures(inputs.scenario, inputs.topology, inputs.demands[_phase(again)])
     limits = binding(imposed, parts, used)
-    samples = _samples_a_step(question.scenario) * lengths.fullest
+    samples = _samples_a_step(inputs.scenario) * lengths.fullest
     gpu = used.get(str(Resource.GPU))
     return Timing(
         step_time=step,
@@ -130,7 +130,7 @@ def _timing(
         half_width=warm.half_width,
         simulated_steps=cold.steps + (warm.steps if again else 0),
         step_times=tuple(b - a for a, b in zip((0.0, *cold.ends), cold.ends, strict=False)),
-        trace=trace_of(asked.scenario, question.topology, warm) if options.trace else None,
+        trace=trace_of(asked.scenario, inputs.topology, warm) if options.trace else None,
         bounded=cold.bounded or warm.bounded,
     )
 
@@ -141,30 +141,30 @@ def _samples_a_step(scenario: Scenario) -> float:
     return train.batch_size * train.accumulation * scenario.ranks * scenario.job.copies
 
 
-def _merged(question: Question) -> Question:
-    """The question with accumulated batches merged where that changes nothing."""
-    scenario = question.scenario
-    together = microbatch_merging.merged_together(scenario, question.topology, question.demands)
+def _merged(inputs: SimulationInput) -> SimulationInput:
+    """The inputs with accumulated batches merged where that changes nothing."""
+    scenario = inputs.scenario
+    together = microbatch_merging.merged_together(scenario, inputs.topology, inputs.demands)
     if together == 1:
-        return question
+        return inputs
     return replace(
-        question,
+        inputs,
         scenario=microbatch_merging.merge_scenario(scenario, together),
         demands={
             phase: microbatch_merging.merge_stages(stages, together)
-            for phase, stages in question.demands.items()
+            for phase, stages in inputs.demands.items()
         },
-        lengths=microbatch_merging.merge_lengths(question.lengths, together),
+        lengths=microbatch_merging.merge_lengths(inputs.lengths, together),
     )
 
 
-def _phase(again: bool) -> Phase:  # noqa: FBT001 - the one question it answers
+def _phase(again: bool) -> Phase:  # noqa: FBT001 - a choice between two
     return Phase.WARM if again else Phase.COLD
 
 
-def _simulate(question: Question, phase: Phase, options: Options) -> Epoch:
-    plan, stages = plan_of(question, phase, options), question.demands[phase]
-    given = question.scenario, question.topology, stages, plan, options.seed
+def _simulate(inputs: SimulationInput, phase: Phase, options: Options) -> Epoch:
+    plan, stages = plan_of(inputs, phase, options), inputs.demands[phase]
+    given = inputs.scenario, inputs.topology, stages, plan, options.seed
     if options.trace or options.progress is not None:  # a watched run is simulated in full
         return run_epoch(*given)
     return simulated(Asked.of(*given), _answer)
@@ -174,15 +174,15 @@ def _answer(asked: Asked) -> Epoch:
     return run_epoch(asked.scenario, asked.topology, asked.stages, asked.plan, asked.seed)
 
 
-def plan_of(question: Question, phase: Phase, options: Options) -> Plan:
-    """How an epoch of a question is to be run."""
-    loader, lengths = question.scenario.job.loader, question.lengths
+def plan_of(inputs: SimulationInput, phase: Phase, options: Options) -> Plan:
+    """How an epoch of a inputs is to be run."""
+    loader, lengths = inputs.scenario.job.loader, inputs.lengths
     starts = phase is Phase.COLD or loader.crew.restarts
-    least = least_shared_step(question.scenario, question.topology, question.demands[phase])
+    least = least_shared_step(inputs.scenario, inputs.topology, inputs.demands[phase])
     return Plan(
         batches=lengths.batches,
         last_share=lengths.last_share,
-        start_delay=loader.epoch_start + (worker_start(question.scenario) if starts else 0.0),
+        start_delay=loader.epoch_start + (worker_start(inputs.scenario) if starts else 0.0),
         most_steps=options.most_steps,
         most_events=options.most_events,
         # The only step of an epoch may hold less than a whole one.
@@ -193,15 +193,15 @@ def plan_of(question: Question, phase: Phase, options: Options) -> Plan:
     )
 
 
-def _later_epoch(question: Question, epoch: Epoch, start: Seconds) -> Seconds:
+def _later_epoch(inputs: SimulationInput, epoch: Epoch, start: Seconds) -> Seconds:
     """Time of an epoch after the first [s]; `start` is in `epoch` but may not come again."""
-    steps = question.lengths.steps
-    crew = question.scenario.job.loader.crew
+    steps = inputs.lengths.steps
+    crew = inputs.scenario.job.loader.crew
     if crew.crosses_epochs and epoch.settled:
         whole = epoch.last < epoch.steps
-        passed = epoch.mean_step * (question.lengths.full_steps if whole else steps)
+        passed = epoch.mean_step * (inputs.lengths.full_steps if whole else steps)
         # a short epoch may live on batches made ahead of it, of which the next one finds fewer
-        stages = question.demands[Phase.WARM]
-        slowest = float(limiting_time(question.scenario, question.topology, stages))
-        return max(passed, slowest * question.lengths.full_steps)
+        stages = inputs.demands[Phase.WARM]
+        slowest = float(limiting_time(inputs.scenario, inputs.topology, stages))
+        return max(passed, slowest * inputs.lengths.full_steps)
     return compose.epoch_time(epoch, steps) - start

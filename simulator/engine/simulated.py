@@ -50,7 +50,7 @@ class Asked:
             name="",
             title="",
             notes=(),
-            doubts=(),
+            uncertainties=(),
             cost=CostPlan(),
             cluster=replace(scenario.cluster, groups=groups),
             interruptions=None,

@@ -1,41 +1,35 @@
-"""Processors: vCPUs that devices need, and what a second of one machine is worth on another."""
+"""Processors: capacity of cores and hardware threads, and work on them.
+
+Busy threads slow each other down, loader workers and training processes alike, because they share
+memory bandwidth, cache and power. `thread_slowdown` and `capacity_beside` count this without a
+smoothing constant; queues and batches of unequal cost are left to the engine.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from simulator.units import Real, at_least, at_most
+from simulator.units import (
+    PerSecond,
+    Real,
+    Seconds,
+    at_least,
+    at_most,
+)
 
 _INSTANT = 1e-15
 """A time too short to matter that can be divided by [s]."""
 
 
-def vcpus_to_feed(cpu_time: Real, step_time: Real) -> Real:
-    """Processors (vCPUs) that make batches as fast as one device uses them up.
+def vcpus_to_feed(cpu_time: Seconds | Real, step_time: Seconds | Real) -> Real:
+    """Return the vCPUs that prepare batches as fast as one device consumes them.
 
-    Parameters
-    ----------
-    cpu_time : float or array
-        vCPU time of one batch of one device [s].
-    step_time : float or array
-        Step time of a device that never waits for data [s].
+    ``cpu_time / step_time``. `cpu_time` is of one batch of one device, `step_time` that of a device
+    which never waits for data.
 
-    Returns
-    -------
-    float or array
-        vCPUs per device [1].
+    Source: Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", PVLDB 14(5), 2021,
+    section 4.3.3, https://doi.org/10.14778/3446095.3446100 (12 to 24 cores per GPU).
 
-    Notes
-    -----
-    ``cpu_time / step_time``.
-
-    References
-    ----------
-    .. [1] Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", PVLDB 14(5),
-       2021, section 4.3.3, https://doi.org/10.14778/3446095.3446100 (12 to 24 cores per GPU).
-
-    Examples
-    --------
     2 s of vCPU time a batch, 0.1 s a step:
 
     >>> vcpus_to_feed(2.0, 0.1)
@@ -45,33 +39,13 @@ def vcpus_to_feed(cpu_time: Real, step_time: Real) -> Real:
 
 
 def vcpus_short(available: Real, per_gpu: Real, gpus: Real) -> Real:
-    """Processors (vCPUs) that are missing to keep all GPUs busy.
+    """Return the vCPUs that are missing to keep all GPUs busy.
 
-    Parameters
-    ----------
-    available : float or array
-        vCPUs there are [1].
-    per_gpu : float or array
-        vCPUs one GPU needs [1].
-    gpus : float or array
-        GPUs [1].
-
-    Returns
-    -------
-    float or array
-        Missing vCPUs, 0 where there are enough [1].
-
-    Notes
-    -----
     ``max(0, per_gpu * gpus - available)``; over ``per_gpu * gpus`` it is the shortfall.
 
-    References
-    ----------
-    .. [1] "Improve price performance of your model training using Amazon SageMaker heterogeneous
-       clusters", AWS Machine Learning Blog, 2022.
+    Source: "Improve price performance of your model training using Amazon SageMaker heterogeneous
+    clusters", AWS Machine Learning Blog, 2022.
 
-    Examples
-    --------
     Eight GPUs need 160, there are 96:
 
     >>> float(vcpus_short(96, 20, 8))
@@ -81,32 +55,15 @@ def vcpus_short(available: Real, per_gpu: Real, gpus: Real) -> Real:
     return short
 
 
-def speed_ratio(coremark_here: Real, coremark_there: Real) -> Real:
-    """How much faster a vCPU here is than one where a cost was measured.
+def speed_ratio(coremark_here: PerSecond | Real, coremark_there: PerSecond | Real) -> Real:
+    """Return the speed of a vCPU here over that of the machine where a cost was measured.
 
-    Parameters
-    ----------
-    coremark_here : float or array
-        CoreMark per vCPU of this machine [/s].
-    coremark_there : float or array
-        CoreMark per vCPU of the machine the cost was measured on [/s].
+    ``coremark_here / coremark_there``; a measured time is divided by it. Both are CoreMarks of one
+    vCPU.
 
-    Returns
-    -------
-    float or array
-        Speed ratio, above 1 where this machine is faster [1].
+    Source: EEMBC, CoreMark, https://www.eembc.org/coremark/ (iterations per second);
+    vantage-sh/ec2instances.info (MIT), measured 2025-12 to 2026-01 with all vCPUs busy.
 
-    Notes
-    -----
-    ``coremark_here / coremark_there``; a measured time is divided by it.
-
-    References
-    ----------
-    .. [1] EEMBC, CoreMark, https://www.eembc.org/coremark/ (iterations per second);
-       vantage-sh/ec2instances.info (MIT), measured 2025-12 to 2026-01 with all vCPUs busy.
-
-    Examples
-    --------
     c5.9xlarge against a Xeon E5-2686 v4:
 
     >>> round(speed_ratio(15_914, 13_237), 3)
@@ -116,36 +73,15 @@ def speed_ratio(coremark_here: Real, coremark_there: Real) -> Real:
 
 
 def pool_capacity(busy_threads: Real, cores: Real, threads: Real, smt_worth: Real) -> Real:
-    """Work a machine does per second with some threads ready to run.
+    """Return the core-seconds per second that a machine gives to its busy threads.
 
-    Parameters
-    ----------
-    busy_threads : float or array
-        Threads ready to run [1].
-    cores : float or array
-        Physical cores [1].
-    threads : float or array
-        Hardware threads of all cores [1].
-    smt_worth : float or array
-        What a second hardware thread adds to a busy core, as a part of a core [1].
+    Cores fill first, then second threads: ``min(n, cores) + smt_worth * clip(n - cores, 0, threads
+    - cores)``. Threads beyond that share. `smt_worth` is what a second hardware thread adds to a
+    busy core, in cores.
 
-    Returns
-    -------
-    float or array
-        Core-seconds per second [1].
+    Source: Tullsen, Eggers, Levy, "Simultaneous Multithreading: Maximizing On-Chip Parallelism",
+    1995, https://doi.org/10.1145/223982.224449 (the piecewise form is our own).
 
-    Notes
-    -----
-    Cores fill first, then second threads: ``min(n, cores) + smt_worth * clip(n - cores, 0,
-    threads - cores)``. Threads beyond that share.
-
-    References
-    ----------
-    .. [1] Tullsen, Eggers, Levy, "Simultaneous Multithreading: Maximizing On-Chip Parallelism",
-       1995, https://doi.org/10.1145/223982.224449 (the piecewise form is our own).
-
-    Examples
-    --------
     4 cores with 8 threads, a second thread worth a quarter, 2, 6 and 20 busy threads:
 
     >>> [float(pool_capacity(n, 4, 8, 0.25)) for n in (2, 6, 20)]
@@ -156,35 +92,16 @@ def pool_capacity(busy_threads: Real, cores: Real, threads: Real, smt_worth: Rea
     return capacity
 
 
-def core_cost(vcpu_cost: Real, capacity: Real, threads: Real) -> Real:
-    """CPU time per unshared core, from one stated per vCPU of a fully busy machine.
+def core_cost(vcpu_cost: Seconds | Real, capacity: Real, threads: Real) -> Seconds | Real:
+    """Return the CPU time on an unshared core from the time per vCPU of a fully busy machine.
 
-    Parameters
-    ----------
-    vcpu_cost : float or array
-        Time on one hardware thread while all are busy [s].
-    capacity : float or array
-        Core-seconds per second of that machine when full [1]; see `pool_capacity`.
-    threads : float or array
-        Its hardware threads [1].
-
-    Returns
-    -------
-    float or array
-        Time on a core of its own [s].
-
-    Notes
-    -----
     A busy thread gets ``capacity / threads`` of a core: ``vcpu_cost * capacity / threads``. With
-    two threads a core this is ``vcpu_cost * (1 + smt_worth) / 2``.
+    two threads a core this is ``vcpu_cost * (1 + smt_worth) / 2``. `capacity` is the
+    `pool_capacity` of the full machine.
 
-    References
-    ----------
-    .. [1] Amazon EC2 User Guide, "CPU options": a vCPU is a hardware thread of a core,
-       https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-optimize-cpu.html
+    Source: Amazon EC2 User Guide, "CPU options": a vCPU is a hardware thread of a core,
+    https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instance-optimize-cpu.html
 
-    Examples
-    --------
     2 ms a vCPU on 4 cores with 8 threads that do the work of 5 cores:
 
     >>> core_cost(0.002, 5.0, 8.0)
@@ -193,39 +110,21 @@ def core_cost(vcpu_cost: Real, capacity: Real, threads: Real) -> Real:
     return vcpu_cost * capacity / threads
 
 
-def threads_taken(waiting: Real, device_time: Real, cpu_time: Real, threads: Real) -> Real:
-    """Hardware threads that training programs keep busy: each waits for its device in a loop.
+def threads_taken(
+    waiting: Real, device_time: Seconds | Real, cpu_time: Seconds | Real, threads: Real
+) -> Real:
+    """Return the hardware threads that training processes keep busy by spinning on their devices.
 
-    Parameters
-    ----------
-    waiting : float or array
-        Threads that all of them keep busy while their devices work [1].
-    device_time : float or array
-        Time a device works on a batch [s].
-    cpu_time : float or array
-        Time in which the machine, all threads busy, makes a batch for every process [s].
-    threads : float or array
-        Hardware threads [1].
+    A program that waits for data sleeps, one that waits for its device spins. While devices wait
+    for data a step lasts ``s = cpu_time + waiting * device_time / threads``: time of the threads
+    for making batches, and for the programs. So ``waiting * min(1, device_time / s)`` threads are
+    taken, half of all at most: beyond, an operating system slices time. `waiting` are the threads
+    that spin while devices work, `device_time` the compute of a batch, `cpu_time` the time in which
+    all threads prepare a batch for every process.
 
-    Returns
-    -------
-    float or array
-        Threads busy on average [1].
+    Source: NVIDIA, "CUDA Runtime API", cudaSetDeviceFlags: cudaDeviceScheduleAuto spins where there
+    are no more contexts than processors, https://docs.nvidia.com/cuda/cuda-runtime-api/.
 
-    Notes
-    -----
-    A program that waits for data sleeps, one that waits for its device spins [1]_. While devices
-    wait for data a step lasts ``s = cpu_time + waiting * device_time / threads``: time of the
-    threads for making batches, and for the programs. So ``waiting * min(1, device_time / s)``
-    threads are taken, half of all at most: beyond, an operating system slices time.
-
-    References
-    ----------
-    .. [1] NVIDIA, "CUDA Runtime API", cudaSetDeviceFlags: cudaDeviceScheduleAuto spins where there
-       are no more contexts than processors, https://docs.nvidia.com/cuda/cuda-runtime-api/.
-
-    Examples
-    --------
     Eight programs on 64 threads, a device takes 0.5 s, the CPUs half of a second or next to none:
 
     >>> [float(threads_taken(8, 0.5, cpu, 64)) for cpu in (0.9375, 0.0625)]
@@ -235,3 +134,74 @@ def threads_taken(waiting: Real, device_time: Real, cpu_time: Real, threads: Rea
     share = np.minimum(1.0, device_time / np.maximum(step, _INSTANT))
     taken: Real = np.minimum(waiting * share, 0.5 * threads)
     return taken
+
+
+def cores_work(step_time: Seconds | Real, capacity: Real) -> Seconds | Real:
+    """Return the core-seconds of a step measured with all threads of a machine busy.
+
+    ``step_time * capacity``. `capacity` is what the cores deliver together, in core-seconds a
+    second.
+
+    Source: Tullsen, Eggers, Levy, "Simultaneous Multithreading: Maximizing On-Chip Parallelism",
+    1995, https://doi.org/10.1145/223982.224449
+
+    >>> cores_work(0.5, 60.0)
+    30.0
+    """
+    return step_time * capacity
+
+
+def thread_slowdown(
+    busy: Real, cores: Real, threads: Real, smt_worth: Real, contention: Real
+) -> Real:
+    """Return the slowdown of a thread by other busy threads of its machine.
+
+    ``n / capacity(n) * (1 + contention * (min(n, cores) - 1) / cores)`` with ``capacity(n) = n`` up
+    to `cores`, then `smt_worth` for each further hardware thread: equal shares, and a loss linear
+    in the share of the cores that are busy. The linear loss is an assumption; 0.53 fits FFCV's
+    decoding on 12, 24 and 48 of 48 cores within 4%. It belongs to a machine and a kind of work:
+    threads that sleep, or a machine with bandwidth to spare, have none. `busy` threads run on
+    average, this one included; `smt_worth` is as in `pool_capacity`; `contention` is how much
+    longer work takes with all of many cores busy than with one, less 1.
+
+    Source: FFCV, docs/_static/benchmarking_results.svg, https://github.com/libffcv/ffcv
+
+    Five of eight cores: 1 + 0.4 * 4 / 8. Ten threads on eight: 10 / 8.5 * (1 + 0.4 * 7 / 8).
+
+    >>> round(float(thread_slowdown(5.0, 8.0, 16.0, 0.25, 0.4)), 6)
+    1.2
+    >>> round(float(thread_slowdown(10.0, 8.0, 16.0, 0.25, 0.4)), 6)
+    1.588235
+    """
+    runs = at_least(1.0, busy)
+    capacity = pool_capacity(runs, cores, threads, smt_worth)
+    others = at_least(0.0, at_most(runs, cores) - 1.0)
+    slowdown: Real = runs / capacity * (1.0 + contention * others / cores)
+    return slowdown
+
+
+def capacity_beside(  # noqa: PLR0913 - who runs, and what runs them
+    own: Real, taken: Real, *, cores: Real, threads: Real, smt_worth: Real, contention: Real
+) -> Real:
+    """Return the core-seconds per second of working threads while other threads spin.
+
+    Equal shares of what all threads together are given, less what working threads lose to one
+    another: ``capacity(own + taken) * own / (own + taken) / (1 + contention * (min(own, cores) - 1)
+    / cores)``, see `cpu.pool_capacity` and, for the loss, `thread_slowdown`. `own` threads work;
+    `taken` threads spin, which occupies processors but no memory bandwidth. The rest is as in
+    `thread_slowdown`.
+
+    Source: FFCV, docs/_static/benchmarking_results.svg, https://github.com/libffcv/ffcv (the loss).
+
+    Two threads on 4 cores, and 6 of the 8 hardware threads and 2 that spin:
+
+    >>> machine = {"cores": 4, "threads": 8, "smt_worth": 0.25, "contention": 0.0}
+    >>> [float(capacity_beside(own, 2, **machine)) for own in (2, 6)]
+    [2.0, 3.75]
+    """
+    running, runs = at_least(_INSTANT, own + taken), at_least(1.0, own)
+    alone = runs / pool_capacity(runs, cores, threads, smt_worth)
+    loss = thread_slowdown(own, cores, threads, smt_worth, contention) / alone
+    together = pool_capacity(running, cores, threads, smt_worth)
+    capacity: Real = together * (own / running) / loss
+    return capacity

@@ -1,40 +1,33 @@
-"""Energy of a run, what the building adds, what its electricity costs, and what it emits."""
+"""Energy: of devices and runs, what a building adds, its cost and its emissions."""
 
 from __future__ import annotations
 
-from simulator.units import Real
+from simulator.units import (
+    Joules,
+    Kilograms,
+    KilogramsPerJoule,
+    Real,
+    Seconds,
+    Usd,
+    UsdPerJoule,
+    Watts,
+)
 
 
-def run_energy(idle_power: Real, added_power: Real, time: Real, worked: Real) -> Real:
-    """Energy of machines that are on all the time and work for a part of it.
+def run_energy(
+    idle_power: Watts | Real,
+    added_power: Watts | Real,
+    time: Seconds | Real,
+    worked: Seconds | Real,
+) -> Joules | Real:
+    """Return the energy of machines that are always on and work part of the time.
 
-    Parameters
-    ----------
-    idle_power : float or array
-        Power of all machines at rest [W].
-    added_power : float or array
-        What they draw above it in a mean step [W].
-    time : float or array
-        How long they are held [s].
-    worked : float or array
-        How long they are in steps [s].
+    ``idle_power * time + added_power * worked``. `added_power` is what a mean step draws above
+    `idle_power`; machines are held for `time` and are in steps for `worked`.
 
-    Returns
-    -------
-    float or array
-        Energy at the machines' plugs [J].
+    Source: Fan, Weber, Barroso, "Power Provisioning for a Warehouse-sized Computer", 2007,
+    https://doi.org/10.1145/1250662.1250665 (linear in utilization).
 
-    Notes
-    -----
-    ``idle_power * time + added_power * worked``.
-
-    References
-    ----------
-    .. [1] Fan, Weber, Barroso, "Power Provisioning for a Warehouse-sized Computer", 2007,
-       https://doi.org/10.1145/1250662.1250665 (linear in utilization).
-
-    Examples
-    --------
     1 kW at rest for an hour, 4 kW more in 50 minutes of it:
 
     >>> round(run_energy(1000.0, 4000.0, 3600.0, 3000.0) / 3.6e6, 3)
@@ -43,62 +36,26 @@ def run_energy(idle_power: Real, added_power: Real, time: Real, worked: Real) ->
     return idle_power * time + added_power * worked
 
 
-def building_energy(energy: Real, pue: Real) -> Real:
-    """Energy at the building's meter: that of the machines, cooling and losses.
+def building_energy(energy: Joules | Real, pue: Real) -> Joules | Real:
+    """Return the energy at the building's meter, with cooling and losses.
 
-    Parameters
-    ----------
-    energy : float or array
-        Energy of the machines [J].
-    pue : float or array
-        Power usage effectiveness, at least 1 [1].
+    ``energy * pue``. `pue` is the power usage effectiveness, at least 1.
 
-    Returns
-    -------
-    float or array
-        Energy [J].
+    Source: ISO/IEC 30134-2:2016, "Key performance indicators, part 2: Power usage effectiveness".
 
-    Notes
-    -----
-    ``energy * pue``.
-
-    References
-    ----------
-    .. [1] ISO/IEC 30134-2:2016, "Key performance indicators, part 2: Power usage effectiveness".
-
-    Examples
-    --------
     >>> building_energy(100.0, 1.5)
     150.0
     """
     return energy * pue
 
 
-def emissions(energy: Real, grid: Real) -> Real:
-    """What was emitted to make the electricity.
+def emissions(energy: Joules | Real, grid: KilogramsPerJoule | Real) -> Kilograms | Real:
+    """Return the carbon dioxide equivalents of the electricity.
 
-    Parameters
-    ----------
-    energy : float or array
-        Energy at the building's meter [J].
-    grid : float or array
-        Emissions of the grid [kg/J].
-
-    Returns
-    -------
-    float or array
-        Carbon dioxide equivalents [kg].
-
-    Notes
-    -----
     ``energy * grid``; by location, before any contract for green electricity.
 
-    References
-    ----------
-    .. [1] Greenhouse Gas Protocol, "Scope 2 Guidance", 2015 (location-based method).
+    Source: Greenhouse Gas Protocol, "Scope 2 Guidance", 2015 (location-based method).
 
-    Examples
-    --------
     1 MWh at 400 g/kWh:
 
     >>> round(emissions(3.6e9, 400e-3 / 3.6e6), 9)
@@ -107,35 +64,50 @@ def emissions(energy: Real, grid: Real) -> Real:
     return energy * grid
 
 
-def electricity_cost(energy: Real, tariff: Real) -> Real:
-    """What electricity costs.
+def electricity_cost(energy: Joules | Real, tariff: UsdPerJoule | Real) -> Usd | Real:
+    """Return the cost of electricity.
 
-    Parameters
-    ----------
-    energy : float or array
-        Energy at the building's meter [J].
-    tariff : float or array
-        Price of electricity [$/J].
-
-    Returns
-    -------
-    float or array
-        Cost [$].
-
-    Notes
-    -----
     ``energy * tariff``.
 
-    References
-    ----------
-    .. [1] U.S. Energy Information Administration, Electric Power Monthly, table 5.6.A,
-       https://www.eia.gov/electricity/monthly/ (price by the kilowatt-hour).
+    Source: U.S. Energy Information Administration, Electric Power Monthly, table 5.6.A,
+    https://www.eia.gov/electricity/monthly/ (price by the kilowatt-hour).
 
-    Examples
-    --------
     1 MWh at 8 cents a kWh:
 
     >>> round(electricity_cost(3.6e9, 0.08 / 3.6e6), 9)
     80.0
     """
     return energy * tariff
+
+
+def energy_per_step(
+    idle_power: Watts | Real, full_power: Watts | Real, utilization: Real, step_time: Seconds | Real
+) -> Joules | Real:
+    """Return the energy of a step from the utilization of the devices.
+
+    ``(idle_power + (full_power - idle_power) * utilization) * step_time``. Crude: real power
+    depends on what is computed, not only on whether something is.
+
+    Source: Fan, Weber, Barroso, "Power Provisioning for a Warehouse-sized Computer", 2007,
+    https://doi.org/10.1145/1250662.1250665 (linear in utilization).
+
+    100 W idle, 400 W busy, half the time, for 2 s:
+
+    >>> energy_per_step(100.0, 400.0, 0.5, 2.0)
+    500.0
+    """
+    return (idle_power + (full_power - idle_power) * utilization) * step_time
+
+
+def drawn_energy(power: Watts | Real, time: Seconds | Real) -> Joules | Real:
+    """Return the energy of a constant power over a time.
+
+    ``power * time``.
+
+    Source: BIPM, "The International System of Units", 9th edition, 2019, table 4 (1 J = 1 W s),
+    https://www.bipm.org/en/publications/si-brochure.
+
+    >>> drawn_energy(400.0, 0.25)
+    100.0
+    """
+    return power * time

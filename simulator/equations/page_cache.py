@@ -1,8 +1,8 @@
-"""How much of a data set is found in memory when it is read again, by replacement policy.
+"""Hit ratios of a data set that is read again, by replacement policy of the cache.
 
-Each epoch visits every item once; the cache holds a fraction of the bytes; steady state, that is
-from the second epoch on (the first is cold). `hit_ratio_random` is what the Linux page cache does
-under shuffled reads: it fits three published measurements within 1.2 points, where LRU and an
+Each epoch visits every item once; the cache holds a fraction of the bytes. All is for the steady
+state, from the second epoch on (the first is cold). `hit_ratio_random` is what the Linux page cache
+does under shuffled reads: it fits three published measurements within 1.2 points, where LRU and an
 ideal cache miss by 8 to 19. All three come from one paper and one Linux set-up, so the policy
 stays a parameter.
 """
@@ -13,43 +13,27 @@ from typing import Final
 
 import numpy as np
 
-from simulator.units import Real
+from simulator.units import (
+    Bytes,
+    Real,
+)
 
 _HALVINGS: Final = 64
 _NEARLY_NOTHING: Final = 1e-12
 _EPSILON: Final = float(np.finfo(np.float64).eps)
-
 SCAN_CACHED: Final = (0.0, 0.25, 0.35, 0.50, 0.65, 1.0)
 SCAN_HIT: Final = (0.0, 0.03, 0.06, 0.09, 0.34, 1.0)
 """Measured by Mohan et al. 2021: TFRecord at 0.25, 0.35, 0.50; DALI in file order at 0.65."""
 
 
-def cached_fraction(cache: Real, dataset: Real) -> Real:
-    """Part of a data set that a cache can hold.
+def cached_fraction(cache: Bytes | Real, dataset: Bytes | Real) -> Real:
+    """Return the part of a data set that a cache can hold.
 
-    Parameters
-    ----------
-    cache : float or array
-        Memory the cache may use [B].
-    dataset : float or array
-        Size of the data set [B].
-
-    Returns
-    -------
-    float or array
-        Fraction from 0 to 1 [1].
-
-    Notes
-    -----
     ``min(1, max(0, cache) / dataset)``.
 
-    References
-    ----------
-    .. [1] Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", PVLDB 14(5),
-       2021, https://doi.org/10.14778/3446095.3446100
+    Source: Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", PVLDB 14(5), 2021,
+    https://doi.org/10.14778/3446095.3446100
 
-    Examples
-    --------
     >>> float(cached_fraction(75.0, 150.0)), float(cached_fraction(200.0, 150.0))
     (0.5, 1.0)
     """
@@ -58,29 +42,13 @@ def cached_fraction(cache: Real, dataset: Real) -> Real:
 
 
 def hit_ratio_ideal(cached: Real) -> Real:
-    """Hit ratio where what is in the cache stays in (no eviction, MinIO).
+    """Return the hit ratio of a cache without eviction (MinIO).
 
-    Parameters
-    ----------
-    cached : float or array
-        Fraction of the data set that fits [1].
-
-    Returns
-    -------
-    float or array
-        Hits per read [1].
-
-    Notes
-    -----
     ``h = x``; no policy can do better, as every item is read once an epoch.
 
-    References
-    ----------
-    .. [1] Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", PVLDB 14(5),
-       2021, section 5.1, https://doi.org/10.14778/3446095.3446100
+    Source: Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", PVLDB 14(5), 2021,
+    section 5.1, https://doi.org/10.14778/3446095.3446100
 
-    Examples
-    --------
     >>> float(hit_ratio_ideal(0.35))
     0.35
     """
@@ -89,32 +57,15 @@ def hit_ratio_ideal(cached: Real) -> Real:
 
 
 def hit_ratio_lru(cached: Real) -> Real:
-    """Hit ratio of least-recently-used replacement under a new shuffle every epoch.
+    """Return the hit ratio of LRU replacement with a new shuffle every epoch.
 
-    Parameters
-    ----------
-    cached : float or array
-        Fraction of the data set that fits [1].
-
-    Returns
-    -------
-    float or array
-        Hits per read [1].
-
-    Notes
-    -----
     An item read at u of one epoch (0..1) and at v of the next is still cached if fewer than x of
-    all items came between: of those after u, 1 - u; of those before v, the ones not among these,
-    u v. Integrating ``1 - u + u v <= x`` over the unit square gives
-    ``h = x + (1 - x) ln(1 - x)``.
+    all items came between: of those after u, 1 - u; of those before v, the ones not among these, u
+    v. Integrating ``1 - u + u v <= x`` over the unit square gives ``h = x + (1 - x) ln(1 - x)``.
 
-    References
-    ----------
-    .. [1] Fricker, Robert, Roberts, "A versatile and accurate approximation for LRU cache
-       performance", 2012, https://arxiv.org/abs/1202.3974 (characteristic time; own derivation).
+    Source: Fricker, Robert, Roberts, "A versatile and accurate approximation for LRU cache
+    performance", 2012, https://arxiv.org/abs/1202.3974 (characteristic time; own derivation).
 
-    Examples
-    --------
     0.5 + 0.5 ln 0.5 = 0.5 - 0.34657:
 
     >>> round(float(hit_ratio_lru(0.5)), 5)
@@ -128,32 +79,16 @@ def hit_ratio_lru(cached: Real) -> Real:
 
 
 def hit_ratio_random(cached: Real) -> Real:
-    """Hit ratio of random replacement under a new shuffle every epoch (Linux page cache).
+    """Return the hit ratio of random replacement with a new shuffle every epoch (Linux page cache).
 
-    Parameters
-    ----------
-    cached : float or array
-        Fraction of the data set that fits [1].
-
-    Returns
-    -------
-    float or array
-        Hits per read [1].
-
-    Notes
-    -----
-    An item survives n misses with probability exp(-n / cache size). With ``a = (1 - h) / x``
-    misses per cached item and epoch, spread evenly: ``h = ((1 - exp(-a)) / a)**2``. See
+    An item survives n misses with probability exp(-n / cache size). With ``a = (1 - h) / x`` misses
+    per cached item and epoch, spread evenly: ``h = ((1 - exp(-a)) / a)**2``. See
     `hit_ratio_random_servers` for how it is solved.
 
-    References
-    ----------
-    .. [1] Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", PVLDB 14(5),
-       2021, sections 4.3.2 and 7.1, https://doi.org/10.14778/3446095.3446100 (measured: 85% of
-       the data read from storage at x = 0.35, 53% misses at x = 0.65; own derivation).
+    Source: Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", PVLDB 14(5), 2021,
+    sections 4.3.2 and 7.1, https://doi.org/10.14778/3446095.3446100 (measured: 85% of the data read
+    from storage at x = 0.35, 53% misses at x = 0.65; own derivation).
 
-    Examples
-    --------
     At x = 0.35 the solution is h = 0.1380: a = 0.8620 / 0.35 = 2.4630, 1 - exp(-a) = 0.9148,
     and (0.9148 / 2.4630)**2 = 0.1380.
 
@@ -164,35 +99,18 @@ def hit_ratio_random(cached: Real) -> Real:
 
 
 def hit_ratio_random_servers(cached: Real, servers: Real) -> Real:
-    """Hit ratio of random replacement where each server reads a random part every epoch.
+    """Return the hit ratio of random replacement where each server reads a random part every epoch.
 
-    Parameters
-    ----------
-    cached : float or array
-        Fraction of the whole data set that fits in one server [1].
-    servers : float or array
-        Servers that share the data set, each with a cache of its own [1].
+    With p = 1 / servers and ``a = (1 - h) p / x``, over the epochs an item stays away: ``h = F(a) =
+    ((1 - exp(-a)) / a)**2 * p / (1 - (1 - p) exp(-a))``. Written for x it is explicit, ``x = p (1 -
+    F(a)) / a``, and falls as a grows, so a is bisected in (0, p / x] and ``h = 1 - a x / p``. From
+    x = 1 on everything hits. `cached` is the fraction of the whole data set that fits in one
+    server.
 
-    Returns
-    -------
-    float or array
-        Hits per read of one server [1].
+    Source: Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", PVLDB 14(5), 2021,
+    section 4.3.2, https://doi.org/10.14778/3446095.3446100 (measured: two servers with 75 GiB each
+    and 146 GiB of data read 45 GiB per server and epoch; own derivation).
 
-    Notes
-    -----
-    With p = 1 / servers and ``a = (1 - h) p / x``, over the epochs an item stays away:
-    ``h = F(a) = ((1 - exp(-a)) / a)**2 * p / (1 - (1 - p) exp(-a))``.
-    Written for x it is explicit, ``x = p (1 - F(a)) / a``, and falls as a grows, so a is bisected
-    in (0, p / x] and ``h = 1 - a x / p``. From x = 1 on everything hits.
-
-    References
-    ----------
-    .. [1] Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", PVLDB 14(5),
-       2021, section 4.3.2, https://doi.org/10.14778/3446095.3446100 (measured: two servers with
-       75 GiB each and 146 GiB of data read 45 GiB per server and epoch; own derivation).
-
-    Examples
-    --------
     Each of two servers asks for 73 GiB an epoch and misses 60.4% of it, 44.1 GiB:
 
     >>> hit = float(hit_ratio_random_servers(75 / 146, 2))
@@ -215,31 +133,15 @@ def hit_ratio_random_servers(cached: Real, servers: Real) -> Real:
 
 
 def hit_ratio_scan(cached: Real) -> Real:
-    """Hit ratio where files are read front to back in the same order every epoch.
+    """Return the hit ratio of files that are read in the same order every epoch.
 
-    Parameters
-    ----------
-    cached : float or array
-        Fraction of the data set that fits [1].
+    Straight lines through measured points, ``interpolate(x, SCAN_CACHED, SCAN_HIT)``. A strict LRU
+    cache would find nothing until all fits; measured is little more, up to the one point at 0.65
+    where a reader with a shuffle buffer found 34%. Between 0.65 and 1 there is no evidence.
 
-    Returns
-    -------
-    float or array
-        Hits per read [1].
+    Source: Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", PVLDB 14(5), 2021,
+    section 7.1 and table 10b, https://doi.org/10.14778/3446095.3446100
 
-    Notes
-    -----
-    Straight lines through measured points, ``interpolate(x, SCAN_CACHED, SCAN_HIT)``. A strict
-    LRU cache would find nothing until all fits; measured is little more, up to the one point at
-    0.65 where a reader with a shuffle buffer found 34%. Between 0.65 and 1 there is no evidence.
-
-    References
-    ----------
-    .. [1] Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", PVLDB 14(5),
-       2021, section 7.1 and table 10b, https://doi.org/10.14778/3446095.3446100
-
-    Examples
-    --------
     >>> float(hit_ratio_scan(0.35)), round(float(hit_ratio_scan(0.30)), 3)
     (0.06, 0.045)
     """
@@ -247,32 +149,14 @@ def hit_ratio_scan(cached: Real) -> Real:
     return hit
 
 
-def bytes_from_store(dataset: Real, hit_ratio: Real) -> Real:
-    """Bytes an epoch takes from the store.
+def bytes_from_store(dataset: Bytes | Real, hit_ratio: Real) -> Bytes | Real:
+    """Return the bytes that an epoch reads from the store.
 
-    Parameters
-    ----------
-    dataset : float or array
-        Bytes read in an epoch, from wherever [B].
-    hit_ratio : float or array
-        Hits per read [1].
-
-    Returns
-    -------
-    float or array
-        Bytes that miss the cache [B].
-
-    Notes
-    -----
     ``dataset * (1 - hit_ratio)``.
 
-    References
-    ----------
-    .. [1] Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", PVLDB 14(5),
-       2021, https://doi.org/10.14778/3446095.3446100
+    Source: Mohan et al., "Analyzing and Mitigating Data Stalls in DNN Training", PVLDB 14(5), 2021,
+    https://doi.org/10.14778/3446095.3446100
 
-    Examples
-    --------
     >>> bytes_from_store(200e9, 0.75)
     50000000000.0
     """

@@ -1,38 +1,29 @@
-"""Equations of serving: what a cache holds, what a prompt attends to, what tokens cost."""
+"""Serving of language models: the KV cache, attention pairs, tokens and their price."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from simulator.units import MILLION, Bytes, Real, at_least
+from simulator.units import (
+    MILLION,
+    Bytes,
+    PerSecond,
+    Real,
+    Seconds,
+    Usd,
+    UsdPerSecond,
+    at_least,
+)
 
 
 def blocks_of(tokens: int, block: int) -> int:
-    """Blocks of the cache that hold one sequence; its last one is rarely full.
+    """Return the KV-cache blocks of one sequence, the last rarely full.
 
-    Parameters
-    ----------
-    tokens : int or array
-        Tokens of the sequence [1].
-    block : int or array
-        Tokens of a block [1].
+    ``ceil(tokens / block)``. `block` is in tokens.
 
-    Returns
-    -------
-    int or array
-        Blocks [1].
+    Source: Kwon et al., "Efficient Memory Management for Large Language Model Serving with
+    PagedAttention", 2023, https://arxiv.org/abs/2309.06180
 
-    Notes
-    -----
-    ``ceil(tokens / block)``.
-
-    References
-    ----------
-    .. [1] Kwon et al., "Efficient Memory Management for Large Language Model Serving with
-           PagedAttention", 2023, https://arxiv.org/abs/2309.06180
-
-    Examples
-    --------
     >>> blocks_of(17, 16)
     2
     """
@@ -40,33 +31,13 @@ def blocks_of(tokens: int, block: int) -> int:
 
 
 def pool_blocks(room: Bytes | Real, per_token: Bytes | Real, block: Real) -> Real:
-    """Whole blocks that fit into the room left for keys and values.
+    """Return the whole KV-cache blocks that fit into the room for them.
 
-    Parameters
-    ----------
-    room : float or array
-        What weights and the rest leave [B]; less than nothing where they do not fit.
-    per_token : float or array
-        Keys and values of a token [B].
-    block : float or array
-        Tokens of a block [1].
+    ``floor(max(room, 0) / (per_token block))``. `room` may be negative; `block` is in tokens.
 
-    Returns
-    -------
-    float or array
-        Blocks [1].
+    Source: vLLM, vllm/v1/core/kv_cache_utils.py, `get_num_blocks`,
+    https://github.com/vllm-project/vllm
 
-    Notes
-    -----
-    ``floor(max(room, 0) / (per_token block))``.
-
-    References
-    ----------
-    .. [1] vLLM, vllm/v1/core/kv_cache_utils.py, `get_num_blocks`,
-           https://github.com/vllm-project/vllm
-
-    Examples
-    --------
     >>> float(pool_blocks(1000.0, 10.0, 16.0))
     6.0
     """
@@ -81,37 +52,14 @@ def room_in_total(
     activations: Bytes | Real,
     graphs: Bytes | Real,
 ) -> Bytes | Real:
-    """Room for keys and values where an engine takes a fraction of all memory.
+    """Return the KV-cache room of an engine that takes a fraction of all memory; may be negative.
 
-    Parameters
-    ----------
-    memory : float or array
-        Memory of the device [B].
-    fraction : float or array
-        Share of it that the engine takes [1].
-    weights : float or array
-        Weights on the device [B].
-    activations : float or array
-        Activations of its largest iteration [B]; 0 where they lie outside of the fraction.
-    graphs : float or array
-        Recorded graphs [B]; 0 where they lie outside of the fraction.
+    ``memory fraction - weights - activations - graphs``. `activations` (of the largest iteration)
+    and `graphs` are 0 where the engine does not count them in its fraction.
 
-    Returns
-    -------
-    float or array
-        Room [B]; below 0 where the rest does not fit.
+    Source: vLLM, vllm/v1/worker/gpu_worker.py, `determine_available_memory`,
+    https://github.com/vllm-project/vllm
 
-    Notes
-    -----
-    ``memory fraction - weights - activations - graphs``.
-
-    References
-    ----------
-    .. [1] vLLM, vllm/v1/worker/gpu_worker.py, `determine_available_memory`,
-           https://github.com/vllm-project/vllm
-
-    Examples
-    --------
     80 GB at 0.9 with 16 GB of weights and 2 GB of activations:
 
     >>> room_in_total(80.0, 0.9, 16.0, 2.0, 0.0)
@@ -127,37 +75,14 @@ def room_in_free(
     activations: Bytes | Real,
     graphs: Bytes | Real,
 ) -> Bytes | Real:
-    """Room for keys and values where an engine takes a fraction of what is free.
+    """Return the KV-cache room of an engine that takes a fraction of free memory; may be negative.
 
-    Parameters
-    ----------
-    memory : float or array
-        Memory of the device [B].
-    fraction : float or array
-        Share of the free memory that the cache takes [1].
-    weights : float or array
-        Weights on the device [B].
-    activations : float or array
-        Activations of its largest iteration [B].
-    graphs : float or array
-        Recorded graphs [B].
+    ``fraction (memory - weights - activations - graphs)``. `activations` are those of the largest
+    iteration.
 
-    Returns
-    -------
-    float or array
-        Room [B]; below 0 where the rest does not fit.
+    Source: TensorRT-LLM, "Useful Runtime Options", `free_gpu_memory_fraction`,
+    https://nvidia.github.io/TensorRT-LLM
 
-    Notes
-    -----
-    ``fraction (memory - weights - activations - graphs)``.
-
-    References
-    ----------
-    .. [1] TensorRT-LLM, "Useful Runtime Options", `free_gpu_memory_fraction`,
-           https://nvidia.github.io/TensorRT-LLM
-
-    Examples
-    --------
     >>> room_in_free(80.0, 0.5, 16.0, 3.0, 1.0)
     30.0
     """
@@ -165,30 +90,13 @@ def room_in_free(
 
 
 def causal_pairs(tokens: Real, before: Real) -> Real:
-    """Query-key pairs of a part of a prompt: each token attends to all before it and to itself.
+    """Return the query-key pairs of a part of a prompt under causal attention.
 
-    Parameters
-    ----------
-    tokens : float or array
-        Tokens of the part [1].
-    before : float or array
-        Tokens of the prompt before it [1].
+    ``tokens before + tokens (tokens + 1) / 2``, an arithmetic series. `before` are the tokens of
+    the prompt before the part.
 
-    Returns
-    -------
-    float or array
-        Pairs [1].
+    Source: Graham, Knuth, Patashnik, "Concrete Mathematics", 1994, section 2.1.
 
-    Notes
-    -----
-    ``tokens before + tokens (tokens + 1) / 2``, an arithmetic series.
-
-    References
-    ----------
-    .. [1] Graham, Knuth, Patashnik, "Concrete Mathematics", 1994, section 2.1.
-
-    Examples
-    --------
     Two tokens after ten attend to 11 and 12:
 
     >>> causal_pairs(2, 10)
@@ -197,31 +105,13 @@ def causal_pairs(tokens: Real, before: Real) -> Real:
     return tokens * before + 0.5 * tokens * (tokens + 1)
 
 
-def per_million_tokens(price: Real, rate: Real) -> Real:
-    """What a million tokens cost.
+def per_million_tokens(price: UsdPerSecond | Real, rate: PerSecond | Real) -> Usd | Real:
+    """Return the price of a million tokens.
 
-    Parameters
-    ----------
-    price : float or array
-        Price of all machines [$/s].
-    rate : float or array
-        Tokens a second on them [/s].
-
-    Returns
-    -------
-    float or array
-        Price of a million tokens [$].
-
-    Notes
-    -----
     ``1e6 price / rate``: machines are paid for whether they compute or wait.
 
-    References
-    ----------
-    .. [1] "$/M tokens" of InferenceX, https://github.com/SemiAnalysisAI/InferenceX
+    Source: "$/M tokens" of InferenceX, https://github.com/SemiAnalysisAI/InferenceX
 
-    Examples
-    --------
     A machine of $3.60 an hour that writes 1,000 tokens a second:
 
     >>> round(per_million_tokens(0.001, 1000.0), 6)
@@ -230,33 +120,87 @@ def per_million_tokens(price: Real, rate: Real) -> Real:
     return MILLION * price / rate
 
 
-def little(rate: Real, time: Real) -> Real:
-    """Requests that are somewhere, on average.
+def little(rate: PerSecond | Real, time: Seconds | Real) -> Real:
+    """Return the mean number of requests in a system (Little's law).
 
-    Parameters
-    ----------
-    rate : float or array
-        Requests that come by [/s].
-    time : float or array
-        How long one stays, on average [s].
+    ``rate time``, for all distributions. `time` is the mean time that a request stays.
 
-    Returns
-    -------
-    float or array
-        Requests [1].
+    Source: Little, "A Proof for the Queuing Formula: L = lambda W", 1961,
+    https://doi.org/10.1287/opre.9.3.383
 
-    Notes
-    -----
-    ``rate time``, whatever the distributions.
-
-    References
-    ----------
-    .. [1] Little, "A Proof for the Queuing Formula: L = lambda W", 1961,
-           https://doi.org/10.1287/opre.9.3.383
-
-    Examples
-    --------
     >>> little(8.0, 0.5)
     4.0
     """
     return rate * time
+
+
+def touched_experts(experts: Real, top_k: Real, tokens: Real) -> Real:
+    """Return the expected number of experts that at least one token goes to.
+
+    ``experts (1 - (1 - top_k / experts)^tokens)``: tokens choose evenly and independently. A router
+    that prefers some experts touches fewer.
+
+    Source: Feller, "An Introduction to Probability Theory and Its Applications", volume 1, 1968,
+    section IV.2 (occupancy).
+
+    64 tokens of 8 experts each reach most of 256:
+
+    >>> round(float(touched_experts(256.0, 8.0, 64.0)))
+    222
+    """
+    share = top_k / experts
+    touched: Real = experts * (1.0 - at_least(1.0 - share, 0.0) ** tokens)
+    return touched
+
+
+def kv_token_bytes(layers: Real, heads: Real, width: Real, size: Bytes | Real) -> Bytes | Real:
+    """Return the size of the keys and values of one token.
+
+    ``layers heads width size``. `width` is that of a head's key and value together; a latent cache
+    has one head, of its rank and the rotated part.
+
+    Source: vLLM, vllm/v1/kv_cache_interface.py, `real_page_size_bytes` of a page of one token,
+    https://github.com/vllm-project/vllm
+
+    Llama 3 8B has 32 layers of 8 heads with 128 values in a key and in a value, in 16 bit:
+
+    >>> kv_token_bytes(32.0, 8.0, 256.0, 2.0)
+    131072.0
+    """
+    return layers * heads * width * size
+
+
+def growing_contexts(context: Real, sequences: Real, iterations: Real) -> Real:
+    """Return the context tokens read by iterations in which every sequence grows by one token.
+
+    ``iterations context + sequences iterations (iterations - 1) / 2``, an arithmetic series.
+    `context` is that of all sequences at the first iteration.
+
+    Source: Graham, Knuth, Patashnik, "Concrete Mathematics", 1994, section 2.1.
+
+    Two sequences of 10 tokens together over three iterations read 10, 12 and 14:
+
+    >>> growing_contexts(10.0, 2.0, 3.0)
+    36.0
+    """
+    return iterations * context + sequences * iterations * (iterations - 1.0) / 2.0
+
+
+def accepted_tokens(acceptance: Real, drafts: Real) -> Real:
+    """Return the expected tokens of an iteration of speculative decoding.
+
+    ``1 + p + ... + p**drafts``. `acceptance` is the probability that a draft token is right, given
+    that those before it are.
+
+    Source: Leviathan, Kalman, Matias, "Fast Inference from Transformers via Speculative Decoding",
+    2023, equation 1, https://arxiv.org/abs/2211.17192
+
+    >>> round(accepted_tokens(0.8, 3), 3)
+    2.952
+    >>> accepted_tokens(1.0, 3)
+    4.0
+    """
+    certain = np.asarray(acceptance) >= 1.0
+    chance = np.where(certain, 0.0, acceptance)
+    found = np.where(certain, drafts + 1.0, (1.0 - chance ** (drafts + 1.0)) / (1.0 - chance))
+    return found if found.ndim else float(found)

@@ -1,4 +1,4 @@
-"""Reading samples from a store: operations, latency, and the rate that comes out of them."""
+"""Reading samples from a store: operations, requests, latency and throughput."""
 
 from __future__ import annotations
 
@@ -7,40 +7,32 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.units import Real
+from simulator.units import (
+    Bytes,
+    BytesPerSecond,
+    PerSecond,
+    Real,
+    Seconds,
+)
 
+_FRAME = 38.0
+"""Bytes of an Ethernet frame around its packet: preamble 8, header 14, checksum 4, gap 12."""
+_HEADERS = 52.0
+"""Bytes of IPv4 (20) and TCP (20, and 12 for its timestamps) in a packet."""
 Flag: TypeAlias = bool | NDArray[np.bool_]
 """A yes or no, or one for each candidate of a batch."""
 
 
-def opens_per_sample(bytes_per_sample: Real, bytes_per_file: Real) -> Real:
-    """Files opened to read one sample.
+def opens_per_sample(bytes_per_sample: Bytes | Real, bytes_per_file: Bytes | Real) -> Real:
+    """Return the files opened to read one sample.
 
-    Parameters
-    ----------
-    bytes_per_sample : float or array
-        Mean size of a sample on the store [B].
-    bytes_per_file : float or array
-        Size of a file [B]: that of a sample where each has its own file, that of a shard, or
-        that of the whole data set where all is one array.
-
-    Returns
-    -------
-    float or array
-        Opens per sample [1].
-
-    Notes
-    -----
     A shard is opened once and read in windows, so its open is spread over the samples in it:
-    ``opens = bytes_per_sample / bytes_per_file``.
+    ``opens = bytes_per_sample / bytes_per_file``. `bytes_per_file` is the size of a sample, of a
+    shard, or of the whole data set where all is one array.
 
-    References
-    ----------
-    .. [1] Aizman, Maltby, Breuel, "High Performance I/O For Large Scale Deep Learning", 2019,
-       https://arxiv.org/abs/2001.01858 (why small files are packed into shards).
+    Source: Aizman, Maltby, Breuel, "High Performance I/O For Large Scale Deep Learning", 2019,
+    https://arxiv.org/abs/2001.01858 (why small files are packed into shards).
 
-    Examples
-    --------
     A 100 MB shard holds 1,000 samples of 100 kB:
 
     >>> opens_per_sample(100e3, 100e6)
@@ -50,39 +42,23 @@ def opens_per_sample(bytes_per_sample: Real, bytes_per_file: Real) -> Real:
 
 
 def operations_per_sample(
-    bytes_per_sample: Real, bytes_per_file: Real, operation_size: Real, *, sequential: Flag
+    bytes_per_sample: Bytes | Real,
+    bytes_per_file: Bytes | Real,
+    operation_size: Bytes | Real,
+    *,
+    sequential: Flag,
 ) -> Real:
-    """Read operations (or object requests) that one sample takes.
+    """Return the read operations (or object requests) of one sample; samples may share one.
 
-    Parameters
-    ----------
-    bytes_per_sample : float or array
-        Mean size of a sample on the store [B].
-    bytes_per_file : float or array
-        Size of a file [B]; see `opens_per_sample`.
-    operation_size : float or array
-        Most bytes that one operation carries [B]; ``inf`` where nothing limits it.
-    sequential : bool or array of bool
-        Whether a file is read front to back [1]; otherwise each sample is fetched on its own.
-
-    Returns
-    -------
-    float or array
-        Operations per sample [1]; a fraction where neighbours share an operation.
-
-    Notes
-    -----
     Fetched alone: ``max(1, ceil(bytes_per_sample / operation_size))``. Front to back, the file's
     operations are shared: ``max(1, ceil(bytes_per_file / operation_size)) * opens``.
+    `operation_size` is the most that an operation carries, ``inf`` without a limit; `sequential`
+    files are read front to back.
 
-    References
-    ----------
-    .. [1] Amazon EBS User Guide, "I/O characteristics and monitoring": an operation is at most
-       256 KiB on SSD volumes, and contiguous ones are merged,
-       https://docs.aws.amazon.com/ebs/latest/userguide/ebs-io-characteristics.html
+    Source: Amazon EBS User Guide, "I/O characteristics and monitoring": an operation is at most 256
+    KiB on SSD volumes, and contiguous ones are merged,
+    https://docs.aws.amazon.com/ebs/latest/userguide/ebs-io-characteristics.html
 
-    Examples
-    --------
     600 kB in operations of 256 kB: 3 alone; packed in 6 MB shards, 24 operations for 10 samples.
 
     >>> float(operations_per_sample(600e3, 600e3, 256e3, sequential=False))
@@ -98,45 +74,22 @@ def operations_per_sample(
 
 
 def latency_per_sample(
-    bytes_per_sample: Real,
-    bytes_per_file: Real,
-    read_latency: Real,
-    open_latency: Real,
+    bytes_per_sample: Bytes | Real,
+    bytes_per_file: Bytes | Real,
+    read_latency: Seconds | Real,
+    open_latency: Seconds | Real,
     *,
     sequential: Flag,
-) -> Real:
-    """Time one reader waits for first bytes, per sample.
+) -> Seconds | Real:
+    """Return the time that one reader waits for first bytes, per sample.
 
-    Parameters
-    ----------
-    bytes_per_sample : float or array
-        Mean size of a sample on the store [B].
-    bytes_per_file : float or array
-        Size of a file [B]; see `opens_per_sample`.
-    read_latency : float or array
-        Time from asking to the first byte [s].
-    open_latency : float or array
-        Time to open a file [s].
-    sequential : bool or array of bool
-        Whether a file is read front to back [1], so that read-ahead hides all but the first wait.
-
-    Returns
-    -------
-    float or array
-        Latency per sample of one reader [s].
-
-    Notes
-    -----
     ``opens * open_latency + (opens if sequential else 1) * read_latency``. Within one sample only
-    the first operation waits: the system reads ahead in a file it is read from in order [1]_.
+    the first operation waits: the system reads ahead in a file it is read from in order.
+    `sequential` files are read front to back, so that read-ahead hides all but the first wait.
 
-    References
-    ----------
-    .. [1] Linux kernel documentation, "Memory Management APIs", section Readahead,
-       https://docs.kernel.org/core-api/mm-api.html#readahead
+    Source: Linux kernel documentation, "Memory Management APIs", section Readahead,
+    https://docs.kernel.org/core-api/mm-api.html#readahead
 
-    Examples
-    --------
     Files over a network, 2.3 ms to open and 1 ms to the first byte; then 1,000 samples a shard,
     shuffled and front to back:
 
@@ -153,35 +106,15 @@ def latency_per_sample(
     return latency
 
 
-def latency_per_batch(samples: Real, latency: Real, readers: Real) -> Real:
-    """Time a worker waits for first bytes, per batch, with several requests open at once.
+def latency_per_batch(samples: Real, latency: Seconds | Real, readers: Real) -> Seconds | Real:
+    """Return the time that a worker with several open requests waits for first bytes, per batch.
 
-    Parameters
-    ----------
-    samples : float or array
-        Samples in the batch [1].
-    latency : float or array
-        Latency of one sample [s]; see `latency_per_sample`.
-    readers : float or array
-        Requests the worker keeps open [1].
-
-    Returns
-    -------
-    float or array
-        Latency of the batch [s].
-
-    Notes
-    -----
     Requests go out in rounds of `readers`, each round waits once: ``ceil(samples / readers) *
-    latency``.
+    latency``. `latency` is the `latency_per_sample`, `readers` the requests open at once.
 
-    References
-    ----------
-    .. [1] Little, "A Proof for the Queuing Formula L = λW", 1961,
-       https://doi.org/10.1287/opre.9.3.383 (concurrency = rate times latency).
+    Source: Little, "A Proof for the Queuing Formula L = λW", 1961,
+    https://doi.org/10.1287/opre.9.3.383 (concurrency = rate times latency).
 
-    Examples
-    --------
     Thirty-two objects at 100 ms, one after another and eight at a time:
 
     >>> [round(float(latency_per_batch(32, 0.1, readers)), 9) for readers in (1, 8)]
@@ -191,34 +124,16 @@ def latency_per_batch(samples: Real, latency: Real, readers: Real) -> Real:
     return total
 
 
-def blocks_touched(window: Real, block: Real) -> Real:
-    """Blocks (chunks) that a window at a random place of a sample touches, on average.
+def blocks_touched(window: Bytes | Real, block: Bytes | Real) -> Real:
+    """Return the expected number of blocks (chunks) that a window at a random place touches.
 
-    Parameters
-    ----------
-    window : float or array
-        Bytes that are needed, one after another [B].
-    block : float or array
-        Size of a block, which is read whole or not at all [B].
-
-    Returns
-    -------
-    float or array
-        Blocks [1], at least 1.
-
-    Notes
-    -----
     ``window / block + 1``: as many as fit the window, and one more because its ends fall anywhere.
     Read amplification is ``blocks * block / window``.
 
-    References
-    ----------
-    .. [1] Buffon's needle in one dimension: a needle of length w crosses w / b of the lines b
-       apart, and lies in one interval more than it crosses lines,
-       https://en.wikipedia.org/wiki/Buffon%27s_needle_problem
+    Source: Buffon's needle in one dimension: a needle of length w crosses w / b of the lines b
+    apart, and lies in one interval more than it crosses lines,
+    https://en.wikipedia.org/wiki/Buffon%27s_needle_problem
 
-    Examples
-    --------
     A window of 3 MB in chunks of 1 MB touches 4 of them:
 
     >>> blocks_touched(3e6, 1e6)
@@ -227,35 +142,15 @@ def blocks_touched(window: Real, block: Real) -> Real:
     return window / block + 1.0
 
 
-def wait_per_batch(samples: Real, latency: Real, readers: Real) -> Real:
-    """Time a worker waits in a batch while nothing is transferred for it.
+def wait_per_batch(samples: Real, latency: Seconds | Real, readers: Real) -> Seconds | Real:
+    """Return the time per batch in which a worker waits and nothing is transferred for it.
 
-    Parameters
-    ----------
-    samples : float or array
-        Samples in the batch [1].
-    latency : float or array
-        Latency of one sample [s]; see `latency_per_sample`.
-    readers : float or array
-        Requests the worker keeps open [1].
-
-    Returns
-    -------
-    float or array
-        Waiting [s].
-
-    Notes
-    -----
     ``0 if readers > 1 else latency_per_batch(samples, latency, readers)``: of several requests,
-    some transfer while others wait.
+    some transfer while others wait. The parameters are as in `latency_per_batch`.
 
-    References
-    ----------
-    .. [1] Little, "A Proof for the Queuing Formula L = λW", 1961,
-       https://doi.org/10.1287/opre.9.3.383 (concurrency = rate times latency).
+    Source: Little, "A Proof for the Queuing Formula L = λW", 1961,
+    https://doi.org/10.1287/opre.9.3.383 (concurrency = rate times latency).
 
-    Examples
-    --------
     >>> float(wait_per_batch(32, 0.125, 1.0)), float(wait_per_batch(32, 0.125, 8.0))
     (4.0, 0.0)
     """
@@ -263,38 +158,19 @@ def wait_per_batch(samples: Real, latency: Real, readers: Real) -> Real:
     return wait
 
 
-def burst_rate(amount: Real, baseline: Real, burst: Real, saved: Real) -> Real:
-    """Mean rate of a store that may go faster than its baseline until its credits are used up.
+def burst_rate(
+    amount: Real, baseline: PerSecond | Real, burst: PerSecond | Real, saved: Real
+) -> PerSecond | Real:
+    """Return the mean rate of a store that bursts above its baseline until its credits are used.
 
-    Parameters
-    ----------
-    amount : float or array
-        All that is asked of it, in operations or bytes [1].
-    baseline : float or array
-        Rate that is kept up for ever, above 0 [/s].
-    burst : float or array
-        Rate while there are credits, at least the baseline [/s].
-    saved : float or array
-        Credits at the start: what can be had beyond the baseline [1].
+    A token bucket gives at most ``saved + baseline * t`` in a time t, so that ``t = max(amount /
+    burst, (amount - saved) / baseline)``, and the rate is ``amount / t``. A job that asks for less
+    than that rate never runs out of credits. `amount`, in operations or bytes, is all that is read
+    or written; `saved` are the credits at the start, in the same unit.
 
-    Returns
-    -------
-    float or array
-        Mean rate over all of it [/s], from the baseline to the burst.
+    Source: Amazon EBS User Guide, "General Purpose SSD volumes", I/O credits and burst performance,
+    https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html
 
-    Notes
-    -----
-    A token bucket gives at most ``saved + baseline * t`` in a time t, so that
-    ``t = max(amount / burst, (amount - saved) / baseline)``, and the rate is ``amount / t``. A
-    job that asks for less than that rate never runs out of credits.
-
-    References
-    ----------
-    .. [1] Amazon EBS User Guide, "General Purpose SSD volumes", I/O credits and burst performance,
-       https://docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html
-
-    Examples
-    --------
     A gp2 volume of 100 GiB does 300 operations a second, 3,000 for its first half hour:
 
     >>> float(burst_rate(5.4e6, 300.0, 3000.0, 5.4e6))
@@ -305,3 +181,55 @@ def burst_rate(amount: Real, baseline: Real, burst: Real, saved: Real) -> Real:
     beyond = np.maximum(0.0, amount - saved) / baseline
     longest = np.maximum(amount / burst, beyond)
     return np.where(amount > 0.0, amount / np.where(amount > 0.0, longest, 1.0), burst)[()]
+
+
+def reader_ceiling(readers: Real, request_rate: BytesPerSecond | Real) -> BytesPerSecond | Real:
+    """Return the highest rate at which one worker can read, however wide the store.
+
+    ``readers * request_rate``. `readers` are the requests it keeps open, `request_rate` the highest
+    rate of one, ``inf`` without a limit.
+
+    Source: Amazon S3, "Best practices design patterns": throughput scales with parallel requests,
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/optimizing-performance-design-patterns.html
+
+    >>> reader_ceiling(4, 30e6)
+    120000000.0
+    """
+    return readers * request_rate
+
+
+def request_throughput(
+    size: Bytes | Real, latency: Seconds | Real, request_rate: BytesPerSecond | Real
+) -> BytesPerSecond | Real:
+    """Return the mean rate of one reader that sends the next request when a response is complete.
+
+    ``size / (latency + size / request_rate)``: the half-performance size is ``latency *
+    request_rate``. `latency` is the time to the first byte, `request_rate` the rate after it.
+
+    Source: Hockney, "The communication challenge for MPP: Intel Paragon and Meiko CS-2", 1994,
+    https://doi.org/10.1016/S0167-8191(06)80021-9 (n-half of a latency and a rate).
+
+    8 MB after 100 ms at 80 MB/s takes 0.2 s:
+
+    >>> round(request_throughput(8e6, 0.1, 80e6))
+    40000000
+    """
+    return size / (latency + size / request_rate)
+
+
+def frame_payload(packet: Bytes | Real = 1500.0) -> Real:
+    """Return the share of a network's bits that are payload.
+
+    ``(packet - 52) / (packet + 38)``. `packet` is the largest packet: 1500 on paths that leave a
+    private network, such as those to object stores.
+
+    Source: "IEEE Standard for Ethernet", 802.3: 38 bytes of frame and gap around a packet.
+    Source: RFC 9293 and RFC 7323, https://www.rfc-editor.org/rfc/rfc9293: 20 bytes of TCP and 12 of
+    its timestamps in a packet, and 20 of IPv4.
+    Source: Amazon EC2 User Guide, "Network maximum transmission unit (MTU) for your EC2 instance":
+    packets of 1500 bytes over an internet gateway.
+
+    >>> round(frame_payload(), 4), round(frame_payload(9001.0), 4)
+    (0.9415, 0.99)
+    """
+    return (packet - _HEADERS) / (packet + _FRAME)

@@ -1,10 +1,15 @@
-"""Waiting for the slowest: what a barrier over many ranks costs when each is a little late."""
+"""Waiting for the slowest of many ranks at a barrier."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from simulator.units import Real
+from simulator.units import (
+    Real,
+    Seconds,
+    at_least,
+    plain,
+)
 
 EULER = 0.5772156649015329
 AHEAD = 8
@@ -12,29 +17,13 @@ AHEAD = 8
 
 
 def harmonic(number: Real) -> Real:
-    """Harmonic number, between whole numbers too.
+    """Return the harmonic number, between whole numbers too.
 
-    Parameters
-    ----------
-    number : float or array
-        How many terms [1], at least 1.
-
-    Returns
-    -------
-    float or array
-        The sum of the terms [1].
-
-    Notes
-    -----
     ``sum(1 / k for k in 1..number)``, from the asymptotic series of the digamma function eight
     terms on, right to 1e-11.
 
-    References
-    ----------
-    .. [1] Abramowitz, Stegun, "Handbook of Mathematical Functions", 1964, 6.3.18.
+    Source: Abramowitz, Stegun, "Handbook of Mathematical Functions", 1964, 6.3.18.
 
-    Examples
-    --------
     >>> round(float(harmonic(1)), 6), round(float(harmonic(4)), 6), round(float(harmonic(1000)), 4)
     (1.0, 2.083333, 7.4855)
     """
@@ -45,33 +34,16 @@ def harmonic(number: Real) -> Real:
     return total
 
 
-def wait_for_slowest(delay: Real, ranks: Real) -> Real:
-    """Mean time the average rank waits at a barrier when delays are random.
+def wait_for_slowest(delay: Seconds | Real, ranks: Real) -> Seconds | Real:
+    """Return the mean time that a rank waits at a barrier for randomly delayed ranks.
 
-    Parameters
-    ----------
-    delay : float or array
-        Mean of each rank's own delay, exponential and independent [s].
-    ranks : float or array
-        Ranks that meet [1].
+    ``delay * (harmonic(ranks) - 1)``: the largest of n exponential delays has the mean ``delay *
+    harmonic(n)``. It grows with the logarithm of the ranks. `delay` is the mean of independent,
+    exponential delays.
 
-    Returns
-    -------
-    float or array
-        How much later the latest of them comes than the average one [s].
+    Source: Renyi, "On the theory of order statistics", Acta Math. Hung. 4 (1953) 191-231,
+    https://doi.org/10.1007/BF02127580
 
-    Notes
-    -----
-    ``delay * (harmonic(ranks) - 1)``: the largest of n exponential delays has the mean
-    ``delay * harmonic(n)``. It grows with the logarithm of the ranks.
-
-    References
-    ----------
-    .. [1] Renyi, "On the theory of order statistics", Acta Math. Hung. 4 (1953) 191-231,
-       https://doi.org/10.1007/BF02127580
-
-    Examples
-    --------
     >>> round(float(wait_for_slowest(0.24, 1)), 9), round(float(wait_for_slowest(0.24, 4)), 6)
     (0.0, 0.26)
     """
@@ -79,34 +51,17 @@ def wait_for_slowest(delay: Real, ranks: Real) -> Real:
     return wait
 
 
-def left_to_wait(wait: Real, lag: Real) -> Real:
-    """How much longer ranks wait for slow devices after waiting for the latest rank.
+def left_to_wait(wait: Seconds | Real, lag: Seconds | Real) -> Seconds | Real:
+    """Return the additional wait for slow devices after waiting for the latest rank.
 
-    Parameters
-    ----------
-    wait : float or array
-        How much longer than the mean the slowest device takes [s].
-    lag : float or array
-        How much later than on average the latest rank came for other reasons [s].
-
-    Returns
-    -------
-    float or array
-        What waiting for slow devices adds [s].
-
-    Notes
-    -----
     ``sqrt(wait ** 2 + lag ** 2) - lag``. The rank that is late is rarely the one whose device is
     slow: variances of independent causes add up, not their largest values. Exact where both are
-    normal, and where one of them is zero.
+    normal, and where one of them is zero. `wait` is how much longer than the mean the slowest
+    device takes, `lag` how late the latest rank is for other reasons.
 
-    References
-    ----------
-    .. [1] David, Nagaraja, "Order Statistics", 3rd ed., Wiley, 2003, 3.1: the largest of normal
-       draws is a multiple of their deviation.
+    Source: David, Nagaraja, "Order Statistics", 3rd ed., Wiley, 2003, 3.1: the largest of normal
+    draws is a multiple of their deviation.
 
-    Examples
-    --------
     >>> float(left_to_wait(3.0, 0.0)), float(left_to_wait(3.0, 4.0))
     (3.0, 1.0)
     """
@@ -114,67 +69,47 @@ def left_to_wait(wait: Real, lag: Real) -> Real:
     return left
 
 
-def mean_delay(share: Real, batch: Real, batches: Real) -> Real:
-    """Mean of a rank's random delay in a step.
+def mean_delay(share: Real, batch: Seconds | Real, batches: Real) -> Seconds | Real:
+    """Return the mean random delay of a rank in a step.
 
-    Parameters
-    ----------
-    share : float or array
-        Mean delay over compute [1].
-    batch : float or array
-        Compute of a batch [s].
-    batches : float or array
-        Batches of a step [1].
+    ``share * batch * batches``. `share` is the delay over compute, `batch` the compute of one
+    batch.
 
-    Returns
-    -------
-    float or array
-        Delay [s].
+    Source: Renyi, "On the theory of order statistics", Acta Math. Hung. 4 (1953) 191-231,
+    https://doi.org/10.1007/BF02127580
 
-    Notes
-    -----
-    ``share * batch * batches``.
-
-    References
-    ----------
-    .. [1] Abramowitz, Stegun, "Handbook of Mathematical Functions", 1964, 6.3.18.
-
-    Examples
-    --------
     >>> mean_delay(0.25, 0.5, 4.0)
     0.5
     """
     return share * batch * batches
 
 
-def wait_for_slow_device(compute: Real, slowest: Real, straggling: Real) -> Real:
-    """How long devices wait in a step for the slowest of them.
+def wait_for_slow_device(
+    compute: Seconds | Real, slowest: Real, straggling: Real
+) -> Seconds | Real:
+    """Return the time that devices wait in a step for the slowest of them.
 
-    Parameters
-    ----------
-    compute : float or array
-        Compute of a step on the mean device [s].
-    slowest : float or array
-        Time of the slowest device over that of the mean one [1].
-    straggling : float or array
-        How many times as little as figured was measured [1].
+    ``compute * (slowest - 1) / straggling``. `slowest` is its time over the mean; `straggling` is
+    the calibration, the predicted over the measured wait.
 
-    Returns
-    -------
-    float or array
-        Waiting [s].
+    Source: David, Nagaraja, "Order Statistics", 3rd ed., Wiley, 2003, 3.1
 
-    Notes
-    -----
-    ``compute * (slowest - 1) / straggling``.
-
-    References
-    ----------
-    .. [1] Abramowitz, Stegun, "Handbook of Mathematical Functions", 1964, 6.3.18.
-
-    Examples
-    --------
     >>> wait_for_slow_device(2.0, 1.25, 1.0)
     0.5
     """
     return compute * (slowest - 1.0) / straggling
+
+
+def expected_slowest(ranks: Real) -> Real:
+    """Return about how many standard deviations the slowest of `ranks` trails the mean.
+
+    ``.7 sqrt(2 ln n)``: near the mean of the maximum of n normal draws up to some tens, to whose
+    growth ``sqrt(2 ln n)`` belongs.
+
+    Source: Cramer, "Mathematical Methods of Statistics", 1946, section 28.6, ISBN 0-691-00547-8
+
+    >>> float(expected_slowest(1.0)), round(float(expected_slowest(8.0)), 2)
+    (0.0, 1.43)
+    """
+    deviations: Real = 0.70 * plain(np.sqrt(at_least(0.0, 2.0 * np.log(ranks))))
+    return deviations

@@ -7,6 +7,7 @@ import contextlib
 import json
 import re
 import zlib
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -107,8 +108,19 @@ def read_text(path: Path, wanted: str, most: int = LARGEST) -> str:
     return text.replace("\r\n", "\n")
 
 
-def parse_json(text: str, origin: str) -> Any:  # noqa: ANN401 - a file may hold anything
-    """The data of a JSON text.
+def parse_json(
+    text: str, origin: str, reduce: Callable[[dict[str, Any]], Any] | None = None
+) -> Any:  # noqa: ANN401 - a file may hold anything
+    """Return the data of a JSON text.
+
+    Parameters
+    ----------
+    text : str
+        The JSON.
+    origin : str
+        Names the file in messages.
+    reduce : callable, optional
+        Called with each object once it is parsed; its result takes the object's place.
 
     Raises
     ------
@@ -116,7 +128,8 @@ def parse_json(text: str, origin: str) -> Any:  # noqa: ANN401 - a file may hold
         With the line, for a syntax error; a text that stops too early is said to be cut off.
     """
     try:
-        return json.loads(text)
+        # Names of kernels and of source files may hold plain tabs, hence not strict.
+        return json.loads(text, strict=False, object_hook=reduce)
     except json.JSONDecodeError as error:
         if _stops_early(text, error):
             last = text.rstrip().count("\n") + 1
@@ -132,6 +145,8 @@ def parse_json(text: str, origin: str) -> Any:  # noqa: ANN401 - a file may hold
 
 def _stops_early(text: str, error: json.JSONDecodeError) -> bool:
     rest = text[error.pos :].rstrip()
+    if error.msg == "Extra data":
+        return False
     return error.msg.startswith("Unterminated") or _PART_OF_A_WORD.fullmatch(rest) is not None
 
 

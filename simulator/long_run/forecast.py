@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.equations.cost import best_checkpoint_interval
-from simulator.equations.reliability import interruption_rate
+from simulator.equations.reliability import best_checkpoint_interval, interruption_rate
 from simulator.long_run.attempts import lives
 from simulator.long_run.bills import bills, cost_of_stores, life_of
 from simulator.long_run.checkpoint_io import WRITE_LOG_SD, checkpoint_times
@@ -29,7 +28,7 @@ from simulator.schema.long_run import (
     Saving,
 )
 from simulator.schema.scenario import Scenario
-from simulator.uncertainty.doubts import P90
+from simulator.uncertainty.components import P90
 from simulator.units import Seconds, Usd
 
 TRIED: Final = tuple(float(factor) for factor in np.geomspace(1 / 16, 4.0, 13))

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from simulator.equations.memory import FULL_PRECISION
-from simulator.equations.sharded_memory import recomputed_layer_bytes
+from simulator.equations.memory import FULL_PRECISION, recomputed_layer_bytes
 from simulator.physics.adapters import kept_values
 from simulator.physics.description import Description, once
 from simulator.physics.shapes import padded_vocabulary, scored_tokens, tokens

@@ -8,12 +8,7 @@ from typing import Final
 import numpy as np
 
 from simulator.equations.batch import batch_bytes
-from simulator.equations.memory import (
-    FULL_PRECISION,
-    state_bytes,
-    tensor_bytes,
-)
-from simulator.equations.sharded_memory import offloaded_bytes
+from simulator.equations.memory import FULL_PRECISION, offloaded_bytes, state_bytes, tensor_bytes
 from simulator.physics.describe import FULL, describe_memory
 from simulator.physics.description import Description
 from simulator.physics.holding import Holding, behind_frozen, of_layers, of_whole

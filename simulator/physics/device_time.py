@@ -14,9 +14,9 @@ from typing import Final
 
 import numpy as np
 
-from simulator.equations.batch import optimizer_time
 from simulator.equations.memory import state_bytes
 from simulator.equations.roofline import carried_over_time, interpolated_step_time
+from simulator.equations.step import optimizer_time
 from simulator.errors import NotModelled
 from simulator.memo import Memo
 from simulator.physics.describe import covers, describe, kernels_of, learned_in_all, redone

@@ -17,7 +17,7 @@ from typing import Final, cast
 
 import numpy as np
 
-from simulator.equations import batch, host_memory
+from simulator.equations import batch, memory
 from simulator.equations.uncertainty import probability, room
 from simulator.physics import device_memory
 from simulator.physics.checkpoint import snapshots
@@ -29,7 +29,7 @@ from simulator.schema.workload.dataset import CachePolicy, Placement
 from simulator.schema.workload.loader import LoaderKind
 from simulator.schema.workload.models.custom import CustomModel
 from simulator.terms import Term, product_of, stated, term
-from simulator.uncertainty.doubts import P90
+from simulator.uncertainty.components import P90
 from simulator.uncertainty.provenance import Assumption, Part, Source, bearing
 from simulator.units import BYTE, Bytes, Real, parse, show
 
@@ -226,7 +226,7 @@ def host_ram(scenario: Scenario) -> HostRam:
         items=_for_result(items),
         terms=terms,
         capacity=group.host.ram,
-        rule_of_thumb=cast("Bytes", host_memory.rule_of_thumb(of_gpus, system, application)),
+        rule_of_thumb=cast("Bytes", memory.rule_of_thumb(of_gpus, system, application)),
         verdict=verdict(sum(items.values(), 0.0), group.host.ram),
     )
 
@@ -244,7 +244,7 @@ def page_cache_bytes(scenario: Scenario) -> Real:
     if override is not None:
         return override
     ram = host_ram(scenario)
-    return host_memory.memory_left(ram.capacity, ram.total)
+    return memory.memory_left(ram.capacity, ram.total)
 
 
 def paging_warning(ram: HostRam) -> str | None:
@@ -322,7 +322,7 @@ def _workers(scenario: Scenario) -> Term:
     if not _has_processes(scenario):
         return stated(workers=0.0)
     return term(
-        host_memory.workers_bytes,
+        memory.workers_bytes,
         ranks=scenario.ranks_per_host,
         workers=loader.workers,
         worker_memory=loader.worker_memory,
@@ -333,14 +333,14 @@ def _batch_terms(scenario: Scenario) -> dict[str, Term]:
     loader = scenario.job.loader
     sharers = loader.workers if _has_processes(scenario) else 1
     there: dict[str, Term | Real] = {
-        "batches": term(host_memory.batches_in_flight, prefetch=loader.prefetch, workers=sharers),
+        "batches": term(memory.batches_in_flight, prefetch=loader.prefetch, workers=sharers),
         "ranks": scenario.ranks_per_host,
     }
     size = batch_in_bytes(scenario)
-    found = {"batches_in_flight": term(host_memory.in_flight_bytes, batch_bytes=size, **there)}
+    found = {"batches_in_flight": term(memory.in_flight_bytes, batch_bytes=size, **there)}
     if loader.pin_memory:
-        block = term(host_memory.pinned_block_bytes, size=size)
-        found["pinned_batches"] = term(host_memory.in_flight_bytes, batch_bytes=block, **there)
+        block = term(memory.pinned_block_bytes, size=size)
+        found["pinned_batches"] = term(memory.in_flight_bytes, batch_bytes=block, **there)
     return found
 
 

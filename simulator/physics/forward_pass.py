@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.equations.collectives import ring_wire_bytes
-from simulator.equations.decoding import growing_contexts, kv_token_bytes, touched_experts
 from simulator.equations.gemm import product_traffic
+from simulator.equations.serving import growing_contexts, kv_token_bytes, touched_experts
 from simulator.physics.description import Device, Shape
 from simulator.physics.products import Gemms, Units, gemm_seconds
 from simulator.physics.rates import core_peak

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from simulator.equations.pipeline import expected_slowest, layer_time, overlapped
+from simulator.equations.pipeline import layer_time, overlapped
+from simulator.equations.stragglers import expected_slowest
 from simulator.physics import adapters
 from simulator.physics.description import Description
 from simulator.physics.kernels import Both

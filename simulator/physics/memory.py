@@ -27,14 +27,12 @@ import numpy as np
 
 from simulator.equations.memory import (
     FULL_PRECISION,
+    HALF_PRECISION,
     fragmentation_bytes,
     kept_activations,
-    tensor_bytes,
-)
-from simulator.equations.sharded_memory import (
-    HALF_PRECISION,
     micro_batches_held,
     never_together,
+    tensor_bytes,
 )
 from simulator.physics.description import Description
 from simulator.physics.holding import Holding

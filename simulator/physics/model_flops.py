@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from simulator.equations.flops import computed_flops, flops_rate, flops_utilization, trained_flops
+from simulator.equations.roofline import (
+    computed_flops,
+    flops_rate,
+    flops_utilization,
+    trained_flops,
+)
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.models import Model, forward_flops
 from simulator.schema.workload.models.encoder_decoder import EncoderDecoder

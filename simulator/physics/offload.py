@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.equations.offload import host_update_bytes, late_copies
+from simulator.equations.step import host_update_bytes, late_copies
 from simulator.physics.adapters import learned_parameters, learned_table
 from simulator.physics.description import Description
 from simulator.physics.shapes import updated_parameters

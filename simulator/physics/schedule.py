@@ -175,15 +175,15 @@ def chunked(
 def simulated_bubble(  # noqa: PLR0913 - a pipeline, its schedule and its micro-batches
     *,
     schedule: Schedule,
-    first: Real,
-    middle: Real,
-    last: Real,
-    forward: Real,
-    backward: Real,
+    first: Seconds | Real,
+    middle: Seconds | Real,
+    last: Seconds | Real,
+    forward: Seconds | Real,
+    backward: Seconds | Real,
     stages: int,
     chunks: int,
     micro_batches: Real,
-) -> float:
+) -> Seconds:
     """Waiting of the slowest stage in a schedule that has no closed form, by playing it [s].
 
     Parameters

@@ -5,13 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.equations.lengths import mean_square_length
-from simulator.equations.pipeline import (
-    back_layers,
-    end_layers,
-    front_layers,
-    middle_layers,
-)
+from simulator.equations.batch import mean_square_length
+from simulator.equations.pipeline import back_layers, end_layers, front_layers, middle_layers
 from simulator.physics.description import Description, once
 from simulator.schema.workload.kernels import Kernels
 from simulator.schema.workload.models import Product

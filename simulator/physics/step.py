@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from simulator.equations.batch import waited_exchange
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage, stage_time
+from simulator.equations.step import waited_exchange
 from simulator.physics import kernels
 from simulator.physics.adapters import learned_parameters
 from simulator.physics.description import Description

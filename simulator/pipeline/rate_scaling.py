@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from simulator.pipeline.stages.base import Actor, Demand, Path, Resource, StageDemands
 from simulator.pipeline.topology import Topology
-from simulator.uncertainty.doubts import Rate
+from simulator.uncertainty.components import Rate
 from simulator.units import Real
 
 Speeds: TypeAlias = Mapping[Rate, Real]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simulator.equations.cpu import threads_taken
-from simulator.equations.requests import frame_payload
+from simulator.equations.storage import frame_payload
 from simulator.physics.cost_model import cost_model
 from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.stages.allreduce import over_peer_link

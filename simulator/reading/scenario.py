@@ -32,7 +32,7 @@ from simulator.reading.convert.training import (
 )
 from simulator.reading.document import Document
 from simulator.reading.fitted.sisters import sister_of
-from simulator.reading.fitted.uncertainty import with_doubts
+from simulator.reading.fitted.uncertainty import with_uncertainties
 from simulator.reading.hardware.burst_credits import with_mean_rates
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.long_run.bill_sections import StoreSection
@@ -172,7 +172,7 @@ def refuse(problems: Sequence[Problem], origin: str) -> None:
 def to_scenario(draft: Draft, default_name: str) -> Scenario:
     """The scenario of a draft without mistakes; `default_name` where it has no name."""
     scenario = converted(asking(draft), draft.document, default_name)
-    return with_doubts(scenario, draft)
+    return with_uncertainties(scenario, draft)
 
 
 def asking(draft: Draft) -> Ask:

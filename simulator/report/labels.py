@@ -15,7 +15,7 @@ from simulator.schema.hardware.price import Price, Purchase
 from simulator.schema.hardware.storage import Scope
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.train import Mode
-from simulator.uncertainty.doubts import Grade, Rate
+from simulator.uncertainty.components import Grade, Rate
 
 
 def device_called(scenario: Scenario) -> str:
@@ -312,7 +312,7 @@ _REASONS: Final = {"distance from measured runs": "few similar measurements"}
 """Labels of uncertainties that have a name and no grade."""
 
 
-def doubted(rate: Rate, grade: Grade | None, scenario: Scenario, name: str = "") -> str:
+def uncertain(rate: Rate, grade: Grade | None, scenario: Scenario, name: str = "") -> str:
     """Return the label of an uncertain input, with its evidence in brackets."""
     group = scenario.cluster.trainers
     device = device_called(scenario) if group.gpus_per_host else "CPU"

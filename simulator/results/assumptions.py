@@ -377,7 +377,7 @@ def warnings(
     found += _spot(scenario)
     found += _blocks(scenario)
     found += _failures(scenario, timing)
-    found += [doubt.warning for doubt in scenario.doubts if doubt.warning]
+    found += [component.warning for component in scenario.uncertainties if component.warning]
     unverified = [a.what for a in rests_on if not a.source.verified]
     if unverified:
         found.append(f"rests on unverified figures: {', '.join(unverified)}")

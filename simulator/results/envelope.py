@@ -21,7 +21,7 @@ from simulator.schema.scenario import Scenario
 from simulator.schema.workload.loader import LoaderKind
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.train import Mode
-from simulator.uncertainty.doubts import Axis, Doubt, Rate, Reach, stretched
+from simulator.uncertainty.components import Axis, Rate, Reach, UncertaintyComponent, stretched
 from simulator.uncertainty.provenance import Source
 from simulator.units import show_count
 
@@ -123,8 +123,10 @@ class Envelope:
         return any(one.names.get(kind) == name for one in self.measured)
 
 
-def outside(scenario: Scenario, envelope: Envelope, widest: float = 0.0) -> tuple[Doubt, ...]:
-    """A doubt, with a warning that names it, for everything that lies outside of the envelope.
+def outside(
+    scenario: Scenario, envelope: Envelope, widest: float = 0.0
+) -> tuple[UncertaintyComponent, ...]:
+    """Return an uncertainty with a warning for everything outside of the envelope.
 
     Parameters
     ----------
@@ -178,7 +180,7 @@ def _differences(
             yield axis, float(doublings_outside(value, low, high)) * apart[axis].log_sd
 
 
-def _unlike(scenario: Scenario, envelope: Envelope) -> Iterator[Doubt]:
+def _unlike(scenario: Scenario, envelope: Envelope) -> Iterator[UncertaintyComponent]:
     """What the scenario differs in from the measured runs that it is most like."""
     names = named(scenario)
     if not names:
@@ -188,7 +190,7 @@ def _unlike(scenario: Scenario, envelope: Envelope) -> Iterator[Doubt]:
     wide = distance(differences)
     if wide > 0.0:
         source = next(envelope.apart[kind].source for kind in differences)
-        yield Doubt(
+        yield UncertaintyComponent(
             name="distance from measured runs",
             rate=Rate.STEP if is_spread(scenario) else Rate.DEVICE,
             log_sd=wide,
@@ -234,14 +236,16 @@ def _others(kind: str, name: str, one: Measured | None, envelope: Envelope) -> s
     return f"measured: {', '.join(known[:_SHOWN])}{more}"
 
 
-def _beyond(scenario: Scenario, spans: Sequence[Span], widest: float) -> Iterator[Doubt]:
+def _beyond(
+    scenario: Scenario, spans: Sequence[Span], widest: float
+) -> Iterator[UncertaintyComponent]:
     place = placed(scenario)
     for span in spans:
         reach, rate = span.reach, span.rate
         value = place.get(reach.axis)
         if value is not None and not reach.low <= value <= reach.high:
             far = stretched(0.0, (reach,), place)
-            yield Doubt(
+            yield UncertaintyComponent(
                 name=f"{reach.axis} outside the evidence",
                 rate=rate,
                 log_sd=far,

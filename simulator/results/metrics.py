@@ -47,18 +47,25 @@ from simulator.units import (
 USD_PER_HOUR: Final = Unit("$/h", "dollars per hour")
 
 Value: TypeAlias = float | int | str | Mapping[str, float] | None
+SOLVER: Final = "event engine"
+"""Value of the metric `solver`: all runs are simulated by events."""
+
 Getter: TypeAlias = Callable[[Prediction], Value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """A reported figure: dotted `name`, `unit` (None: a ratio, count or word), `better` way."""
+    """A reported figure: dotted `name`, `unit` (None: a ratio, count or word), `better` way.
+
+    Only `signed` figures may be negative.
+    """
 
     name: str
     get: Getter
     doc: str
     unit: Unit | None = None
     better: Literal["high", "low"] | None = None
+    signed: bool = False
 
 
 def _time(name: str, get: Getter, doc: str) -> Metric:
@@ -246,6 +253,7 @@ _USE: Final = (
         "What binds: a resource, or communication, bubble, checkpoint or waiting.",
     ),
     _ratio("next_bottleneck", lambda p: p.timing.next_bottleneck, "What would bind next."),
+    _ratio("solver", lambda _: SOLVER, "Method of the simulation: always the event engine."),
     _ratio(
         "vcpus_needed_per_gpu",
         lambda p: None if p.cpu_need is None else p.cpu_need.per_gpu,
@@ -515,7 +523,7 @@ def select(path: str) -> tuple[Metric, ...]:
     raise UnknownName(msg)
 
 
-_WORDS: Final = frozenset({"bottleneck", "next_bottleneck", "fits.gpu", "fits.host"})
+_WORDS: Final = frozenset({"bottleneck", "next_bottleneck", "solver", "fits.gpu", "fits.host"})
 _TABLES: Final = frozenset(
     {"host_ram_bytes.items", "gpu_memory_bytes.items", "gpu_memory_bytes.stages", "run.parts"}
 )

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
-from simulator.equations.cost import drawn_energy, energy_per_step
+from simulator.equations.energy import drawn_energy, energy_per_step
 from simulator.pipeline.stages.base import Resource
 from simulator.results.prediction import Timing
 from simulator.schema.hardware.cluster import Group

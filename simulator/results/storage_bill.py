@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import reduce
 from typing import TypeAlias, cast
 
-from simulator.equations import storage_bill as equations
+from simulator.equations import cost as equations
 from simulator.results.cost import listed_price
 from simulator.results.prediction import StorageBill, Timing
 from simulator.results.stores import Use, belongs_elsewhere, location_of, uses

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from simulator.equations.cost import upload_requests
 from simulator.equations.storage import operations_per_sample
-from simulator.equations.storage_bill import upload_requests
 from simulator.physics.checkpoint import checkpoint_shares
 from simulator.physics.footprint import sample_bytes
 from simulator.pipeline.run_length import (

@@ -4,7 +4,7 @@ Closed forms take such a scenario as they take a plain one, and answer for all c
 Two scenarios have equal structure if they differ in nothing but the numbers of `ARRAYS`: those
 that closed forms only calculate with. A number that something is counted by, or that decides
 between two ways of calculating, belongs to the structure, as all words do. What figures do not
-depend on (names, notes, sources, doubts) may differ; the batch shows the first candidate's.
+depend on (names, notes, sources, uncertainties) may differ; the batch shows the first candidate's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from simulator.schema.workload.dataset import Dataset
 from simulator.schema.workload.loader import Loader, Preprocessing
 from simulator.schema.workload.parallelism import Parallelism, Schedule, Sharding
 from simulator.schema.workload.train import Train
-from simulator.uncertainty.doubts import Doubt
+from simulator.uncertainty.components import UncertaintyComponent
 from simulator.uncertainty.provenance import Source
 
 ARRAYS: Final[Mapping[type, frozenset[str]]] = {
@@ -56,7 +56,7 @@ ARRAYS: Final[Mapping[type, frozenset[str]]] = {
 """Numbers that closed forms take as arrays, by the type that holds them; None is a structure."""
 
 IGNORED: Final[Mapping[type, frozenset[str]]] = {
-    Scenario: frozenset({"name", "title", "notes", "doubts"}),
+    Scenario: frozenset({"name", "title", "notes", "uncertainties"}),
     CpuPool: frozenset({"model"}),
     Host: frozenset({"note"}),
     Gpu: frozenset({"note"}),
@@ -234,7 +234,7 @@ def _structural(kind: type) -> tuple[str, ...]:
     """Fields of a type that belong to the structure."""
     numbers, ignored = ARRAYS.get(kind, frozenset()), IGNORED.get(kind, frozenset())
     left_out = {"source", "sources"} | numbers | ignored
-    if kind in {Source, Doubt}:
+    if kind in {Source, UncertaintyComponent}:
         return ()
     return tuple(field.name for field in fields(kind) if field.name not in left_out)
 

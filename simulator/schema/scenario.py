@@ -18,7 +18,7 @@ from simulator.schema.workload.parallelism import ONE_DEVICE, Parallelism
 from simulator.schema.workload.software import Software
 from simulator.schema.workload.train import Mode, Train
 from simulator.uncertainty.calibration import IDENTITY, Calibration
-from simulator.uncertainty.doubts import Doubt
+from simulator.uncertainty.components import UncertaintyComponent
 from simulator.uncertainty.provenance import Assumption
 from simulator.units import Bytes, Seconds, UsdPerSecond, at_least, in_common
 
@@ -92,13 +92,13 @@ class Job:
 class Scenario:
     """Everything one prediction needs; `notes` are assumptions made while reading the file.
 
-    `doubts` say how well the rates behind the figures are known; without any nothing is in doubt.
-    `memory_log_sd` is the log deviation of the memory of an accelerator; 0: nothing is known of it.
-    `at` names the group whose machines make batches in this view of the scenario; the trainers
-    where it is empty. `interruptions` are what may happen to a long run; None: nobody asks.
-    `energy` says where the electricity comes from, `owned` what machines cost to
-    own; None where the file does not. `store` says how the store is used beside the run.
-    `assume_spread`: no spread of samples is stated, so one is assumed where equal samples mislead
+    `uncertainties` say how well the rates behind the figures are known; without any nothing is
+    uncertain. `memory_log_sd` is the log deviation of the memory of an accelerator; 0: nothing is
+    known of it. `at` names the group whose machines make batches in this view of the scenario; the
+    trainers where it is empty. `interruptions` are what may happen to a long run; None: nobody
+    asks. `energy` says where the electricity comes from, `owned` what machines cost to own; None
+    where the file does not. `store` says how the store is used beside the run. `assume_spread`: no
+    spread of samples is stated, so one is assumed where equal samples mislead
     (`pipeline.sample_spread`).
     """
 
@@ -109,7 +109,7 @@ class Scenario:
     cost: CostPlan = CostPlan()
     calibration: Calibration = IDENTITY
     notes: tuple[Assumption, ...] = ()
-    doubts: tuple[Doubt, ...] = ()
+    uncertainties: tuple[UncertaintyComponent, ...] = ()
     memory_log_sd: float = 0.0
     at: str = ""
     interruptions: Interruptions | None = None

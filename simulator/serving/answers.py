@@ -19,7 +19,7 @@ from simulator.results.serving import (
 from simulator.schema.serving import Service, Trace
 from simulator.serving.cost import cost_of
 from simulator.serving.energy import energy_of
-from simulator.serving.intervals import intervals
+from simulator.serving.intervals import latency_intervals
 from simulator.serving.kv_pool import Pool
 from simulator.serving.layout import Layout
 from simulator.serving.load import usual_count
@@ -35,7 +35,7 @@ def answer(  # noqa: PLR0913 - what a caller may want beside the figures
     layout: Layout,
     *,
     seed: int = 0,
-    doubts: bool = True,
+    intervals: bool = True,
     wanted: AtSaturation = AtSaturation.WHOLE,
     known: Answered | None = None,
 ) -> ServicePrediction:
@@ -50,7 +50,7 @@ def answer(  # noqa: PLR0913 - what a caller may want beside the figures
         Its replicas, and what their iterations take.
     seed : int
         Of lengths and arrivals.
-    doubts : bool
+    intervals : bool
         Whether to work out intervals.
     wanted : AtSaturation
         What of the replicas at saturation is worked out.
@@ -84,7 +84,7 @@ def answer(  # noqa: PLR0913 - what a caller may want beside the figures
         meets=meets(service, told),
         warnings=(*service.cautions, *_all_warnings(service, layout, told, saturation)),
     )
-    return replace(found, interval=intervals(found, layout)) if doubts else found
+    return replace(found, interval=latency_intervals(found, layout)) if intervals else found
 
 
 def _saturation(run: ServiceRun, wanted: AtSaturation) -> Saturation | None:

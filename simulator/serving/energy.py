@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulator.equations.cost import drawn_energy
-from simulator.equations.energy import building_energy, emissions
+from simulator.equations.energy import building_energy, drawn_energy, emissions
 from simulator.results.power import draws_at, is_known
 from simulator.results.serving import Answered, Saturation, ServiceEnergy
 from simulator.schema.energy import EnergyPlan

@@ -1,4 +1,4 @@
-"""How far each figure of a service may be off: the doubt of the forward pass through the queue."""
+"""Intervals of a service's figures: uncertainty of the forward pass through the queue."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from simulator.serving.layout import Layout
 from simulator.serving.load import usual_count
 from simulator.serving.run import ServiceRun, offered_rate, saturated
 from simulator.serving.saturation import let_through, saturation_rates
-from simulator.uncertainty.doubts import P90
+from simulator.uncertainty.components import P90
 from simulator.units import PerSecond
 
 MANY: Final = 20_000
@@ -36,7 +36,9 @@ TOGETHER: Final = 1000
 they are."""
 
 
-def intervals(found: ServicePrediction, layout: Layout) -> dict[str, Mapping[str, float | None]]:
+def latency_intervals(
+    found: ServicePrediction, layout: Layout
+) -> dict[str, Mapping[str, float | None]]:
     """Each figure with the forward pass at its P10, as it is, and at its P90."""
     if found.service.log_sd <= 0.0 or not found.fits:
         return {}
@@ -47,11 +49,13 @@ def intervals(found: ServicePrediction, layout: Layout) -> dict[str, Mapping[str
         base = _at(found, layout, few, 0.0)
         runs = [_longer(run, base, middle) for run in (runs[0], base, runs[2])]
     names = [name for name in runs[0].keys() & runs[1].keys() if is_told(found.service, name)]
-    return {name: _doubted(name, _band([run.get(name) for run in runs])) for name in sorted(names)}
+    return {
+        name: _uncertain(name, _band([run.get(name) for run in runs])) for name in sorted(names)
+    }
 
 
 def _fewer(service: Service) -> Service:
-    """The service with as many requests as tell how a doubt goes through the queue."""
+    """The service with as many requests as tell how an uncertainty goes through the queue."""
     load, count = service.load, usual_count(service.load)
     if isinstance(load.arrivals, RateCurve):
         return service
@@ -82,7 +86,7 @@ def _at(
     found: ServicePrediction, layout: Layout, service: Service, deviations: float
 ) -> dict[str, float]:
     """The figures of a run whose times are so many deviations longer than expected."""
-    slower, saturation = doubted(layout, service, deviations), None
+    slower, saturation = uncertain(layout, service, deviations), None
     if found.saturation is not None:
         rate, tokens = _rates_at(found, found.saturation, (layout, slower), deviations)
         saturation = saturated(rate, tokens, offered_rate(service))
@@ -107,7 +111,7 @@ def _rates_at(
     return share * scaled[0], share * scaled[1]
 
 
-def doubted(layout: Layout, service: Service, deviations: float) -> Layout:
+def uncertain(layout: Layout, service: Service, deviations: float) -> Layout:
     """With iterations so many deviations longer than expected, and so what is beside them."""
     factor = math.exp(deviations * service.log_sd)
     slower = layout.slower(factor, math.exp(deviations * service.overhead_log_sd))
@@ -138,8 +142,8 @@ def _band(values: Sequence[float | None]) -> dict[str, float | None]:
     return {"p10": low, "p50": values[1], "p90": high}
 
 
-def _doubted(name: str, band: dict[str, float | None]) -> dict[str, float | None]:
-    """The band of a figure; of energies with the doubt of the power itself, which no run knows."""
+def _uncertain(name: str, band: dict[str, float | None]) -> dict[str, float | None]:
+    """Return the band of a figure; for energies including the uncertainty of the power."""
     low, middle, high = band.values()
     if not name.startswith("energy.") or not low or not middle or not high:
         return band

@@ -11,7 +11,7 @@ from simulator.errors import NotModelled
 from simulator.results.serving import Answered
 from simulator.schema.serving import OpenLoop, Service, Serving
 from simulator.serving.answers import lack, meets
-from simulator.serving.intervals import doubted
+from simulator.serving.intervals import uncertain
 from simulator.serving.layout import Layout, Side
 from simulator.serving.run import ServiceRun, offered_rate, saturated
 from simulator.serving.saturation import ROUGHLY, saturation_rates
@@ -84,7 +84,7 @@ class Sizing:
 
     def slow(self, deviations: float) -> Sizing:
         """With iterations, and what requests take beside them, so many deviations longer."""
-        return replace(self, layout=doubted(self.layout, self.service, deviations))
+        return replace(self, layout=uncertain(self.layout, self.service, deviations))
 
     @property
     def idle(self) -> int:

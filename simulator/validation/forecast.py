@@ -14,7 +14,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from simulator.errors import BrokenLaw, InputError, NotModelled, PlanError, Problem
+from simulator.errors import BrokenInvariant, InputError, NotModelled, PlanError, Problem
 from simulator.predict import predict
 from simulator.reading.fitted.uncertainty import calibrated, known_elsewhere
 from simulator.reading.fitted.unseen import before
@@ -25,7 +25,7 @@ from simulator.results.metrics import number_at
 from simulator.studies.search.bugs import told
 from simulator.studies.search.workers import Progress, Workers
 from simulator.uncertainty.calibration import Elsewhere
-from simulator.uncertainty.doubts import Axis
+from simulator.uncertainty.components import Axis
 from simulator.uncertainty.measurement import Baseline, MeasurementSet, Parameter, Row
 from simulator.validation.anchors import anchored
 from simulator.validation.facts import Facts, facts_of
@@ -46,8 +46,8 @@ class Case:
     """One scenario to predict, and which figures of it are wanted.
 
     `fitted` are keys among the overrides that were fitted to runs at `anchors`, where what was
-    measured has the log deviation `noise`. `doubts`: whether intervals are wanted too. `unseen`: a
-    series; predict as before it and its siblings were measured. `elsewhere` are keys among the
+    measured has the log deviation `noise`. `intervals`: whether intervals are wanted too. `unseen`:
+    a series; predict as before it and its siblings were measured. `elsewhere` are keys among the
     overrides with the values they have on other systems.
     """
 
@@ -55,7 +55,7 @@ class Case:
     overrides: tuple[str, ...]
     metrics: tuple[str, ...]
     slowest: bool = False
-    doubts: bool = True
+    intervals: bool = True
     profiles: tuple[Path, ...] = ()
     fitted: tuple[str, ...] = ()
     anchors: tuple[Place, ...] = ()
@@ -271,7 +271,7 @@ def _plain(task: Fitting, row: Row, overrides: tuple[str, ...]) -> Case:
         base=row.base,
         overrides=overrides,
         metrics=task.metrics,
-        doubts=False,
+        intervals=False,
         profiles=task.profiles,
     )
 
@@ -302,12 +302,12 @@ def forecast(case: Case) -> Forecast:
             scenario = known_elsewhere(scenario, case.elsewhere)
         if case.unseen:
             scenario = before(scenario, case.unseen)
-        prediction = predict(scenario, doubts=case.doubts)
+        prediction = predict(scenario, intervals=case.intervals)
     except InputError as error:
         return Forecast(problems=error.problems)
     except NotModelled as error:
         return Forecast(refused=str(error))
-    except BrokenLaw as error:
+    except BrokenInvariant as error:
         return Forecast(refused=told(error), bug=True)
     except PlanError as error:
         return Forecast(problems=(Problem(origin=case.base, message=str(error)),))
@@ -326,7 +326,7 @@ def forecast(case: Case) -> Forecast:
 def _of_service(case: Case) -> Forecast:
     """The forecast of a run of a service."""
     given = case.base, case.overrides, case.metrics, case.profiles
-    figures, intervals, facts = forecast_service(*given, doubts=case.doubts)
+    figures, intervals, facts = forecast_service(*given, intervals=case.intervals)
     return Forecast(figures=figures, intervals=intervals, facts=facts)
 
 

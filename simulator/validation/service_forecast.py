@@ -36,7 +36,7 @@ def forecast_service(
     wanted: Sequence[str],
     profiles: tuple[Path, ...] = (),
     *,
-    doubts: bool = True,
+    intervals: bool = True,
 ) -> tuple[Figures, Intervals, Facts]:
     """What is predicted of a service: figures, their P10 and P90, and what describes it.
 
@@ -50,7 +50,7 @@ def forecast_service(
         Names of figures.
     profiles : tuple of pathlib.Path
         Folders of hardware profiles that come before the usual ones.
-    doubts : bool
+    intervals : bool
         Whether to work out intervals.
 
     Raises
@@ -64,7 +64,7 @@ def forecast_service(
     pairs = (override.partition("=") for override in overrides)
     settings = {key: value for key, _, value in pairs}
     service = unseen(reader.read(settings), settings.get("model.name", ""))
-    prediction = predict_service(service, doubts=doubts)
+    prediction = predict_service(service, intervals=intervals)
     every = metrics(prediction)
     figures = {name: value for name in wanted if (value := every.get(name)) is not None}
     bands = {name: prediction.interval.get(name, {}) for name in wanted}

@@ -103,8 +103,8 @@ class Validated:
 
     `totals` are over all families of a set, `regimes` over the rows of a regime. `unfitted` lists
     groups that no constant was fitted for, with the reason. `bands` judges the intervals over all
-    sets. `warnings` are doubts about the measured figures, `bugs` what rows met that a bug of ours
-    left without a prediction.
+    sets. `warnings` are uncertainties about the measured figures, `bugs` what rows met that a bug
+    of ours left without a prediction.
     """
 
     sets: tuple[MeasurementSet, ...]
@@ -171,7 +171,7 @@ def validate(
         constants={group.key: group.overrides for group in forecasts.groups if group.overrides},
         unfitted={group.key: group.unfitted for group in forecasts.groups if group.unfitted},
         bands=bands([_figure(one) for one in judged]),
-        warnings=tuple(text for found in sets for text in _doubts(found, judged)),
+        warnings=tuple(text for found in sets for text in _implausible(found, judged)),
         bugs=tuple(one.refused for one in forecasts.rows.values() if one.bug),
     )
 
@@ -332,7 +332,7 @@ def _over(family: Family) -> Iterator[str]:
                 yield f"{level} error {100.0 * reached:.3g}%, tolerance {100.0 * allowed:.3g}%"
 
 
-def _doubts(found: MeasurementSet, judged: Sequence[Judged]) -> Iterator[str]:
+def _implausible(found: MeasurementSet, judged: Sequence[Judged]) -> Iterator[str]:
     """Measured figures so far from the predicted ones that their unit may be another."""
     for metric in found.metrics if judged else ():
         unit = _unit(metric)

@@ -23,7 +23,9 @@ def test_slow_cores_are_found() -> None:
     lines = ["id,input.workers,train.epochs,measured.step_time_s.mean,split"]
     for workers in (1, 2, 8):
         overrides = (f"input.workers={workers}", "train.epochs=1", f"calibration.cpu={TRUTH}")
-        step = predict(load_scenario(JOB, overrides=overrides), doubts=False).timing.step_time.mean
+        step = predict(
+            load_scenario(JOB, overrides=overrides), intervals=False
+        ).timing.step_time.mean
         lines.append(f"w{workers},{workers},1,{step},fit")
     described = (
         f'schema = 1\nname = "own"\ntitle = "own"\ndata = "own.csv"\nbase = "{JOB}"\n'

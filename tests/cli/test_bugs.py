@@ -10,8 +10,8 @@ import pytest
 
 from simulator import predict as door
 from simulator.cli.exits import Exit
-from simulator.engine.run import Question
-from simulator.invariants import Law
+from simulator.engine.run import SimulationInput
+from simulator.invariants import Invariant
 from simulator.results.prediction import Prediction
 from tests.support.answers import SCENARIO, write_evidence
 
@@ -19,20 +19,20 @@ Plan = Callable[..., Any]
 """A fixture that runs ``plan``."""
 
 
-def _two_workers(_: Question, prediction: Prediction) -> Iterator[str]:
+def _two_workers(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
     if prediction.scenario.job.loader.workers == 2:
         yield "there are 2"
 
 
 @pytest.fixture(autouse=True)
 def no_two_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A law that two workers break."""
-    monkeypatch.setattr(door, "LAWS", (Law("never two workers", _two_workers),))
+    """An invariant that two workers break."""
+    monkeypatch.setattr(door, "INVARIANTS", (Invariant("never two workers", _two_workers),))
 
 
 @pytest.mark.parametrize("verb", [("simulate",), ("explain",), ("compare", SCENARIO)])
 def test_no_number_leaves(plan: Plan, verb: tuple[str, ...]) -> None:
-    """One prediction that is a bug is the end: no output, the law, what to report."""
+    """One prediction that is a bug is the end: no output, the invariant, what to report."""
     ended = plan(*verb, SCENARIO, "--set", "input.workers=2")
     assert ended.code == Exit.OUR_BUG
     assert ended.out == ""

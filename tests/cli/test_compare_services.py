@@ -20,7 +20,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def test_the_report_has_keys_figures_and_cost(capsys: pytest.CaptureFixture[str]) -> None:
-    """What tells two services apart, what that does with its doubt, what a request costs."""
+    """What tells two services apart, what that does with its uncertainty, what a request costs."""
     code, out, err = run(capsys, CHAT, f"{CHAT}:serving.weights=fp8")
     assert (code, err) == (Exit.FINE, "")
     assert f"[2] {CHAT} with serving.weights=fp8" in out

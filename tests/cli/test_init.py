@@ -192,7 +192,7 @@ def test_who_serves_begins_with_a_service(
 def test_what_is_written_suits_the_machine(machine: str) -> None:
     """No default is one that the machine has not: formats, pinned memory, an accelerator."""
     assert main(["init", "--machine", machine, "--storage", "storage/s3"]) == Exit.FINE
-    predict(load_scenario("my-job.toml"), doubts=False, max_steps=20)
+    predict(load_scenario("my-job.toml"), intervals=False, max_steps=20)
 
 
 def test_without_an_accelerator_data_are_prepared() -> None:

@@ -126,7 +126,7 @@ def test_the_answer_is_that_of_an_exhaustive_search(tmp_path: Path) -> None:
         candidates = tuple(
             Candidate(index=i, settings=one) for i, one in enumerate(inquiry.settings)
         )
-        asked = Request(reader=reader, candidates=candidates, exhaustive=True, doubts=True)
+        asked = Request(reader=reader, candidates=candidates, exhaustive=True, intervals=True)
         whole = [inquiry.judged(one) for one in explore(asked, workers=workers)]
     sound = [one for one in whole if one.is_sound and inquiry.is_searched(one.settings)]
     values = [one.value for one in sound if one.value is not None]

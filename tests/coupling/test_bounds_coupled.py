@@ -18,7 +18,7 @@ from coupling.build import (
 )
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from support.scenarios import host, link, question, scenario, simulate, store
+from support.scenarios import host, inputs_of, link, scenario, simulate, store
 
 from simulator.engine.bounds import bounds
 from simulator.pipeline.limits import check_modelled
@@ -174,7 +174,7 @@ def coupled(draw: st.DrawFn) -> Scenario:
 @given(coupled())
 def test_total_time_lies_between_the_bounds(job: Scenario) -> None:
     """No run beats its busiest unit, and none is slower than doing everything in turn."""
-    asked = question(job)
+    asked = inputs_of(job)
     limits = bounds(job, asked.topology, asked.demands, asked.lengths, asked.extras)
     per_step = simulate(job).total_time / asked.lengths.total_steps
     assert per_step >= limits.lower * (1 - LOOSE)

@@ -11,7 +11,7 @@ from coupling.on_cpu import (
     preparing_write_bound,
     with_remote_workers,
 )
-from support.scenarios import host, question, scenario
+from support.scenarios import host, inputs_of, scenario
 
 from simulator.engine.run import Options, solve
 from simulator.predict import predict
@@ -22,7 +22,7 @@ from simulator.schema.workload.loader import Remote
 
 def trace(job: Scenario) -> Trace:
     """The timeline of a whole epoch."""
-    found = solve(question(job), Options(trace=True, replay=True)).trace
+    found = solve(inputs_of(job), Options(trace=True, replay=True)).trace
     assert found is not None
     return found
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from coupling.build import in_step, with_job
 from coupling.on_ranks import four_ranks, sharing_a_store
-from support.scenarios import question
+from support.scenarios import inputs_of
 
 from simulator.engine.run import Options, solve
 from simulator.physics.footprint import host_ram
@@ -22,7 +22,7 @@ SLOW = (Straggler(factor=2.0, rank=0),)
 
 def slices(job: Scenario, name: str) -> dict[int, list[Slice]]:
     """Every piece of work of that name in a whole epoch, by rank and in order."""
-    trace = solve(question(job), Options(trace=True, replay=True)).trace
+    trace = solve(inputs_of(job), Options(trace=True, replay=True)).trace
     assert trace is not None
     found: dict[int, list[Slice]] = defaultdict(list)
     for piece in sorted(trace.slices, key=lambda piece: piece.start):

@@ -23,7 +23,7 @@ from coupling.build import (
 from coupling.on_network import batches_from_helpers, two_trainers
 from coupling.on_ranks import four_ranks, sharing_a_store
 from coupling.on_storage import placed, prepared_beforehand
-from support.scenarios import host, link, question, scenario, simulate, store
+from support.scenarios import host, inputs_of, link, scenario, simulate, store
 
 from simulator.engine.bounds import bounds
 from simulator.physics.footprint import Verdict, host_ram, memory_fit
@@ -408,7 +408,7 @@ def test_a_last_step_of_fewer_batches_reduces_as_much_as_a_whole_one() -> None:
     machine = host(gpus=2, nvlink=None)
     base = scenario(batches=4, compute=0.001, workers=2, accumulation=3, machine=machine)
     job = with_job(base, model=model(100e6))
-    asked = question(job)
+    asked = inputs_of(job)
     limits = bounds(job, asked.topology, asked.demands, asked.lengths, asked.extras)
     time = simulate(job).total_time
     assert time == pytest.approx(4 * 0.001 + 2 * 400e6 / 16e9, rel=1e-4)

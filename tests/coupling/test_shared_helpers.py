@@ -19,7 +19,7 @@ def step(name: str, trainers: int, helpers: int, *settings: str) -> float:
 def predicted(name: str, trainers: int, helpers: int, *settings: str) -> Prediction:
     """A shipped job on so many machines."""
     counts = (f"hardware.count={trainers}", f"remote.count={helpers}")
-    return predict(load_scenario(name, overrides=(*counts, *settings)), doubts=False)
+    return predict(load_scenario(name, overrides=(*counts, *settings)), intervals=False)
 
 
 @pytest.mark.parametrize("trainers", [2, 4])

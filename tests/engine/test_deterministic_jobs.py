@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.scenarios import host, question, scenario, store
+from support.scenarios import host, inputs_of, scenario, store
 
 from simulator.engine.run import Options, solve
 from simulator.schema.scenario import Scenario
@@ -71,7 +71,7 @@ def jobs(draw: st.DrawFn) -> Scenario:
 @given(job=jobs())
 def test_the_trace_changes_nothing(job: Scenario) -> None:
     """A traced run gives the same figures as one that is not traced."""
-    asked = question(job)
+    asked = inputs_of(job)
     plain = solve(asked, Options(most_steps=40))
     watched = solve(asked, Options(most_steps=40, trace=True))
     assert watched.trace is not None
@@ -80,7 +80,7 @@ def test_the_trace_changes_nothing(job: Scenario) -> None:
 
 def test_a_pipeline_by_hand() -> None:
     """Two workers of 0.1 s a batch feed a step of 0.02 s: batches come in pairs every 0.1 s."""
-    timing = solve(question(scenario(workers=2, batch_cpu=0.1, in_step=True)), Options())
+    timing = solve(inputs_of(scenario(workers=2, batch_cpu=0.1, in_step=True)), Options())
     assert timing.step_times[:4] == pytest.approx((0.12, 0.02, 0.08, 0.02))
     assert timing.step_time.mean == pytest.approx(0.05)
     assert timing.split.data_stall == pytest.approx(0.03)
@@ -98,6 +98,6 @@ def with_gradients(job: Scenario, bucket: float = 25e6) -> Scenario:
 def test_gradients_are_hidden_and_exposed() -> None:
     """Four devices with links of their own exchange gradients, and nothing of it is shared."""
     job = with_gradients(scenario(machine=host(gpus=4), workers=2, batch_cpu=0.01))
-    timing = solve(question(job), Options())
+    timing = solve(inputs_of(job), Options())
     assert timing.communication.exposed > 0.0
     assert timing.communication.hidden > 0.0

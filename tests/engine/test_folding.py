@@ -10,7 +10,7 @@ from coupling.build import helpers, with_helpers
 from coupling.on_network import CARD, batches_from_helpers
 from simpy import Environment
 from support.clocks import counted
-from support.scenarios import host, link, question, scenario, simulate, store
+from support.scenarios import host, inputs_of, link, scenario, simulate, store
 
 from simulator.engine import epoch
 from simulator.engine.barrier import Barrier, expected_maximum
@@ -49,7 +49,7 @@ def shared(ranks: int, rate: float = 1e9, **changes: object) -> Scenario:
 
 def folds(job: Scenario) -> Fold:
     """How a job is folded, with cold caches."""
-    asked = question(job)
+    asked = inputs_of(job)
     return fold(job, asked.topology, asked.demands[Phase.COLD])
 
 
@@ -107,7 +107,7 @@ def test_cost_does_not_grow_with_equal_ranks(monkeypatch: pytest.MonkeyPatch) ->
 def events_of(job: Scenario, monkeypatch: pytest.MonkeyPatch) -> int:
     """Events of a job's simulated epochs, without those kept from an earlier test."""
     clocks = counted(monkeypatch)
-    solve(question(job), Options())
+    solve(inputs_of(job), Options())
     return sum(clock.events for clock in clocks)
 
 
@@ -125,7 +125,7 @@ SPREAD = Spread(shape=Shape.GAMMA, relative_deviation=1.0)
 )
 def test_random_ranks_that_differ_are_all_simulated(job: Scenario) -> None:
     """Random samples and a slow rank, a link to each accelerator, or few ranks: not folded."""
-    assert folds(job).ranks == tuple(range(question(job).topology.ranks))
+    assert folds(job).ranks == tuple(range(inputs_of(job).topology.ranks))
 
 
 def test_a_slow_rank_is_a_class_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,7 +155,7 @@ def test_a_switch_with_fewer_devices_is_another_class() -> None:
 def test_every_rank_keeps_its_lane_in_a_trace() -> None:
     """Folded ranks stand in the timeline as if each had been simulated."""
     job = scenario(machine=host(gpus=4), workers=1, batch_cpu=0.01, output_bytes=1e6, batches=4)
-    trace = solve(question(job), Options(replay=True, trace=True)).trace
+    trace = solve(inputs_of(job), Options(replay=True, trace=True)).trace
     assert trace is not None
     tracks = {part.track for part in trace.slices}
     assert {f"rank {rank} compute" for rank in range(4)} <= tracks
@@ -226,11 +226,11 @@ def test_equal_machines_that_help_are_taken_together(
 def test_machines_taken_together_lose_none() -> None:
     """Every machine is in one part, parts differ by one machine at most; few stay as they are."""
     for machines in (17, 40, 1000):
-        found = question(helped(machines, 1e3, 0.02))
+        found = inputs_of(helped(machines, 1e3, 0.02))
         folded = fold(found.scenario, found.topology, found.demands[Phase.WARM])
         sizes = [folded.machines(site) for site in set(folded.sites.values())]
         assert sum(sizes) == machines
         assert len(sizes) == MACHINES
         assert max(sizes) - min(sizes) <= 1
-    few = question(helped(MACHINES, 1e3, 0.02))
+    few = inputs_of(helped(MACHINES, 1e3, 0.02))
     assert not fold(few.scenario, few.topology, few.demands[Phase.WARM]).sites

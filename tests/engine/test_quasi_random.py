@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm, qmc
 
 from simulator.engine.quasi_random import MOST_DIMENSIONS, normal_points, sobol
-from simulator.uncertainty.doubts import Rate
+from simulator.uncertainty.components import Rate
 
 
 @pytest.mark.parametrize("bits", [1, 3, 6, 9])
@@ -18,7 +18,7 @@ def test_points_are_those_of_scipy(bits: int) -> None:
 
 
 def test_every_rate_has_a_dimension() -> None:
-    """There are direction numbers for all rates that may be in doubt."""
+    """There are direction numbers for all rates that may be uncertain."""
     assert len(Rate) <= MOST_DIMENSIONS
 
 

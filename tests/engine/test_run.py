@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from support.scenarios import host, link, question, scenario, simulate, step_ends, store
+from support.scenarios import host, inputs_of, link, scenario, simulate, step_ends, store
 
 from simulator.engine.bounds import bounds
 from simulator.engine.run import Options, solve
@@ -14,7 +14,7 @@ from simulator.engine.steady_state import PRECISION
 from simulator.pipeline.loads import least_step, pressures
 from simulator.pipeline.run_length import checkpoint_loads
 from simulator.pipeline.stages.base import Phase, Resource
-from simulator.predict import question_of
+from simulator.predict import simulation_input
 from simulator.reading.scenario import load_scenario
 from simulator.schema.hardware.host import PcieSwitch
 from simulator.schema.scenario import Scenario
@@ -230,7 +230,7 @@ def test_no_resource_is_busier_than_always() -> None:
 
 def test_most_steps_ends_a_run_that_never_repeats() -> None:
     """The cap on simulated steps holds, and the epoch is still composed to its full length."""
-    job = question(scenario(batches=5000, batch_cpu=0.1, workers=3))
+    job = inputs_of(scenario(batches=5000, batch_cpu=0.1, workers=3))
     timing = solve(replace(job), Options(most_steps=16))
     assert timing.simulated_steps < 60
     assert timing.epoch_time == pytest.approx(5000 * 0.1 / 3, rel=0.02)
@@ -256,7 +256,7 @@ def test_what_runs_once_a_step_counts_once_a_step() -> None:
         input_bytes=1e3,
         output_bytes=4.0,
     )
-    asked = question(replace(job, jobs=(replace(job.jobs[0], model=model),)))
+    asked = inputs_of(replace(job, jobs=(replace(job.jobs[0], model=model),)))
     limits = bounds(asked.scenario, asked.topology, asked.demands, asked.lengths, asked.extras)
     per_step = solve(asked, Options()).total_time / asked.lengths.total_steps
     assert limits.lower <= per_step <= limits.upper
@@ -264,7 +264,7 @@ def test_what_runs_once_a_step_counts_once_a_step() -> None:
 
 def test_what_a_run_takes_beside_its_epochs_is_shared_out_to_its_steps() -> None:
     """Placing data for 60 s before 80 steps raises both bounds by 0.75 s."""
-    asked = question(scenario(batches=80))
+    asked = inputs_of(scenario(batches=80))
     both = [
         bounds(asked.scenario, asked.topology, asked.demands, asked.lengths, extras)
         for extras in (asked.extras, replace(asked.extras, parts={"placement": 60.0}))
@@ -318,14 +318,14 @@ def test_what_reads_ahead_imposes_the_longer_of_reading_and_working() -> None:
         compute=0.001,
         kind=LoaderKind.TF_DATA,
     )
-    asked = question(job)
+    asked = inputs_of(job)
     imposed = pressures(job, asked.topology, asked.demands[Phase.COLD])
     assert max(imposed.values()) == pytest.approx(0.04, rel=1e-3)
 
 
 def bound(job: Scenario) -> float:
     """The least step of a job [s], as `bounds` has it."""
-    asked = question(job)
+    asked = inputs_of(job)
     return float(least_step(job, asked.topology, asked.demands[Phase.WARM]))
 
 
@@ -334,7 +334,7 @@ def bound(job: Scenario) -> float:
 def test_a_wave_of_workers_is_no_steady_state(workers: int, prefetch: int) -> None:
     """However many deliver one after another, steps are as long as a batch over the workers."""
     job = scenario(batches=20_000, batch_cpu=17.2, workers=workers, prefetch=prefetch, compute=0.01)
-    timing = solve(question(job), Options())
+    timing = solve(inputs_of(job), Options())
     assert timing.step_time.mean == pytest.approx(17.2 / workers, rel=1e-6)
     assert bound(job) == pytest.approx(17.2 / workers, rel=1e-9)
     assert not timing.bounded
@@ -344,7 +344,7 @@ def test_workers_that_prepare_take_their_time() -> None:
     """36 of them, of equal samples: the step is not the pause of no length between two batches."""
     job = scenario(batches=10_000, batch_cpu=1.0, workers=36, machine=host(gpus=0))
     job = replace(job, jobs=(replace(job.job, mode=Mode.PREPARE),))
-    timing = solve(question(job), Options())
+    timing = solve(inputs_of(job), Options())
     assert timing.step_time.mean == pytest.approx(1.0 / 36, rel=1e-6)
     assert timing.total_time >= 10_000 * bound(job)
 
@@ -354,7 +354,7 @@ def test_the_wait_for_the_first_batch_is_no_part_of_the_step(workers: int) -> No
     """However few waves of the workers an epoch has, a step of it is the device's own."""
     machine = host(cores=workers)
     job = scenario(batches=500, batch_cpu=8.0, workers=workers, compute=0.1, machine=machine)
-    timing = solve(question(job), Options())
+    timing = solve(inputs_of(job), Options())
     assert timing.first_step == pytest.approx(8.1, rel=1e-3)
     assert timing.step_time.mean == pytest.approx(0.1, rel=1e-3)
     assert timing.total_time == pytest.approx(8.0 + 500 * 0.1, rel=1e-2)
@@ -363,7 +363,7 @@ def test_the_wait_for_the_first_batch_is_no_part_of_the_step(workers: int) -> No
 def test_beyond_the_cap_the_bound_is_used() -> None:
     """Steps within a wave are no steady ones: the mean is the bound, and the timing says so."""
     job = scenario(batches=2000, batch_cpu=17.2, workers=48, prefetch=1, compute=0.11)
-    timing = solve(question(job), Options(most_steps=40))
+    timing = solve(inputs_of(job), Options(most_steps=40))
     assert timing.bounded
     assert timing.step_time.mean == bound(job)
     assert timing.total_time >= 2000 * bound(job)
@@ -377,7 +377,7 @@ def test_epochs_that_run_on_have_the_step_of_their_slowest_resource() -> None:
     job = scenario(
         batches=30, batch_cpu=1.0, workers=4, prefetch=24, compute=0.1, epochs=10, kind=ACTORS
     )
-    timing = solve(question(job), Options())
+    timing = solve(inputs_of(job), Options())
     assert timing.step_time.mean >= bound(job)
 
 
@@ -407,7 +407,7 @@ def test_more_cores_than_are_needed_change_nothing_by_chance() -> None:
     figures: dict[str, object] = {"batches": 20_000, "batch_cpu": 0.1, "workers": 8}
     few, many = (
         solve(
-            question(
+            inputs_of(
                 scenario(
                     **figures,  # type: ignore[arg-type] # figures by name
                     compute=0.011,
@@ -427,7 +427,7 @@ def test_more_cores_than_are_needed_change_nothing_by_chance() -> None:
 def test_a_random_mean_is_known_to_a_percent_and_says_how_well() -> None:
     """Of eight seeds all lie within 2% of their mean, and their intervals hold it."""
     spread = Spread(shape=Shape.EXPONENTIAL, relative_deviation=1.0)
-    job = question(
+    job = inputs_of(
         scenario(batches=10**6, batch_cpu=0.1, workers=3, compute=0.032, cost_spread=spread)
     )
     found = [solve(job, Options(seed=seed)) for seed in range(8)]
@@ -442,7 +442,7 @@ def test_a_random_mean_is_known_to_a_percent_and_says_how_well() -> None:
 def test_an_epoch_of_three_waves_is_known_as_well_as_its_samples_allow() -> None:
     """Waves say little of how epochs differ; samples do, and all seeds lie within what is said."""
     spread = Spread(shape=Shape.GAMMA, relative_deviation=0.2)
-    job = question(
+    job = inputs_of(
         scenario(batches=108, batch_cpu=0.1, workers=36, compute=0.001, cost_spread=spread)
     )
     found = [solve(job, Options(seed=seed)) for seed in range(6)]
@@ -456,7 +456,7 @@ def test_an_epoch_of_three_waves_is_known_as_well_as_its_samples_allow() -> None
 def test_a_budget_of_events_ends_a_random_run() -> None:
     """It is not longer by more than a few steps' events, and says how badly its mean is known."""
     spread = Spread(shape=Shape.LOGNORMAL, relative_deviation=20.0)
-    job = question(
+    job = inputs_of(
         scenario(batches=10**6, batch_cpu=0.1, workers=3, compute=0.001, cost_spread=spread)
     )
     short = solve(job, Options(most_events=3000))
@@ -484,7 +484,7 @@ def test_an_epoch_of_a_part_of_a_step_is_no_longer_than_that_part(accumulation: 
 
 def test_equal_batches_that_do_not_repeat_are_watched_until_their_mean_is_known() -> None:
     """96 workers on three machines beside one device: no wave is like another for 2,000 steps."""
-    job = question_of(load_scenario("remote-workers-mnist", overrides=["remote.count=3"]))
+    job = simulation_input(load_scenario("remote-workers-mnist", overrides=["remote.count=3"]))
     timing, whole = solve(job, Options()), solve(job, Options(replay=True))
     assert not timing.bounded
     assert timing.half_width <= PRECISION * timing.step_time.mean
@@ -494,7 +494,9 @@ def test_equal_batches_that_do_not_repeat_are_watched_until_their_mean_is_known(
 def test_checkpoints_count_in_how_busy_a_store_is() -> None:
     """It is busy for as long as they are written, which is nearly all of what they take."""
     settings = ("train.checkpoint_every_steps=100", "hardware.storage=storage/nfs-10gbe")
-    timing = solve(question_of(load_scenario("llama3-70b-megatron", overrides=settings)), Options())
+    timing = solve(
+        simulation_input(load_scenario("llama3-70b-megatron", overrides=settings)), Options()
+    )
     share = timing.split.checkpoint / timing.step_time.mean
     assert share > 0.1
     assert share <= timing.usage[Resource.STORAGE].mean <= 1.05 * share
@@ -503,8 +505,8 @@ def test_checkpoints_count_in_how_busy_a_store_is() -> None:
 def test_devices_that_write_a_checkpoint_share_their_links() -> None:
     """Copies to the host count for PCIe as long as they take, and no longer."""
     settings = ("train.checkpoint_every_steps=1", "hardware.storage=storage/nvme-gen3")
-    job = question_of(load_scenario("resnet50-imagenet-p4d", overrides=settings))
-    without = question_of(load_scenario("resnet50-imagenet-p4d"))
+    job = simulation_input(load_scenario("resnet50-imagenet-p4d", overrides=settings))
+    without = simulation_input(load_scenario("resnet50-imagenet-p4d"))
     loads = checkpoint_loads(job.scenario, job.topology)
     assert checkpoint_loads(without.scenario, without.topology) == {}
     links = [seconds for unit, seconds in loads.items() if unit.startswith("pcie")]

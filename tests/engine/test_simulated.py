@@ -11,17 +11,17 @@ from simulator.engine.recorder import Epoch
 from simulator.engine.run import Options, plan_of, solve
 from simulator.engine.simulated import Asked, simulated
 from simulator.pipeline.stages.base import Phase
-from simulator.predict import question_of
+from simulator.predict import simulation_input
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.scenario import CostPlan, Scenario
 
 
 def asked_of(job: Scenario, seed: int = 0) -> Asked:
-    """The question of a scenario's first epoch."""
-    question = question_of(job)
-    plan = plan_of(question, Phase.COLD, Options(seed=seed))
-    stages = question.demands[Phase.COLD]
-    return Asked.of(job, question.topology, stages, plan, seed)
+    """Return the inputs of a scenario's first epoch."""
+    inputs = simulation_input(job)
+    plan = plan_of(inputs, Phase.COLD, Options(seed=seed))
+    stages = inputs.demands[Phase.COLD]
+    return Asked.of(job, inputs.topology, stages, plan, seed)
 
 
 def test_prices_and_names_ask_for_the_same_epoch() -> None:
@@ -32,7 +32,7 @@ def test_prices_and_names_ask_for_the_same_epoch() -> None:
 
 
 def test_another_batch_or_seed_is_another_epoch() -> None:
-    """What changes an epoch changes the question."""
+    """What changes an epoch changes the inputs."""
     job = scenario()
     train = replace(job.job.train, batch_size=job.job.train.batch_size * 2)
     other = replace(job, jobs=(replace(job.job, train=train),))
@@ -87,15 +87,15 @@ def test_a_store_that_helpers_no_longer_read_from_is_no_part_of_the_question() -
 
 
 def _phase(job: Scenario, phase: Phase) -> Asked:
-    question = question_of(job)
-    plan = plan_of(question, phase, Options())
-    return Asked.of(job, question.topology, question.demands[phase], plan, 0)
+    inputs = simulation_input(job)
+    plan = plan_of(inputs, phase, Options())
+    return Asked.of(job, inputs.topology, inputs.demands[phase], plan, 0)
 
 
 def test_what_was_simulated_before_gives_the_same_answer() -> None:
     """A run that others were like is as one that stood alone."""
     job = scenario()
-    before = solve(question_of(job), Options())
-    after = solve(question_of(replace(job, name="another")), Options())
+    before = solve(simulation_input(job), Options())
+    after = solve(simulation_input(replace(job, name="another")), Options())
     assert after.total_time == before.total_time
     assert after.split == before.split

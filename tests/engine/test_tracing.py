@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from support.scenarios import host, question, scenario, store
+from support.scenarios import host, inputs_of, scenario, store
 
 from simulator.engine.run import Options, solve
 from simulator.engine.trace_events import Meter
@@ -20,7 +20,7 @@ from simulator.schema.workload.distribution import Shape, Spread
 
 def traced(job: Scenario, *, replay: bool = True) -> tuple[Timing, Trace]:
     """The timing of a traced run, and its trace."""
-    timing = solve(question(job), Options(replay=replay, trace=True))
+    timing = solve(inputs_of(job), Options(replay=replay, trace=True))
     assert timing.trace is not None
     return timing, timing.trace
 
@@ -85,7 +85,7 @@ def test_tracing_changes_no_figure() -> None:
         batch_cpu=0.02,
         output_bytes=1e6,
     )
-    plain = solve(question(job), Options())
+    plain = solve(inputs_of(job), Options())
     timing, _ = traced(job, replay=False)
     assert timing.step_time.mean == pytest.approx(plain.step_time.mean, rel=1e-12)
     assert timing.split.compute == pytest.approx(plain.split.compute, rel=1e-12)
@@ -106,7 +106,7 @@ def test_an_epoch_that_is_ended_for_its_events_ends_at_the_same_step_if_traced()
         cost_spread=Spread(shape=Shape.GAMMA, relative_deviation=0.5),
     )
     few = Options(most_events=3000)
-    plain, noted = (solve(question(job), replace(few, trace=trace)) for trace in (False, True))
+    plain, noted = (solve(inputs_of(job), replace(few, trace=trace)) for trace in (False, True))
     assert plain.simulated_steps < 400
     assert noted.simulated_steps == plain.simulated_steps
 

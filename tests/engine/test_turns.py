@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.scenarios import question, scenario, store
+from support.scenarios import inputs_of, scenario, store
 
 from simulator.engine.run import Options, solve
 from simulator.predict import predict
@@ -33,7 +33,7 @@ def shared_store(workers: int = 1, cpu: float = DECODE) -> Scenario:
 
 def bars(job: Scenario) -> list[Slice]:
     """What the first worker does, in order."""
-    trace = solve(question(job), Options(replay=True, trace=True)).trace
+    trace = solve(inputs_of(job), Options(replay=True, trace=True)).trace
     assert trace is not None
     found = [s for s in trace.slices if "worker 0" in s.track and s.name in ("read", "decode")]
     return sorted(found, key=lambda bar: bar.start)
@@ -71,7 +71,7 @@ def test_turns_do_not_change_what_a_store_can_deliver() -> None:
     """Eight workers that ask for more than the store has get what it has, however they read."""
     job = shared_store(workers=8)
     longer = replace(job, jobs=(replace(job.job, dataset=replace(job.job.dataset, samples=9600)),))
-    timing = solve(question(longer), Options(replay=True))
+    timing = solve(inputs_of(longer), Options(replay=True))
     assert timing.step_time.mean == pytest.approx(READ, rel=0.02)
 
 
@@ -102,5 +102,5 @@ def test_batches_made_elsewhere_are_read_there(tmp_path: Path) -> None:
     """A loader that reads ahead at home has workers on other machines that read themselves."""
     path = tmp_path / "elsewhere.toml"
     path.write_text(ELSEWHERE)
-    prediction = predict(load_scenario(str(path)), doubts=False)
+    prediction = predict(load_scenario(str(path)), intervals=False)
     assert prediction.timing.total_time > 1.2  # 24 batches that the store gives in 50 ms each

@@ -1,4 +1,4 @@
-"""Work on a batch: zero and one sample, and parts that make up a whole."""
+"""Work on a batch: zero and one sample, and lengths of sequences."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from simulator.equations import batch
+from simulator.equations.batch import mean_square_length
 
 
 def test_work_of_samples_and_of_the_batch() -> None:
@@ -22,21 +23,26 @@ def test_bytes_of_a_batch() -> None:
     assert batch.copied_bytes(size) == 6400.0
 
 
-def test_a_step_on_all_cores() -> None:
-    """Half a second on what 60 cores are worth is 30 core-seconds."""
-    assert batch.cores_work(0.5, 60.0) == 30.0
+@pytest.mark.parametrize(("least", "most"), [(0.0, 1.0), (0.0, 0.6), (0.25, 1.0)])
+def test_it_is_the_second_moment_of_even_lengths(least: float, most: float) -> None:
+    """Lengths drawn evenly from as wide a range as their mean allows."""
+    drawn = np.random.default_rng(5).uniform(least, most, 200_000)
+    expected = mean_square_length((least + most) / 2.0)
+    assert expected == pytest.approx(float(np.mean(drawn**2)), rel=0.01)
 
 
-def test_contention_lasts_as_long_as_compute_and_communication_are_together() -> None:
-    """Longer communication than compute slows no more than all of the compute."""
-    assert batch.contended(0.5, np.array([0.2, 9.0]), 0.5, 1.0) == pytest.approx([0.05, 0.5])
+def test_candidates_may_differ() -> None:
+    """An array of means gives one figure each, never below the square of the mean."""
+    means = np.array([0.1, 0.5, 0.9, 1.0])
+    squares = mean_square_length(means)
+    assert np.all(squares >= means**2)
+    assert squares[-1] == 1.0
 
 
-def test_an_update_reads_and_launches() -> None:
-    """A gigabyte at a terabyte a second is a millisecond, and launches come on top."""
-    assert batch.optimizer_time(1e9, 1e12, 0.25) == pytest.approx(0.251)
-
-
-def test_exchange_hidden_entirely_is_not_waited_for() -> None:
-    """Compute that is longer than the exchange beside it leaves sends alone to be waited for."""
-    assert batch.waited_exchange(np.array([-1.0, 1.0]), 0.5, 2.0) == pytest.approx([1.0, 3.0])
+def test_iterations_with_and_without_the_last_batch() -> None:
+    """A batch that is not full counts unless dropped; a full one always counts."""
+    count = batch.iterations_per_epoch
+    assert count(10, 4, drop_last=True) == 2
+    assert count(10, 4, drop_last=False) == 3
+    assert count(8, 4, drop_last=True) == count(8, 4, drop_last=False) == 2
+    assert count(10, np.array([4, 5]), drop_last=np.array([True, False])) == pytest.approx([2, 2])

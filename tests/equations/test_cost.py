@@ -1,11 +1,20 @@
-"""Cost: consistency between the formulas, and limits."""
+"""Money: hand-calculated costs of steps, runs, owned machines and stores."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
 
 from simulator.equations import cost
+from simulator.equations.cost import (
+    egress_cost,
+    provisioned_price,
+    rent,
+    requests_cost,
+    upload_requests,
+)
 
 
 def test_a_dollar_of_steps() -> None:
@@ -39,58 +48,6 @@ def test_a_capacity_block_is_paid_whole() -> None:
     np.testing.assert_allclose(found, [24.0, 24.0, 14 * 24.0, 21 * 24.0])
     assert cost.cost_of_block(1 / 3600, 86400.0, 60.0) == pytest.approx(48.0)
     assert np.isinf(cost.block_time(np.inf))
-
-
-def test_energy_between_idle_and_busy() -> None:
-    """An idle device draws its idle power, a busy one its full power."""
-    joules = [cost.energy_per_step(60.0, 400.0, share, 2.0) for share in (0.0, 0.5, 1.0)]
-    assert joules == pytest.approx([120.0, 460.0, 800.0])
-
-
-def test_rare_interruptions_cost_checkpoints_only() -> None:
-    """Almost never interrupted, a run takes its work and one checkpoint an interval."""
-    time = cost.time_with_interruptions(36_000.0, 1e-12, 3600.0, 60.0, 600.0)
-    assert time == pytest.approx(36_000.0 + 10 * 60.0, rel=1e-6)
-
-
-def test_expected_time_is_that_of_simulated_runs() -> None:
-    """Runs interrupted at random, segment by segment, take in the mean what the formula says."""
-    rng = np.random.default_rng(7)
-    rate, interval, write, restart = 1 / 7200.0, 1800.0, 120.0, 300.0
-    drawn = [_segment(rng, rate, interval + write, restart) for _ in range(40_000)]
-    told = cost.time_with_interruptions(interval, rate, interval, write, restart)
-    assert np.mean(drawn) == pytest.approx(told, rel=0.02)
-
-
-def _segment(rng: np.random.Generator, rate: float, length: float, restart: float) -> float:
-    """Time until one segment is done; an interruption loses it, and restarts fail too."""
-    spent, needed = 0.0, length
-    while (until := rng.exponential(1.0 / rate)) < needed:
-        spent += until
-        needed = restart + length
-    return spent + needed
-
-
-@pytest.mark.parametrize("write", [5.0, 60.0, 900.0])
-def test_no_other_interval_is_clearly_better(write: float) -> None:
-    """Half and twice the best interval take longer; the best of many is within 0.1%."""
-    rate = 1 / 36_000.0
-    best = float(cost.best_checkpoint_interval(rate, write))
-    took = cost.time_with_interruptions(1e6, rate, best, write, 300.0)
-    others = cost.time_with_interruptions(1e6, rate, best * np.geomspace(0.1, 10, 400), write, 300)
-    assert took < cost.time_with_interruptions(1e6, rate, best * 2, write, 300.0)
-    assert took < cost.time_with_interruptions(1e6, rate, best / 2, write, 300.0)
-    assert took <= 1.001 * np.min(others)
-
-
-def test_a_checkpoint_longer_than_the_peace_is_written_once_in_it() -> None:
-    """Beyond twice the mean time between interruptions the interval is that time."""
-    assert cost.best_checkpoint_interval(1 / 60.0, 600.0) == pytest.approx(60.0)
-
-
-def test_energy_is_power_times_time() -> None:
-    """400 W for a quarter of a second are 100 J."""
-    assert cost.drawn_energy(400.0, 0.25) == 100.0
 
 
 def test_capital_pays_back() -> None:
@@ -127,3 +84,42 @@ def test_cheap_rent_is_never_beaten() -> None:
     """Where rent spares nothing, buying never pays."""
     assert cost.break_even_utilization(1.0, 0.0) == float("inf")
     assert cost.break_even_time(1e5, 1.0, 2.0) == float("inf")
+
+
+def test_what_the_rent_has_in_it_is_free() -> None:
+    """Nothing is paid below the free rate, and only what is above it beyond."""
+    assert provisioned_price(3000.0, 3000.0, 2.0) == 0.0
+    assert provisioned_price(100.0, 3000.0, 2.0) == 0.0
+    assert provisioned_price(3001.5, 3000.0, 2.0) == pytest.approx(3.0)
+
+
+def test_keeping_data_costs_size_times_time() -> None:
+    """A gigabyte at 1e-14 $ a byte and second costs a dollar in 1e5 seconds."""
+    assert rent(1e9, 1e-14, np.array([1e5, 2e5])) == pytest.approx([1.0, 2.0])
+
+
+def test_requests_are_paid_by_kind() -> None:
+    """A million reads at 40 cents, a thousand writes at half a cent."""
+    assert requests_cost(1e6, 4e-7, 1e3, 5e-6) == pytest.approx(0.405)
+
+
+def test_an_upload_in_parts_is_begun_and_completed() -> None:
+    """One request for what fits a part, n + 2 for n parts, one without a limit."""
+    assert upload_requests(16e6, 16e6) == 1.0
+    assert upload_requests(16e6 + 1.0, 16e6) == 4.0
+    assert upload_requests(5e12, math.inf) == 1.0
+    assert upload_requests(0.0, 16e6) == 1.0
+
+
+def test_each_tier_counts_for_what_lies_in_it() -> None:
+    """60 TB in a month at 0.09 to 10 TB, 0.085 to 50 TB and 0.07 above: 900 + 3,400 + 700 $."""
+    ends, prices = (10e12, 50e12), (9e-11, 8.5e-11, 7e-11)
+    assert egress_cost(60e12, 1.0, ends, prices) == pytest.approx(5000.0)
+    # Half as much in each of two months, and all of it in a month that is not over.
+    assert egress_cost(60e12, 2.0, ends, prices) == pytest.approx(2 * (900.0 + 1700.0))
+    assert egress_cost(60e12, 0.1, ends, prices) == egress_cost(60e12, 1.0, ends, prices)
+
+
+def test_beyond_the_last_end_the_last_price_holds() -> None:
+    """What no tier is stated for is paid as in the last one, an upper bound where prices fall."""
+    assert egress_cost(30e12, 1.0, (10e12, 20e12), (9e-11, 8e-11)) == pytest.approx(2500.0)

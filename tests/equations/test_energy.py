@@ -27,3 +27,14 @@ def test_a_bill_of_electricity_grows_with_the_building() -> None:
     plain = energy.electricity_cost(3.6e9, 0.08 / 3.6e6)
     cooled = energy.electricity_cost(energy.building_energy(3.6e9, 1.54), 0.08 / 3.6e6)
     assert cooled / plain == pytest.approx(1.54)
+
+
+def test_energy_between_idle_and_busy() -> None:
+    """An idle device draws its idle power, a busy one its full power."""
+    joules = [energy.energy_per_step(60.0, 400.0, share, 2.0) for share in (0.0, 0.5, 1.0)]
+    assert joules == pytest.approx([120.0, 460.0, 800.0])
+
+
+def test_energy_is_power_times_time() -> None:
+    """400 W for a quarter of a second are 100 J."""
+    assert energy.drawn_energy(400.0, 0.25) == 100.0

@@ -1,13 +1,21 @@
-"""Device memory: published bytes per parameter, published activations, allocator rules."""
+"""Device and host memory: published bytes, stages, sharding, batches in flight."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from simulator.equations import memory
+from simulator.equations.memory import (
+    micro_batches_held,
+    never_together,
+    offloaded_bytes,
+    recomputed_layer_bytes,
+)
 from simulator.schema.workload.train import Optimizer
+from simulator.units import BYTE, parse
 
 
 def test_every_optimizer_has_a_state() -> None:
@@ -68,3 +76,104 @@ def test_activations_of_a_stage() -> None:
     kept = {"batches": 2.0, "layers": 3.0, "per_layer": 4.0, "ends": 1.0}
     assert memory.kept_activations(**kept) == 26.0
     assert memory.kept_activations(**kept, never_together=6.0, of_loss=5.0) == 25.0
+
+
+def in_flight(micro_batches: int, stage: int, stages: int, chunks: int) -> float:
+    """Whole stages' worth of activations at the fullest, by walking through the schedule.
+
+    Passes of a chunk go out until the first backward pass; then one of each in turn.
+    """
+    started = (
+        min(micro_batches * chunks, (chunks - 1) * stages + 2 * (stages - stage - 1) + 1)
+        if chunks > 1
+        else min(micro_batches, stages - stage)
+    )
+    held = most = 0
+    forward, backward = started, 0
+    held = most = started
+    while backward < micro_batches * chunks:
+        backward, held = backward + 1, held - 1
+        if forward < micro_batches * chunks:
+            forward, held = forward + 1, held + 1
+        most = max(most, held)
+    return most / chunks
+
+
+@pytest.mark.parametrize("stage", [0, 1, 3])
+@pytest.mark.parametrize("chunks", [1, 2, 8])
+@pytest.mark.parametrize("micro_batches", [2, 4, 32])
+def test_micro_batches_held_as_walked_through(stage: int, chunks: int, micro_batches: int) -> None:
+    """The closed form is what a walk through the schedule holds at its fullest."""
+    held = micro_batches_held(micro_batches, stage, 4, chunks, 0.0)
+    assert float(held) == in_flight(micro_batches, stage, 4, chunks)
+
+
+def test_first_stage_of_an_interleaved_schedule_as_published() -> None:
+    """1 + (p - 1) / (p v) times what the first stage holds without chunks: arXiv:2205.05198."""
+    plain, interleaved = (micro_batches_held(64, 0, 8, v, 0.0) for v in (1, 3))
+    assert float(interleaved / plain) == pytest.approx(1.0 + 7.0 / (8.0 * 3.0))
+
+
+def test_all_forward_holds_everything() -> None:
+    """GPipe keeps all micro-batches on every stage."""
+    assert float(micro_batches_held(32, 3, 4, 1, 1.0)) == 32.0
+
+
+def test_never_together_is_the_most_over_time() -> None:
+    """Chunk by chunk, gradients appear and activations go; the most is at one of the ends."""
+    gradients, activations, chunks = 24.0, 16.0, 4
+    walked = max(
+        gradients * (k + 1) / chunks + activations * (chunks - k) / chunks for k in range(chunks)
+    )
+    taken_off = never_together(gradients, activations, float(chunks))
+    assert gradients + activations - float(taken_off) == pytest.approx(walked)
+
+
+@pytest.mark.parametrize(
+    ("machine", "devices", "partitioned", "bytes_per_parameter"),
+    [(1, 1, 0.0, 24.0), (8, 8, 0.0, 48.0), (8, 64, 0.0, 48.0), (8, 64, 1.0, 3.0)],
+)
+def test_offloaded_state_by_the_documented_formulas(
+    machine: int, devices: int, partitioned: float, bytes_per_parameter: float
+) -> None:
+    """DeepSpeed's memory.rst: ZeRO-2 max(4 g, 16) x 1.5, ZeRO-3 16 g / N x 1.5 a parameter."""
+    size = offloaded_bytes(1e9, float(machine), float(devices), partitioned)
+    assert float(size) == pytest.approx(bytes_per_parameter * 1e9)
+
+
+def test_what_is_recomputed_is_what_is_not_kept() -> None:
+    """Nothing where all is kept; arrays give what their members give."""
+    assert float(recomputed_layer_bytes(34.0, 34.0)) == 0.0
+    assert recomputed_layer_bytes(np.array([34.0, 2.0]), 2.0).tolist() == [32.0, 0.0]
+
+
+def test_batches_of_a_loader() -> None:
+    """Three workers with two batches each have six ahead and one in use; no workers have one."""
+    assert memory.batches_in_flight(2, 3) == 7
+    assert memory.batches_in_flight(2, 0) == 1
+    assert memory.in_flight_bytes(7, 10.0, 8) == 560.0
+
+
+def test_pinned_blocks_are_powers_of_two() -> None:
+    """A published 20.4 GiB took 32 GiB; exact powers stay, nothing takes nothing."""
+    sizes = np.array([parse(text, BYTE) for text in ("20.4 GiB", "32 GiB", "3 B")])
+    expected = [parse(text, BYTE) for text in ("32 GiB", "32 GiB", "4 B")]
+    assert memory.pinned_block_bytes(sizes) == pytest.approx(expected)
+    assert memory.pinned_block_bytes(0.0) == 0.0
+
+
+def test_workers_of_all_ranks() -> None:
+    """Four workers of 1.8 GB, as measured with a data set of Python objects, take 7.2 GB a rank."""
+    assert memory.workers_bytes(1, 4, 1.8e9) == pytest.approx(7.2e9)
+    assert memory.workers_bytes(8, 4, 1.8e9) == pytest.approx(57.6e9)
+
+
+def test_rule_of_thumb() -> None:
+    """The rule adds the memory of the GPUs, the system and the application."""
+    assert memory.rule_of_thumb(16e9, 2e9, 1e9) == pytest.approx(19e9)
+
+
+def test_nothing_left_is_nothing() -> None:
+    """A memory that is overcommitted leaves no page cache, and no negative one."""
+    left = memory.memory_left(10.0, np.array([4.0, 10.0, 12.0]))
+    assert left == pytest.approx([6.0, 0.0, 0.0])

@@ -11,7 +11,6 @@ from simulator.equations.pipeline import (
     back_layers,
     device_work,
     end_layers,
-    expected_slowest,
     front_layers,
     layer_time,
     middle_layers,
@@ -87,15 +86,6 @@ def test_overlap_lies_between_the_longer_and_the_sum() -> None:
         assert 3.0 <= both <= 5.0 + 1e-12
     assert overlapped(2.0, 3.0, 1.0) == pytest.approx(5.0)
     assert overlapped(0.0, 3.0, 2.9) == pytest.approx(3.0)
-
-
-def test_the_slowest_of_normal_draws() -> None:
-    """Within a sixth of the mean maximum of so many draws."""
-    draws = np.random.default_rng(3).normal(size=(20_000, 16))
-    for ranks in (4, 8, 16):
-        mean = draws[:, :ranks].max(axis=1).mean()
-        assert expected_slowest(float(ranks)) == pytest.approx(mean, rel=1.0 / 6.0)
-    assert expected_slowest(1.0) == 0.0
 
 
 def test_a_pass_is_layers_and_ends_of_kernels_that_follow_one_another() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from support import theory
 
-from simulator.equations import cost, cpu, host_memory, requests, roofline, step
+from simulator.equations import batch, cost, cpu, memory, roofline, storage
 from simulator.units import BYTE, DAY, HOUR, USD_PER_SECOND, parse
 
 P4D = parse("$37.688/h", USD_PER_SECOND)
@@ -94,9 +94,9 @@ def test_a18_cost_ratio() -> None:
 
 def test_b1_iterations() -> None:
     """40,000 with the source's rounded images; 40,036 or 40,037 with the real ones."""
-    assert step.iterations_per_epoch(SOURCE_IMAGES, 32, drop_last=False) == 40_000
-    assert step.iterations_per_epoch(IMAGES, 32, drop_last=True) == 40_036
-    assert step.iterations_per_epoch(IMAGES, 32, drop_last=False) == 40_037
+    assert batch.iterations_per_epoch(SOURCE_IMAGES, 32, drop_last=False) == 40_000
+    assert batch.iterations_per_epoch(IMAGES, 32, drop_last=True) == 40_036
+    assert batch.iterations_per_epoch(IMAGES, 32, drop_last=False) == 40_037
 
 
 def test_b2_loading_in_the_way() -> None:
@@ -127,7 +127,7 @@ def test_b5_the_store_behind_it() -> None:
     """10.7 ms an image of 114.66 kB are 10.7 MB/s, as from a disk that seeks."""
     per_image = 0.342 / 32
     assert per_image == pytest.approx(10.7e-3, rel=5e-3)
-    rate = requests.request_throughput(parse("114.66 kB", BYTE), per_image, math.inf)
+    rate = storage.request_throughput(parse("114.66 kB", BYTE), per_image, math.inf)
     assert rate == pytest.approx(10.7e6, rel=5e-3)
 
 
@@ -146,7 +146,7 @@ def test_b7_bytes_of_an_image() -> None:
 
 def test_b8_the_data_set_does_not_fit_the_gpu() -> None:
     """155.84 GiB is more than 80 GB, so batches are streamed."""
-    left = host_memory.memory_left(parse("80 GB", BYTE), parse("155.84 GiB", BYTE))
+    left = memory.memory_left(parse("80 GB", BYTE), parse("155.84 GiB", BYTE))
     assert left == 0.0
 
 
@@ -156,14 +156,14 @@ def test_b8_the_data_set_does_not_fit_the_gpu() -> None:
 def test_c1_c2_c3_rule_for_ram(gpus: int, each: str, least: str) -> None:
     """RAM is to exceed the memory of all GPUs by the system and the application."""
     system, application = parse("2 GB", BYTE), parse("3 GB", BYTE)
-    asked = host_memory.rule_of_thumb(gpus * parse(each, BYTE), system, application)
+    asked = memory.rule_of_thumb(gpus * parse(each, BYTE), system, application)
     assert asked == parse(least, BYTE) + system + application
     assert asked > parse(least, BYTE)
 
 
 def test_c4_ram_below_gpu_memory() -> None:
     """64 GB of RAM are too few for two GPUs of 40 GB by the rule."""
-    assert host_memory.rule_of_thumb(2 * 40e9, 0.0, 0.0) > parse("64 GB", BYTE)
+    assert memory.rule_of_thumb(2 * 40e9, 0.0, 0.0) > parse("64 GB", BYTE)
 
 
 def test_c5_pcie_generations() -> None:

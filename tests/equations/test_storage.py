@@ -1,4 +1,4 @@
-"""Storage: limits of each formula, and the published pipe that needs thousands of requests."""
+"""Storage: operations, latency, bursts and requests of one sample."""
 
 from __future__ import annotations
 
@@ -90,3 +90,21 @@ def test_credits_end_where_the_bucket_is_empty() -> None:
     assert storage.burst_rate(2e6, 100.0, 1e9, 1e6) == pytest.approx(200.0)
     assert storage.burst_rate(0.0, 100.0, 500.0, 1e6) == 500.0
     assert storage.burst_rate(1e12, 100.0, 500.0, 1e6) == pytest.approx(100.0, rel=1e-5)
+
+
+def test_ceiling_grows_with_readers() -> None:
+    """Two requests at once go twice as fast as one, which goes at its own rate."""
+    assert storage.reader_ceiling(1, 30e6) == 30e6
+    assert storage.reader_ceiling(2, 30e6) == 2 * storage.reader_ceiling(1, 30e6)
+
+
+def test_half_the_rate_at_the_half_size() -> None:
+    """A request of latency times rate spends half of its time waiting."""
+    assert storage.request_throughput(0.1 * 80e6, 0.1, 80e6) == pytest.approx(40e6)
+    assert storage.request_throughput(1e15, 0.1, 80e6) == pytest.approx(80e6)
+
+
+def test_a_network_carries_headers_beside_the_object() -> None:
+    """Of 1500 bytes 1448 are the object's, in frames of 1538 bytes; larger ones lose less."""
+    assert storage.frame_payload() == 1448.0 / 1538.0
+    assert storage.frame_payload() < storage.frame_payload(9001.0) < 1.0

@@ -32,7 +32,7 @@ def test_distance_adds_in_squares() -> None:
 
 
 def test_room_is_counted_in_deviations() -> None:
-    """As much as there is leaves none; short is negative; a narrower doubt counts more."""
+    """As much as there is leaves none; short is negative; a narrower uncertainty counts more."""
     assert room(80e9, 80e9, 0.1) == 0.0
     assert room(80e9, 60e9, 0.1) < 0.0
     assert room(70e9, 80e9, 0.05) == pytest.approx(2.0 * room(70e9, 80e9, 0.1))

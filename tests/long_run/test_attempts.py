@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.stages import sampled
 
-from simulator.equations.cost import best_checkpoint_interval, time_with_interruptions
+from simulator.equations.reliability import best_checkpoint_interval, time_with_interruptions
 from simulator.long_run.attempts import lives
 from simulator.long_run.memoryless import AT_ONCE as GAPS
 from simulator.long_run.progress import goes_on, kept

@@ -196,13 +196,13 @@ def test_a_write_meets_the_reads_of_samples(tmp_path: Path) -> None:
     scenario = twenty_gb(tmp_path, store, 'checkpoint_process_rate = "1.4 GB/s"')
     dataset = replace(scenario.job.dataset, bytes_per_sample=1e9)
     starved = replace(scenario, jobs=(replace(scenario.job, dataset=dataset),))
-    timing = predict(starved, doubts=False).timing
+    timing = predict(starved, intervals=False).timing
     assert timing.usage["storage"].mean > 0.99
     behind = Checkpoints(asynchronous=True)
     alone, met = checkpoint_times(starved, behind), checkpoint_times(starved, behind, timing)
     assert met.durable == pytest.approx(2.0 * alone.durable, rel=0.02)
     assert met.dragged == pytest.approx(0.5 * met.durable, rel=0.02)
-    idle = predict(scenario, doubts=False).timing
+    idle = predict(scenario, intervals=False).timing
     assert checkpoint_times(scenario, behind, idle).dragged == 0.0
 
 
@@ -210,7 +210,7 @@ def test_a_write_does_not_meet_itself(tmp_path: Path) -> None:
     """Where only checkpoints keep the store busy, a write in the background takes no longer."""
     train = 'checkpoint_process_rate = "1.4 GB/s"\ncheckpoint_every_steps = 2'
     scenario = twenty_gb(tmp_path, 'storage = "storage/ebs-gp3"', train)
-    timing = predict(scenario, doubts=False).timing
+    timing = predict(scenario, intervals=False).timing
     assert timing.usage["storage"].mean > 0.9
     behind = Checkpoints(asynchronous=True)
     found = checkpoint_times(scenario, behind, timing)

@@ -38,7 +38,7 @@ def asked(prediction: Prediction, **more: float) -> Outlook:
 
 def test_nothing_happens(prediction: Prediction) -> None:
     """Without interruptions and doubts the run takes what was predicted, to the last bit."""
-    bare = predict(prediction.scenario, doubts=False)
+    bare = predict(prediction.scenario, intervals=False)
     found = outlook(bare, Interruptions(), draws=100)
     assert set(found.finish.values()) == {bare.timing.total_time}
     assert found.goodput == 1.0
@@ -60,7 +60,7 @@ def test_failures_take_time_and_money(prediction: Prediction) -> None:
 
 def with_fewer(name: str, least: int) -> tuple[float, ...]:
     """Rates of a shipped job on fewer machines."""
-    found = predict(load_scenario(name), doubts=False)
+    found = predict(load_scenario(name), intervals=False)
     told = Interruptions(failures=replace(RATES, least_machines=least))
     return rates_with_fewer(found, told)
 
@@ -76,7 +76,7 @@ def test_a_smaller_job_is_as_fast_as_its_machines() -> None:
 
 def test_a_replica_goes_with_one_of_its_machines() -> None:
     """A model on several machines: the first one away takes all of its replica along."""
-    found = predict(load_scenario("llama3-405b-megatron"), doubts=False)
+    found = predict(load_scenario("llama3-405b-megatron"), intervals=False)
     count = found.scenario.cluster.trainers.count
     replica = (
         found.scenario.job.parallelism.devices // found.scenario.cluster.trainers.gpus_per_host
@@ -142,7 +142,7 @@ def test_a_scenario_that_tells_of_failures_is_predicted_with_them() -> None:
     bare = predict(replace(scenario, interruptions=None))
     assert (bare.timing, bare.cost, bare.outlook) == (found.timing, found.cost, None)
     assert found.outlook == outlook(bare, told, draws=200)
-    assert predict(scenario, doubts=False).outlook == found.outlook
+    assert predict(scenario, intervals=False).outlook == found.outlook
 
 
 def test_stores_are_paid_for_as_long_as_the_run_takes(prediction: Prediction) -> None:
@@ -159,7 +159,7 @@ def test_stores_are_paid_for_as_long_as_the_run_takes(prediction: Prediction) ->
 def test_what_stores_cost_is_unknown_where_a_price_is() -> None:
     """A store without prices is named, and no bill of stores is told."""
     settings = ("hardware.storage=storage/wekapod", "train.epochs=1")
-    bare = predict(load_scenario("llama3-405b-megatron", overrides=settings), doubts=False)
+    bare = predict(load_scenario("llama3-405b-megatron", overrides=settings), intervals=False)
     found = asked(bare)
     assert found.stores is None
     assert any("wekapod" in text for text in found.unpriced)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.optimize import least_squares, minimize_scalar
 from support.theory import busy_threads, loader_rate
 
-from simulator.equations.receive import thread_slowdown
+from simulator.equations.cpu import thread_slowdown
 
 Array = NDArray[np.float64]
 MEASURED = files("simulator") / "data" / "measured"

@@ -6,7 +6,7 @@ import pytest
 from support.scenarios import BATCH, host, scenario, simulate
 from support.theory import busy_threads, loader_rate
 
-from simulator.equations.receive import thread_slowdown
+from simulator.equations.cpu import thread_slowdown
 
 PLATFORMS = {
     # cores, threads, worker's extra time, time to receive [s an image], as fitted

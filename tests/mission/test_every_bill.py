@@ -36,7 +36,7 @@ def test_every_price_has_a_date_or_is_named_as_missing(name: str) -> None:
             assert price.source.reference != ""
     if machines_price(scenario) is not None:
         return
-    found = predict(scenario, doubts=False)
+    found = predict(scenario, intervals=False)
     rows = dict(cost_rows(found))
     assert "rent" not in rows
     without = [short_name(group.host.name) for group in found.scenario.cluster.groups]

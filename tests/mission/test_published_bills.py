@@ -109,6 +109,6 @@ def test_a_large_model_on_many_machines() -> None:
     What is published has lost time in it, which the undisturbed run has not; a dollar an hour.
     """
     settings = ("data.samples=178_700_000", "train.epochs=1", "cost.price=$8/h")
-    found = predict(load_scenario("bloom-176b", overrides=settings), doubts=False)
+    found = predict(load_scenario("bloom-176b", overrides=settings), intervals=False)
     assert found.cost.for_machines is not None
     assert 0.85 < found.cost.for_machines / 1_082_990 < 1.0

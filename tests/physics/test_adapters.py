@@ -180,10 +180,12 @@ def test_utilization_counts_no_gradients_of_frozen_weights() -> None:
 def test_the_prediction_says_that_nobody_measured_it() -> None:
     """Nothing was fitted to adapters, so the interval is wider and a warning says why."""
     warned = [
-        doubt.warning for doubt in job(LORA).doubts if "what learns adapters" in doubt.warning
+        component.warning
+        for component in job(LORA).uncertainties
+        if "what learns adapters" in component.warning
     ]
     assert len(warned) == 1
-    assert not any("what learns" in doubt.warning for doubt in job().doubts)
+    assert not any("what learns" in component.warning for component in job().uncertainties)
     assert job(LORA).memory_log_sd > job().memory_log_sd
 
 

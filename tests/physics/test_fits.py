@@ -10,7 +10,7 @@ import pytest
 from simulator.physics.footprint import MemoryFit, Verdict, verdict
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.uncertainty.doubts import P90
+from simulator.uncertainty.components import P90
 
 
 def fit(total: float, capacity: float, log_sd: float, waste: float = 0.0) -> MemoryFit:

@@ -71,13 +71,13 @@ def test_without_recomputation_both_are_the_same() -> None:
 
 def test_the_shipped_scenario_predicts_the_published_mfu() -> None:
     """Turing-NLG on 2,240 A100, 54.2% published: predicted within the model's error of a step."""
-    prediction = predict(load_scenario("turing-nlg-530b"), doubts=False)
+    prediction = predict(load_scenario("turing-nlg-530b"), intervals=False)
     assert number_at(prediction, "mfu") == pytest.approx(0.542, rel=0.05)
 
 
 def test_metrics_of_tokens_agree() -> None:
     """Tokens a step over its time are tokens a second; a trillion take as long as they take."""
-    prediction = predict(load_scenario("llama3-8b-fsdp"), doubts=False)
+    prediction = predict(load_scenario("llama3-8b-fsdp"), intervals=False)
     rate = number_at(prediction, "tokens_per_s")
     each = number_at(prediction, "tokens_per_s_per_gpu")
     step = number_at(prediction, "tokens_per_step")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.engine.run import Options, Question, solve
+from simulator.engine.run import Options, SimulationInput, solve
 from simulator.errors import NotModelled
 from simulator.physics.describe import describe, kernels_of
 from simulator.physics.offload import host_update
@@ -116,14 +116,14 @@ def test_the_event_engine_takes_as_long_as_the_closed_form() -> None:
     topology = build(scenario)
     demands = {phase: demand_table(scenario, phase) for phase in Phase}
     beside = extras(scenario, topology, demands[Phase.WARM])
-    question = Question(
+    inputs = SimulationInput(
         scenario=scenario,
         topology=topology,
         demands=demands,
         lengths=lengths(scenario),
         extras=beside,
     )
-    timing = solve(question, Options(seed=0))
+    timing = solve(inputs, Options(seed=0))
     whole = step(scenario)
     assert timing.step_time.mean == pytest.approx(float(whole.total), rel=2e-3)
     assert timing.split.other == pytest.approx(float(whole.host.total), rel=2e-2)

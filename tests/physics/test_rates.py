@@ -12,7 +12,7 @@ from simulator.physics.rates import core_rates
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.schema.scenario import Scenario
-from simulator.uncertainty.doubts import Grade, Rate
+from simulator.uncertainty.components import Grade, Rate
 
 _ON_CORES = (
     "hardware.machine=instance/aws/c7i.48xlarge",
@@ -62,7 +62,9 @@ def test_a_step_on_cores_is_what_they_take_and_is_doubted() -> None:
     assert time is not None
     found = predict(scenario)
     assert found.timing.step_time.mean >= float(time.total) * (1.0 - 1e-9)
-    grades = {doubt.grade for doubt in scenario.doubts if doubt.rate is Rate.DEVICE}
+    grades = {
+        component.grade for component in scenario.uncertainties if component.rate is Rate.DEVICE
+    }
     assert grades == {Grade.ON_CORES}
 
 

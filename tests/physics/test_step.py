@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.engine.run import Options, Question, solve
+from simulator.engine.run import Options, SimulationInput, solve
 from simulator.equations.pipeline import pipeline_bubble, slowest_stage
 from simulator.physics.collectives import InMachine
 from simulator.physics.describe import describe, kernels_of
@@ -287,14 +287,14 @@ def solved(scenario: Scenario) -> Any:
     """What the event engine says of a scenario."""
     topology = build(scenario)
     demands = {phase: demand_table(scenario, phase) for phase in Phase}
-    question = Question(
+    inputs = SimulationInput(
         scenario=scenario,
         topology=topology,
         demands=demands,
         lengths=lengths(scenario),
         extras=extras(scenario, topology, demands[Phase.WARM]),
     )
-    return solve(question, Options(seed=0))
+    return solve(inputs, Options(seed=0))
 
 
 @pytest.mark.parametrize("name", ["gpt3-175b-megatron", "llama3-8b-fsdp"])

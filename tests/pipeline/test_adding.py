@@ -26,7 +26,7 @@ from simulator.studies.screening import best_cases
 found = {}
 for name, estimated in json.loads(sys.argv[1]).items():
     job = load(name)
-    prediction = predict(job.scenario, doubts=False)
+    prediction = predict(job.scenario, intervals=False)
     found[name] = {
         "simulation": prediction.timing.step_time.mean,
         "lower bound": prediction.bounds.lower,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from support.scenarios import host, question, scenario
+from support.scenarios import host, inputs_of, scenario
 
-from simulator.engine.run import Options, Question, later_epoch, solve
+from simulator.engine.run import Options, SimulationInput, later_epoch, solve
 from simulator.pipeline.loads import least_step
 from simulator.pipeline.shared_cores import SharedCores, least_shared_step
 from simulator.pipeline.stages.base import Phase
-from simulator.predict import question_of
+from simulator.predict import simulation_input
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.scenario import Scenario
 
@@ -31,14 +31,14 @@ def starved(machine: str, workers: int, batch: int) -> Scenario:
 )
 def test_no_run_is_faster_than_its_shared_cores(machine: str, workers: int, batch: int) -> None:
     """Steps that lived on batches made ahead were taken for steady ones, 3% too short."""
-    asked = question_of(starved(machine, workers, batch))
+    asked = simulation_input(starved(machine, workers, batch))
     least = least_shared_step(asked.scenario, asked.topology, asked.demands[Phase.WARM])
     assert solve(asked, Options()).step_time.mean >= least * (1.0 - 1e-4)
 
 
 def test_receivers_among_many_makers_tell_more_than_the_work_alone() -> None:
     """A receiver that gets the share of one thread among many is slower than all work together."""
-    asked = question_of(starved("g7e.48xlarge", 32, 384))
+    asked = simulation_input(starved("g7e.48xlarge", 32, 384))
     given = asked.scenario, asked.topology, asked.demands[Phase.WARM]
     assert least_shared_step(*given) > 1.005 * least_step(*given)
 
@@ -56,14 +56,14 @@ def test_makers_alone_tell_what_a_device_that_takes_all_gets(workers: int) -> No
         pin_memory=True,
         output_bytes=6e5,
     )
-    asked = question(job)
+    asked = inputs_of(job)
     least = least_shared_step(job, asked.topology, asked.demands[Phase.WARM])
     assert solve(asked, Options()).step_time.mean == pytest.approx(least, rel=0.002)
 
 
 def test_several_batches_take_as_many_times_as_long_and_what_lies_beside_them() -> None:
     """A span grows with its batches, and with the time in which a receiver has none."""
-    asked = question_of(starved("g7e.48xlarge", 32, 384))
+    asked = simulation_input(starved("g7e.48xlarge", 32, 384))
     cores = SharedCores(
         scenario=asked.scenario, topology=asked.topology, stages=asked.demands[Phase.WARM]
     )
@@ -79,16 +79,16 @@ def test_makers_on_other_machines_share_no_cores() -> None:
         "remote.storage": "storage/s3",
     }
     scenario = CandidateReader("resnet50-imagenet-p4d").read(beside).scenario
-    asked = question_of(scenario)
+    asked = simulation_input(scenario)
     cores = SharedCores(
         scenario=scenario, topology=asked.topology, stages=asked.demands[Phase.WARM]
     )
     assert cores.cycle == 0.0
 
 
-def settling(machine: str, workers: int, batch: int) -> tuple[Question, SharedCores]:
-    """A starved machine's question, and its shared cores in epochs after the first."""
-    asked = question_of(starved(machine, workers, batch))
+def settling(machine: str, workers: int, batch: int) -> tuple[SimulationInput, SharedCores]:
+    """A starved machine's inputs, and its shared cores in epochs after the first."""
+    asked = simulation_input(starved(machine, workers, batch))
     stages = asked.demands[Phase.WARM]
     return asked, SharedCores(scenario=asked.scenario, topology=asked.topology, stages=stages)
 
@@ -121,7 +121,7 @@ def test_more_makers_than_receivers_keep_up_with_change_nothing() -> None:
 
 def test_nothing_is_expected_where_makers_wait_to_be_asked() -> None:
     """With one batch asked for ahead of each maker the begin of an epoch is another one."""
-    asked = question_of(
+    asked = simulation_input(
         CandidateReader("resnet50-imagenet-p4d").read({"input.prefetch": 1}).scenario
     )
     cores = SharedCores(

@@ -7,8 +7,7 @@ import multiprocessing
 import numpy as np
 import pytest
 
-from simulator.equations.cpu import pool_capacity
-from simulator.equations.receive import thread_slowdown
+from simulator.equations.cpu import pool_capacity, thread_slowdown
 from simulator.errors import PlanError
 from simulator.probe import cpu, decode, memory
 from simulator.probe.cpu import Level

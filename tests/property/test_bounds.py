@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.scenarios import demand_table, host, link, question, scenario, simulate, store
+from support.scenarios import demand_table, host, inputs_of, link, scenario, simulate, store
 
 from simulator.engine.bounds import bounds
 from simulator.pipeline.stages.base import Phase
@@ -78,7 +78,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 @given(scenarios())
 def test_total_time_lies_between_the_bounds(job: Scenario) -> None:
     """No run beats its busiest unit, and none is slower than doing everything in turn."""
-    asked = question(job)
+    asked = inputs_of(job)
     limits = bounds(job, asked.topology, asked.demands, asked.lengths, asked.extras)
     per_step = simulate(job).total_time / asked.lengths.total_steps
     assert per_step >= limits.lower * (1 - 1e-9)
@@ -112,7 +112,7 @@ def most(job: Scenario) -> float:
     Where workers share disk and cores, being early can bring them into step, so that one of the
     two rests while all need the other.
     """
-    asked = question(job)
+    asked = inputs_of(job)
     limits = bounds(job, asked.topology, asked.demands, asked.lengths, asked.extras)
     return simulate(job, replay=True).total_time * (1 + 1e-9) + limits.upper
 

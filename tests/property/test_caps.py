@@ -110,7 +110,7 @@ def test_preparing_data_gains_by_operations(operations: str) -> None:
             load_scenario(
                 "offline-preparation", overrides=(f"hardware.storage_operations={n} IOPS",)
             ),
-            doubts=False,
+            intervals=False,
         ).timing.total_time
         for n in ("20000", operations)
     )

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.scenarios import host, link, question, scenario, simulate, store
+from support.scenarios import host, inputs_of, link, scenario, simulate, store
 
 from simulator.engine import epoch
 from simulator.engine.folding import everyone, fold
@@ -143,7 +143,7 @@ def test_a_folded_run_is_the_run_of_every_rank(job: Scenario) -> None:
 @given(jobs())
 def test_ranks_are_folded_into_few(job: Scenario) -> None:
     """Every rank is stood for once, and never more are simulated than there are."""
-    asked = question(job)
+    asked = inputs_of(job)
     folded = fold(job, asked.topology, asked.demands[Phase.COLD])
     assert sorted(rank for alike in folded.members.values() for rank in alike) == list(
         range(asked.topology.ranks)
@@ -163,7 +163,7 @@ def test_ranks_are_folded_into_few(job: Scenario) -> None:
 def test_replicas_of_a_model_are_folded(name: str, overrides: tuple[str, ...]) -> None:
     """Shipped jobs with several replicas on a machine: as if each had been simulated."""
     job = load_scenario(name, overrides=overrides)
-    asked = question(job)
+    asked = inputs_of(job)
     few = fold(job, asked.topology, asked.demands[Phase.COLD])
     assert len(few.ranks) < asked.topology.ranks
     folded = solve(asked, Options(most_steps=60))
@@ -183,7 +183,7 @@ def test_with_random_samples_few_ranks_say_what_all_say(deviation: float) -> Non
     job = scenario(
         machine=machine, batches=400, batch_cpu=0.02, compute=0.01, workers=2, cost_spread=spread
     )
-    asked = question(job)
+    asked = inputs_of(job)
     assert len(fold(job, asked.topology, asked.demands[Phase.COLD]).ranks) == 8
     few = simulate(job)
     with patch.object(epoch, "fold", lambda _, topology, __: everyone(topology, topology.ranks)):

@@ -11,7 +11,7 @@ from support.stages import sampled
 from simulator.engine.run import Options, solve
 from simulator.physics.cost_model import cost_model
 from simulator.pipeline.topology import NETWORK_OUT, build
-from simulator.predict import predict, question_of
+from simulator.predict import predict, simulation_input
 from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Prediction
 
@@ -22,7 +22,7 @@ SPREAD = ("bloom-176b", "gpt3-175b-megatron", "llama3-8b-fsdp", "mixtral-8x7b-me
 
 def predicted(name: str, *overrides: str) -> Prediction:
     """What is predicted of a shipped scenario."""
-    return predict(load_scenario(name, overrides=overrides), doubts=False)
+    return predict(load_scenario(name, overrides=overrides), intervals=False)
 
 
 @pytest.mark.parametrize("name", sampled(SHIPPED, 12))
@@ -76,13 +76,13 @@ def test_hidden_exchange_that_its_link_delays_is_waited_for() -> None:
     name = "llama3-8b-fsdp"
     sent, step = cost_model(load_scenario(name)).traffic, predicted(name).timing.step_time.mean
     assert sent is not None
-    question = question_of(load_scenario(name))
+    inputs = simulation_input(load_scenario(name))
     capacity = 0.5 * sent.micro_batch.inside / step
     units = {
         unit: replace(one, capacity=capacity) if unit.startswith("nvlink") else one
-        for unit, one in question.topology.units.items()
+        for unit, one in inputs.topology.units.items()
     }
-    narrow = replace(question, topology=replace(question.topology, units=units))
+    narrow = replace(inputs, topology=replace(inputs.topology, units=units))
     found = solve(narrow, Options())
     assert found.step_time.mean == pytest.approx(2.0 * step, rel=0.05)
     assert found.ledger["hidden exchange"] > 0.02 * step

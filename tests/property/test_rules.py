@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.invariants import INTERVAL_LAWS, LAWS
+from simulator.invariants import INTERVAL_INVARIANTS, INVARIANTS
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
 from tests.support import rules
@@ -73,8 +73,8 @@ def test_a_rule_can_fail(rule: rules.Rule, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_docs_list_rules_and_exceptions(root: Path) -> None:
-    """docs/laws.md has a row for every rule, and for every exception with its reason."""
-    page = " ".join((root / "docs" / "laws.md").read_text(encoding="utf-8").split())
+    """docs/invariants.md has a row for every rule, and for every exception with its reason."""
+    page = " ".join((root / "docs" / "invariants.md").read_text(encoding="utf-8").split())
     for rule in RULES:
         assert f"| {rule.name} |" in page
     for one in EXCEPTIONS:
@@ -82,10 +82,10 @@ def test_docs_list_rules_and_exceptions(root: Path) -> None:
 
 
 def test_docs_list_the_laws(root: Path) -> None:
-    """docs/laws.md has a row for every law, under its name."""
-    page = (root / "docs" / "laws.md").read_text(encoding="utf-8")
-    for law in (*LAWS, *INTERVAL_LAWS):
-        assert f"| {law.name} |" in page
+    """docs/invariants.md has a row for every invariant, under its name."""
+    page = (root / "docs" / "invariants.md").read_text(encoding="utf-8")
+    for invariant in (*INVARIANTS, *INTERVAL_INVARIANTS):
+        assert f"| {invariant.name} |" in page
 
 
 def test_a_seed_gives_the_same_scenario() -> None:

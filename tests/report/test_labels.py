@@ -14,7 +14,7 @@ from simulator.report.labels import batch_called, bill_called, device_called
 from simulator.report.prediction.rows import cost_rows, head
 from simulator.results.assumptions import warnings
 from simulator.studies.changes.advise import Advice, Setting
-from simulator.uncertainty.doubts import Grade
+from simulator.uncertainty.components import Grade
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_what_a_job_repeats_and_pays_for(name: str, batch: str, bill: str) -> No
     """A job that trains takes steps; others take batches, and pay for them."""
     scenario = load_scenario(name)
     assert (batch_called(scenario), bill_called(scenario)) == (batch, bill)
-    found = predict(scenario, doubts=False)
+    found = predict(scenario, intervals=False)
     assert f"a {batch} is" in head(found)[1]
     assert {batch, bill} <= {row for row, _ in cost_rows(found)}
 
@@ -42,7 +42,7 @@ def test_an_accelerator_of_another_kind_is_no_gpu() -> None:
 
 def test_advice_for_a_preparation_speaks_of_its_rate() -> None:
     """Nobody waits for the data that are prepared."""
-    made = predict(load_scenario("offline-preparation"), doubts=False)
+    made = predict(load_scenario("offline-preparation"), intervals=False)
     now = Setting(workers=48, prefetch=2, prediction=made)
     text = as_text(Advice(base=now, within=0.01, top=64, chosen=None, best=now, table=(now,)))
     assert "wait" not in text.replace("waits", "")
@@ -51,7 +51,7 @@ def test_advice_for_a_preparation_speaks_of_its_rate() -> None:
 
 def test_advice_that_saves_memory_alone_does_not_speak_of_speed() -> None:
     """Fewer workers that are as fast are said to be so, not to take a step in place of its own."""
-    made = predict(load_scenario("resnet50-imagenet-p4d"), doubts=False)
+    made = predict(load_scenario("resnet50-imagenet-p4d"), intervals=False)
     now = Setting(workers=48, prefetch=2, prediction=made)
     fewer = Setting(workers=24, prefetch=2, prediction=made)
     told = as_text(
@@ -63,7 +63,7 @@ def test_advice_that_saves_memory_alone_does_not_speak_of_speed() -> None:
 
 def test_a_warning_of_a_preparation_counts_batches() -> None:
     """What is simulated of a job that writes files are batches, and no steps."""
-    made = predict(load_scenario("offline-preparation"), doubts=False)
+    made = predict(load_scenario("offline-preparation"), intervals=False)
     shaky = replace(made.timing, half_width=made.timing.step_time.mean, bounded=True)
     said = warnings(made.scenario, shaky, made.host_ram, None, ())
     (told,) = (text for text in said if text.startswith("batches differ so much"))

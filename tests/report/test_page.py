@@ -51,8 +51,8 @@ def test_hostile_names_are_text(prediction: Prediction) -> None:
 
 def test_the_page_follows_the_input() -> None:
     """Slower work gives another verdict, another waterfall and other figures."""
-    quick = predict(load_scenario(SCENARIO), doubts=False)
-    slow = predict(load_scenario(SCENARIO, overrides=("input.decode=500 ms",)), doubts=False)
+    quick = predict(load_scenario(SCENARIO), intervals=False)
+    slow = predict(load_scenario(SCENARIO, overrides=("input.decode=500 ms",)), intervals=False)
     pages = [as_page(quick), as_page(slow)]
     found = [re.search(r'id="verdict">(.*?)</p>', page, re.DOTALL) for page in pages]
     texts = [match.group(1) for match in found if match]
@@ -207,7 +207,7 @@ def test_the_page_says_how_it_came_to_be(prediction: Prediction) -> None:
 
 def test_a_job_that_prepares_data_has_no_steps() -> None:
     """Nothing on its page is a step of training, and nothing waits for data."""
-    page = as_page(predict(load_scenario("offline-preparation"), doubts=False))
+    page = as_page(predict(load_scenario("offline-preparation"), intervals=False))
     words = re.sub(r"<(style|script).*?</\1>|<[^>]+>", " ", page, flags=re.DOTALL)
     shown = words.partition("What this rests on")[0]
     assert not re.search(r"\b(steps?|waiting for data|to train)\b", shown)

@@ -37,7 +37,7 @@ def test_intervals_are_drawn_as_far_as_the_drawing_goes(prediction: ServicePredi
 
 
 def test_a_point_without_an_interval_has_no_line(prediction: ServicePrediction) -> None:
-    """Nothing is drawn of a doubt that was not worked out."""
+    """Nothing is drawn of an uncertainty that was not worked out."""
     found = drawing([replace(prediction, interval={})], NAME)
     assert found is not None
     assert found.dots[0].ends is None

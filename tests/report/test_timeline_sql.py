@@ -37,7 +37,7 @@ where process.name = 'rank 0' and thread.name = 'compute'
 @pytest.fixture(scope="module")
 def prediction() -> Prediction:
     """Eight accelerators in one machine."""
-    return predict(load_scenario("resnet50-imagenet-p4d"), trace=True, doubts=False)
+    return predict(load_scenario("resnet50-imagenet-p4d"), trace=True, intervals=False)
 
 
 @pytest.fixture(scope="module")

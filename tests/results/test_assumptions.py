@@ -15,7 +15,7 @@ SPOT = "cost.purchase=spot"
 def answer(*overrides: str) -> Prediction:
     """What is predicted for a rented machine, with options."""
     scenario = load_scenario("resnet50-imagenet-p4d", overrides=overrides)
-    return predict(scenario, doubts=False)
+    return predict(scenario, intervals=False)
 
 
 def test_spot_capacity_leaves_interruptions_out() -> None:
@@ -47,7 +47,7 @@ def test_gradients_sharded_for_nothing_are_told(keys: tuple[str, ...], reason: s
     needed, said = {}, {}
     for sharding in ("optimizer", "gradients"):
         given = (*keys, f"parallelism.sharding={sharding}")
-        found = predict(load_scenario("llama3-8b-fsdp", overrides=given), doubts=False)
+        found = predict(load_scenario("llama3-8b-fsdp", overrides=given), intervals=False)
         assert found.memory is not None
         needed[sharding] = found.memory.total
         said[sharding] = [text for text in found.warnings if "with sharded gradients" in text]

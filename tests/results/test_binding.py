@@ -96,7 +96,7 @@ def test_parts_are_those_of_the_split() -> None:
 
 def timing(name: str, *overrides: str) -> Timing:
     """What is predicted for a variant of a shipped scenario."""
-    return predict(load_scenario(name, overrides=overrides), doubts=False).timing
+    return predict(load_scenario(name, overrides=overrides), intervals=False).timing
 
 
 def test_shards_over_a_slow_network() -> None:

@@ -13,7 +13,7 @@ from simulator.results.metrics import unstarved_rate
 def test_a_dollar_buys_what_whole_epochs_deliver(samples: int) -> None:
     """Ten steps an epoch are unlike steady ones; over many thousand the two agree."""
     settings = (f"data.samples={samples}", "train.epochs=3")
-    found = predict(load_scenario("resnet50-imagenet-p4d", overrides=settings), doubts=False)
+    found = predict(load_scenario("resnet50-imagenet-p4d", overrides=settings), intervals=False)
     cost, timing = found.cost, found.timing
     assert cost.per_second is not None
     assert cost.samples_per_usd == pytest.approx(
@@ -37,7 +37,7 @@ def test_each_device_keeps_its_own_host_threads_busy() -> None:
     needs = [
         predict(
             load_scenario("resnet50-imagenet-p4d", overrides=(f"train.host_threads={threads}",)),
-            doubts=False,
+            intervals=False,
         ).cpu_need
         for threads in (1, 2)
     ]
@@ -48,15 +48,15 @@ def test_each_device_keeps_its_own_host_threads_busy() -> None:
 def test_what_devices_could_take_is_what_they_take_when_fed() -> None:
     """Copies beside compute are exposed for a batch that comes late, and hidden for others."""
     name, fed = "resnet50-imagenet-p4d", ("hardware.vcpus=400", "input.workers=60")
-    starved = predict(load_scenario(name), doubts=False)
-    plenty = predict(load_scenario(name, overrides=fed), doubts=False)
+    starved = predict(load_scenario(name), intervals=False)
+    plenty = predict(load_scenario(name, overrides=fed), intervals=False)
     assert starved.timing.split.h2d > 0.1 * plenty.timing.step_time.mean
     assert unstarved_rate(starved) == pytest.approx(plenty.timing.throughput, rel=0.03)
 
 
 def test_vcpus_over_what_a_sample_takes_is_what_they_make() -> None:
     """96 of them are all busy, up to eight with the threads that train."""
-    found = predict(load_scenario("resnet50-imagenet-p4d"), doubts=False)
+    found = predict(load_scenario("resnet50-imagenet-p4d"), intervals=False)
     assert found.cpu_need is not None
     least, most = (vcpus / found.cpu_need.per_sample for vcpus in (96 - 8, 96))
     assert least < found.timing.throughput < most

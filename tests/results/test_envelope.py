@@ -27,7 +27,7 @@ from simulator.results.envelope import (
     placed,
 )
 from simulator.schema.scenario import Scenario
-from simulator.uncertainty.doubts import Axis, Rate, Reach
+from simulator.uncertainty.components import Axis, Rate, Reach
 from simulator.units import show_count
 from tests.support.scenarios import SOURCE, scenario
 
@@ -62,28 +62,32 @@ def computed() -> Scenario:
 
 
 def test_what_was_measured_is_inside(computed: Scenario) -> None:
-    """A job like a measured run is no further in doubt, and nobody is warned."""
+    """A job like a measured run is no further uncertain, and nobody is warned."""
     assert outside(computed, measured(like(computed))) == ()
 
 
 @pytest.mark.parametrize("kind", [GPU, PRECISION, FRAMEWORK, ARCHITECTURE])
 def test_an_unknown_thing_is_named(computed: Scenario, kind: str) -> None:
-    """What was never measured is a warning that says what was, and a doubt."""
+    """What was never measured is a warning that says what was, and an uncertainty."""
     name = named(computed)[kind]
-    (doubt,) = outside(computed, measured(like(computed, **{kind: "another"})))
-    assert doubt.warning == (
+    (component,) = outside(computed, measured(like(computed, **{kind: "another"})))
+    assert component.warning == (
         f"outside the evidence: {kind} {name} (measured: another); nearest runs: mine"
     )
-    assert (doubt.rate, doubt.log_sd, doubt.outside) == (Rate.STEP, pytest.approx(0.1), True)
+    assert (component.rate, component.log_sd, component.outside) == (
+        Rate.STEP,
+        pytest.approx(0.1),
+        True,
+    )
 
 
 def test_a_combination_nobody_measured_is_outside(computed: Scenario) -> None:
     """Each part was measured, the two of them never together."""
     one = like(computed, **{FRAMEWORK: "another"})
     other = like(computed, "theirs", **{SHARDING: "another", PRECISION: "another"})
-    (doubt,) = outside(computed, measured(one, other))
-    assert doubt.log_sd == pytest.approx(0.1)
-    assert "measured like this: another); nearest runs: mine" in doubt.warning
+    (component,) = outside(computed, measured(one, other))
+    assert component.log_sd == pytest.approx(0.1)
+    assert "measured like this: another); nearest runs: mine" in component.warning
 
 
 def test_a_small_difference_is_warned_of_where_nobody_measured_the_thing(
@@ -111,21 +115,21 @@ def test_differences_add_up_to_the_nearest_run(computed: Scenario) -> None:
 
 @pytest.mark.parametrize("axis", [Axis.PARAMETERS, Axis.TOKENS, Axis.RANKS])
 def test_each_doubling_beyond_measured_runs_adds(computed: Scenario, axis: Axis) -> None:
-    """Two doublings above the range of the nearest runs are two steps of doubt."""
+    """Two doublings above the range of the nearest runs are two steps of uncertainty."""
     at = compared(computed)[axis]
     own = like(computed)
     less = replace(own, spans={**own.spans, axis: (at / 8, at / 4)})
-    (doubt,) = outside(computed, measured(less))
-    assert doubt.log_sd == pytest.approx(0.2)
-    assert f"{axis} {show_count(at)} (measured: " in doubt.warning
+    (component,) = outside(computed, measured(less))
+    assert component.log_sd == pytest.approx(0.2)
+    assert f"{axis} {show_count(at)} (measured: " in component.warning
 
 
 def test_a_series_that_is_left_out_is_no_evidence(computed: Scenario) -> None:
     """Without its series a job is as doubtful as the others make it."""
     envelope = measured(like(computed), like(computed, "others", **{GPU: "another"}))
     assert outside(computed, envelope) == ()
-    (doubt,) = outside(computed, envelope.without(["mine"]))
-    assert "nearest runs: others" in doubt.warning
+    (component,) = outside(computed, envelope.without(["mine"]))
+    assert "nearest runs: others" in component.warning
 
 
 @pytest.mark.parametrize("axis", [Axis.RANKS, Axis.WORKERS])
@@ -143,17 +147,17 @@ def test_beyond_a_range_is_named(computed: Scenario, axis: Axis) -> None:
 def test_machines_count_when_there_are_several() -> None:
     """One machine is never outside; two may be."""
     base = load_scenario("two-nodes-cpu-starved")
-    (doubt,) = outside(base, spans(Axis.MACHINES, 1.0, 1.0))
-    assert "machines 2 (measured: 1 to 1)" in doubt.warning
+    (component,) = outside(base, spans(Axis.MACHINES, 1.0, 1.0))
+    assert "machines 2 (measured: 1 to 1)" in component.warning
     assert Axis.MACHINES not in placed(scenario())
 
 
 def test_scale_widens_the_whole_step_by_the_least_known_rate() -> None:
     """Beyond the most machines measured any rate may rule; on other axes none more than before."""
     base = load_scenario("two-nodes-cpu-starved", overrides=["hardware.count=8"])
-    (doubt,) = outside(base, spans(Axis.MACHINES, 2.0, 4.0), widest=0.3)
+    (component,) = outside(base, spans(Axis.MACHINES, 2.0, 4.0), widest=0.3)
     (workers,) = outside(base, spans(Axis.WORKERS, 0.25, 0.5), widest=0.3)
-    assert doubt.least == pytest.approx(0.35)
+    assert component.least == pytest.approx(0.35)
     assert workers.least == 0.0
 
 

@@ -36,7 +36,7 @@ def test_names_tell_the_unit() -> None:
 
 
 def test_times_and_money_are_better_low() -> None:
-    """The direction of better is stated where it is beyond doubt."""
+    """The direction of better is stated where it is beyond uncertainty."""
     better = {metric.name: metric.better for metric in METRICS}
     assert better["step_time_s.mean"] == "low"
     assert better["cost.usd_to_train"] == "low"
@@ -86,7 +86,7 @@ def test_helpers_count_for_the_ratio_of_processors_to_accelerators() -> None:
     """96 + 2 x 72 vCPUs for eight GPUs are 30 to 1; alone the machine has 12 for each."""
     (ratio,) = select("vcpus_per_gpu")
     ours = {
-        name: ratio.get(predict(load_scenario(name), doubts=False))
+        name: ratio.get(predict(load_scenario(name), intervals=False))
         for name in ("cpu-starved-p4d", "cpu-fed-heterogeneous", "svm-cpu-only")
     }
     assert ours == {
@@ -99,7 +99,7 @@ def test_helpers_count_for_the_ratio_of_processors_to_accelerators() -> None:
 def test_the_rule_of_thumb_is_a_figure() -> None:
     """Eight A100s of 40 GB, the system, and eight processes: it stands beside what is needed."""
     (rule,) = select("host_ram_bytes.rule_of_thumb")
-    prediction = predict(load_scenario("cpu-starved-p4d"), doubts=False)
+    prediction = predict(load_scenario("cpu-starved-p4d"), intervals=False)
     gpu = prediction.scenario.cluster.trainers.host.gpu
     assert gpu is not None
     items = prediction.host_ram.items

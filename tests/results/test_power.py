@@ -25,7 +25,7 @@ from tests.support.scenarios import host, scenario, store
 
 def of(name: str, *overrides: str) -> Prediction:
     """What is predicted for a shipped scenario."""
-    return predict(load_scenario(name, overrides=overrides), doubts=False)
+    return predict(load_scenario(name, overrides=overrides), intervals=False)
 
 
 def parts(found: Prediction) -> dict[str, tuple[float, float]]:

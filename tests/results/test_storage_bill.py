@@ -22,7 +22,7 @@ AS_OBJECTS = "hardware.storage=storage/s3"
 
 def found(*settings: str, name: str = NAME) -> Prediction:
     """A prediction with some keys set, without intervals."""
-    return predict(load_scenario(name, overrides=settings), doubts=False)
+    return predict(load_scenario(name, overrides=settings), intervals=False)
 
 
 def parts(prediction: Prediction) -> dict[str, float | None]:

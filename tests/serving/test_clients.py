@@ -27,7 +27,7 @@ def service(name: str, *overrides: str) -> Service:
 
 def predicted(name: str, *overrides: str) -> ServicePrediction:
     """The same, without intervals."""
-    return predict_service(service(name, *overrides), doubts=False)
+    return predict_service(service(name, *overrides), intervals=False)
 
 
 def test_requests_of_a_machine_come_one_after_the_other() -> None:

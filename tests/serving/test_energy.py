@@ -15,7 +15,7 @@ from simulator.results.power import GPU_IDLE, LOG_SD, REST_FULL, REST_IDLE, VCPU
 from simulator.results.serving import metrics
 from simulator.schema.serving import Service
 from simulator.serving.energy import energy_of
-from simulator.uncertainty.doubts import P90
+from simulator.uncertainty.components import P90
 
 
 def read(name: str, **settings: Any) -> Service:
@@ -112,7 +112,7 @@ def test_the_interval_holds_the_doubt_of_power() -> None:
 def test_more_load_takes_less_energy_a_token() -> None:
     """Machines draw at rest, too: the more they answer, the less each token takes."""
     few, many = (
-        predict_service(read("llama3-8b-chat-h100", load__rate=rate), doubts=False)
+        predict_service(read("llama3-8b-chat-h100", load__rate=rate), intervals=False)
         for rate in ("1 /s", "15 /s")
     )
     name = "energy.kwh_per_million_output_tokens"

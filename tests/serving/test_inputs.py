@@ -36,7 +36,7 @@ def service(*overrides: str) -> Service:
 
 def predicted(*overrides: str) -> ServicePrediction:
     """The same, without intervals."""
-    return predict_service(service(*overrides), doubts=False)
+    return predict_service(service(*overrides), intervals=False)
 
 
 def duration(*overrides: str) -> float:
@@ -84,7 +84,7 @@ def test_the_rate_is_that_of_the_job_that_reads() -> None:
     """Few readers wait for an object store; all is read at the rate of training's plant."""
     one = service()
     assert one.reading is not None
-    rate = predict(one.reading, doubts=False).timing.throughput
+    rate = predict(one.reading, intervals=False).timing.throughput
     reading = layout_of(one).reading
     assert reading is not None
     assert reading.rate == pytest.approx(rate)
@@ -144,7 +144,7 @@ def summaries(*overrides: str) -> ServicePrediction:
         ("load.requests=400", "load.inputs.store=s3", "load.prompt.tokens=600", AWS),
     )
     found = ServiceReader(chain_of(name), name, overrides=(*few, *overrides)).read({})
-    return predict_service(found, doubts=False)
+    return predict_service(found, intervals=False)
 
 
 def test_a_store_charges_a_request_for_each_document_and_each_answer() -> None:

@@ -27,7 +27,7 @@ CARRIED = 1e-4
 def predicted(name: str, *overrides: str) -> ServicePrediction:
     """A shipped service with some settings."""
     reader = ServiceReader(chain_of(name), name, overrides=overrides)
-    return predict_service(reader.read({}), doubts=False)
+    return predict_service(reader.read({}), intervals=False)
 
 
 def side(work: MadePass) -> Side:
@@ -46,7 +46,7 @@ def test_a_link_is_busy_for_as_long_as_its_tokens_take() -> None:
 
 
 def test_a_slower_pass_sends_the_same() -> None:
-    """A doubt of iterations moves no bytes more."""
+    """An uncertainty of iterations moves no bytes more."""
     plain = MadePass(fixed=0.01, carried=CARRIED)
     assert ScaledPass(plain, 2.0).link_seconds(5, 7) == plain.link_seconds(5, 7)
 

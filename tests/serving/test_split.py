@@ -126,7 +126,7 @@ def test_the_slowest_stage_bounds_what_is_completed() -> None:
     rates = []
     for answers in (1, 2, 3, 4):
         asked = service(*wide, f"serving.replicas={answers}", "serving.prefill.replicas=1")
-        found = predict_service(asked, doubts=False).saturation
+        found = predict_service(asked, intervals=False).saturation
         assert found is not None
         rates.append(found.request_rate)
     assert rates == sorted(rates)
@@ -136,9 +136,9 @@ def test_the_slowest_stage_bounds_what_is_completed() -> None:
 
 def test_no_prompt_holds_up_a_token() -> None:
     """Answers on replicas of their own have a steadier time per token than together."""
-    split = predict_service(service(), doubts=False).answered
+    split = predict_service(service(), intervals=False).answered
     together = ServiceReader(chain_of("qwen3-235b-h200"), "x").read({})
-    plain = predict_service(together, doubts=False).answered
+    plain = predict_service(together, intervals=False).answered
     assert split is not None
     assert plain is not None
     spread = [told.per_token.p99 / told.per_token.p50 for told in (split, plain)]

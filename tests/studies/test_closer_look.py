@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from simulator.engine.run import Options, later_epoch
-from simulator.predict import predict, question_of
+from simulator.predict import predict, simulation_input
 from simulator.reading.search.candidates import CandidateReader
 from simulator.studies.search.evaluate import (
     Assignment,
@@ -30,9 +30,9 @@ WORKERS = tuple(
 def test_a_run_takes_no_less_than_its_later_epochs_let_it() -> None:
     """The best case with later epochs known is near the prediction, and never better."""
     scenario = CandidateReader(SCENARIO).read({"input.workers": 8}).scenario
-    prediction = predict(scenario, doubts=False)
-    assert later_epoch(question_of(scenario), Options()) == prediction.timing.epoch_time
-    assignment = Assignment.of(CandidateReader(SCENARIO), seed=0, doubts=False)
+    prediction = predict(scenario, intervals=False)
+    assert later_epoch(simulation_input(scenario), Options()) == prediction.timing.epoch_time
+    assignment = Assignment.of(CandidateReader(SCENARIO), seed=0, intervals=False)
     eight = (Candidate(index=0, settings={"input.workers": 8}),)
     chunk = Chunk(assignment=assignment, candidates=eight)
     (closer,), (known,) = look_closer(chunk), evaluate(chunk)
@@ -44,7 +44,7 @@ def test_a_run_takes_no_less_than_its_later_epochs_let_it() -> None:
 
 def test_what_cannot_be_predicted_has_no_closer_look() -> None:
     """It has no figures, and its prediction says why."""
-    assignment = Assignment.of(CandidateReader(SCENARIO), seed=0, doubts=False)
+    assignment = Assignment.of(CandidateReader(SCENARIO), seed=0, intervals=False)
     none = (Candidate(index=0, settings={"input.workers": "many"}),)
     (closer,) = look_closer(Chunk(assignment=assignment, candidates=none))
     assert closer.status is Status.REFUSED

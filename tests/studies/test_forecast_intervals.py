@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.uncertainty.doubts import Axis
+from simulator.uncertainty.components import Axis
 from simulator.uncertainty.measurement import Row
 from simulator.validation.forecast import Case, forecast, noise
 

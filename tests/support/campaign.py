@@ -1,4 +1,4 @@
-"""Many scenarios through the laws and the rules: counts of what was looked at and what broke.
+"""Many scenarios through the invariants and the rules: counts of what was looked at and what broke.
 
 A campaign notes every scenario it is done with in a file and goes on behind those noted there. The
 file belongs to one state of the code: another one begins anew.
@@ -18,14 +18,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from simulator.errors import BrokenLaw, PlanError
-from simulator.invariants import INTERVAL_LAWS, LAWS
+from simulator.errors import BrokenInvariant, PlanError
+from simulator.invariants import INTERVAL_INVARIANTS, INVARIANTS
 from simulator.predict import predict
 from simulator.reading.shipped import scenario_names, scenario_path
 from tests.support.generated import generated
 from tests.support.rules import RULES, Job, Rule, read
 
-VARIABLE: Final = "PLAN_LAWS_STATE"
+VARIABLE: Final = "PLAN_INVARIANTS_STATE"
 """Environment variable that names the folder where campaigns note how far they are."""
 ROOT: Final = Path(__file__).parents[2]
 
@@ -34,9 +34,9 @@ ROOT: Final = Path(__file__).parents[2]
 class Record:
     """What became of a scenario.
 
-    `outcome` is ``predicted``, ``not modelled``, ``none`` (no valid text), ``broken law`` or
+    `outcome` is ``predicted``, ``not modelled``, ``none`` (no valid text), ``broken invariant`` or
     ``crash``; `refused` counts texts drawn before it. `compared` counts comparisons by rule, and
-    `broken` says what broke, by law or rule.
+    `broken` says what broke, by invariant or rule.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Record:
 
 
 def of_shipped(name: str) -> Record:
-    """A shipped scenario against all laws and rules, with all resources."""
+    """A shipped scenario against all invariants and rules, with all resources."""
     return _looked_at(name, _text(name), RULES, None)
 
 
@@ -60,7 +60,7 @@ def _text(name: str) -> str:
 
 
 def of_seed(seed: int, *, rules: bool) -> Record:
-    """A generated scenario against all laws, and against every rule for one change."""
+    """A generated scenario against all invariants, and against every rule for one change."""
     found = generated(seed)
     if found is None:
         return Record(name=str(seed), outcome="none")
@@ -83,9 +83,9 @@ def _looked_at(
                 broken += [(rule, told)] if told else []
         except PlanError:
             outcome = "not modelled"
-        except BrokenLaw as error:
-            outcome = "broken law"
-            broken += [(law, str(error)) for law in laws_in(str(error))]
+        except BrokenInvariant as error:
+            outcome = "broken invariant"
+            broken += [(invariant, str(error)) for invariant in invariants_in(str(error))]
         except Exception as error:  # noqa: BLE001 - a crash is what is looked for
             outcome = "crash"
             broken.append(("no crash", f"{type(error).__name__}: {error}"))
@@ -105,9 +105,13 @@ def _compared(
                 yield rule.name, told
 
 
-def laws_in(message: str) -> list[str]:
-    """The laws that the message of a broken one names."""
-    return [law.name for law in (*LAWS, *INTERVAL_LAWS) if f"{law.name}: " in message]
+def invariants_in(message: str) -> list[str]:
+    """The invariants that the message of a broken one names."""
+    return [
+        invariant.name
+        for invariant in (*INVARIANTS, *INTERVAL_INVARIANTS)
+        if f"{invariant.name}: " in message
+    ]
 
 
 def campaign(
@@ -157,7 +161,7 @@ def _noted(path: Path) -> dict[str, Record]:
             tree: dict[str, Any] = json.loads(line)
         except ValueError:
             continue
-        broken = [(law, told) for law, told in tree.pop("broken")]
+        broken = [(invariant, told) for invariant, told in tree.pop("broken")]
         found[tree["name"]] = Record(**tree, broken=broken)
     return found
 

@@ -11,30 +11,31 @@ from typing import Any, NamedTuple
 
 import simulator
 from simulator import equations
+from simulator.terms import units_of
 
 SECTION = re.compile(r"^(?P<title>[A-Z]\w+)\n-{3,}\n", re.MULTILINE)
 ARGUMENT = re.compile(
     r"^(?P<names>\w[\w, ]*) : (?P<kind>.*)\n(?P<text>(?:    .*\n?)+)", re.MULTILINE
 )
-UNIT = re.compile(r"\[(?P<unit>[^\]]+)\]")
 
 
 class Formula(NamedTuple):
-    """A function of the formula sheet, its docstring in parts."""
+    """A function of the formula sheet: its docstring in parts, and the units of its arguments."""
 
     module: str
     name: str
-    first: str
-    parts: dict[str, str]
+    summary: str
+    text: str
+    sources: tuple[str, ...]
+    units: dict[str, str]
 
 
 class Symbol(NamedTuple):
-    """An argument of a formula: what it stands for and its unit."""
+    """An argument of formulas, and its unit in them."""
 
     name: str
     unit: str
-    meaning: str
-    formula: str
+    formulas: str
 
 
 def formulas() -> Iterator[Formula]:
@@ -44,46 +45,41 @@ def formulas() -> Iterator[Formula]:
         for name, member in vars(module).items():
             own = getattr(member, "__module__", "") == module.__name__
             if inspect.isfunction(member) and own and not name.startswith("_"):
-                yield _formula(info.name, name, member)
+                yield formula_of(info.name, member)
 
 
-def _formula(module: str, name: str, function: Callable[..., Any]) -> Formula:
-    pieces = SECTION.split(f"{inspect.cleandoc(function.__doc__ or '')}\n")
-    first = " ".join(pieces[0].split())
-    return Formula(module, name, first, dict(zip(pieces[1::2], pieces[2::2], strict=True)))
+def formula_of(module: str, function: Callable[..., Any]) -> Formula:
+    """A function's docstring: a summary, formula and text, sources; examples are left out."""
+    summary, *rest = inspect.cleandoc(function.__doc__ or "").split("\n\n")
+    text = [part for part in rest if not part.startswith(("Source:", ">>>"))]
+    sources = [part for part in rest if part.startswith("Source:")]
+    known = {name: unit for name, unit in units_of(function).items() if name != "return"}
+    return Formula(
+        module,
+        function.__name__,
+        " ".join(summary.split()),
+        "\n\n".join(part for part in text if not part.endswith(":")),
+        tuple(" ".join(one.split()) for part in sources for one in part.split("Source: ")[1:]),
+        {name: "" if unit is None else unit.symbol for name, unit in known.items()},
+    )
 
 
 def symbols() -> list[Symbol]:
-    """Every argument of every formula, by name; one line for each meaning that differs."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+    """Every argument of every formula, by name and unit."""
+    found: dict[tuple[str, str], list[str]] = {}
     for formula in formulas():
-        for match in ARGUMENT.finditer(formula.parts.get("Parameters", "")):
-            for name in match["names"].split(", "):
-                key = (name, _unit(match["text"]), _meaning(match["text"]))
-                found.setdefault(key, []).append(f"{formula.module}.{formula.name}")
+        for name, unit in formula.units.items():
+            found.setdefault((name, unit), []).append(f"{formula.module}.{formula.name}")
     return [
-        Symbol(name, unit, meaning, ", ".join(f"`{one}`" for one in dict.fromkeys(used)))
-        for (name, unit, meaning), used in sorted(found.items())
+        Symbol(name, unit, ", ".join(f"`{one}`" for one in dict.fromkeys(used)))
+        for (name, unit), used in sorted(found.items())
     ]
-
-
-def _unit(text: str) -> str:
-    match = UNIT.search(text)
-    return "" if match is None or match["unit"] == "1" else match["unit"]
-
-
-def _meaning(text: str) -> str:
-    plain = UNIT.sub("", " ".join(text.split()), count=1)
-    return re.sub(r"\s+([.,;:])", r"\1", plain).strip()
 
 
 def symbol_table() -> str:
     """The symbols of all formulas as a Markdown table."""
-    head = "| symbol | unit | meaning | in |\n|---|---|---|---|\n"
-    rows = (
-        f"| `{one.name}` | {cell(one.unit)} | {cell(one.meaning)} | {one.formula} |"
-        for one in symbols()
-    )
+    head = "| symbol | unit | in |\n|---|---|---|\n"
+    rows = (f"| `{one.name}` | {cell(one.unit)} | {one.formulas} |" for one in symbols())
     return head + "\n".join(rows) + "\n"
 
 
@@ -101,15 +97,17 @@ def formula_sheet() -> str:
 
 
 def _one(formula: Formula) -> str:
-    parts = [f"### {formula.module}.{formula.name}\n", f"{escaped(formula.first)}\n"]
-    if "Notes" in formula.parts:
-        parts.append(f"{_notes(formula.parts['Notes'])}\n")
-    given = formula.parts.get("References", "").strip()
-    if given:
-        sources = re.split(r"^\.\. \[\d+\] ", given, flags=re.MULTILINE)
-        lines = (" ".join(source.split()) for source in sources if source.strip())
-        parts.append("".join(f"- *Source*: {escaped(line)}\n" for line in lines))
-    return "\n".join(parts)
+    quantities = ", ".join(
+        f"`{name}` [{escaped(unit)}]" if unit else f"`{name}`"
+        for name, unit in formula.units.items()
+    )
+    parts = [
+        f"### {formula.module}.{formula.name}\n",
+        f"{escaped(formula.summary)}\n",
+        f"{_notes(formula.text)}\n",
+        f"- *Of*: {quantities}\n",
+    ]
+    return "\n".join(parts) + "".join(f"- *Source*: {escaped(one)}\n" for one in formula.sources)
 
 
 def _notes(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A made-up model of two resources, and measurement sets that obey it."""
+"""A made-up model of two resources, and measurement sets that check_invariants it."""
 
 from __future__ import annotations
 

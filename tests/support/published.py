@@ -13,7 +13,7 @@ from functools import cache
 from support import theory
 from support.mission_cases import cases
 
-from simulator.equations import host_memory, roofline
+from simulator.equations import memory, roofline
 from simulator.predict import predict
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
@@ -131,7 +131,7 @@ def _loading() -> Iterator[Row]:
 def _machines() -> Iterator[Row]:
     system, application = parse("2 GB", BYTE), parse("3 GB", BYTE)
     for case, gpus, each, known in (("C2", 1, "16 GB", 16.0), ("C3", 2, "40 GB", 80.0)):
-        asked = host_memory.rule_of_thumb(gpus * parse(each, BYTE), system, application)
+        asked = memory.rule_of_thumb(gpus * parse(each, BYTE), system, application)
         over = (float(asked) - system - application) / 1e9
         what = f"GB of RAM beside system and application, {gpus} x {each} GPU"
         yield Row(case=f"C1, {case}", what=what, published=known, ours=over, short=True)

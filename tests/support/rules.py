@@ -2,7 +2,7 @@
 
 Each rule makes variants of a job and compares their predictions with the job's own. Variants are
 read from the same text with keys set over it, as users set them. `EXCEPTIONS` are the cases in
-which a rule is known not to hold, with the reason; docs/laws.md lists them.
+which a rule is known not to hold, with the reason; docs/invariants.md lists them.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def read(text: str, *overrides: str) -> Scenario:
 
 def predicted(scenario: Scenario, seed: int = 0) -> Prediction:
     """The figures of a scenario."""
-    return predict(scenario, seed=seed, doubts=False)
+    return predict(scenario, seed=seed, intervals=False)
 
 
 def slack(*predictions: Prediction) -> float:
@@ -259,4 +259,4 @@ EXCEPTIONS: Final[tuple[Excepted, ...]] = (
         applies=lambda job, knob: knob.name.startswith("machines of") and _flood(job) > BEAT,
     ),
 )
-"""What is listed in docs/laws.md."""
+"""What is listed in docs/invariants.md."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from simulator.engine.run import Options, Question, solve
+from simulator.engine.run import Options, SimulationInput, solve
 from simulator.pipeline import program
 from simulator.pipeline.run_length import Extras, Lengths, extras, lengths
 from simulator.pipeline.stages.base import Phase, StageDemands
@@ -171,11 +171,11 @@ def scenario(  # noqa: PLR0913 - each figure of a job
     )
 
 
-def question(job: Scenario) -> Question:
+def inputs_of(job: Scenario) -> SimulationInput:
     """What the engine is asked for a scenario."""
     topology = build(job)
     demands = demand_table(job)
-    return Question(
+    return SimulationInput(
         scenario=job,
         topology=topology,
         demands=demands,
@@ -191,7 +191,7 @@ def demand_table(job: Scenario) -> dict[Phase, tuple[StageDemands, ...]]:
 
 def simulate(job: Scenario, *, replay: bool = False, seed: int = 0, most: int = 600) -> Timing:
     """Simulate a scenario; `replay` every step of it."""
-    return solve(question(job), Options(seed=seed, replay=replay, most_steps=most))
+    return solve(inputs_of(job), Options(seed=seed, replay=replay, most_steps=most))
 
 
 def step_ends(timing: Timing) -> list[float]:
@@ -207,8 +207,8 @@ __all__ = [
     "demand_table",
     "gpu",
     "host",
+    "inputs_of",
     "link",
-    "question",
     "scenario",
     "simulate",
     "step_ends",

@@ -12,7 +12,7 @@ import pytest
 from simulator.reading.fitted.uncertainty import known_elsewhere
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.scenario import load_scenario
-from simulator.uncertainty.doubts import Rate, covariance
+from simulator.uncertainty.components import Rate, covariance
 from simulator.validation.elsewhere import Constants, carried, correlation, deviation
 
 KEYS = ("input.collate", "input.receive_per_sample")
@@ -90,7 +90,7 @@ def test_bounds_have_no_mean() -> None:
 
 
 def test_a_small_part_of_the_work_is_a_small_doubt() -> None:
-    """Of a batch that takes 90% to decode, a doubt about collating moves the workers a tenth."""
+    """Decoding takes 90% of a batch: an uncertainty about collating moves the workers a tenth."""
     whole = load_set("imread_benchmark")
     row = next(row for row in whole.rows if not row.excluded)
     text = (*row.overrides, "input.decode=0.9 ms", "input.collate=0.1 ms")
@@ -106,7 +106,11 @@ def test_a_small_part_of_the_work_is_a_small_doubt() -> None:
         replace(whole, fit=tuple(replace(p, pace="") for p in whole.fit)), row, others
     )
     told = known_elsewhere(scenario, wide)
-    own = [doubt for doubt in told.doubts if doubt.name == "input.collate of other systems"]
+    own = [
+        component
+        for component in told.uncertainties
+        if component.name == "input.collate of other systems"
+    ]
     assert own[0].log_sd == pytest.approx(0.1 * wide[0].log_sd, rel=1e-6)
     table = covariance(own, [Rate.WORKERS])
     assert table[0, 0] == pytest.approx(own[0].log_sd ** 2)

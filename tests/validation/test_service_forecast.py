@@ -60,10 +60,12 @@ def test_a_measured_model_is_predicted_as_if_it_had_not_been() -> None:
     assert file_without("gpt2") == serving_file()
     row = next(row for row in load_set("serving").rows if "deepseek" in row.family)
     names = ("per_token_s.p50",)
-    unseen = forecast_service(row.base, row.overrides, names, doubts=False)[0]
+    unseen = forecast_service(row.base, row.overrides, names, intervals=False)[0]
     other = [one for one in row.overrides if not one.startswith("model.name")]
     assert unseen["per_token_s.p50"] > 0.0
-    known = forecast_service(row.base, (*other, "model.name=llama-3.1-8b"), names, doubts=False)[0]
+    known = forecast_service(row.base, (*other, "model.name=llama-3.1-8b"), names, intervals=False)[
+        0
+    ]
     assert unseen != known
 
 

@@ -1,4 +1,4 @@
-"""Validation: families, splits, tolerances and doubts, from predictions given by hand."""
+"""Validation: families, splits, tolerances and uncertainties, from predictions given by hand."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_slip_of_units_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_sound_figures_are_not_doubted(found: Validated) -> None:
-    """Errors of some per cent raise no doubt."""
+    """Errors of some per cent raise no uncertainty."""
     assert found.warnings == ()
 
 

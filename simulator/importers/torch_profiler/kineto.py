@@ -19,8 +19,7 @@ from typing import Any, Final
 from simulator import units
 from simulator.errors import Problem
 from simulator.importers.entries import Entry
-from simulator.importers.json_stream import each_in
-from simulator.importers.reading import MOST_PROBLEMS, read_text, refuse
+from simulator.importers.reading import MOST_PROBLEMS, parse_json, read_text, refuse
 from simulator.reading.reading import fail
 from simulator.units import Bytes, Seconds
 
@@ -105,36 +104,19 @@ class Trace:
         return sorted(found, key=lambda event: event.start)
 
 
-@dataclass(slots=True)
-class _Reader:
-    """What has been read so far."""
+_LEFT_OUT: Final[dict[str, Any]] = {}
+"""All events that do not count, as one object: most of a large trace."""
 
-    origin: str
-    problems: list[Problem] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    count: int = 0
-    skipped: int = 0
 
-    def take(self, value: Any) -> None:  # noqa: ANN401 - a file may hold anything
-        """Take one element of the list of events."""
-        index, self.count = self.count, self.count + 1
-        if len(self.problems) > MOST_PROBLEMS:
-            return
-        entry = Entry(value, self.origin, ("traceEvents", index), self.problems)
-        if not isinstance(value, dict):
-            entry.fault("is no event", found=value)
-            return
-        kind = _kind(value) if value.get("ph") == "X" else None
-        if kind is None:
-            self.skipped += 1
-            return
-        event = _event(entry, value, kind)
-        if event is not None:
-            self.events.append(event)
+def _only_counted(value: dict[str, Any]) -> dict[str, Any]:
+    """Drop an event as soon as it is parsed, so that memory holds only those that count."""
+    if "ph" in value and (value["ph"] != "X" or _kind(value) is None):
+        return _LEFT_OUT
+    return value
 
 
 def read_trace(path: Path) -> Trace:
-    """The trace of one rank.
+    """Read the trace of one rank.
 
     Parameters
     ----------
@@ -144,18 +126,34 @@ def read_trace(path: Path) -> Trace:
     Raises
     ------
     InputError
-        For what is no such trace, is cut off, or holds impossible times.
+        For files that are not such a trace or are cut off, and for impossible times.
     """
     origin = str(path)
-    reader = _Reader(origin)
-    top = each_in(read_text(path, WANTED), "traceEvents", reader.take, origin)
+    top = parse_json(read_text(path, WANTED), origin, _only_counted)
+    if not isinstance(top, dict):
+        fail(origin, f"is not a JSON object but a {'list' if isinstance(top, list) else 'value'}")
     if "traceEvents" not in top:
         fail(origin, "has no 'traceEvents'", hint=f"it should be {WANTED}")
-    refuse(reader.problems)
-    if not reader.events:
+    records = top["traceEvents"] if isinstance(top["traceEvents"], list) else []
+    problems: list[Problem] = []
+    events: list[Event] = []
+    left_out = 0
+    for index, value in enumerate(records):
+        if len(problems) > MOST_PROBLEMS:
+            break
+        entry = Entry(value, origin, ("traceEvents", index), problems)
+        kind = _kind(value) if isinstance(value, dict) and value.get("ph") == "X" else None
+        if not isinstance(value, dict):
+            entry.fault("is no event", found=value)
+        elif kind is None:
+            left_out += 1
+        elif (event := _event(entry, value, kind)) is not None:
+            events.append(event)
+    refuse(problems)
+    if not events:
         hint = "record with torch.profiler.profile and export_chrome_trace"
-        fail(origin, f"has {reader.count} events, none of them of the PyTorch profiler", hint=hint)
-    return _trace(reader, top)
+        fail(origin, f"has {len(records)} events, none of them of the PyTorch profiler", hint=hint)
+    return _trace(origin, events, left_out, top)
 
 
 def _kind(value: Mapping[str, Any]) -> Kind | None:
@@ -223,8 +221,8 @@ def _check_copy(entry: Entry, event: Event, args: Mapping[str, Any]) -> None:
         inside.fault(message, hint="'dur' has to be in us")
 
 
-def _trace(reader: _Reader, top: Mapping[str, Any]) -> Trace:
-    kept, warnings = _of_one_device(reader.events)
+def _trace(origin: str, events: list[Event], left_out: int, top: Mapping[str, Any]) -> Trace:
+    kept, warnings = _of_one_device(events)
     first = min(event.start for event in kept)
     for event in kept:
         # Subtracted before it is scaled: the time of day leaves few digits for the rest.
@@ -236,12 +234,12 @@ def _trace(reader: _Reader, top: Mapping[str, Any]) -> Trace:
     about = top.get("distributedInfo")
     ranks = about.get("world_size") if isinstance(about, dict) else None
     return Trace(
-        origin=reader.origin,
+        origin=origin,
         events={kind: tuple(found) for kind, found in by_kind.items()},
         device=name,
         memory=memory,
         ranks=ranks if isinstance(ranks, int) and ranks > 0 else None,
-        left_out=reader.skipped,
+        left_out=left_out,
         warnings=warnings,
     )
 

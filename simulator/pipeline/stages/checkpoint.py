@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.equations.storage_bill import upload_requests
+from simulator.equations.cost import upload_requests
 from simulator.physics.checkpoint import Shares, checkpoint_shares
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
 from simulator.schema.hardware.storage import Scope, Storage

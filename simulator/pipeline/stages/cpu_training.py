@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.equations import batch
+from simulator.equations import batch, cpu
 from simulator.physics.cost_model import cost_model
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
 from simulator.schema.scenario import Scenario
@@ -41,5 +41,5 @@ class Fit:
         time, pool = cost_model(scenario).time, scenario.cluster.trainers.host.cpu
         if time is None:
             return ()
-        work = term(batch.cores_work, step_time=time.total, capacity=pool.capacity)
+        work = term(cpu.cores_work, step_time=time.total, capacity=pool.capacity)
         return (asking(work, Resource.CPU, Path.CORES, threads=pool.threads),)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.equations import batch
+from simulator.equations import step
 from simulator.physics.cost_model import cost_model
 from simulator.physics.device_time import is_spread
 from simulator.pipeline.stages.allreduce import all_reduce_time, bucket_shares, gradient_bytes
@@ -50,7 +50,7 @@ class Share:
         if share == 0.0 or time is None or not _exchanges(scenario):
             return ()
         lost = term(
-            batch.contended,
+            step.contended,
             share=share,
             communication=all_reduce_time(scenario),
             before_last=1.0 - bucket_shares(scenario)[-1],

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from simulator.equations import page_cache, requests
+from simulator.equations import page_cache, storage
 from simulator.equations import storage as equations
 from simulator.equations.batch import batch_bytes
 from simulator.physics.footprint import page_cache_bytes
@@ -198,7 +198,7 @@ def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) 
     latency = np.maximum(0.0, latency - _in_service(scenario, store, operations))
     readers = dataset.readers * scenario.maker_threads
     alone = store.read_rate * drives_of(scenario.site, store)
-    own = requests.request_throughput(size, latency, np.minimum(store.request_rate or alone, alone))
+    own = storage.request_throughput(size, latency, np.minimum(store.request_rate or alone, alone))
     single = store.request_rate or UNLIMITED
     # One reader waits, then transfers; of several, some transfer while others wait.
     return asking(
@@ -206,7 +206,7 @@ def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) 
         Resource.STORAGE,
         path,
         operations=samples * operations,
-        ceiling=np.where(readers > 1.0, requests.reader_ceiling(readers, own), single)[()],
+        ceiling=np.where(readers > 1.0, storage.reader_ceiling(readers, own), single)[()],
         latency=term(equations.wait_per_batch, samples=samples, latency=latency, readers=readers),
     )
 

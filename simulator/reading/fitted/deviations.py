@@ -19,7 +19,7 @@ from simulator.reading.quantity import (
 )
 from simulator.reading.shipped import DATA
 from simulator.results.envelope import Apart, Envelope, Measured, Span
-from simulator.uncertainty.doubts import Axis, Grade, Rate, Reach
+from simulator.uncertainty.components import Axis, Grade, Rate, Reach
 from simulator.uncertainty.provenance import Source
 
 _DATA: Final = DATA

@@ -26,7 +26,7 @@ from simulator.schema.scenario import Scenario
 from simulator.schema.workload.loader import CostBasis
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.parallelism import Sharding
-from simulator.uncertainty.doubts import Axis, Grade, Rate
+from simulator.uncertainty.components import Axis, Grade, Rate
 from simulator.units import anywhere
 
 
@@ -34,7 +34,7 @@ def grades(scenario: Scenario, draft: Draft) -> Iterator[tuple[Rate, Grade]]:
     """What stands behind each rate that the scenario can depend on.
 
     Where kernels and exchanges were fitted, errors of such steps are known as a whole: what they
-    are made of is not in doubt once more.
+    are made of is certain once more.
     """
     fitted = _is_fitted(scenario, draft)
     yield Rate.STEP, _of_fitted_step(scenario) if fitted else Grade.COMPUTED

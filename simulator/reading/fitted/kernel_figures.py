@@ -114,7 +114,7 @@ class KernelFile(FileModel):
     frameworks: list[TextField] = Field(default_factory=list)
     """Names of frameworks they hold for."""
     stands_for: list[TextField] = Field(default_factory=list)
-    """Frameworks that nothing was fitted to and that they stand in for, with a wider doubt."""
+    """Unfitted frameworks that they are used for, with a wider uncertainty."""
     generic: bool = False
     """Whether they stand in for any framework that nobody measured."""
     compiled: bool | None = None

@@ -38,22 +38,29 @@ from simulator.schema.workload.kernels import Kernels
 from simulator.schema.workload.models.recommender import Dlrm
 from simulator.schema.workload.train import Mode
 from simulator.uncertainty.calibration import Elsewhere, Overlay
-from simulator.uncertainty.doubts import Axis, Doubt, Grade, Rate, Reach, stretched
+from simulator.uncertainty.components import (
+    Axis,
+    Grade,
+    Rate,
+    Reach,
+    UncertaintyComponent,
+    stretched,
+)
 from simulator.uncertainty.provenance import Source
 from simulator.units import BYTE_PER_SECOND, FLOP_PER_SECOND, HERTZ, PER_SECOND, Real
 
 
-def with_doubts(scenario: Scenario, draft: Draft) -> Scenario:
+def with_uncertainties(scenario: Scenario, draft: Draft) -> Scenario:
     """The scenario with how well each of its rates is known, and what it leaves the evidence in."""
-    doubts = [_doubt(rate, grade, scenario) for rate, grade in grades(scenario, draft)]
-    doubts += outside(scenario, shipped_envelope(), _widest(doubts))
-    doubts += _of_tables(scenario)
+    uncertainties = [_component(rate, grade, scenario) for rate, grade in grades(scenario, draft)]
+    uncertainties += outside(scenario, shipped_envelope(), _widest(uncertainties))
+    uncertainties += _of_tables(scenario)
     overlay = scenario.calibration.overlay
     if overlay is not None:
-        doubts = _calibrated_over(doubts, overlay, scenario)
+        uncertainties = _calibrated_over(uncertainties, overlay, scenario)
     return replace(
         scenario,
-        doubts=tuple(doubts),
+        uncertainties=tuple(uncertainties),
         memory_log_sd=_of_device_memory(scenario),
     )
 
@@ -71,25 +78,25 @@ def _of_device_memory(scenario: Scenario) -> float:
 
 
 def as_unseen(scenario: Scenario, series: Sequence[str]) -> Scenario:
-    """The scenario with its doubts as they were before some series were measured."""
-    inside = [doubt for doubt in scenario.doubts if not doubt.outside]
+    """The scenario with its uncertainties as they were before some series were measured."""
+    inside = [component for component in scenario.uncertainties if not component.outside]
     envelope = shipped_envelope().without(series)
-    doubts = (*inside, *outside(scenario, envelope, _widest(inside)))
-    return replace(scenario, doubts=doubts)
+    uncertainties = (*inside, *outside(scenario, envelope, _widest(inside)))
+    return replace(scenario, uncertainties=uncertainties)
 
 
-def _widest(doubts: Sequence[Doubt]) -> float:
-    return max(doubt.log_sd for doubt in doubts if doubt.rate is not Rate.START)
+def _widest(uncertainties: Sequence[UncertaintyComponent]) -> float:
+    return max(component.log_sd for component in uncertainties if component.rate is not Rate.START)
 
 
-def _doubt(rate: Rate, grade: Grade, scenario: Scenario) -> Doubt:
+def _component(rate: Rate, grade: Grade, scenario: Scenario) -> UncertaintyComponent:
     table, wide = graded(rate, grade), 0.0
     if rate is Rate.DEVICE:
         slope = table.per_doubling.get(Axis.BATCH, 0.0)
         wide = _beyond_measured_batches(scenario, slope)
     share = _share_of(grade, scenario)
     deviation = math.hypot(share * table.log_sd, wide)
-    return Doubt(
+    return UncertaintyComponent(
         name=f"{rate}, {grade}",
         rate=rate,
         grade=grade,
@@ -109,7 +116,7 @@ def _told_of(grade: Grade, deviation: float, scenario: Scenario) -> str:
     return ""
 
 
-def _of_tables(scenario: Scenario) -> Iterator[Doubt]:
+def _of_tables(scenario: Scenario) -> Iterator[UncertaintyComponent]:
     """Tables that are spread over devices: what their rows take on the way both ways.
 
     A device sends all others the rows that they look up in its tables, and gets gradients of those
@@ -125,7 +132,7 @@ def _of_tables(scenario: Scenario) -> Iterator[Doubt]:
     away = 1.0 - 1.0 / scenario.ranks
     sent = away * job.model.looked_up_bytes(job.train.batch_size, job.train.precision)
     table = graded(Rate.STEP, Grade.TABLES)
-    yield Doubt(
+    yield UncertaintyComponent(
         name=f"{Rate.STEP}, {Grade.TABLES}",
         rate=Rate.STEP,
         grade=Grade.TABLES,
@@ -248,7 +255,7 @@ def calibrated(
     keys : sequence of str
         What was fitted, such as ``hardware.storage_bandwidth``.
     anchors : sequence of mapping of Axis to float
-        Where the anchors lie, as `envelope.placed` says; the doubt grows with the distance.
+        Where the anchors lie, as `envelope.placed` says; the uncertainty grows with the distance.
     noise : float
         Log deviation of what was measured on them.
 
@@ -259,12 +266,14 @@ def calibrated(
     """
     place = placed(scenario)
     fitted = dict.fromkeys(rate_of(key) for key in keys)
-    kept = [doubt for doubt in scenario.doubts if doubt.rate not in fitted]
+    kept = [component for component in scenario.uncertainties if component.rate not in fitted]
     new = [_near(rate, place, anchors) for rate in fitted]
     if noise > 0.0:
         # Whatever was fitted took up what the measurement was off.
-        new.append(Doubt(name="anchors", rate=Rate.STEP, log_sd=noise, source=_NOISE))
-    return replace(scenario, doubts=(*kept, *new))
+        new.append(
+            UncertaintyComponent(name="anchors", rate=Rate.STEP, log_sd=noise, source=_NOISE)
+        )
+    return replace(scenario, uncertainties=(*kept, *new))
 
 
 def known_elsewhere(scenario: Scenario, keys: Sequence[Elsewhere]) -> Scenario:
@@ -284,10 +293,10 @@ def known_elsewhere(scenario: Scenario, keys: Sequence[Elsewhere]) -> Scenario:
         what systems differ by in these keys, for the part of the rate's work that each is.
     """
     rates = dict.fromkeys(rate_of(one.key) for one in keys)
-    kept = [doubt for doubt in scenario.doubts if doubt.rate not in rates]
+    kept = [component for component in scenario.uncertainties if component.rate not in rates]
     place = placed(scenario)
     apart = [
-        Doubt(
+        UncertaintyComponent(
             name=_OTHERS.format(one.key),
             rate=rate_of(one.key),
             log_sd=one.log_sd * _share(one.key, scenario),
@@ -296,7 +305,9 @@ def known_elsewhere(scenario: Scenario, keys: Sequence[Elsewhere]) -> Scenario:
         )
         for one in keys
     ]
-    return replace(scenario, doubts=(*kept, *(_near(rate, place, ()) for rate in rates), *apart))
+    return replace(
+        scenario, uncertainties=(*kept, *(_near(rate, place, ()) for rate in rates), *apart)
+    )
 
 
 _OTHERS: Final = "{} of other systems"
@@ -306,7 +317,7 @@ _NOISE: Final = Source(reference="spread of the anchors' repeats", date="undated
 
 def _near(
     rate: Rate, place: Mapping[Axis, float], anchors: Sequence[Mapping[Axis, float]]
-) -> Doubt:
+) -> UncertaintyComponent:
     table = graded(rate, Grade.CALIBRATED)
     reaches = tuple(
         Reach(axis=axis, low=min(seen), high=max(seen), per_doubling=slope)
@@ -314,7 +325,7 @@ def _near(
         if (seen := [anchor.get(axis, 1.0) for anchor in anchors])
     )
     wide = stretched(table.log_sd, reaches, place)
-    return Doubt(
+    return UncertaintyComponent(
         name=f"{rate}, calibrated",
         grade=Grade.CALIBRATED,
         rate=rate,
@@ -324,8 +335,10 @@ def _near(
     )
 
 
-def _calibrated_over(doubts: Sequence[Doubt], overlay: Overlay, scenario: Scenario) -> list[Doubt]:
-    """The doubts with those about fitted rates replaced by what the fit says of its parameters.
+def _calibrated_over(
+    uncertainties: Sequence[UncertaintyComponent], overlay: Overlay, scenario: Scenario
+) -> list[UncertaintyComponent]:
+    """Replace uncertainties about fitted rates by those of the fit's parameters.
 
     What the fit covers needs no other evidence.
     A parameter that the measurements say nothing about leaves its rate as doubtful as it was.
@@ -333,11 +346,12 @@ def _calibrated_over(doubts: Sequence[Doubt], overlay: Overlay, scenario: Scenar
     place = placed(scenario)
     known = [(i, p) for i, p in enumerate(overlay.parameters) if p.log_sd is not None]
     rates = dict.fromkeys(rate_of(parameter.key) for _, parameter in known)
-    kept = [doubt for doubt in doubts if doubt.rate not in rates]
+    kept = [component for component in uncertainties if component.rate not in rates]
     fitted = []
     for i, parameter in known:
         deviation = parameter.log_sd or 0.0
-        # Covariances are of values, a doubt is about a speed: a longer time is a slower rate.
+        # Covariances are of values, an uncertainty is about a speed: a longer time is a slower
+        # rate.
         shared = {
             other.key: sign_of(parameter.key)
             * sign_of(other.key)
@@ -347,7 +361,7 @@ def _calibrated_over(doubts: Sequence[Doubt], overlay: Overlay, scenario: Scenar
             if j != i and deviation > 0.0 and other.log_sd
         }
         fitted.append(
-            Doubt(
+            UncertaintyComponent(
                 name=parameter.key,
                 rate=rate_of(parameter.key),
                 log_sd=deviation * _share(parameter.key, scenario),
@@ -358,7 +372,9 @@ def _calibrated_over(doubts: Sequence[Doubt], overlay: Overlay, scenario: Scenar
     # Distance adds to a rate as a whole: parameters that cancel where they were fitted still do.
     far = ((rate, stretched(0.0, _reaches(overlay, rate), place)) for rate in rates)
     distant = [
-        Doubt(name=f"{rate} far from the fit", rate=rate, log_sd=wide, source=overlay.source)
+        UncertaintyComponent(
+            name=f"{rate} far from the fit", rate=rate, log_sd=wide, source=overlay.source
+        )
         for rate, wide in far
         if wide > 0.0
     ]

@@ -129,7 +129,7 @@ class CandidateReader:
     def read_bare(
         self, candidates: Sequence[Mapping[str, Plain]]
     ) -> tuple[Loaded | PlanError, ...]:
-        """Many scenarios as `read` gives them but for their doubts, which closed forms don't ask.
+        """Read many scenarios like `read`, without uncertainties, which closed forms don't need.
 
         Returns
         -------
@@ -139,7 +139,7 @@ class CandidateReader:
         return tuple(map(self._loaded_or_error, candidates))
 
     def plainly(self, settings: Mapping[str, Plain]) -> Scenario:
-        """The scenario with these settings, without doubts.
+        """The scenario with these settings, without uncertainties.
 
         Candidates that set the same keys share all that does not depend on what they differ in.
 

@@ -68,7 +68,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """A scenario for closed forms, without doubts."""
+    """A scenario for closed forms, without uncertainties."""
 
     scenario: Scenario
     ask: Ask

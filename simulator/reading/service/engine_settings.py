@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.equations.decoding import accepted_tokens
+from simulator.equations.serving import accepted_tokens
 from simulator.errors import Problem
 from simulator.reading.document import Document
 from simulator.reading.service.engines import cache_of, engine_file, stands_in
@@ -19,7 +19,7 @@ from simulator.schema.hardware.host import Host
 from simulator.schema.precision import Precision
 from simulator.schema.serving import Autoscaling, Held, Prefill, Service, Serving, Speculation
 from simulator.schema.workload.models.transformer import Transformer
-from simulator.uncertainty.doubts import either_way
+from simulator.uncertainty.components import either_way
 from simulator.uncertainty.provenance import Assumption, Source
 from simulator.units import SECOND, show
 
@@ -228,13 +228,13 @@ def _scaling_problems(given: ServingSection, most: int, document: Document) -> I
 
 
 def serving_notes(
-    given: ServingSection, found: Serving, doubt: tuple[float, Source]
+    given: ServingSection, found: Serving, component: tuple[float, Source]
 ) -> Iterator[Assumption]:
     """What the forward pass rests on, and the settings that the file leaves to the engine.
 
-    `doubt` is the standard deviation of the logarithm of that, and what says so.
+    `uncertainty` is the standard deviation of the logarithm of that, and what says so.
     """
-    off, why = doubt
+    off, why = component
     yield Assumption(what="how far the forward pass may be off", value=either_way(off), source=why)
     yield from guessed_notes(given)
     yield from version_notes(given, found)
@@ -291,7 +291,7 @@ def nearest_version(given: ServingSection) -> str | None:
 
 
 def unknown_version(service: Service, given: ServingSection) -> Service:
-    """A service with the doubt that a version brings of which nothing is known, and the caution."""
+    """Add the uncertainty of an unknown engine version to a service, and the caution."""
     caution = _version_caution(service, given)
     if caution is None:
         return service

@@ -279,7 +279,7 @@ def unseen(service: Service, model: str) -> Service:
 
 
 def calibrated(service: Service, factors: ServiceFactors) -> Service:
-    """The service with parts that are so much faster, and the doubt that is left of a fit to it."""
+    """Apply calibration factors to a service, with the uncertainty left after the fit."""
     if service.figures is None or service.products is None:
         return service
     products, serving, speed = service.products, service.serving, factors.compute

@@ -24,7 +24,7 @@ from simulator.reading.shipped import DATA
 from simulator.schema.hardware.host import Host
 from simulator.schema.precision import Precision
 from simulator.schema.serving import Dynamic, OnePass, Routing, Serving
-from simulator.uncertainty.doubts import either_way
+from simulator.uncertainty.components import either_way
 from simulator.uncertainty.provenance import Assumption, Source
 from simulator.units import BYTE, SECOND, parse, show
 
@@ -108,7 +108,7 @@ def _own(problem: Problem, document: Document) -> Problem:
     return document.problem(path, problem.message, hint=problem.hint)
 
 
-def doubt_of(one: OnePass) -> float:
+def uncertainty_of(one: OnePass) -> float:
     """Standard deviation of the logarithm of a batch's time."""
     if one.job.job.step_times is not None:
         return MEASURED
@@ -199,7 +199,7 @@ def one_pass_notes(given: ServingSection, one: OnePass, serving: Serving) -> Ite
     """What the answer rests on beside the file."""
     guess = Source(reference="a guess", date="2026-11-23", verified=False)
     what = "how far a batch's time may be off"
-    yield Assumption(what=what, value=either_way(doubt_of(one)), source=guess)
+    yield Assumption(what=what, value=either_way(uncertainty_of(one)), source=guess)
     yield from guessed_notes(given)
     yield from version_notes(given, serving)
     if given.max_batch is None:

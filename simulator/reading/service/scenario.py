@@ -60,10 +60,10 @@ from simulator.reading.service.one_pass import (
     TRITON,
     batch_problems,
     batching_of,
-    doubt_of,
     one_pass_notes,
     one_pass_of,
     one_pass_problems,
+    uncertainty_of,
 )
 from simulator.reading.service.request_inputs import reading_of
 from simulator.reading.service.sections import (
@@ -280,7 +280,7 @@ class _Draft:
             cost=_cost(file.cost),
             owned=ownership(file.owned or OwnedSection()) if self.is_owned else None,
             electricity=self._electricity(),
-            log_sd=self._doubt(parts.host.gpu)[0] if one is None else doubt_of(one),
+            log_sd=self._component(parts.host.gpu)[0] if one is None else uncertainty_of(one),
             overhead_log_sd=deviation("request")[0] if given.request_overhead is None else 0.0,
             one_pass=one,
             reading=parts.reading,
@@ -310,17 +310,17 @@ class _Draft:
         given, settings = self.serving, found.serving
         if found.one_pass is not None:
             return one_pass_notes(given, found.one_pass, settings)
-        doubt = self._doubt(found.group.host.gpu)
+        component = self._component(found.group.host.gpu)
         if self.file.calibration is not None:
-            doubt = deviation("fitted_forward_pass")
+            component = deviation("fitted_forward_pass")
         units = None if found.group.host.gpu is not None else found.group.host.cpu.vector
         return chain(
-            serving_notes(given, settings, doubt),
+            serving_notes(given, settings, component),
             () if units is None else core_notes(units),
             latent_notes(given, found),
         )
 
-    def _doubt(self, gpu: Gpu | None) -> tuple[float, Source]:
+    def _component(self, gpu: Gpu | None) -> tuple[float, Source]:
         """How far the forward pass may be off, and what says so."""
         earlier = earlier_deviation(self.serving.engine, self.serving.version, gpu)
         offline = self.file.load.arrivals is Arrivals.AT_ONCE

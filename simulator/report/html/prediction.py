@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from simulator.report import goodput
 from simulator.report.document import Row
-from simulator.report.evidence.near import about, apart, headline, score_lines
+from simulator.report.evidence import about, apart, headline, score_texts
 from simulator.report.html.charts import Bar, Stack, busy, idle, stack, waterfall
 from simulator.report.html.page import Made, rendered
 from simulator.report.html.timeline import Timeline, timeline
@@ -239,7 +239,7 @@ def _evidence(near: Neighbourhood) -> Evidence:
         for one in close.rows
     )
     said = about(close) if rows else _far(near)
-    scores = tuple(score_lines(close)) if rows else ()
+    scores = tuple(score_texts(close)) if rows else ()
     return Evidence(
         about=said, rows=rows, scores=scores, plot=_plot(close) if len(rows) >= FEW else None
     )
@@ -249,11 +249,10 @@ def _far(near: Neighbourhood) -> str:
     """That nothing near was measured, and how far the nearest is."""
     nearest = min((one.distance for one in near.rows), default=None)
     if nearest is None:
-        return "No measured run could be compared with this job: its error is not known."
+        return "No measured run can be compared with this job: its error is unknown."
     return (
-        f"Nobody measured anything near this job: of {near.compared:,} measured runs the nearest "
-        f"lies {nearest:.1f} away, where 1 is a factor of two in one feature. Its error is not "
-        "known."
+        f"Nothing similar was measured: the nearest of {near.compared:,} measured runs has a "
+        f"distance of {nearest:.1f} (1 is a factor of two in one feature). The error is unknown."
     )
 
 

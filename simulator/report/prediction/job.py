@@ -22,7 +22,7 @@ from simulator.report.document import (
     rows,
     section,
 )
-from simulator.report.labels import batch_called, batches_called, dated, doubted, resource_called
+from simulator.report.labels import batch_called, batches_called, dated, resource_called, uncertain
 from simulator.report.numbers import (
     GUESSES,
     INTERVAL,
@@ -393,8 +393,8 @@ def _uncertainties(prediction: Prediction) -> Iterator[str]:
 
 
 def _effect(one: Hanging, prediction: Prediction) -> str:
-    doubt = one.doubt
-    what = doubted(doubt.rate, doubt.grade, prediction.scenario, doubt.name)
+    doubt = one.component
+    what = uncertain(doubt.rate, doubt.grade, prediction.scenario, doubt.name)
     return f"{what}: run time {_change(one.fast)} to {_change(one.slow)}"
 
 

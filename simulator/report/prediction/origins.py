@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from types import UnionType
-from typing import Annotated, Final, Union, get_args, get_origin, get_type_hints
+from typing import Final, get_type_hints
 
 from simulator.results.metrics import Metric
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
+from simulator.terms import unit_in
 from simulator.uncertainty.provenance import Assumption, Part, Source
 from simulator.units import Unit
 
@@ -125,16 +125,8 @@ def _leaves(value: object, path: str, owner: str, known: _Known, depth: int) -> 
 def _units(cls: type) -> dict[str, Unit]:
     """Units of a class's fields, read from their annotations."""
     hints = get_type_hints(cls, include_extras=True)
-    found = {name: _unit_in(hint) for name, hint in hints.items()}
+    found = {name: unit_in(hint) for name, hint in hints.items()}
     return {name: unit for name, unit in found.items() if unit is not None}
-
-
-def _unit_in(hint: object) -> Unit | None:
-    if get_origin(hint) is Annotated:
-        return next((m for m in get_args(hint)[1:] if isinstance(m, Unit)), None)
-    if get_origin(hint) in {Union, UnionType, Mapping} or hasattr(hint, "__args__"):
-        return next((u for u in map(_unit_in, get_args(hint)) if u is not None), None)
-    return None
 
 
 SHOWS: Final = 1e-3

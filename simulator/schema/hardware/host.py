@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from simulator.equations.receive import capacity_beside
+from simulator.equations.cpu import capacity_beside
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.hardware.link import Link
 from simulator.schema.hardware.price import Price

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from simulator.equations.cost import provisioned_price
 from simulator.equations.storage import burst_rate
-from simulator.equations.storage_bill import provisioned_price
 from simulator.uncertainty.provenance import Source
 from simulator.units import (
     Bytes,

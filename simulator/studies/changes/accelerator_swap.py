@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.errors import BrokenLaw, NotModelled, PlanError
+from simulator.errors import BrokenInvariant, NotModelled, PlanError
 from simulator.physics.cost_model import cost_model
 from simulator.physics.device_time import is_spread
 from simulator.physics.footprint import Verdict
@@ -122,10 +122,10 @@ def _generation(
     own = gpu is not None and gpu.name == name
     try:
         other = scenario if own else _carried(scenario, read({KEY: name}))
-        prediction = predict(other, seed=seed, doubts=False)
+        prediction = predict(other, seed=seed, intervals=False)
     except PlanError as error:
         return Generation(gpu=name, own=own, reason=reason_of(error))
-    except BrokenLaw as error:
+    except BrokenInvariant as error:
         return Generation(gpu=name, own=own, reason=noted(error, met))
     return Generation(gpu=name, own=own, prediction=prediction)
 

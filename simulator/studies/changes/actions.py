@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.engine.bounds import lower_bound
-from simulator.engine.intervals import all_doubts, draw, figures
-from simulator.errors import BrokenLaw, InputError, PlanError, UnknownName
+from simulator.engine.intervals import draw, figures, uncertainty_components
+from simulator.errors import BrokenInvariant, InputError, PlanError, UnknownName
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit
 from simulator.pipeline.limits import check_modelled
-from simulator.predict import predict, question_of
+from simulator.predict import predict, simulation_input
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.results.cost import machines_price
 from simulator.results.prediction import STARVED, Prediction
@@ -37,7 +37,7 @@ from simulator.studies.recommend.machines import Machine, machine_of
 from simulator.studies.recommend.moving import Move, moves, rewritten, waited
 from simulator.studies.screening import best_cases
 from simulator.studies.search.bugs import Met, noted
-from simulator.uncertainty.doubts import P90
+from simulator.uncertainty.components import P90
 from simulator.units import Seconds, Usd, UsdPerSecond
 
 LEAST: Final = 0.03
@@ -58,7 +58,7 @@ SURELY: Final = 0.9
 ALIKE: Final = 0.01
 """Worth by which a change must beat one of its kind that asks for less."""
 UNSHARED: Final = 0.5
-"""What of the doubt of a step is not the same after the device computes in another way: a guess,
+"""Share of a step's uncertainty that runs computing in another way do not have in common: a guess,
 as no set measures enough pairs (compiled and eager runs of one model differ by up to 16%)."""
 SHORT: Final = 600
 """Simulated steps from which on a job takes long to simulate."""
@@ -69,7 +69,7 @@ class PlainReader(Reader, Protocol):
     """Reads candidates of one scenario file, for closed forms too."""
 
     def plainly(self, settings: Mapping[str, Plain]) -> Scenario:
-        """The scenario with some keys set, with equal samples and no doubts."""
+        """The scenario with some keys set, with equal samples and no uncertainties."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,7 +299,7 @@ def _enough(own: float) -> float:
 
 
 def _fitting(memory: MemoryFit | None, ram: HostRam) -> float:
-    """How probable it is that a job fits: 0 or 1 for RAM, and for memory without its doubts."""
+    """Return the probability that a job fits: 0 or 1 for RAM and for memory without uncertainty."""
     if ram.verdict is Verdict.NO:
         return 0.0
     if memory is None:
@@ -342,12 +342,12 @@ def _in_closed_form(lever: Lever, reader: PlainReader, now: Scenario) -> _Tried 
     try:
         scenario = reader.plainly(lever.settings)
         check_modelled(scenario)
-        question = question_of(scenario)
+        inputs = simulation_input(scenario)
         memory, ram = memory_fit(scenario), host_ram(scenario)
     except PlanError:
         return None
-    at, parts = question.lengths, question.extras
-    least = lower_bound(scenario, question.topology, question.demands, at, parts)
+    at, parts = inputs.lengths, inputs.extras
+    least = lower_bound(scenario, inputs.topology, inputs.demands, at, parts)
     machines, copies = machines_price(scenario), _copies(now, scenario, lever)
     time = float(least) * at.total_steps + waited(copies)
     charged = (_asked(scenario) + sum(one.charged for one in copies)) / time
@@ -382,10 +382,10 @@ def _action(
         rent = _rent(base.scenario, scenario)
         if _outdone(rent, scenario, found):
             return None
-        after = predict(scenario, seed=base.seed or 0, doubts=False)
+        after = predict(scenario, seed=base.seed or 0, intervals=False)
     except PlanError:
         return None
-    except BrokenLaw as error:
+    except BrokenInvariant as error:
         noted(error, met)
         return None
     copies = _copies(base.scenario, scenario, lever)
@@ -457,12 +457,12 @@ def _interval(
 
 def _drawn(prediction: Prediction, seed: int) -> NDArray[np.float64]:
     """The run's time at many rates [s]; the same seed draws the same rates."""
-    question = question_of(prediction.scenario)
-    doubts = all_doubts(question, prediction)
+    inputs = simulation_input(prediction.scenario)
+    uncertainties = uncertainty_components(inputs, prediction)
     figured = np.array([prediction.timing.total_time])
-    if not doubts:
+    if not uncertainties:
         return figured
-    return figures(question, prediction, draw(doubts, seed)).get(METRIC, figured)
+    return figures(inputs, prediction, draw(uncertainties, seed)).get(METRIC, figured)
 
 
 def is_too_large(prediction: Prediction) -> bool:

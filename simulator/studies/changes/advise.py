@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.errors import BrokenLaw, NotModelled, PlanError
+from simulator.errors import BrokenInvariant, NotModelled, PlanError
 from simulator.physics.footprint import Verdict
 from simulator.predict import predict
 from simulator.results.prediction import Prediction
@@ -103,10 +103,10 @@ class _Tried:
     def _predicted(self, workers: int, prefetch: int) -> Setting:
         try:
             scenario = self._read({WORKERS: workers, PREFETCH: prefetch})
-            prediction = predict(scenario, seed=self._seed, doubts=False)
+            prediction = predict(scenario, seed=self._seed, intervals=False)
         except PlanError as error:
             return Setting(workers=workers, prefetch=prefetch, reason=reason_of(error))
-        except BrokenLaw as error:
+        except BrokenInvariant as error:
             reason = noted(error, self._met)
             return Setting(workers=workers, prefetch=prefetch, reason=reason)
         return Setting(workers=workers, prefetch=prefetch, prediction=prediction)
@@ -148,7 +148,7 @@ def advise_input(
     base = Setting(
         workers=loader.workers,
         prefetch=loader.prefetch,
-        prediction=predict(scenario, seed=seed, doubts=False),
+        prediction=predict(scenario, seed=seed, intervals=False),
     )
     tried = _Tried(read, seed, progress or (lambda _: None), met)
     if loader.workers > 0:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.errors import BrokenLaw, PlanError
+from simulator.errors import BrokenInvariant, PlanError
 from simulator.pipeline.loads import pressures
 from simulator.pipeline.stages.base import Phase
-from simulator.predict import predict, question_of
+from simulator.predict import predict, simulation_input
 from simulator.schema.scenario import Scenario
 from simulator.studies.changes.levers import Knob, Read, turned
 from simulator.studies.changes.whatif import Progress
@@ -117,7 +117,7 @@ class _Search:
             return of(turned(self.read, self.knob, value))
         except PlanError:
             return ""
-        except BrokenLaw as error:
+        except BrokenInvariant as error:
             noted(error, self.met)
             return ""
 
@@ -131,14 +131,14 @@ def _of_knob(search: _Search) -> Iterator[Flip]:
 
 
 def _limit(scenario: Scenario, seed: int) -> str:
-    timing = predict(scenario, seed=seed, doubts=False, max_steps=SIMULATED).timing
+    timing = predict(scenario, seed=seed, intervals=False, max_steps=SIMULATED).timing
     return timing.bottleneck
 
 
 def _imposing(scenario: Scenario) -> str:
-    question = question_of(scenario)
-    last = Phase.WARM if question.lengths.epochs > 1.0 else Phase.COLD
-    return next(iter(pressures(scenario, question.topology, question.demands[last])))
+    inputs = simulation_input(scenario)
+    last = Phase.WARM if inputs.lengths.epochs > 1.0 else Phase.COLD
+    return next(iter(pressures(scenario, inputs.topology, inputs.demands[last])))
 
 
 def _bisect(search: _Search, near: float, far: float) -> tuple[float, str]:

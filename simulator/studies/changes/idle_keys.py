@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Protocol
 
-from simulator.errors import BrokenLaw, PlanError
+from simulator.errors import BrokenInvariant, PlanError
 from simulator.physics.footprint import host_ram, memory_fit, page_cache_bytes
 from simulator.pipeline.loads import unit_loads
 from simulator.pipeline.program import demand_table
@@ -165,7 +165,7 @@ def _used(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, float
 def _figures(scenario: Scenario) -> dict[str, Value] | str:
     """All metrics over a few steps, or why there are none."""
     try:
-        prediction = predict(scenario, doubts=False, max_steps=STEPS)
-    except (PlanError, BrokenLaw) as error:
+        prediction = predict(scenario, intervals=False, max_steps=STEPS)
+    except (PlanError, BrokenInvariant) as error:
         return str(error)
     return {metric.name: metric.get(prediction) for metric in METRICS}

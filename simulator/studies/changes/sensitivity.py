@@ -9,14 +9,20 @@ from typing import Final
 
 import numpy as np
 
-from simulator.engine.intervals import all_doubts, figures
-from simulator.engine.run import Question
-from simulator.predict import predict, question_of
+from simulator.engine.intervals import figures, uncertainty_components
+from simulator.engine.run import SimulationInput
+from simulator.predict import predict, simulation_input
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
 from simulator.studies.changes.whatif import Progress
-from simulator.uncertainty.doubts import P90, Doubt, Rate, covariance, within_reason
+from simulator.uncertainty.components import (
+    P90,
+    Rate,
+    UncertaintyComponent,
+    covariance,
+    within_reason,
+)
 
 _WHOLE: Final = frozenset({Rate.STEP, Rate.START})
 """Rates of no resource: they stretch the result, so that nothing need be simulated again."""
@@ -42,9 +48,9 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """How a metric depends on the rates in doubt, the one that matters most first.
+    """How a metric depends on the rates uncertain, the one that matters most first.
 
-    `correlated`: some doubts go together, which one rate at a time leaves out.
+    `correlated`: some uncertainties go together, which one rate at a time leaves out.
     """
 
     metric: str
@@ -56,30 +62,30 @@ class Sensitivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    question: Question
+    inputs: SimulationInput
     prediction: Prediction
     deviations: Mapping[Rate, float]
     correlated: bool
 
 
 def _case(scenario: Scenario, seed: int) -> _Case:
-    question = question_of(scenario)
-    prediction = predict(scenario, seed=seed, doubts=False)
-    doubts = all_doubts(question, prediction)
+    inputs = simulation_input(scenario)
+    prediction = predict(scenario, seed=seed, intervals=False)
+    uncertainties = uncertainty_components(inputs, prediction)
     return _Case(
-        question=question,
+        inputs=inputs,
         prediction=prediction,
-        deviations=deviations(doubts),
-        correlated=any(doubt.shared for doubt in doubts),
+        deviations=deviations(uncertainties),
+        correlated=any(component.shared for component in uncertainties),
     )
 
 
-def deviations(doubts: Sequence[Doubt]) -> dict[Rate, float]:
-    """Standard deviation of each rate's logarithm; only rates in doubt."""
-    rates = [rate for rate in Rate if any(d.rate is rate and d.log_sd > 0.0 for d in doubts)]
+def deviations(uncertainties: Sequence[UncertaintyComponent]) -> dict[Rate, float]:
+    """Standard deviation of each rate's logarithm; only rates uncertain."""
+    rates = [rate for rate in Rate if any(d.rate is rate and d.log_sd > 0.0 for d in uncertainties)]
     if not rates:
         return {}
-    known = [doubt for doubt in doubts if doubt.log_sd > 0.0]
+    known = [component for component in uncertainties if component.log_sd > 0.0]
     spread = np.sqrt(np.diag(within_reason(covariance(known, rates))))
     return {rate: float(sd) for rate, sd in zip(rates, spread, strict=True)}
 
@@ -92,7 +98,7 @@ def tornado(
     Parameters
     ----------
     scenario : Scenario
-        Its doubts are those of the prediction.
+        Its uncertainties are those of the prediction.
     metric : str
         Dotted name of a number.
     seed : int
@@ -129,7 +135,7 @@ def _at(case: _Case, metric: str, speeds: Mapping[Rate, float]) -> float | None:
     """The metric at other speeds: simulated, unless the rate stretches all there is."""
     if set(speeds) <= _WHOLE:
         arrays = {rate: np.array([speed]) for rate, speed in speeds.items()}
-        found = figures(case.question, case.prediction, arrays).get(metric)
+        found = figures(case.inputs, case.prediction, arrays).get(metric)
         return None if found is None else float(found[0])
-    scenario, seed = case.question.scenario, case.prediction.seed or 0
-    return number_at(predict(scenario, seed=seed, doubts=False, speeds=speeds), metric)
+    scenario, seed = case.inputs.scenario, case.prediction.seed or 0
+    return number_at(predict(scenario, seed=seed, intervals=False, speeds=speeds), metric)

@@ -11,7 +11,7 @@ from typing import Final
 from simulator.engine.bounds import lower_bound
 from simulator.errors import PlanError
 from simulator.physics.footprint import HostRam, host_ram
-from simulator.predict import predict, question_of
+from simulator.predict import predict, simulation_input
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Plain
 from simulator.studies.changes.levers import Knob, Read, Settings, knobs
@@ -216,7 +216,7 @@ class _Search:
         """Whether the job fits, and loses no more than it may if all goes as well as it can."""
         settings = self._settings({**self._ample, knob.name: value})
         try:
-            asked = question_of(self._read(settings))
+            asked = simulation_input(self._read(settings))
         except PlanError:
             return False
         if not self._fits(host_ram(asked.scenario)):
@@ -230,7 +230,7 @@ class _Search:
         key = tuple(sorted(values.items()))
         if key not in self._known:
             scenario = self._read(self._settings(values))
-            prediction = predict(scenario, seed=self._seed, doubts=False)
+            prediction = predict(scenario, seed=self._seed, intervals=False)
             self._samples = run_speed(prediction) * prediction.timing.total_time
             self._known[key] = run_speed(prediction) if self._fits(prediction.host_ram) else 0.0
         return self._known[key]

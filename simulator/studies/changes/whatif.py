@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.errors import BrokenLaw, InputError, PlanError, UnknownName
+from simulator.errors import BrokenInvariant, InputError, PlanError, UnknownName
 from simulator.physics.footprint import Verdict
 from simulator.predict import predict
 from simulator.results.metrics import measurable, number_at, select
@@ -91,13 +91,13 @@ class Margins:
 
         It must move one of them by more than what both simulations know of a mean step.
         """
-        return self._moved(worth) > max(self.floor, self.doubt(worth))
+        return self._moved(worth) > max(self.floor, self.component(worth))
 
     def is_open(self, worth: Worth) -> bool:
         """Whether a change seems to have an effect that chance in the simulations could make."""
-        return self.floor < self._moved(worth) <= self.doubt(worth)
+        return self.floor < self._moved(worth) <= self.component(worth)
 
-    def doubt(self, worth: Worth) -> float:
+    def component(self, worth: Worth) -> float:
         """What both simulations know of a mean step, as a share of it."""
         return math.hypot(chance(self.base), chance(worth.prediction))
 
@@ -179,7 +179,7 @@ def margins(  # noqa: PLR0913 - what a caller may want beside the changes
     PlanError
         If the scenario itself cannot be read or is not modelled.
     """
-    base = predict(read({}), seed=seed, doubts=False)
+    base = predict(read({}), seed=seed, intervals=False)
     found: list[Worth] = []
     for number, change in enumerate(wanted, start=1):
         found.append(_worth(read, base, change, prices or {}, met))
@@ -208,10 +208,10 @@ def _worth(
 ) -> Worth:
     try:
         scenario = turned(read, change.knob, change.value)
-        after = predict(scenario, seed=base.seed or 0, doubts=False)
+        after = predict(scenario, seed=base.seed or 0, intervals=False)
     except PlanError as error:
         return Worth(change=change, reason=reason_of(error))
-    except BrokenLaw as error:
+    except BrokenInvariant as error:
         return Worth(change=change, reason=noted(error, met))
     rent = _added_rent(base, after, change, prices)
     known = base.cost.per_second

@@ -87,7 +87,7 @@ def buying(
 def _predicted(reader: CandidateReader, settings: Mapping[str, Plain], seed: int) -> Prediction:
     """The undisturbed run, without intervals."""
     scenario = replace(reader.read(settings).scenario, interruptions=None)
-    return predict(scenario, seed=seed, doubts=False)
+    return predict(scenario, seed=seed, intervals=False)
 
 
 def _cheapest(catalogue: Catalogue, rented: Host) -> Host | None:

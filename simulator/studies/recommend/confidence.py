@@ -22,7 +22,7 @@ from simulator.results.metrics import METRICS, Value
 from simulator.schema.goal import Objective, Sense
 from simulator.studies.recommend.choice import Choice, number
 from simulator.studies.recommend.ranking import Worth
-from simulator.uncertainty.doubts import P90
+from simulator.uncertainty.components import P90
 
 BITS: Final = 12
 """Logarithm of the number of worlds drawn."""
@@ -33,7 +33,7 @@ GPU: Final = "gpu"
 class Sureness:
     """How often each is best, in the order given, and how often the first keeps its limits.
 
-    `limits` is None where no limit depends on a figure in doubt.
+    `limits` is None where no limit depends on a figure uncertain.
     """
 
     best: tuple[float, ...]
@@ -65,7 +65,7 @@ def sureness(
     objective, worth : Objective, Worth
         The goal.
     limits : mapping of str to float
-        The most that each figure in doubt may be: deadline and budget.
+        The most that each figure uncertain may be: deadline and budget.
     seed : int
         Of the draws.
     """
@@ -83,22 +83,22 @@ def sureness(
     first = np.asarray(whose)[np.argmax(signed, axis=0)[held.any(axis=0)]]
     wins = np.bincount(first, minlength=len(variants))
     share = wins / draws.shape[0]
-    in_doubt = any(name in choices[0].outcome.intervals for name in limits)
-    return Sureness(best=tuple(share.tolist()), limits=float(held[0].mean()) if in_doubt else None)
+    uncertain = any(name in choices[0].outcome.intervals for name in limits)
+    return Sureness(best=tuple(share.tolist()), limits=float(held[0].mean()) if uncertain else None)
 
 
 def chance_kept(choice: Choice, limits: Mapping[str, float]) -> float:
-    """How probable it is that a choice keeps its limits; 1 where none is on a figure in doubt."""
+    """How probable it is that a choice keeps its limits; 1 where none is on a figure uncertain."""
     reach = [
         math.log(most / told) / deviation
-        for told, deviation, most in _doubted(choice, limits)
+        for told, deviation, most in _uncertain(choice, limits)
         if deviation > 0.0
     ]
     return float(ndtr(min(reach))) if reach else 1.0
 
 
-def _doubted(choice: Choice, limits: Mapping[str, float]) -> Iterator[tuple[float, float, float]]:
-    """Figures in doubt with a limit: what is told, the deviation of its logarithm, the limit."""
+def _uncertain(choice: Choice, limits: Mapping[str, float]) -> Iterator[tuple[float, float, float]]:
+    """Figures uncertain with a limit: what is told, the deviation of its logarithm, the limit."""
     for name, most in limits.items():
         told, band = number(choice.figures, name), choice.outcome.intervals.get(name)
         if told is not None and band is not None and band["p10"] > 0.0 < told:
@@ -121,7 +121,7 @@ def _values(choice: Choice, worth: Worth, draw: NDArray[np.float64]) -> NDArray[
 
 
 def _at(choice: Choice, worth: Worth, side: str) -> float:
-    """The goal's value where all that is in doubt is slow (p90) or fast (p10) together."""
+    """The goal's value where all that is uncertain is slow (p90) or fast (p10) together."""
     moved: dict[str, Value] = dict(choice.figures)
     for name, band in choice.outcome.intervals.items():
         moved[name] = _quantile(choice, name, band, side)
@@ -145,6 +145,6 @@ def _keeps(
 ) -> NDArray[np.bool_]:
     """In which worlds the choice keeps the limits."""
     kept = np.ones(draw.shape, dtype=np.bool_)
-    for told, deviation, most in _doubted(choice, limits):
+    for told, deviation, most in _uncertain(choice, limits):
         kept &= told * np.exp(deviation * draw) <= most
     return kept

@@ -210,7 +210,7 @@ class Search:
             candidates=tuple(candidates),
             objectives=objectives,
             seed=self.seed,
-            doubts=True,
+            intervals=True,
             judge=self.judge,
             bounded=self.bounded,
         )

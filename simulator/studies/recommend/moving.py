@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from simulator.equations.cost import egress_cost, requests_cost
 from simulator.equations.storage import operations_per_sample
-from simulator.equations.storage_bill import egress_cost, requests_cost
 from simulator.pipeline.stages.read import bytes_per_file, drives_of
 from simulator.pipeline.stages.write import write_operations
 from simulator.results.metrics import Value

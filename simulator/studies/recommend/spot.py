@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from simulator.equations.cost import best_checkpoint_interval, time_with_interruptions
+from simulator.equations.reliability import best_checkpoint_interval, time_with_interruptions
 from simulator.pipeline.program import CHECKPOINTING
 from simulator.pipeline.run_length import checkpoint_time as time_to_write
 from simulator.pipeline.run_length import lengths

@@ -43,7 +43,7 @@ class BestCase:
     """The best value each metric can take, by its name; memory and price are exact.
 
     `expected` are the same figures with later epochs as long as they are expected to be, which no
-    law assures. `infeasible` says why the candidate cannot run; empty if it may.
+    invariant assures. `infeasible` says why the candidate cannot run; empty if it may.
     """
 
     figures: Mapping[str, float] = field(default_factory=dict)

@@ -79,7 +79,7 @@ class Floors:
         """How much longer than its floors an epoch is expected to be [s]; 0 where nothing is known.
 
         By what makers and receivers that share cores settle to (`SharedCores.equilibrium`), which
-        no law assures.
+        no invariant assures.
         """
         if self.scenario.job.loader.crew.crosses_epochs:
             floor = self.step * self.lengths.full_steps

@@ -1,13 +1,13 @@
 """Bugs of ours that a study meets: it marks what they spoil and goes on, and whoever asked hears.
 
-Predictions that contradict themselves are the bugs we look for (`laws`).
+Predictions that contradict themselves are the bugs we look for (`invariants`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from simulator.errors import BrokenLaw
+from simulator.errors import BrokenInvariant
 
 
 def told(error: Exception) -> str:
@@ -18,7 +18,7 @@ def told(error: Exception) -> str:
     >>> told(KeyError("gpu"))
     "a bug of ours: KeyError: 'gpu'"
     """
-    kind = "" if isinstance(error, BrokenLaw) else f"{type(error).__name__}: "
+    kind = "" if isinstance(error, BrokenInvariant) else f"{type(error).__name__}: "
     return f"a bug of ours: {kind}{error}"
 
 
@@ -29,12 +29,12 @@ class Met:
     reasons: list[str] = field(default_factory=list)
 
 
-def noted(error: BrokenLaw, met: Met | None) -> str:
+def noted(error: BrokenInvariant, met: Met | None) -> str:
     """The reason why there is no figure where a bug was met, noted in `met`.
 
     Raises
     ------
-    BrokenLaw
+    BrokenInvariant
         If nobody listens: a bug must not pass in silence.
     """
     if met is None:

@@ -16,7 +16,7 @@ from simulator.engine.run import Options, later_epoch
 from simulator.errors import InputError, PlanError
 from simulator.physics.footprint import Verdict
 from simulator.pipeline.limits import check_modelled
-from simulator.predict import predict, question_of
+from simulator.predict import predict, simulation_input
 from simulator.results.metrics import METRICS, Value
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Plain
@@ -58,12 +58,12 @@ class Assignment:
 
     reader: bytes
     seed: int = 0
-    doubts: bool = False
+    intervals: bool = False
 
     @staticmethod
-    def of(reader: Reader, *, seed: int, doubts: bool) -> Assignment:
+    def of(reader: Reader, *, seed: int, intervals: bool) -> Assignment:
         """With the reader packed once, however many tasks it travels with."""
-        return Assignment(reader=pickle.dumps(reader), seed=seed, doubts=doubts)
+        return Assignment(reader=pickle.dumps(reader), seed=seed, intervals=intervals)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ def look_closer(chunk: Chunk) -> tuple[Outcome, ...]:
     def closer(candidate: Candidate) -> Outcome:
         loaded = reader.read(candidate.settings)
         check_modelled(loaded.scenario)
-        later = later_epoch(question_of(loaded.scenario), Options(seed=assignment.seed))
+        later = later_epoch(simulation_input(loaded.scenario), Options(seed=assignment.seed))
         best = {} if later is None else best_with(loaded.scenario, later, known(candidate, loaded))
         key = closer_key(stored_key(loaded.key, assignment))
         return Outcome(candidate=candidate, status=Status.SCREENED, figures=best, key=key)
@@ -169,7 +169,7 @@ def evaluate(chunk: Chunk) -> tuple[Outcome, ...]:
         loaded = reader.read(candidate.settings)
         assignment, scenario = chunk.assignment, loaded.scenario
         key = stored_key(loaded.key, assignment)
-        prediction = predict(scenario, seed=assignment.seed, doubts=assignment.doubts)
+        prediction = predict(scenario, seed=assignment.seed, intervals=assignment.intervals)
         return _outcome(candidate, prediction, key)
 
     return tuple(settled(candidate, predicted) for candidate in chunk.candidates)
@@ -177,7 +177,7 @@ def evaluate(chunk: Chunk) -> tuple[Outcome, ...]:
 
 def stored_key(key: str, assignment: Assignment) -> str:
     """What a stored outcome goes by: contents, seed and whether intervals were asked for."""
-    return f"{key}-{assignment.seed}{'-intervals' if assignment.doubts else ''}"
+    return f"{key}-{assignment.seed}{'-intervals' if assignment.intervals else ''}"
 
 
 def settled(candidate: Candidate, work: Callable[[Candidate], Answer]) -> Answer | Outcome:

@@ -98,7 +98,7 @@ class Request:
         An expression over metrics and keys that a candidate must meet.
     seed : int
         Of all random draws.
-    doubts : bool
+    intervals : bool
         Work out intervals too.
     judge : callable, optional
         A candidate's figures as they count for the objectives and the condition: never better
@@ -116,7 +116,7 @@ class Request:
     stored_only: bool = False
     where: str = ""
     seed: int = 0
-    doubts: bool = False
+    intervals: bool = False
     first: int = FIRST
     judge: Judge | None = None
     bounded: Mapping[int, Bounded] | None = None
@@ -253,7 +253,9 @@ class _Search:
         self._stored_only = request.stored_only
         self._judge = request.judge
         self._bounded = request.bounded
-        self._assignment = Assignment.of(request.reader, seed=request.seed, doubts=request.doubts)
+        self._assignment = Assignment.of(
+            request.reader, seed=request.seed, intervals=request.intervals
+        )
         self._by_key: dict[str, Outcome] = {}
         self._read = self._looked = self._predicted = self._stored = self._given_up = 0
 

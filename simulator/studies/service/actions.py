@@ -94,7 +94,7 @@ def service_actions(
 
 def _quick(service: Service, seed: int) -> ServicePrediction:
     """What is enough to choose among many changes."""
-    return predict_service(_short(service), seed=seed, doubts=False, wanted=AtSaturation.ROUGHLY)
+    return predict_service(_short(service), seed=seed, intervals=False, wanted=AtSaturation.ROUGHLY)
 
 
 def _short(service: Service) -> Service:

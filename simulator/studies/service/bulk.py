@@ -13,7 +13,7 @@ from simulator.results.serving import Answered
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import Service
 from simulator.serving.answers import lack
-from simulator.serving.intervals import doubted
+from simulator.serving.intervals import uncertain
 from simulator.serving.layout import Layout
 from simulator.serving.load import usual_count
 from simulator.serving.run import ServiceRun, saturated
@@ -102,7 +102,7 @@ class BulkSizing:
             return self._told(machines)
         if machines not in self._whole:
             service = self.on(machines)
-            self._whole[machines] = self._run(service, self._doubted(service), self.requests)
+            self._whole[machines] = self._run(service, self._uncertain(service), self.requests)
         return self._whole[machines]
 
     def machines(self) -> int | None:
@@ -137,15 +137,15 @@ class BulkSizing:
     @cached_property
     def _one(self) -> Layout:
         """One machine whose requests are there."""
-        return replace(self._doubted(self.service), reading=None)
+        return replace(self._uncertain(self.service), reading=None)
 
     @cached_property
     def _rate(self) -> PerSecond:
         """Requests a second that one machine answers while others wait."""
         return saturation_rates(self.service, self._one, self.seed, ROUGHLY)[0]
 
-    def _doubted(self, service: Service) -> Layout:
-        return doubted(layout_of(service), service, self.deviations)
+    def _uncertain(self, service: Service) -> Layout:
+        return uncertain(layout_of(service), service, self.deviations)
 
     def _run(self, service: Service, layout: Layout, requests: int) -> Answered | None:
         load = replace(service.load, requests=requests)

@@ -18,7 +18,7 @@ from simulator.serving.cost import cost_of, price_of_all
 from simulator.serving.run import at_peak
 from simulator.serving.sizing import Sizing
 from simulator.studies.service.bulk import BulkSizing
-from simulator.uncertainty.doubts import P90
+from simulator.uncertainty.components import P90
 from simulator.units import THOUSAND, PerSecond, Usd, UsdPerSecond
 
 Read = Callable[[Mapping[str, Plain]], Service]
@@ -305,7 +305,7 @@ def sweep(
     found = []
     for number, settings in enumerate(candidates):
         try:
-            figures = metrics(predict_service(read(settings), seed=seed, doubts=False))
+            figures = metrics(predict_service(read(settings), seed=seed, intervals=False))
             found.append(Variant(settings=settings, figures=figures))
         except PlanError as mistake:
             found.append(Variant(settings=settings, figures={}, mistake=str(mistake)))
@@ -341,9 +341,9 @@ class Worth:
 
 def whatif(service: Service, *, seed: int = 0) -> tuple[ServicePrediction, tuple[Worth, ...]]:
     """The service as it is, and with each of some changes."""
-    base = predict_service(service, seed=seed, doubts=False)
+    base = predict_service(service, seed=seed, intervals=False)
     found = [
-        Worth(name=name, prediction=predict_service(changed, seed=seed, doubts=False))
+        Worth(name=name, prediction=predict_service(changed, seed=seed, intervals=False))
         for name, changed in _changes(service)
     ]
     return base, tuple(found)

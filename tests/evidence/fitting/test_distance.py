@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fitting import distance
-from simulator.uncertainty.doubts import Grade
+from simulator.uncertainty.components import Grade
 
 NAMES = list(distance.EXPECTED)
 

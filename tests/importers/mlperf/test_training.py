@@ -60,7 +60,7 @@ def test_epoch_numbers_may_be_samples(tmp_path: Path) -> None:
 
 
 def test_a_tracked_rate_is_better_than_none(tmp_path: Path) -> None:
-    """Without progress the median of tracked_stats counts, with a doubt."""
+    """Without progress the median of tracked_stats counts, with an uncertainty."""
     text = SAMPLES.read_text(encoding="utf-8").replace("samples_count", "other")
     path = tmp_path / "run.log"
     path.write_text(text, encoding="utf-8")

@@ -350,8 +350,8 @@ def test_many_mistakes_are_cut_short(tmp_path: Path) -> None:
         ("[]", "is not a JSON object but a list"),
         ('{"traceEvents": 3}', "has 0 events"),
         ('{"traceEvents": [{"ph": "X"]}', "is not valid JSON"),
-        ('{"traceEvents": [{"ph": "X"} {"ph": "X"}]}', "',' is missing"),
-        ('{"traceEvents": []} more', "goes on after the end"),
+        ('{"traceEvents": [{"ph": "X"} {"ph": "X"}]}', "expecting ',' delimiter"),
+        ('{"traceEvents": []} more', "extra data"),
         ('{"traceEvents": [{"ph": "X"}', "is cut off"),
     ],
 )

@@ -189,7 +189,7 @@ def test_no_sample_has_no_tokens() -> None:
     with pytest.raises(InputError, match="at least 1e-06 and at most 1"):
         load_scenario("megatron-1t", overrides=("model.filled=0",))
     tiny = load_scenario("megatron-1t", overrides=("model.filled=1e-6",))
-    assert predict(tiny, doubts=False).timing.step_time.mean > 0.0
+    assert predict(tiny, intervals=False).timing.step_time.mean > 0.0
 
 
 def test_any_framework_is_known_less_well() -> None:

@@ -9,7 +9,7 @@ from simulator.predict import predict
 from simulator.reading.fitted.sisters import is_sister
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
-from simulator.uncertainty.doubts import Grade
+from simulator.uncertainty.components import Grade
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_model_known_by_its_totals_is_carried_over_from_another_chip(precision
     assert measured == pytest.approx(0.14)
     assert own < reference
     assert float(time.total) == pytest.approx(measured * own / reference)
-    named = {doubt.name for doubt in scenario.doubts}
+    named = {component.name for component in scenario.uncertainties}
     assert any(Grade.OTHER_CARD in name for name in named)
 
 

@@ -1,4 +1,4 @@
-"""Doubts of a scenario: graded by the evidence behind each figure."""
+"""Uncertainties of a scenario: graded by the evidence behind each figure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simulator.reading.scenario import load_scenario
 from simulator.reading.shipped import scenario_names
 from simulator.schema.scenario import Scenario
 from simulator.uncertainty.calibration import Envelope, Fitted, Overlay
-from simulator.uncertainty.doubts import Axis, Doubt, Grade, Rate, covariance
+from simulator.uncertainty.components import Axis, Grade, Rate, UncertaintyComponent, covariance
 from simulator.uncertainty.provenance import Source
 
 BASE = "resnet50-imagenet-p4d"
@@ -50,9 +50,13 @@ USED = (
 )
 
 
-def about(scenario: Scenario, rate: Rate) -> list[Doubt]:
-    """The doubts of a scenario about one rate, inside of the evidence."""
-    return [doubt for doubt in scenario.doubts if doubt.rate is rate and not doubt.outside]
+def about(scenario: Scenario, rate: Rate) -> list[UncertaintyComponent]:
+    """The uncertainties of a scenario about one rate, inside of the evidence."""
+    return [
+        component
+        for component in scenario.uncertainties
+        if component.rate is rate and not component.outside
+    ]
 
 
 @pytest.mark.parametrize(("rate", "grade"), USED, ids=str)
@@ -100,7 +104,7 @@ def test_contention_is_in_doubt_by_the_class_of_machine() -> None:
 
     def crowded(*overrides: str) -> list[str]:
         found = about(load_scenario(BASE, overrides=overrides), Rate.WORKERS)
-        return [doubt.name for doubt in found if "busy cores" in doubt.name]
+        return [component.name for component in found if "busy cores" in component.name]
 
     assert crowded() == ["workers, busy cores of a server"]
     small = ("hardware.vcpus=8", "hardware.cores=4")
@@ -117,7 +121,7 @@ def test_step_times_of_ones_own_are_stated() -> None:
     own = 'model.step_times=[{batch_size = 8, time = "100 ms"}]'
     stated = about(load_scenario("gpt2-tokens-h100", overrides=[own]), Rate.DEVICE)
     assert computed.name == "device, computed"
-    assert [doubt.name for doubt in stated] == ["device, stated"]
+    assert [component.name for component in stated] == ["device, stated"]
 
 
 def test_a_batch_far_from_the_measured_ones_widens() -> None:
@@ -128,7 +132,7 @@ def test_a_batch_far_from_the_measured_ones_widens() -> None:
         for size in (64, 128, 256)
     ]
     slope = graded(Rate.DEVICE, Grade.STATED).per_doubling[Axis.BATCH]
-    at, near, far = (doubt.log_sd for doubt in widths)
+    at, near, far = (component.log_sd for component in widths)
     assert at == graded(Rate.DEVICE, Grade.STATED).log_sd
     assert at < near < far
     assert far**2 - at**2 == pytest.approx((2 * slope) ** 2)
@@ -155,8 +159,8 @@ def test_calibrated_rates_replace_what_was_known() -> None:
     """After a fit to anchors the fitted rate has the calibrated grade, at no distance."""
     base = load_scenario(BASE)
     near = calibrated(base, ["input.collate"], [{Axis.WORKERS: base.job.loader.workers}])
-    (doubt,) = about(near, Rate.WORKERS)
-    assert doubt.log_sd == pytest.approx(graded(Rate.WORKERS, Grade.CALIBRATED).log_sd)
+    (component,) = about(near, Rate.WORKERS)
+    assert component.log_sd == pytest.approx(graded(Rate.WORKERS, Grade.CALIBRATED).log_sd)
     assert about(near, Rate.STORAGE) == about(base, Rate.STORAGE)
 
 
@@ -172,7 +176,7 @@ def test_distance_from_the_anchors_widens() -> None:
 
 
 def test_a_stated_read_time_says_nothing_of_a_store_that_is_asked_for_more() -> None:
-    """A disk of 100 reads a second, asked for 700: its own figures decide, and their doubt."""
+    """A disk of 100 reads/s, asked for 700: its own figures decide, and their uncertainty."""
     own = ["hardware.storage=storage/hdd-7200rpm", "data.cache=none", "input.workers=8"]
     (slow,) = about(load_scenario(BASE, overrides=[*own, "data.read_time=1 s"]), Rate.STORAGE)
     (fast,) = about(load_scenario(BASE, overrides=[*own, "data.read_time=1 ms"]), Rate.STORAGE)
@@ -186,8 +190,8 @@ def test_one_connection_is_in_doubt_for_the_share_of_a_read_that_bytes_take() ->
     name = f"{Rate.STORAGE}, {Grade.CONNECTION}"
 
     def known(*more: str) -> float:
-        doubts = load_scenario(BASE, overrides=[*own, *more]).doubts
-        return next((one.log_sd for one in doubts if one.name == name), 0.0)
+        uncertainties = load_scenario(BASE, overrides=[*own, *more]).uncertainties
+        return next((one.log_sd for one in uncertainties if one.name == name), 0.0)
 
     whole = graded(Rate.STORAGE, Grade.CONNECTION).log_sd
     assert known("data.bytes_per_sample=32 MiB") == pytest.approx(whole * 329 / 349, rel=1e-3)
@@ -243,9 +247,9 @@ def test_an_overlay_brings_its_own_deviations(tmp_path: Path) -> None:
 
 
 def test_a_step_of_fitted_kernels_is_in_doubt_once() -> None:
-    """The errors of such steps hold those of links and exchanges; what feeds it stays in doubt."""
+    """The errors of such steps hold those of links and exchanges; what feeds it stays uncertain."""
     base = load_scenario("megatron-1t")
-    rates = {doubt.rate for doubt in base.doubts if not doubt.outside}
+    rates = {component.rate for component in base.uncertainties if not component.outside}
     assert [d.name for d in about(base, Rate.STEP)] == ["step, fitted kernels"]
     assert rates.isdisjoint(
         {Rate.DEVICE, Rate.NETWORK, Rate.NVLINK, Rate.COLLECTIVES, Rate.WAITING}
@@ -277,7 +281,7 @@ def test_more_than_anyone_measured_is_never_known_better() -> None:
 
 @pytest.mark.parametrize("name", sampled(scenario_names(), 10))
 def test_no_interval_of_a_shipped_scenario_is_absurd(name: str) -> None:
-    """What says nothing is a mistake, such as an absolute doubt of a short step."""
+    """What says nothing is a mistake, such as an absolute uncertainty of a short step."""
     found = predict(load_scenario(name), max_steps=20).interval
     assert {
         metric: band
@@ -305,7 +309,7 @@ def overlay_file(
 
 def spread_of(scenario: Scenario, rate: Rate) -> float:
     """Log deviation of a rate, all that is known of it together."""
-    own = [d for d in scenario.doubts if d.rate is rate and not d.outside]
+    own = [d for d in scenario.uncertainties if d.rate is rate and not d.outside]
     return float(covariance(own, [rate])[0, 0]) ** 0.5
 
 
@@ -391,10 +395,10 @@ def test_a_series_left_out_leaves_its_jobs_less_certain() -> None:
     """A measured job is inside; before its series was measured it lay outside."""
     row = next(r for r in load_set("llm_training").rows if r.labels["series"] == "mbridge")
     job = load_scenario(row.base, overrides=row.overrides)
-    assert not any(doubt.outside for doubt in job.doubts)
+    assert not any(component.outside for component in job.uncertainties)
     before = as_unseen(job, ["mbridge"])
-    assert [d for d in before.doubts if not d.outside] == list(job.doubts)
-    assert any(doubt.outside and doubt.log_sd > 0.0 for doubt in before.doubts)
+    assert [d for d in before.uncertainties if not d.outside] == list(job.uncertainties)
+    assert any(component.outside and component.log_sd > 0.0 for component in before.uncertainties)
 
 
 def test_a_framework_nobody_measured_adds_a_doubt() -> None:
@@ -411,10 +415,10 @@ def test_small_kernels_of_another_framework_are_in_doubt_for_their_share_of_a_st
     """A small model's norms and activations are more of its step than a large model's."""
     name, other = f"step, {Grade.CARRIED_KERNELS}", ["software.framework=pytorch"]
     jobs = [load_scenario(job, overrides=other) for job in ("gpt2-tokens-h100", "llama3-8b-fsdp")]
-    small, large = (next(d.log_sd for d in job.doubts if d.name == name) for job in jobs)
+    small, large = (next(d.log_sd for d in job.uncertainties if d.name == name) for job in jobs)
     assert graded(Rate.STEP, Grade.CARRIED_KERNELS).log_sd > small > 1.2 * large > 0.0
     before = load_scenario("llama3-8b-fsdp")
-    assert name not in {doubt.name for doubt in before.doubts}
+    assert name not in {component.name for component in before.uncertainties}
 
 
 def test_unmeasured_gathers_are_in_doubt_where_they_are_waited_for() -> None:
@@ -431,7 +435,7 @@ def test_unmeasured_gathers_are_in_doubt_where_they_are_waited_for() -> None:
     (long,) = deviations("deepspeed", *many, "train.batch_size=4")
     assert short > 1.5 * long
     keys = ["software.framework=deepspeed", *many, "train.batch_size=1"]
-    warned = [d.warning for d in load_scenario("llama3-8b-fsdp", overrides=keys).doubts]
+    warned = [d.warning for d in load_scenario("llama3-8b-fsdp", overrides=keys).uncertainties]
     assert any("took 1.3 to 3.1 times what is predicted" in text for text in warned)
     assert deviations("torchtitan", *many) == []
     assert deviations("deepspeed", "hardware.count=1", "parallelism.sharding=parameters") == []
@@ -443,7 +447,7 @@ def test_launches_of_another_framework_are_told_where_they_bound_the_step() -> N
     def told(framework: str, batch: int) -> bool:
         keys = [f"software.framework={framework}", f"train.batch_size={batch}"]
         job = load_scenario("gpt2-tokens-h100", overrides=keys)
-        return any("another framework's launches stand in" in d.warning for d in job.doubts)
+        return any("another framework's launches stand in" in d.warning for d in job.uncertainties)
 
     assert told("pytorch", 1)
     assert not told("pytorch", 64)
@@ -451,7 +455,7 @@ def test_launches_of_another_framework_are_told_where_they_bound_the_step() -> N
 
 
 def test_tables_on_several_devices_are_told_with_what_their_rows_take() -> None:
-    """The exchange of rows is in no step: the doubt is its time, longer over a network."""
+    """The exchange of rows is in no step: the uncertainty is its time, longer over a network."""
     found = {}
     for name, keys in {
         "one": ("hardware.gpus=1",),
@@ -471,5 +475,5 @@ def test_launches_of_another_framework_are_in_doubt_for_their_share_of_a_step() 
     name, other = f"step, {Grade.CARRIED_LAUNCHES}", "software.framework=pytorch"
     sizes = ("train.batch_size=1", "train.batch_size=64")
     jobs = [load_scenario("gpt2-tokens-h100", overrides=[other, size]) for size in sizes]
-    few, many = (next(d.log_sd for d in job.doubts if d.name == name) for job in jobs)
+    few, many = (next(d.log_sd for d in job.uncertainties if d.name == name) for job in jobs)
     assert graded(Rate.STEP, Grade.CARRIED_LAUNCHES).log_sd >= few > 5.0 * many

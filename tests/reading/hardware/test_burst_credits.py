@@ -45,7 +45,7 @@ def test_without_a_size_the_profile_holds() -> None:
 
 def told(*settings: str) -> str:
     """All warnings of a job."""
-    return "\n".join(predict(load_scenario(FILES, overrides=settings), doubts=False).warnings)
+    return "\n".join(predict(load_scenario(FILES, overrides=settings), intervals=False).warnings)
 
 
 def test_a_volume_without_a_size_is_said_to_be_a_large_one() -> None:
@@ -93,7 +93,7 @@ def test_a_run_is_as_long_as_its_bucket_allows() -> None:
     """Bound by operations, a run takes (reads - credits) / baseline, and 3% at most beyond it."""
     fast = ("input.workers=64", "input.decode=0.01 ms")
     settings = (*GP2, *fast, "hardware.storage_capacity=40 GiB")
-    found = predict(load_scenario(FILES, overrides=settings), doubts=False)
+    found = predict(load_scenario(FILES, overrides=settings), intervals=False)
     least = (10e6 - 5.4e6) / 120.0
     assert least <= found.timing.total_time * 1.001
     assert found.timing.total_time == pytest.approx(least, rel=0.03)
@@ -132,5 +132,5 @@ def test_small_objects_are_written_at_the_limit_of_writes() -> None:
         *("hardware.storage=storage/s3", "hardware.vcpus=10000", "hardware.cores=5000"),
         *("input.workers=2000", "hardware.network_bandwidth=100 GB/s"),
     )
-    found = predict(load_scenario("offline-preparation", overrides=settings), doubts=False)
+    found = predict(load_scenario("offline-preparation", overrides=settings), intervals=False)
     assert found.timing.throughput == pytest.approx(1.0 / (1 / 5500.0 + 1 / 3500.0), rel=0.01)

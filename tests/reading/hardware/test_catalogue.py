@@ -90,7 +90,7 @@ def test_ones_own_file_replaces_the_shipped_one(catalogue: Catalogue, mine: Path
 
 
 def test_an_overlay_sets_single_figures(catalogue: Catalogue, mine: Path) -> None:
-    """The new figure has its own source and doubts; all others are those of the shipped file."""
+    """The new figure has its own source and uncertainties; all others are the shipped ones."""
     text = 'schema = 1\noverlay = true\n[price]\non_demand = { value = "$20/h", source = "deal", '
     write(mine, "instance/aws/p4d.24xlarge", f'{text}date = "2026-10" }}\n')
     host = catalogue.host("instance/aws/p4d.24xlarge")

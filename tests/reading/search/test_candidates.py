@@ -115,7 +115,7 @@ def outcome(read: Callable[[], Scenario]) -> tuple[str, object]:
 
 def undoubted(scenario: Scenario) -> Scenario:
     """The scenario with nothing said of how well its rates and its memory are known."""
-    return replace(scenario, doubts=(), memory_log_sd=0.0)
+    return replace(scenario, uncertainties=(), memory_log_sd=0.0)
 
 
 @pytest.mark.slow
@@ -131,7 +131,7 @@ def test_a_candidate_is_read_as_the_scenario_alone(name: str, chosen: dict[str, 
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(SCENARIOS), st.lists(SETTINGS, min_size=1, max_size=6))
 def test_many_are_read_as_each_alone(name: str, many: list[dict[str, Plain]]) -> None:
-    """Without doubts, but otherwise the same scenario, key or mistake, whatever is beside it."""
+    """Without uncertainties, but otherwise the same scenario, key or mistake in any company."""
     reader = CandidateReader(name)
     for chosen, found in zip(many, reader.read_bare(many), strict=True):
         if isinstance(found, PlanError):

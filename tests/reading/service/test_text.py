@@ -13,7 +13,7 @@ from simulator.reading.service.text import fitted_service
 
 
 def test_what_is_written_is_read_as_the_same_service_with_factors(tmp_path: Path) -> None:
-    """Factors change figures, time beside iterations and doubt, and nothing else."""
+    """Factors change figures, time beside iterations and uncertainty, and nothing else."""
     path = tmp_path / "fitted.toml"
     settings = {"calibration.engine": 2.0, "calibration.request": 0.5}
     path.write_text(fitted_service("llama3-8b-chat-h100", settings, 3), encoding="utf-8")

@@ -84,7 +84,7 @@ def test_no_price_is_said(prediction: Prediction) -> None:
 
 def test_a_copy_names_what_decides() -> None:
     """154 MB at 12.5 GB/s: the uplink of the switch, not the faster link of the device."""
-    text = as_explanation(predict(load_scenario("resnet50-imagenet-p4d"), doubts=False))
+    text = as_explanation(predict(load_scenario("resnet50-imagenet-p4d"), intervals=False))
     copy = text.partition("\n  copy (")[2].partition("\n  forward (")[0]
     assert "slowest on its way = pcie switch0 down, 12.5 GB/s   from link/pcie-gen3-x16" in copy
     assert "32 GB/s" not in copy
@@ -92,7 +92,7 @@ def test_a_copy_names_what_decides() -> None:
 
 def test_energy_is_explained_by_part() -> None:
     """Accelerators, what surrounds them, processors and helpers, each with its source."""
-    said = predict(load_scenario("cpu-fed-heterogeneous"), doubts=False)
+    said = predict(load_scenario("cpu-fed-heterogeneous"), intervals=False)
     text = as_explanation(said, "cost.energy_j_per_step")
     for part in ("accelerators", "rest of the machines", "processors", "data: processors"):
         assert f"\n  {part}  " in text
@@ -104,14 +104,14 @@ def test_an_unknown_power_is_said() -> None:
     """No figure, and which profile lacks one."""
     options = ("hardware.machine=instance/aws/trn1.32xlarge", "hardware.storage=storage/ebs-gp3")
     job = load_scenario("gpus-under-one-switch", overrides=(*options, "train.precision=bf16"))
-    text = as_explanation(predict(job, doubts=False), "cost.energy_j_per_step")
+    text = as_explanation(predict(job, intervals=False), "cost.energy_j_per_step")
     assert "not known: the profile of gpu/trainium1 states no power" in text
 
 
 def test_a_checkpoint_is_explained() -> None:
     """Size, a machine's share of it, time of one, how many, and what falls on a step."""
     options = ("train.checkpoint_every_steps=200", "train.epochs=0.5")
-    said = predict(load_scenario("llama3-70b-megatron", overrides=options), doubts=False)
+    said = predict(load_scenario("llama3-70b-megatron", overrides=options), intervals=False)
     text = as_explanation(said, "step_split_s.checkpoint")
     for part in (
         "weights = 282.2 GB",
@@ -125,7 +125,7 @@ def test_a_checkpoint_is_explained() -> None:
 def test_without_checkpoints_there_is_nothing_to_explain() -> None:
     """A job that writes none is told by which key it would."""
     text = as_explanation(
-        predict(load_scenario("cpu-starved-p4d"), doubts=False), "step_split_s.checkpoint"
+        predict(load_scenario("cpu-starved-p4d"), intervals=False), "step_split_s.checkpoint"
     )
     assert "none are written (train.checkpoint_every_steps)" in text
 

@@ -19,7 +19,7 @@ KEYS = """
     schema version scenario seed step_time_s steps_per_epoch first_step_s epoch_time_s total_time_s
     break_even_epochs throughput_samples_per_s mfu hfu flops_per_s_per_gpu tokens_per_step
     tokens_per_s tokens_per_s_per_gpu time_per_trillion_tokens_s step_split_s communication_s
-    accelerator_utilization utilization bottleneck next_bottleneck vcpus_needed_per_gpu
+    accelerator_utilization utilization bottleneck next_bottleneck solver vcpus_needed_per_gpu
     vcpus_per_gpu vcpus_short host_ram_bytes store_bytes_per_epoch gpu_memory_bytes fits cost energy
     bound_s run mlperf_storage interval assumptions warnings
 """

@@ -15,7 +15,7 @@ from simulator.uncertainty.provenance import Part
 @pytest.fixture(scope="module")
 def language_model() -> Prediction:
     """Llama 3.1 70B on 64 GPUs, whose data never keeps it waiting."""
-    return predict(load_scenario("llama3-70b-megatron"), doubts=False)
+    return predict(load_scenario("llama3-70b-megatron"), intervals=False)
 
 
 def parts(prediction: Prediction, metric: str) -> set[Part]:

@@ -118,7 +118,7 @@ def test_the_log_reports_every_n_steps(prediction: Prediction) -> None:
 def test_what_learns_nothing_has_no_steps() -> None:
     """A job that writes files is told in batches, and nobody waits for their data."""
     prediction = predict(
-        load_scenario("offline-preparation", overrides=["data.samples=24576"]), doubts=False
+        load_scenario("offline-preparation", overrides=["data.samples=24576"]), intervals=False
     )
     for text in (as_text(prediction), as_explanation(prediction)):
         told = text.partition("UNVERIFIED")[0].replace("step_time_s", "")

@@ -41,7 +41,7 @@ SCENARIOS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 def predicted(kind: str) -> Prediction:
     """The traced prediction of a shipped scenario."""
     name, overrides = SCENARIOS[kind]
-    return predict(load_scenario(name, overrides=overrides), trace=True, doubts=False)
+    return predict(load_scenario(name, overrides=overrides), trace=True, intervals=False)
 
 
 @cache
@@ -168,7 +168,7 @@ def test_the_file_says_what_the_report_says() -> None:
 def test_a_folded_rank_says_how_many_it_stands_for() -> None:
     """Of more ranks than eight without links of their own one is shown."""
     job = load_scenario("resnet50-imagenet-p4d")
-    played = predict(job, trace=True, doubts=False).timing.trace
+    played = predict(job, trace=True, intervals=False).timing.trace
     assert played is not None
     folded = replace(played, shown_as={0: 0}, stands_for={0: 12.0}, machines=3)
     prediction = predicted("data-parallel")

@@ -58,7 +58,7 @@ def test_what_is_no_gpu_is_called_an_accelerator() -> None:
     tpu = ("hardware.machine=ct6e-standard-8t", "hardware.storage=gcs", "train.precision=bf16")
     here = ("input.measured_on=ct6e-standard-8t", "input.decode=0.1 ms")
     scenario = load_scenario("resnet50-imagenet-p4d", overrides=(*tpu, *here))
-    found = predict(scenario, doubts=False)
+    found = predict(scenario, intervals=False)
     assert verdict(found).startswith("Accelerator-bound: the accelerators take")
     assert "batch 256 an accelerator" in as_text(found)
     assert "acc memory" not in as_text(found)
@@ -125,7 +125,7 @@ def test_who_does_one_thing_after_another(
 
 def test_a_slow_reader_of_an_idle_store() -> None:
     """The store is not what limits: its one reader is, whose time goes into reading."""
-    text = verdict(predict(load_scenario("resnet18-imagenet-one-worker"), doubts=False))
+    text = verdict(predict(load_scenario("resnet18-imagenet-one-worker"), intervals=False))
     assert "the storage delivers" not in text
     assert "one worker makes 84.2 of" in text
     assert "90% of it reading (the storage is 7% busy)" in text
@@ -166,7 +166,7 @@ def test_a_part_of_the_step_binds(
 def test_what_the_program_does_holds_up() -> None:
     """Devices that wait for the training program are not called busy."""
     slow = load_scenario("gpu-decode", overrides=("train.step_overhead='2 s'",))
-    text = verdict(predict(slow, doubts=False))
+    text = verdict(predict(slow, intervals=False))
     assert text.startswith("Held up: waiting for the training program (train.step_overhead) takes")
 
 
@@ -190,7 +190,7 @@ def test_checkpoints_beside_starving(prediction: Prediction) -> None:
 
 def test_the_main_process_makes_and_trains_in_turn() -> None:
     """Without workers it is named though the device takes longer for a batch than it does."""
-    text = verdict(predict(load_scenario("inference-batch1-gpu"), doubts=False))
+    text = verdict(predict(load_scenario("inference-batch1-gpu"), intervals=False))
     assert "GPU-starved: the main process itself makes" in text
     assert "workers would do that meanwhile" in text
 
@@ -240,8 +240,8 @@ def test_a_misfit_comes_first(prediction: Prediction) -> None:
 
 def test_a_doubtful_fit_is_said(prediction: Prediction) -> None:
     """Close to the capacity the sentence says so."""
-    doubtful = replace(prediction.host_ram, verdict=Verdict.UNCERTAIN)
-    assert verdict(replace(prediction, host_ram=doubtful)).startswith("May not fit: ")
+    uncertain = replace(prediction.host_ram, verdict=Verdict.UNCERTAIN)
+    assert verdict(replace(prediction, host_ram=uncertain)).startswith("May not fit: ")
 
 
 @pytest.mark.parametrize(
@@ -257,14 +257,14 @@ def test_the_row_that_is_marked_is_what_the_verdict_names(
     name: str, resource: str, mark: str
 ) -> None:
     """A store that is 6% busy is no bottleneck where the verdict blames who reads from it."""
-    found = predict(load_scenario(name), doubts=False)
+    found = predict(load_scenario(name), intervals=False)
     assert marks(found)[resource] == mark
 
 
 def test_the_time_of_a_batch_gives_the_rate() -> None:
     """Workers over the time said, with what they wait for, make the samples a second printed."""
     scenario = load_scenario("svm-cpu-only")
-    found = predict(scenario, doubts=False)
+    found = predict(scenario, intervals=False)
     said = re.search(r"131 ms of work \((\d+) ms with waiting\)", verdict(found))
     assert said is not None
     rate = 16 * 65_536 / (float(said[1]) / 1000.0)
@@ -285,6 +285,6 @@ def test_few_workers_are_blamed_where_cores_idle(tmp_path: Path) -> None:
     """Their work and that of the thread that receives are no processor that is full."""
     file = tmp_path / "box.toml"
     file.write_text(BOX)
-    said = verdict(predict(load_scenario(str(file)), doubts=False))
+    said = verdict(predict(load_scenario(str(file)), intervals=False))
     assert "8 workers make" in said
     assert "the CPUs make" not in said

@@ -1,4 +1,4 @@
-"""The best choice in words: trades, doubts, and what is not counted."""
+"""The best choice in words: trades, uncertainties, and what is not counted."""
 
 from __future__ import annotations
 

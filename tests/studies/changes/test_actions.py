@@ -74,7 +74,7 @@ def test_every_claim_is_true(name: str) -> None:
     assert found
     assert len(found) <= MOST
     for one in found:
-        again = predict(reader.read(one.settings).scenario, doubts=False)
+        again = predict(reader.read(one.settings).scenario, intervals=False)
         time = again.timing.total_time + waited(one.copies)
         assert time == pytest.approx(one.time, rel=0.03), one.lever.what
         assert again.fits
@@ -118,9 +118,9 @@ def test_what_is_rented_for_nothing_at_best_is_not_predicted(
     base, found = asked("resnet50-imagenet-p4d")
     predicted: list[str] = []
 
-    def noted(scenario: Scenario, *, seed: int, doubts: bool) -> Prediction:
+    def noted(scenario: Scenario, *, seed: int, intervals: bool) -> Prediction:
         predicted.append("helpers" if scenario.job.remote else scenario.cluster.trainers.host.name)
-        return predict(scenario, seed=seed, doubts=doubts)
+        return predict(scenario, seed=seed, intervals=intervals)
 
     def again() -> list[tuple[Kind, float]]:
         predicted.clear()

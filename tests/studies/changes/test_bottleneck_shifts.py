@@ -77,5 +77,5 @@ def test_the_limit_on_both_sides_of_a_flip() -> None:
     knob = next(k for k in knobs(read({})) if k.name == "network bandwidth")
     (flip,) = flips(read, [knob])
     assert (flip.before, flip.after, flip.rises) == ("gpu", "network", False)
-    taken = predict(read({}), doubts=False).timing.throughput
+    taken = predict(read({}), intervals=False).timing.throughput
     assert 0.85 < flip.at / (taken * 114.66e3) < 1.0

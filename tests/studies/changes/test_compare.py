@@ -17,7 +17,7 @@ def side(name: str, *overrides: str) -> Side:
     scenario = reader.read({}).scenario
     return Side(
         label=name,
-        prediction=predict(scenario, doubts=False),
+        prediction=predict(scenario, intervals=False),
         inputs=inputs(reader.document(), scenario),
         published=() if overrides else published(name),
     )

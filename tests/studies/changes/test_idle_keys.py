@@ -100,9 +100,9 @@ def test_what_is_said_to_be_idle_is(name: str, setting: str) -> None:
         reader.plainly({})
     except PlanError:
         pytest.skip("the scenario cannot be changed so")
-    before = predict(reader.plainly({}), doubts=False)
+    before = predict(reader.plainly({}), intervals=False)
     for key in idle_keys(reader):
-        after = predict(reader.without(key), doubts=False)
+        after = predict(reader.without(key), intervals=False)
         assert after.timing == before.timing, key
         assert after.cost == before.cost, key
         assert (after.host_ram, after.memory) == (before.host_ram, before.memory), key

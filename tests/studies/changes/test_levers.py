@@ -21,9 +21,9 @@ def test_a_knob_left_where_it_is_changes_nothing(name: str) -> None:
     """The value that a knob is said to have now is the one the prediction rests on."""
     read = reader(name)
     scenario = read({})
-    base = predict(scenario, doubts=False, max_steps=16).timing
+    base = predict(scenario, intervals=False, max_steps=16).timing
     for knob in knobs(scenario):
-        after = predict(turned(read, knob, knob.value), doubts=False, max_steps=16).timing
+        after = predict(turned(read, knob, knob.value), intervals=False, max_steps=16).timing
         assert after.total_time == pytest.approx(base.total_time, rel=1e-9), knob.name
         assert after.usage.keys() == base.usage.keys()
 
@@ -33,9 +33,9 @@ def test_values_of_a_calibrated_scenario_are_those_of_its_file() -> None:
     factors = ("calibration.storage=0.5", "calibration.network=0.5", "calibration.cpu=2.0")
     read = reader("reads-and-allreduce-one-nic", *factors, "calibration.collective=0.5")
     scenario = read({})
-    base = predict(scenario, doubts=False, max_steps=16).timing.total_time
+    base = predict(scenario, intervals=False, max_steps=16).timing.total_time
     for knob in knobs(scenario):
-        after = predict(turned(read, knob, knob.value), doubts=False, max_steps=16).timing
+        after = predict(turned(read, knob, knob.value), intervals=False, max_steps=16).timing
         assert after.total_time == pytest.approx(base, rel=1e-9), knob.name
 
 
@@ -53,8 +53,8 @@ def test_computed_steps_get_shorter_with_the_device() -> None:
     """Twice the rates of arithmetic and memory halve the computed time of a step."""
     read = reader("megatron-1t")
     speed = next(knob for knob in knobs(read({})) if knob.name == "GPU speed")
-    before = predict(read({}), doubts=False).timing.split.compute
-    after = predict(turned(read, speed, 2.0), doubts=False).timing.split.compute
+    before = predict(read({}), intervals=False).timing.split.compute
+    after = predict(turned(read, speed, 2.0), intervals=False).timing.split.compute
     assert after == pytest.approx(before / 2.0, rel=0.05)
 
 

@@ -12,7 +12,7 @@ from simulator.studies.changes.rent_or_buy import cheapest_rent, rent_or_buy
 
 def of(*overrides: str) -> Prediction:
     """What is predicted for a shipped scenario on machines that can be bought."""
-    return predict(load_scenario("llama3-70b-megatron", overrides=overrides), doubts=False)
+    return predict(load_scenario("llama3-70b-megatron", overrides=overrides), intervals=False)
 
 
 def test_at_the_break_even_both_cost_the_same() -> None:

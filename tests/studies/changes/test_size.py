@@ -60,7 +60,7 @@ def test_so_much_is_enough_and_less_is_not(name: str, resource: Resource) -> Non
         assert one.knob.settings is not None
         smaller |= one.knob.settings(0.9 * one.value)
     scenario = reader.read(smaller).scenario
-    assert run_speed(predict(scenario, doubts=False)) < found.ample * (1.0 - LOSS) * 1.001
+    assert run_speed(predict(scenario, intervals=False)) < found.ample * (1.0 - LOSS) * 1.001
 
 
 def test_ram_that_does_not_fit_is_not_enough() -> None:
@@ -69,7 +69,7 @@ def test_ram_that_does_not_fit_is_not_enough() -> None:
     value = found.sizes[0].value
     assert value is not None
     enough = CandidateReader("resnet50-imagenet-p4d").read({"hardware.ram": f"{value!r} B"})
-    assert predict(enough.scenario, doubts=False).fits
+    assert predict(enough.scenario, intervals=False).fits
 
 
 def test_sizes_that_cannot_be_enough_are_not_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +100,7 @@ def test_a_store_that_ram_hides_later_is_still_read_once() -> None:
     """The speed of a run counts its first epoch, which a slow store draws out."""
     reader = CandidateReader("resnet50-imagenet-p4d")
     slow: dict[str, Plain] = {"hardware.storage_bandwidth": "1 MB/s"}
-    fast, slow_run = (predict(reader.read(s).scenario, doubts=False) for s in ({}, slow))
+    fast, slow_run = (predict(reader.read(s).scenario, intervals=False) for s in ({}, slow))
     assert slow_run.timing.throughput == pytest.approx(fast.timing.throughput, rel=0.02)
     assert run_speed(slow_run) < 0.2 * run_speed(fast)
 

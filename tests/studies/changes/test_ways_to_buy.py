@@ -100,7 +100,7 @@ def test_more_machines_than_capacity_blocks_hold() -> None:
     assert block.missing == "no more than 256 machines at a time"
     assert block.cheapest is None
     asked = (*many, "cost.purchase=capacity-block")
-    warned = predict(CandidateReader(JOB, overrides=asked).read({}).scenario, doubts=False)
+    warned = predict(CandidateReader(JOB, overrides=asked).read({}).scenario, intervals=False)
     assert any("capacity blocks hold 256 machines" in text for text in warned.warnings)
 
 
@@ -155,5 +155,5 @@ def test_a_prediction_has_the_ways_of_its_long_run(purchase: str) -> None:
     assert found.finish == asked.finish
     assert found.finish_range == asked.finish_range
     assert [way.cheapest for way in found.ways] == [way.cheapest for way in asked.ways]
-    plain = predict(CandidateReader(JOB).read({}).scenario, doubts=False)
+    plain = predict(CandidateReader(JOB).read({}).scenario, intervals=False)
     assert with_ways(plain, reader) is plain

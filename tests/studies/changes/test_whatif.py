@@ -117,7 +117,7 @@ def test_another_machine_is_priced_by_the_catalogue() -> None:
     read = reader("imagenet-object-store-g5", "data.samples=20000")
     machines = next(knob for knob in knobs(read({})) if knob.name == "machines")
     (worth,) = margins(read, changes([machines])).worths
-    base = predict(read({}), doubts=False)
+    base = predict(read({}), intervals=False)
     assert worth.rent == pytest.approx(base.cost.per_second)
     assert worth.prediction is not None
     assert worth.to_train == pytest.approx(worth.prediction.in_all)
@@ -142,7 +142,7 @@ def test_a_margin_is_the_prediction_of_the_changed_scenario() -> None:
     (worth,) = margins(read, [change]).worths
     apart = reader("remote-workers-mnist-alone", "hardware.vcpus=16", "hardware.cores=8")
     assert worth.prediction is not None
-    assert worth.prediction.timing == predict(apart({}), doubts=False).timing
+    assert worth.prediction.timing == predict(apart({}), intervals=False).timing
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_as_many_of_the_same_accelerators_are_bought() -> None:
     owned = READER.read({**RENTED, **bought}).scenario
     rented = READER.read(RENTED).scenario
     assert owned.cluster.trainers.host.gpu_count == rented.cluster.trainers.host.gpu_count
-    owned, rented = (predict(one, doubts=False) for one in (owned, rented))
+    owned, rented = (predict(one, intervals=False) for one in (owned, rented))
     assert found.even == rent_or_buy(owned, rented)
     assert 0.0 < found.even.utilization < 1.0
     assert found.date

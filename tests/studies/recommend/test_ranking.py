@@ -69,7 +69,7 @@ def test_how_many_times_as_good() -> None:
 
 
 def test_two_equals_win_half_of_the_time() -> None:
-    """Alike in value and doubt, and of different make: a coin."""
+    """Alike in value and uncertainty, and of different make: a coin."""
     worth = worth_of(CHEAPEST)
     sure = sureness([[choice(0, 1.0, 10.0, band=1.3)], [choice(1, 1.0, 10.0, band=1.3)]],
                     CHEAPEST, worth, {})  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.equations.cost import best_checkpoint_interval, time_with_interruptions
+from simulator.equations.reliability import best_checkpoint_interval, time_with_interruptions
 from simulator.reading.scenario import load_scenario
 from simulator.schema.goal import Spot
 from simulator.studies.recommend.spot import checkpoint_time, interrupted, with_losses

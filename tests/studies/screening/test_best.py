@@ -78,7 +78,7 @@ def drawn(name: str, number: int, seed: int) -> list[Scenario]:
 @given(scenarios())
 def test_nothing_is_predicted_better_than_its_best_case(job: Scenario) -> None:
     """Whatever the loader, the machine and the length of an epoch."""
-    assert better(best_cases([job])[0], predict(job, doubts=False)) == []
+    assert better(best_cases([job])[0], predict(job, intervals=False)) == []
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_random_samples_stay_within_what_chance_leaves(
     else:
         only = replace(only, preprocessing=replace(only.preprocessing, cost_spread=spread))
     job = replace(job, jobs=(only,))
-    assert better(best_cases([job])[0], predict(job, doubts=False)) == []
+    assert better(best_cases([job])[0], predict(job, intervals=False)) == []
 
 
 def test_epochs_that_run_on_take_what_their_slowest_resource_takes() -> None:
@@ -103,7 +103,7 @@ def test_epochs_that_run_on_take_what_their_slowest_resource_takes() -> None:
     By hand: 16 x 128 samples x 20 ms of a core on 192 of them are 213.3 ms a step.
     """
     job = load_scenario("two-nodes-cpu-starved", overrides=["input.loader=actors"])
-    prediction = predict(job, doubts=False)
+    prediction = predict(job, intervals=False)
     steps = prediction.timing.total_time / (16 * 128 * 0.020 / 192)
     assert steps >= 3990
     assert better(best_cases([job])[0], prediction) == []
@@ -137,7 +137,7 @@ def test_long_epochs_that_never_repeat_are_not_undercut(changes: dict[str, objec
         memory_bandwidth=5e8,
     )
     job = scenario(machine=machine, **asked)  # type: ignore[arg-type] # figures by name
-    assert better(best_cases([job])[0], predict(job, doubts=False)) == []
+    assert better(best_cases([job])[0], predict(job, intervals=False)) == []
 
 
 @pytest.mark.parametrize("name", sampled(SHIPPED, 3))
@@ -151,7 +151,7 @@ def test_shipped_scenarios_keep_to_their_best_case(name: str) -> None:
         assert set(alone.figures) == set(best.figures)
         for key, value in alone.figures.items():
             assert math.isclose(best.figures[key], value, rel_tol=1e-12), key
-        prediction = predict(job, doubts=False)
+        prediction = predict(job, intervals=False)
         assert better(best, prediction) == []
         verdicts = {prediction.host_ram.verdict}
         if prediction.memory is not None:
@@ -162,7 +162,7 @@ def test_shipped_scenarios_keep_to_their_best_case(name: str) -> None:
 def test_memory_and_price_are_those_of_the_prediction() -> None:
     """What needs no simulation is exact."""
     job = load_scenario("resnet50-imagenet-p4d")
-    prediction, best = predict(job, doubts=False), best_cases([job])[0].figures
+    prediction, best = predict(job, intervals=False), best_cases([job])[0].figures
     for name in ("host_ram_bytes.total", "gpu_memory_bytes.total", "cost.usd_per_h"):
         assert best[name] == pytest.approx(BY_NAME[name].get(prediction), rel=1e-12)
 
@@ -215,7 +215,7 @@ def test_screening_loses_no_candidate_of_the_front(seed: int) -> None:
     names = ("total_time_s", "host_ram_bytes.total")
     best = np.array([[case.figures[name] for name in names] for case in best_cases(jobs)])
     every = np.array(
-        [[metrics.number_at(predict(job, doubts=False), name) for name in names] for job in jobs]
+        [[metrics.number_at(predict(job, intervals=False), name) for name in names] for job in jobs]
     )
     found: dict[int, np.ndarray] = {}
     for number in np.argsort(best[:, 0]).tolist():
@@ -239,7 +239,7 @@ def test_a_long_epoch_comes_to_its_least_step(count: int) -> None:
         "input.receive_per_sample=20 us",
     )
     job = load_scenario("resnet50-imagenet-p4d", overrides=asked)
-    (best,), prediction = best_cases([job]), predict(job, doubts=False)
+    (best,), prediction = best_cases([job]), predict(job, intervals=False)
     assert better(best, prediction) == []
     assert best.figures["step_time_s.mean"] > 0.93 * prediction.timing.step_time.mean
 
@@ -252,7 +252,7 @@ def test_an_epoch_that_ends_before_its_steps_repeat_is_not_undercut(
     machine = "instance/aws/p5.48xlarge"
     asked = (f"hardware.machine={machine}", f"input.workers={workers}", f"train.batch_size={batch}")
     job = load_scenario("resnet50-imagenet-p4d", overrides=asked)
-    prediction = predict(job, doubts=False)
+    prediction = predict(job, intervals=False)
     assert better(best_cases([job])[0], prediction) == []
 
 
@@ -293,5 +293,5 @@ def test_what_is_expected_lies_between_the_best_case_and_the_prediction(
     scenario = CandidateReader("resnet50-imagenet-p4d").read(changes).scenario
     case = best_cases([scenario])[0]
     best, likely = (float(f["total_time_s"]) for f in (case.figures, case.expected))
-    assert best < likely <= predict(scenario, doubts=False).timing.total_time
+    assert best < likely <= predict(scenario, intervals=False).timing.total_time
     assert case.expected["cost.usd_to_train"] > case.figures["cost.usd_to_train"]

@@ -93,7 +93,7 @@ def busy_cores(draw: st.DrawFn) -> Scenario:
 @given(busy_cores())
 def test_makers_in_step_are_never_undercut(job: Scenario) -> None:
     """Few batches or many, read, computed and written at whatever rates."""
-    assert better(best_cases([job])[0], predict(job, doubts=False)) == []
+    assert better(best_cases([job])[0], predict(job, intervals=False)) == []
 
 
 @pytest.mark.parametrize(("machine", "workers", "batch"), BUSY_CORES)
@@ -104,7 +104,7 @@ def test_a_generation_is_nearly_what_makers_take(machine: str, workers: int, bat
     stood ready when the counting began.
     """
     job = on_machine(machine, workers, batch)
-    prediction, best = predict(job, doubts=False), best_cases([job])[0]
+    prediction, best = predict(job, intervals=False), best_cases([job])[0]
     assert prediction.timing.bottleneck == "cpu"
     assert better(best, prediction) == []
     assert best.figures["step_time_s.mean"] >= 0.965 * prediction.timing.step_time.mean
@@ -117,7 +117,7 @@ def test_the_first_batch_is_nearly_when_all_have_made_one(
 ) -> None:
     """Where devices are busy, all that remains of an epoch is how it begins."""
     job = on_machine(machine, workers, batch)
-    prediction, best = predict(job, doubts=False), best_cases([job])[0]
+    prediction, best = predict(job, intervals=False), best_cases([job])[0]
     assert prediction.timing.bottleneck == "gpu"
     assert better(best, prediction) == []
     assert best.figures["total_time_s"] >= 0.999 * prediction.timing.total_time
@@ -164,14 +164,14 @@ def test_makers_that_may_wait_are_not_in_step(changes: dict[str, object]) -> Non
 def test_a_small_last_batch_may_be_received_first() -> None:
     """A worker is done with it before the others are with theirs, so its receiving is hidden."""
     job = starved(batches=3, workers=6, last_share=0.5, receive_per_batch=0.01)
-    assert better(best_cases([job])[0], predict(job, doubts=False)) == []
+    assert better(best_cases([job])[0], predict(job, intervals=False)) == []
 
 
 @pytest.mark.parametrize("batches", [2, 3, 6])
 def test_an_epoch_of_few_waves_does_not_count_its_first_wait(batches: int) -> None:
     """Two workers have the next batches ready by then, so steps are shorter than one makes them."""
     job = starved(batches=batches, workers=2)
-    assert better(best_cases([job])[0], predict(job, doubts=False)) == []
+    assert better(best_cases([job])[0], predict(job, intervals=False)) == []
 
 
 def test_candidates_in_step_and_not_are_told_apart_together() -> None:

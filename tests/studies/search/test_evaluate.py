@@ -29,7 +29,7 @@ def found() -> tuple[Bounded, ...]:
     reader = CandidateReader("turing-nlg-530b")
     axes = reader.axes
     assert axes is not None
-    assignment = Assignment.of(reader, seed=0, doubts=False)
+    assignment = Assignment.of(reader, seed=0, intervals=False)
     return bound(Chunk(assignment=assignment, candidates=expand(axes, reader)))
 
 
@@ -67,5 +67,5 @@ def test_a_candidate_is_bounded_as_alone(found: tuple[Bounded, ...]) -> None:
 
 
 def _alone(reader: CandidateReader, candidate: Candidate) -> Chunk:
-    assignment = Assignment.of(reader, seed=0, doubts=False)
+    assignment = Assignment.of(reader, seed=0, intervals=False)
     return Chunk(assignment=assignment, candidates=(candidate,))

@@ -48,7 +48,7 @@ def test_a_predicted_candidate_is_what_predict_says() -> None:
     """Settings are those of --set, and figures are all metrics as built-in types."""
     outcome = run(request(exhaustive=True))[7]
     given = tuple(f"{key}={value}" for key, value in outcome.candidate.settings.items())
-    prediction = predict(load_scenario(BASE, overrides=(*SHORT, *given)), doubts=False)
+    prediction = predict(load_scenario(BASE, overrides=(*SHORT, *given)), intervals=False)
     assert outcome.status is Status.PREDICTED
     assert outcome.figures == {m.name: plain(m.get(prediction)) for m in METRICS}
 

@@ -40,7 +40,9 @@ def service(*overrides: str) -> Service:
 
 def duration(machines: int, *overrides: str) -> float:
     """How long so many L4 take [s]."""
-    told = predict_service(service(f"hardware.count={machines}", *overrides), doubts=False).answered
+    told = predict_service(
+        service(f"hardware.count={machines}", *overrides), intervals=False
+    ).answered
     assert told is not None
     return told.duration
 
@@ -51,7 +53,7 @@ def test_what_is_chosen_is_done_in_time_and_one_machine_less_is_not(deadline: st
     found = sized(f"goal.deadline={deadline}", 'goal.machines=["instance/aws/g6.xlarge"]')
     limit = service(f"goal.deadline={deadline}").deadline or 0.0
     best = found.choices[0]
-    told = predict_service(reader().read(best.settings), doubts=False)
+    told = predict_service(reader().read(best.settings), intervals=False)
     assert told.answered is not None
     assert told.answered.duration == pytest.approx(best.answered.duration)
     assert told.answered.duration <= limit

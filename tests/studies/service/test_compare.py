@@ -23,7 +23,7 @@ def side(*overrides: str) -> ServiceSide:
     assert isinstance(document, Document)
     return ServiceSide(
         label=CHAT,
-        prediction=predict_service(service, doubts=False),
+        prediction=predict_service(service, intervals=False),
         inputs=service_inputs(document, service),
     )
 

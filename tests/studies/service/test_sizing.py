@@ -27,9 +27,9 @@ def reader(*overrides: str) -> ServiceReader:
     return ServiceReader(chain_of(CHAT), CHAT, overrides=overrides)
 
 
-def predicted(*overrides: str, doubts: bool = False) -> ServicePrediction:
+def predicted(*overrides: str, intervals: bool = False) -> ServicePrediction:
     """What is predicted of it."""
-    return predict_service(reader(*overrides).read({}), doubts=doubts)
+    return predict_service(reader(*overrides).read({}), intervals=intervals)
 
 
 def sizing(service: Service) -> Sizing:
@@ -95,7 +95,7 @@ def test_the_cheapest_comes_first() -> None:
     assert prices == sorted(prices)
     assert all(one.least > prices[0] for one in found.dearer)
     best = found.choices[0]
-    assert predict_service(asked.read(best.settings), doubts=False).keeps_limits
+    assert predict_service(asked.read(best.settings), intervals=False).keeps_limits
 
 
 def test_variants_are_predicted_in_their_order() -> None:
@@ -143,8 +143,8 @@ def test_a_rate_near_zero_is_the_bare_forward_pass() -> None:
 def test_doubt_goes_through_the_queue() -> None:
     """Near saturation the interval of the latency is wider than that of the forward pass."""
     bare = "serving.request_overhead=0 s"
-    calm = predicted("load.rate=0.1 /s", bare, doubts=True).interval["end_to_end_s.mean"]
-    busy = predicted("load.rate=16 /s", bare, doubts=True).interval["end_to_end_s.mean"]
+    calm = predicted("load.rate=0.1 /s", bare, intervals=True).interval["end_to_end_s.mean"]
+    busy = predicted("load.rate=16 /s", bare, intervals=True).interval["end_to_end_s.mean"]
     assert calm["p10"] is not None
     assert calm["p90"] is not None
     assert busy["p10"] is not None
@@ -159,9 +159,9 @@ def test_few_of_the_requests_tell_how_far_a_long_run_may_be_off(
     bulk = "nightly-summaries"
     load = ("load.requests=1500", "load.prompt.tokens=600", "load.output.tokens=40")
     service = ServiceReader(chain_of(bulk), bulk, overrides=load).read({})
-    few = predict_service(service, doubts=True).interval
+    few = predict_service(service, intervals=True).interval
     monkeypatch.setattr(intervals, "TOGETHER", 2000)
-    every = predict_service(service, doubts=True).interval
+    every = predict_service(service, intervals=True).interval
     for name in ("duration_s", "first_token_s.p99", "output_tokens_per_s"):
         assert few[name] != every[name]
         for end in ("p10", "p90"):
@@ -183,4 +183,4 @@ def test_saturation_is_where_latencies_end() -> None:
 def test_without_limits_nothing_is_missed() -> None:
     """A service without limits keeps them."""
     service = replace(reader().read({}), slo=Slo())
-    assert predict_service(service, doubts=False).keeps_limits
+    assert predict_service(service, intervals=False).keeps_limits

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from simulator.equations.lengths import mean_square_length
+from simulator.equations.batch import mean_square_length
 from simulator.memo import Memo
 from simulator.schema.precision import Precision
 from simulator.schema.workload.models import Forward, Kind, Operator, Product, StepTimes

@@ -1,0 +1,220 @@
+"""Uncertainty components of a prediction: how far each rate may lie from the figure used.
+
+An uncertainty says how far a rate (of the device, the workers, the store) may lie from the figure
+used, as the standard deviation of its logarithm: 0.1 is about 10% either way.
+`files.fitted.uncertainty` finds them for a scenario from the evidence behind each figure;
+`engine.intervals` turns them into intervals.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.equations.uncertainty import doublings_outside, stretched_deviation
+from simulator.uncertainty.provenance import Source
+from simulator.units import Seconds
+
+LARGEST: Final = 1.5
+"""Log deviation beyond which nothing more is said: a factor of 50 between P10 and P90."""
+P90: Final = 1.2815515655446008
+"""From the median of a normal distribution to its 90% quantile, in standard deviations."""
+
+
+class Rate(StrEnum):
+    """What may be faster or slower than figured; each one is a dimension of the ensemble."""
+
+    DEVICE = "device"
+    """Compute on the accelerator, or on the cores where those train."""
+    WORKERS = "workers"
+    """CPU work of making batches."""
+    HANDOVER = "handover"
+    """CPU work of passing batches on: the receiving thread, senders."""
+    STORAGE = "storage"
+    """Reads and writes of stores, bandwidth and latency alike."""
+    NETWORK = "network"
+    PCIE = "pcie"
+    NVLINK = "nvlink"
+    HOST_MEMORY = "host memory"
+    COLLECTIVES = "collectives"
+    """Adding up gradients and other exchanges between devices, whatever link they take."""
+    WAITING = "waiting"
+    """Time in a step in which nothing works: for other ranks, for the program, in queues."""
+    START = "start"
+    """The first step, while workers and queues fill: less is known of it than of later ones."""
+    STEP = "step"
+    """The whole step: what no single rate explains."""
+
+
+class Grade(StrEnum):
+    """What stands behind a figure."""
+
+    STATED = "stated"
+    """The scenario's author gives it, as measured there."""
+    CALIBRATED = "calibrated"
+    """Fitted so that measured runs of the same system come out right."""
+    MEASURED = "measured"
+    """Somebody measured the same thing elsewhere."""
+    COMPUTED = "computed"
+    """Follows from a model whose constants were fitted to other runs."""
+    FITTED = "fitted kernels"
+    """Follows from kernels and exchanges fitted to other runs of such devices and software."""
+    EXPERTS = "fitted kernels of experts"
+    """The same where tokens go to experts, so that load and exchange depend on the data."""
+    CARRIED = "kernels carried over"
+    """What it adds that nothing was fitted to a framework: another's kernels stand in."""
+    CARRIED_KERNELS = "small kernels carried over"
+    """The same for each share of a step that norms and activations are: how many kernels they are
+    differs most between frameworks."""
+    CARRIED_LAUNCHES = "launches carried over"
+    """The same for each share of a step that is bound by launches: what the host takes to launch
+    differs between frameworks."""
+    GATHERED = "gathers between machines, as another framework's"
+    """Sharded parameters gathered over a network by a framework of which no such run was
+    measured."""
+    TABLES = "exchange of rows that is not counted"
+    """Tables spread over devices, whose rows all of them send one another for each batch."""
+    CONNECTION = "one connection's rate"
+    """What one request of an object store gets, for the share of a read that its bytes take."""
+    SISTER = "measured on a sister card"
+    """Somebody measured it on another card of the same chip."""
+    OTHER_CARD = "measured on another card"
+    """The same on a card of another chip, of a model that is known by its totals."""
+    RELATIVE = "kernels of a relative"
+    """Of a device nobody measured, by those of its nearest measured relative."""
+    PROFILED = "profiled kernels"
+    """The same where what is measured was put together from kernels timed one by one."""
+    ON_CORES = "computed on cores"
+    """Follows from what the cores of a processor compute, of which few were measured."""
+    DATASHEET = "data sheet"
+    """What the maker says, less what such things usually reach."""
+    ASSUMED = "assumed"
+    """A default of ours."""
+    CROWDED = "busy cores of a server"
+    """How much busy cores slow one another, taken from other servers."""
+    CROWDED_SMALL = "busy cores of a small machine"
+    """The same of a machine with few cores: some slow one another as a server's do, some not."""
+
+
+class Axis(StrEnum):
+    """A direction in which a prediction may leave what was measured."""
+
+    MACHINES = "machines"
+    RANKS = "ranks"
+    EXCHANGING = "ranks that exchange gradients"
+    WORKERS = "workers"
+    BATCH = "batch"
+    TOKENS = "tokens of a micro-batch"
+    SEQUENCE = "sequence length"
+    PARAMETERS = "parameters"
+    TENSOR = "tensor-parallel degree"
+    PIPELINE = "pipeline stages"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """Measured range along an axis, and the uncertainty that each doubling beyond it adds.
+
+    `per_doubling` is a log deviation for each factor of two below `low` or above `high`.
+    """
+
+    axis: Axis
+    low: float
+    high: float
+    per_doubling: float
+
+
+def either_way(log_sd: float) -> str:
+    """A standard deviation of a logarithm as people say it: where two of three cases lie.
+
+    Examples
+    --------
+    >>> either_way(0.15)
+    '14% less to 16% more in two of three cases'
+    """
+    less, more = 1.0 - math.exp(-log_sd), math.exp(log_sd) - 1.0
+    return f"{less:.0%} less to {more:.0%} more in two of three cases"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncertaintyComponent:
+    """A rate that may differ from the figure used.
+
+    `log_sd` is the standard deviation of its logarithm, `seconds` the part of the deviation of a
+    step that does not grow with the step, such as what a program does between two. `shared` are
+    correlations (-1 to 1) with other uncertainties by name. `least`: the step as a whole is known
+    no better than this log deviation, whatever it depends on. `outside`: it is about how far the
+    scenario lies from what was measured. `warning` is what the reader is told; empty: nothing.
+    `grade` is what stands behind the figure, where that makes the uncertainty.
+    """
+
+    name: str
+    rate: Rate
+    log_sd: float
+    source: Source
+    seconds: Seconds = 0.0
+    shared: Mapping[str, float] = field(default_factory=dict)
+    least: float = 0.0
+    outside: bool = False
+    warning: str = ""
+    grade: Grade | None = None
+
+    def for_step(self, step: Seconds) -> UncertaintyComponent:
+        """The same as a ratio only, for a step that takes so long [s]."""
+        if self.seconds == 0.0 or step <= 0.0:
+            return self
+        return replace(self, log_sd=math.hypot(self.log_sd, self.seconds / step), seconds=0.0)
+
+
+def stretched(log_sd: float, reaches: Sequence[Reach], place: Mapping[Axis, float]) -> float:
+    """A log deviation at `place`, wider by how far that lies outside of what was measured.
+
+    Parameters
+    ----------
+    log_sd : float
+        Inside of what was measured.
+    reaches : sequence of Reach
+        What was measured; axes that `place` lacks don't count.
+    place : mapping of Axis to float
+        Where the figure is used.
+    """
+    wide = log_sd
+    for reach in reaches:
+        if reach.axis in place:
+            beyond = doublings_outside(place[reach.axis], reach.low, reach.high)
+            wide = float(stretched_deviation(wide, reach.per_doubling, beyond))
+    return wide
+
+
+def covariance(
+    uncertainties: Sequence[UncertaintyComponent], rates: Sequence[Rate]
+) -> NDArray[np.float64]:
+    """Covariance of the logarithms of `rates`, shape (rates, rates).
+
+    Uncertainties about one rate add up; those about different rates vary together as far as they
+    are said to. A correlation may be stated by either of the two.
+    """
+    table = np.zeros((len(rates), len(rates)))
+    for one in uncertainties:
+        for other in uncertainties:
+            share = 1.0 if one is other else _correlation(one, other)
+            i, j = rates.index(one.rate), rates.index(other.rate)
+            table[i, j] += share * one.log_sd * other.log_sd
+    return table
+
+
+def within_reason(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A covariance of logarithms with no deviation above `LARGEST`; correlations stay."""
+    wide = np.sqrt(np.diag(table))
+    less = LARGEST / np.maximum(LARGEST, wide)
+    return table * np.outer(less, less)
+
+
+def _correlation(one: UncertaintyComponent, other: UncertaintyComponent) -> float:
+    return one.shared.get(other.name, other.shared.get(one.name, 0.0))
