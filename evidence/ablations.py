@@ -33,18 +33,9 @@ from fitting import distance
 from fitting.language_models import Runs, runs
 from fitting.unseen import groups, without
 from foreign import score
-from simulator.physics import (
-    collectives,
-    exchange,
-    experts,
-    kernels,
-    launch,
-    layer,
-    operator_time,
-    traffic,
-)
-from simulator.physics.description import Description
+from simulator.physics import collectives, communication, kernels, layer_time, operators
 from simulator.physics.kernels import Both
+from simulator.physics.transformer import TransformerStep
 from simulator.reading.convert import framework_figures as software
 from simulator.reading.convert import training as convert_training
 from simulator.reading.convert.framework_figures import HabitTable
@@ -130,7 +121,7 @@ def _as_most(_framework: str) -> HabitTable:
 
 def _stated_links(*given: Any) -> list[collectives.Regime]:  # noqa: ANN401 - as what it replaces
     _, ranks, link, host = given
-    return [collectives._stated(link, collectives.reachable(ranks, host))]  # noqa: SLF001
+    return [collectives._datasheet_regime(link, collectives.reachable(ranks, host))]  # noqa: SLF001
 
 
 _shares: Final = fitted_kernels._shares  # noqa: SLF001
@@ -147,8 +138,11 @@ def _whole_clock(*given: Any) -> DeviceShares:  # noqa: ANN401 - as what it repl
     return known if given[2].relative is None else replace(known, throttle=0.0)
 
 
-def _a_copy_for_each(size: Any, d: Description) -> traffic.Moved:  # noqa: ANN401 - a number or array
-    return traffic.dispatched(size, replace(d, layout=replace(d.layout, deduplicated=0.0)))
+_ALL_TO_ALL_BYTES: Final = communication.all_to_all_bytes
+
+
+def _a_copy_for_each(size: Any, d: TransformerStep) -> communication.Moved:  # noqa: ANN401 - a number or array
+    return _ALL_TO_ALL_BYTES(size, replace(d, layout=replace(d.layout, deduplicated=0.0)))
 
 
 _LLM: Final = "left out"
@@ -175,13 +169,14 @@ MECHANISMS: Final = (
     Mechanism(
         name="launches that a card cannot hide",
         equations=(
-            (launch, "beside", _device_alone),
-            (launch, "layer_beside", _layer_alone),
+            (layer_time, "overlapped_with_launches", _device_alone),
+            (operators, "overlapped_with_launches", _device_alone),
+            (layer_time, "layer_overlapped_with_launches", _layer_alone),
         ),
     ),
     Mechanism(
         name="few blocks keep few units busy",
-        equations=((operator_time, "BLOCK_RATE", np.inf),),
+        equations=((operators, "BLOCK_RATE", np.inf),),
     ),
     Mechanism(
         name="order of images by framework",
@@ -207,24 +202,24 @@ MECHANISMS: Final = (
     ),
     Mechanism(
         name="gathers and scatters take a step for each rank",
-        equations=((exchange, "ring_latency", _nothing),),
+        equations=((communication, "ring_latency", _nothing),),
         chosen_on=("left out, foundry",),
     ),
     Mechanism(
         name="ranks wait for the slowest host",
-        equations=((launch, "expected_slowest", _nothing),),
+        equations=((kernels, "expected_slowest", _nothing),),
     ),
     Mechanism(
         name="permutation, activation and casts of experts",
-        equations=((experts, "passes", _no_time),),
+        equations=((layer_time, "expert_kernels_time", _no_time),),
     ),
     Mechanism(
         name="casts to 8 bit",
-        equations=((kernels, "cast_bytes", _nothing), (experts, "cast_bytes", _nothing)),
+        equations=((kernels, "cast_bytes", _nothing), (layer_time, "cast_bytes", _nothing)),
     ),
     Mechanism(
         name="the host routes tokens and waits for their counts",
-        equations=((launch, "experts", _nothing),),
+        equations=((layer_time, "routing_time", _nothing),),
     ),
     Mechanism(
         name="host and device run ahead of each other imperfectly (off: the longer one)",
@@ -244,7 +239,7 @@ MECHANISMS: Final = (
     ),
     Mechanism(
         name="they take fewer where the network feeds fewer channels",
-        equations=((layer, "channels", _one),),
+        equations=((layer_time, "gather_channels", _one),),
     ),
     Mechanism(
         name="a part of a machine's devices does not reach all of its network cards",
@@ -252,7 +247,7 @@ MECHANISMS: Final = (
     ),
     Mechanism(
         name="an all-reduce takes the steps of a ring or a tree",
-        equations=((exchange, "all_reduce_latency", _nothing),),
+        equations=((communication, "all_reduce_latency", _nothing),),
     ),
     Mechanism(
         name="a part of overlapped gradients shows whatever hides it",
@@ -268,7 +263,7 @@ MECHANISMS: Final = (
     ),
     Mechanism(
         name="a token crosses once for each rank or machine where a recipe says so",
-        equations=((exchange, "dispatched", _a_copy_for_each),),
+        equations=((communication, "all_to_all_bytes", _a_copy_for_each),),
     ),
 )
 """Those that can be taken away so; those of loading and stores are told by their own sets."""

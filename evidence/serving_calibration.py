@@ -22,7 +22,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.calibration.calibrate_service import (
+from simulator.calibration.service_factors import (
     Figures,
     calibrate_service,
     figures_of,

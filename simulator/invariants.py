@@ -22,7 +22,7 @@ from simulator.engine.steady_state import PRECISION
 from simulator.errors import BrokenInvariant
 from simulator.physics.footprint import verdict
 from simulator.pipeline.loads import fastest_batch, unit_loads
-from simulator.pipeline.stages.base import MAKERS, Phase
+from simulator.pipeline.stages.base import PRODUCERS, Phase
 from simulator.results.metrics import METRICS, Metric
 from simulator.results.prediction import Prediction
 from simulator.units import SECOND, Seconds, show
@@ -196,7 +196,7 @@ def _overloaded(
 ) -> Iterator[str]:
     """Name the most overloaded unit of an epoch."""
     stages = inputs.demands[phase]
-    groups = {stage.group for stage in stages if stage.actor in MAKERS}
+    groups = {stage.group for stage in stages if stage.actor in PRODUCERS}
     busy = {
         unit: batches * float(load) / max(1, len(groups))
         for unit, load in unit_loads(inputs.topology, stages).items()

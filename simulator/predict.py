@@ -22,7 +22,6 @@ from simulator.errors import NotModelled
 from simulator.invariants import INTERVAL_INVARIANTS, INVARIANTS, check_invariants
 from simulator.long_run.forecast import outlook
 from simulator.memo import Memo
-from simulator.physics.describe import shape_of
 from simulator.physics.footprint import (
     HostRam,
     MemoryFit,
@@ -31,6 +30,7 @@ from simulator.physics.footprint import (
     memory_fit,
     page_cache_bytes,
 )
+from simulator.physics.transformer import shape_of
 from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.rate_scaling import NO_SPEEDS, Speeds, faster_plant, faster_stage
@@ -386,7 +386,7 @@ def _any_pass(service: Service, serving: Serving) -> Pass:
     """The forward pass of a replica with some settings."""
     if service.one_pass is None:
         return _pass(service, serving)
-    from simulator.physics.one_pass import batch_pass  # noqa: PLC0415 - few services need it
+    from simulator.physics.forward_pass import batch_pass  # noqa: PLC0415 - few services need it
 
     return batch_pass(service.one_pass, serving.max_batched_tokens)
 
@@ -394,7 +394,7 @@ def _any_pass(service: Service, serving: Serving) -> Pass:
 def _pass(service: Service, serving: Serving) -> ForwardPass:
     """The forward pass on the accelerators, or the cores, of a replica that writes tokens."""
     from simulator.physics.forward_pass import (  # noqa: PLC0415 - no job needs it
-        Spread,
+        ServingParallelism,
         forward_pass,
         serving_cores,
         serving_device,
@@ -419,7 +419,7 @@ def _pass(service: Service, serving: Serving) -> ForwardPass:
         device,
         products,
         figures,
-        Spread(
+        ServingParallelism(
             tensor=serving.tensor,
             groups=serving.attention_groups,
             split_experts=serving.expert_parallel,

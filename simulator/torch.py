@@ -36,9 +36,9 @@ from simulator.version import __version__
 _WARM_UP: Final = 3
 _MILLISECOND: Final = units.parse("1 ms", units.SECOND)
 _INSTANT: Final = units.parse("1 ns", units.SECOND)
-_SEEN: Final = 64.0
+_MIN_BYTES_READ: Final = 64.0
 """Fewest bytes a sample that count as read: less is what processes tell each other [B]."""
-_QUIET: Final = 0.1
+_MAX_BUSY_CORES: Final = 0.1
 """Cores that others may keep busy before it is said."""
 
 
@@ -58,22 +58,22 @@ class StepProfile:
         return statistics.median(self.times)
 
     def toml(self) -> str:
-        """An entry of ``[[model.step_times]]``, with where it is from."""
+        """Return an entry of ``[[model.step_times]]``, with where it is from."""
         low, high = (quantity(value, units.SECOND) for value in (min(self.times), max(self.times)))
-        told = f"{self.source}, {self.date}: {self.device}, median of {len(self.times)} steps"
-        told = f"{told}, {low} to {high}".replace('"', "")
+        heading = f"{self.source}, {self.date}: {self.device}, median of {len(self.times)} steps"
+        heading = f"{heading}, {low} to {high}".replace('"', "")
         return (
-            f"{comment(told)}\n[[model.step_times]]\nbatch_size = {self.batch_size}\n"
+            f"{comment(heading)}\n[[model.step_times]]\nbatch_size = {self.batch_size}\n"
             f"time = {quantity(self.time, units.SECOND)}\n"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadProfile:
-    """What a DataLoader costs, measured inside a loader of one worker.
+    """Costs of a DataLoader, measured with one worker.
 
     CPU times are core-seconds of `sample_time` for each sample and `batch_time` for each batch
-    beside them; `blocked_time` is what a sample waits for reads; `receive_per_batch` and
+    itself; `blocked_time` is the time a sample waits for reads; `receive_per_batch` and
     `receive_per_sample` are what the main process takes for a ready batch. `notes` say what was
     assumed, or is doubtful.
     """
@@ -94,11 +94,11 @@ class WorkloadProfile:
     notes: tuple[str, ...] = ()
 
     def toml(self, steps: Sequence[StepProfile] = ()) -> str:
-        """The ``[data]`` and ``[input]`` sections of a scenario, and measured steps."""
-        told = [f"{self.source}, {self.date}.", *map(_told, self.runs), *self.notes]
-        told.append(f"train.batch_size was {self.settings.batch_size}.")
+        """Return the ``[data]`` and ``[input]`` sections of a scenario, and measured steps."""
+        lines = [f"{self.source}, {self.date}.", *map(_told, self.runs), *self.notes]
+        lines.append(f"train.batch_size was {self.settings.batch_size}.")
         parts = [
-            comment("\n".join(told)),
+            comment("\n".join(lines)),
             "",
             "[data]",
             *_data(self),
@@ -163,7 +163,7 @@ def profile_loader(
     seconds: Seconds = 30.0,
     bytes_per_sample: Bytes | None = None,
 ) -> WorkloadProfile:
-    """Measure what a DataLoader costs, whatever number of workers it has.
+    """Measure the costs of a DataLoader with any number of workers.
 
     Parameters
     ----------
@@ -192,8 +192,8 @@ def profile_loader(
     What one sample of a batch shares with another (reading ahead, a cache that warms up) is seen
     as it is in the first batches of an epoch. Run it on a machine that does nothing else.
     """
-    if batches < probe.LEAST:
-        msg = f"batches is {batches}; {probe.LEAST} at least are needed"
+    if batches < probe.MIN_BATCHES:
+        msg = f"batches is {batches}; {probe.MIN_BATCHES} at least are needed"
         raise PlanError(msg)
     settings, before, start = probe.settings(loader), Busy.now(), time.monotonic()
     runs = probe.measure(loader, batches, seconds)
@@ -217,7 +217,7 @@ def _profile(
     sample_time, batch_time = probe.line(costs)
     receive, receive_batch = probe.line([(float(run.size), run.taken) for run in runs])
     seen = None if main.read is None else main.read / main.size
-    stored = given or (seen if seen is not None and seen >= _SEEN else None)
+    stored = given or (seen if seen is not None and seen >= _MIN_BYTES_READ else None)
     return WorkloadProfile(
         settings=settings,
         sample_time=sample_time,
@@ -237,10 +237,10 @@ def _profile(
 
 
 def _notes(settings: Settings, runs: Sequence[Timed], others: float) -> Iterator[str]:
-    if others > _QUIET:
+    if others > _MAX_BUSY_CORES:
         yield f"Other programs kept {others:.1f} cores busy; measure again on a quiet machine."
     if len(runs) == 1:
-        yield "One batch size: what a batch costs beside its samples is part of decode."
+        yield "One batch size: the cost of a batch itself is part of decode."
     if any(run.cpu is None for run in runs):
         yield "This system doesn't say what a worker uses: decode is time on the clock, waits too."
     if settings.workers == 0:
@@ -291,7 +291,6 @@ def profile_step(
 
 
 def _torch() -> Any:  # noqa: ANN401 - the module; it has no types here
-    """PyTorch, if the step can have used it."""
     there = "torch" in sys.modules and find_spec("torch") is not None
     return import_module("torch") if there else None
 
@@ -308,7 +307,7 @@ def _on_device(
     step: Callable[[], object],
     repeats: int,
 ) -> Iterable[Seconds]:
-    """Times between events that the device passes; the host may run ahead of it."""
+    """Return times between events that the device passes; the host may run ahead of it."""
     events = [torch.cuda.Event(enable_timing=True) for _ in range(repeats + 1)]
     torch.cuda.synchronize()
     events[0].record()

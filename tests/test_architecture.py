@@ -18,8 +18,8 @@ NESTING = 3
 
 NO_PREFIX = {
     "engine/sharing.py: 1024.0": "how often marks are rebased, a count",
-    "reading/quantity.py: 1000000000000000.0": "the largest plausible number",
-    "importers/huggingface/defaults.py: 1024": "tokens of a sequence, a count",
+    "schema/fields.py: 1000000000000000.0": "the largest plausible number",
+    "importers/huggingface_shape.py: 1024": "tokens of a sequence, a count",
     "results/assumptions.py: 1024": "accelerators of the job that was measured, a count",
 }
 """file: literal: what a number that looks like a prefix is instead."""

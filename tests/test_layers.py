@@ -19,7 +19,7 @@ PLANTED = {
     "schema/planted.py": "import simulator.results",
     "pipeline/stages/planted.py": "import simpy",
     "report/planted.py": "import click\nimport matplotlib",
-    "predict.py": "import pydantic\nimport pandas",
+    "predict.py": "import pandas",
 }
 BROKEN = (
     "simulator.equations is not allowed to import simulator.engine",
@@ -28,7 +28,6 @@ BROKEN = (
     "simulator.pipeline.stages.planted -> simpy",
     "simulator.report.planted -> click",
     "simulator.report.planted -> matplotlib",
-    "simulator.predict -> pydantic",
     "simulator.predict -> pandas",
 )
 

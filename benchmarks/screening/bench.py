@@ -15,9 +15,9 @@ from itertools import product
 
 from simulator import load
 from simulator.errors import PlanError
-from simulator.physics.describe import describe, kernels_of
 from simulator.physics.footprint import memory_fit
-from simulator.physics.step import training_step
+from simulator.physics.training_step import training_step
+from simulator.physics.transformer import kernels_of, transformer_step
 from simulator.reading.scenario import load_scenario
 from simulator.reading.search.axes import parse_axis
 from simulator.reading.search.candidates import CandidateReader
@@ -105,7 +105,7 @@ def alone(scenarios: Sequence[Scenario]) -> Callable[[], object]:
 
 def step_and_memory(scenario: Scenario) -> object:
     """The step and the device memory of a spread model: what Calculon answers."""
-    step = training_step(describe(scenario), kernels_of(scenario))
+    step = training_step(transformer_step(scenario), kernels_of(scenario))
     return step.total, memory_fit(scenario)
 
 

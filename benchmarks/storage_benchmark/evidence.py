@@ -27,13 +27,13 @@ from statistics import mean, median
 
 from most_accelerators import most_accelerators
 
+from simulator.calibration.samples import anchored
 from simulator.physics.device_time import device_time
 from simulator.predict import predict
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.scenario import load_scenario
 from simulator.results.metrics import number_at
 from simulator.uncertainty.measurement import MeasurementSet, Parameter, Row
-from simulator.validation.anchors import anchored
 
 GROUP = "mlperf_storage"
 UTILIZATION = f"{GROUP}.accelerator_utilization"

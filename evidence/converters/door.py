@@ -9,7 +9,7 @@ import math
 import pkgutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from importlib import import_module
@@ -26,9 +26,9 @@ from simulator.reading.measured.measurement_set import parse_set
 from simulator.reading.measured.rows import Context, Heading, described_by, rows_of
 from simulator.reading.measured.sections import SetFile
 from simulator.reading.measured.write import set_csv
-from simulator.reading.quantity import nearest_hint
 from simulator.reading.shipped import set_folder
 from simulator.reading.table import Line, Table, capped, parse_table, read_table
+from simulator.schema.fields import nearest_hint
 from simulator.uncertainty.measurement import MeasurementSet, Split, SplitRule, held_out
 
 YES: Final = "yes"
@@ -142,7 +142,8 @@ def import_table(
 
 def _set_toml(file: SetFile) -> str:
     """The declaration as TOML that reads back as `file`; its notes are left behind."""
-    given = file.model_dump(exclude_none=True, exclude={"notes"})
+    stated = asdict(file, dict_factory=lambda items: {k: v for k, v in items if v is not None})
+    given = {key: value for key, value in stated.items() if key != "notes"}
     plain = {key: value for key, value in given.items() if not _is_tables(value) and value != []}
     tables = {key: value for key, value in given.items() if _is_tables(value)}
     lines = [f"schema = {SCHEMA}", *(f"{key} = {_value(value)}" for key, value in plain.items())]
@@ -324,14 +325,14 @@ def _renamed(
 ) -> SetFile:
     """What the shipped set declares, for rows of another file and the families among them."""
     families = {row.get("family") or shipped.family or output.stem for row in cells}
-    changes = {
+    changes: dict[str, Any] = {
         "tolerance": [t for t in shipped.tolerance if t.family in (None, "*", *families)],
         "name": output.stem,
         "title": f"{shipped.title}, rows of {path.name}",
         "data": output.with_suffix(".csv").name,
         "split": SplitRule.GIVEN,
     }
-    return shipped.model_copy(update=changes)
+    return replace(shipped, **changes)
 
 
 def _needed(shipped: SetFile) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from functools import cache
 from typing import Final
 
 from converters import Columns, TableRow
-from simulator.importers.nvidia.gpu_names import matching
+from simulator.importers.nvidia_smi import matching
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.schema.precision import Precision
 from simulator.units import THOUSAND

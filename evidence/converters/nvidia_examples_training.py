@@ -335,7 +335,7 @@ def _labels(row: TableRow, group: Key | None) -> dict[str, str]:
 
 
 def _overrides(row: TableRow, reference: int) -> dict[str, str]:
-    facts, gpus, most = EXAMPLE_MODELS[row.text("model")], _gpus(row), _per_machine(row)
+    features, gpus, most = EXAMPLE_MODELS[row.text("model")], _gpus(row), _per_machine(row)
     batch, accumulated = _merged(row)
     machines, machine = max(1, gpus // most), _machine(row)
     return {
@@ -343,13 +343,13 @@ def _overrides(row: TableRow, reference: int) -> dict[str, str]:
         "hardware.gpus": f"{min(gpus, most)}",
         "hardware.count": f"{machines}",
         "data.samples": f"{batch * accumulated * gpus * _STEPS}",
-        "model.parameters": f"{facts.parameters:.7g}",
+        "model.parameters": f"{features.parameters:.7g}",
         # The same in all rows of a group: what is fitted is told for it.
         "model.step_time_batch": f"{reference}",
         "train.batch_size": f"{batch}",
         "train.accumulation": f"{accumulated}",
         "train.precision": _PRECISIONS[row.text("precision")],
-        "train.straggling": f"{_VARYING:g}" if facts.varying else "",
+        "train.straggling": f"{_VARYING:g}" if features.varying else "",
         "software.framework": row.text("framework").lower(),
     }
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from pydantic import Field
-
-from simulator.reading.document import FileModel, check, read_document
-from simulator.reading.quantity import TextField
+from simulator.reading.document import check, read_document
+from simulator.schema.fields import TextField
 
 _FILE: Final = Path(__file__).resolve().parent / "pipeline_sources.toml"
 
 
-class LoaderTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoaderTable:
     """A loader that a source ran."""
 
     begins: TextField
@@ -25,7 +25,8 @@ class LoaderTable(FileModel):
     """Whether figures of the scenario were fitted to its rows."""
 
 
-class SourceTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTable:
     """A source: either a reader or a reason not to read it."""
 
     family: TextField
@@ -36,11 +37,12 @@ class SourceTable(FileModel):
     """Who reads its rows."""
     reason: TextField | None = None
     """Why its rows are not predicted."""
-    loader: list[LoaderTable] = Field(default_factory=list)
+    loader: list[LoaderTable] = field(default_factory=list)
     """Loaders it ran."""
 
 
-class SourcesFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcesFile:
     """The sources of the table, the first that fits first."""
 
     source: list[SourceTable]

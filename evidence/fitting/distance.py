@@ -35,7 +35,7 @@ from fitting.deviations import NINETY, OUTSIDE, TARGET
 from fitting.language_models import SET, Runs, runs, stacked
 from fitting.part import Outcome, Say
 from simulator.equations.uncertainty import doublings_outside
-from simulator.physics.step import launch_share, small_kernels_share
+from simulator.physics.training_step import launch_share, small_kernels_share
 from simulator.reading.fitted.deviations import (
     MEMORY,
     UNLIKE,

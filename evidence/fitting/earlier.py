@@ -27,7 +27,7 @@ from simulator.equations.serving import causal_pairs
 from simulator.physics.forward_pass import (
     ForwardPass,
     Iteration,
-    Spread,
+    ServingParallelism,
     forward_pass,
     serving_device,
 )
@@ -173,7 +173,9 @@ def passes(found: Sequence[Run], gpu: Gpu, x: Vector, *, shared: bool) -> list[F
     )
     device, products = serving_device(gpu, weights, peer, host), kernels.product
     each = {
-        key: forward_pass(model_shape(key[0]), device, products, figures, Spread(tensor=key[1]))
+        key: forward_pass(
+            model_shape(key[0]), device, products, figures, ServingParallelism(tensor=key[1])
+        )
         for key in dict.fromkeys((run.name, run.devices) for run in found)
     }
     return [each[run.name, run.devices] for run in found]

@@ -13,9 +13,9 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.reading.document import FileModel, check, read_document
+from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernel_figures import kernel_files
-from simulator.reading.quantity import NumberField, NumberOrZeroField, TextField
+from simulator.schema.fields import NumberField, NumberOrZeroField, TextField
 
 Vector = NDArray[np.float64]
 Part = Literal["step", "memory", "alone", "expected"]
@@ -29,7 +29,8 @@ _NEAR: Final = 2e-3
 """Share of its range within which a figure lies at a bound."""
 
 
-class FreeTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreeTable:
     """One free figure."""
 
     names: list[TextField]
@@ -51,7 +52,8 @@ class FreeTable(FileModel):
     """Where the expectation comes from."""
 
 
-class FreeFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreeFile:
     """All of them."""
 
     figure: list[FreeTable]

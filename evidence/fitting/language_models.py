@@ -15,10 +15,9 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.physics.describe import describe, kernels_of
-from simulator.physics.description import Description
 from simulator.physics.footprint import memory_fit
-from simulator.physics.step import training_step
+from simulator.physics.training_step import training_step
+from simulator.physics.transformer import TransformerStep, kernels_of, transformer_step
 from simulator.reading.fitted.kernel_figures import KernelFiles
 from simulator.reading.fitted.kernels import Use, kernels, memory_figures, use_of
 from simulator.reading.hardware.catalogue import Catalogue
@@ -76,9 +75,9 @@ class Runs:
         return Runs(tuple(row for row, _ in own), tuple(scenario for _, scenario in own))
 
     @cached_property
-    def described(self) -> tuple[Description, ...]:
+    def described(self) -> tuple[TransformerStep, ...]:
         """What a device of each run computes and sends."""
-        return tuple(describe(scenario) for scenario in self.scenarios)
+        return tuple(transformer_step(scenario) for scenario in self.scenarios)
 
     @cached_property
     def uses(self) -> tuple[tuple[tuple[Gpu | None, Use], ...], NDArray[np.int64]]:

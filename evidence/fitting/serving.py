@@ -14,7 +14,7 @@ the engine's limit of requests or its cache.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -30,17 +30,16 @@ from fitting.part import DATA, Outcome, Say
 from fitting.serving_scores import Checked, Predicted
 from fitting.tables import SERVING
 from simulator.equations.serving import causal_pairs
-from simulator.physics.describe import shape_of
-from simulator.physics.description import Shape
 from simulator.physics.forward_pass import (
     ForwardPass,
     Iteration,
-    Spread,
+    ServingParallelism,
     forward_pass,
     serving_device,
 )
+from simulator.physics.transformer import Shape, shape_of
 from simulator.reading.convert.models import load_model
-from simulator.reading.document import FileModel, check, read_document
+from simulator.reading.document import check, read_document
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.service.engines import cache_of, engine_file
 from simulator.reading.service.figures import (
@@ -72,7 +71,8 @@ _BOUND: Final = 4.0
 """Spreads that a figure may lie from what is expected."""
 
 
-class FigureEntry(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigureEntry:
     """What is expected of figures that share a value."""
 
     names: list[str]
@@ -85,7 +85,8 @@ class FigureEntry(FileModel):
     """The reason."""
 
 
-class ExpectedFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedFile:
     """The file of expectations."""
 
     figure: list[FigureEntry]
@@ -99,7 +100,7 @@ class Setup:
     model: str
     gpu: str
     engine: str
-    spread: Spread
+    spread: ServingParallelism
 
 
 @cache
@@ -119,7 +120,7 @@ def with_figures(x: Vector) -> ServingFile:
             table = figures if path == ["figures"] else engine[path[1]]
             value = float(entry.prior * np.exp(entry.spread * deviation))
             table[last] = ServingFigure(value=value, source=table[last].source)
-    return file.model_copy(update={"figures": figures, "engine": engine})
+    return replace(file, figures=figures, engine=engine)
 
 
 def setup(row: ServingRow) -> Setup:
@@ -131,7 +132,7 @@ def setup(row: ServingRow) -> Setup:
         row.model,
         row.gpu,
         row.engine,
-        Spread(
+        ServingParallelism(
             tensor=row.tensor,
             split_experts=row.split_experts,
             weights=weights,

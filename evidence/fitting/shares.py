@@ -19,8 +19,7 @@ from scipy.optimize import least_squares
 
 from fitting.figures import changed_texts, free, shipped
 from fitting.part import DATA, Outcome, Say
-from simulator.physics.operator_time import work_of
-from simulator.physics.rates import rates_of
+from simulator.physics.operators import operator_time, rates_of
 from simulator.reading.convert.models import load_model
 from simulator.reading.fitted.kernel_figures import KernelFiles, with_values
 from simulator.reading.fitted.kernels import Use, kernels
@@ -59,7 +58,7 @@ class Step:
         use = Use(software=software, precision=self.precision, summed_in=Precision.FP32)
         found = kernels(self.gpu, use, files)
         operators = self.model.operators(self.batch, self.precision)
-        work = work_of(operators, rates_of(self.gpu, self.precision, found), found)
+        work = operator_time(operators, rates_of(self.gpu, self.precision, found), found)
         return float(work.forward + work.backward)
 
     def error(self, files: KernelFiles) -> float:

@@ -32,8 +32,8 @@ def made_from(folder: Path | None) -> str:
     Sets in `folder`, made from tables, count by what they hold.
     """
     paths = sorted({path for base, pattern in _SOURCES for path in base.glob(pattern)})
-    facts = [(path, path.stat()) for path in paths if path.is_file()]
-    own = _digest(tuple((path, fact.st_size, fact.st_mtime_ns) for path, fact in facts))
+    features = [(path, path.stat()) for path in paths if path.is_file()]
+    own = _digest(tuple((path, fact.st_size, fact.st_mtime_ns) for path, fact in features))
     sets = [] if folder is None else sorted(path for path in folder.glob("*.*") if path.is_file())
     return hashlib.sha256(b"".join([own.encode(), *(p.read_bytes() for p in sets)])).hexdigest()
 

@@ -9,6 +9,7 @@ nothing was fitted to ships without figures: the shipped ones have not seen it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -19,10 +20,10 @@ from fitting.figures import Part, free, shipped
 from fitting.kernels import expected, fit_part, measured
 from fitting.language_models import SET, Runs, runs
 from fitting.part import Outcome, Say
-from simulator.reading.document import FileModel, check, read_document
+from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernel_figures import with_values
 from simulator.reading.fitted.unseen import unseen_groups
-from simulator.reading.quantity import TextField
+from simulator.schema.fields import TextField
 
 Vector = NDArray[np.float64]
 FILE: Final = "unseen.toml"
@@ -32,14 +33,16 @@ STEPS: Final = 4
 _SIBLINGS: Final = Path(__file__).resolve().parent / "siblings.toml"
 
 
-class GroupTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTable:
     """Series that are left out together."""
 
     series: list[TextField]
     """Their names."""
 
 
-class SiblingsFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiblingsFile:
     """All groups."""
 
     group: list[GroupTable]

@@ -28,7 +28,7 @@ from simulator.schema.scenario import Scenario
 from simulator.studies.changes.ways_to_buy import long_run
 from simulator.studies.search.candidates import expand
 from simulator.studies.search.explore import Request, explore
-from simulator.studies.search.frame import frame
+from simulator.studies.search.findings import frame
 from simulator.studies.search.workers import cores, local_workers
 from simulator.units import Seconds, Usd
 
@@ -95,7 +95,7 @@ class Answer:
     @property
     def verdict(self) -> str:
         """The answer in a sentence or two."""
-        from simulator.report.prediction.verdict import verdict  # noqa: PLC0415 - shadows its own name
+        from simulator.report.prediction.verdict import verdict
 
         return verdict(self.prediction)
 
@@ -112,7 +112,7 @@ class Answer:
         UnknownName
             If there is no such figure.
         """
-        from simulator.report.plot import prediction_figure  # noqa: PLC0415 - matplotlib is slow
+        from simulator.report.plot import prediction_figure
 
         return prediction_figure(self.prediction, what)
 

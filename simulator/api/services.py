@@ -10,7 +10,6 @@ import pandas as pd
 
 from simulator.errors import UnknownName
 from simulator.predict import predict_service
-from simulator.reading.quantity import nearest_hint
 from simulator.reading.service.axes import variants
 from simulator.reading.service.scenario import ServiceReader
 from simulator.report.html.service import as_page
@@ -18,6 +17,7 @@ from simulator.report.prediction import service as report
 from simulator.report.render import Format, render
 from simulator.report.service_studies import sized_table
 from simulator.results.serving import ServicePrediction, metrics
+from simulator.schema.fields import nearest_hint
 from simulator.schema.goal import Plain
 from simulator.schema.serving import Service
 from simulator.studies.service.sizing import against_load, size, sweep

@@ -1,8 +1,11 @@
-"""Calibrate: values of named parameters that fit measured rows, and how well rows know them.
+"""Calibrate: values of named parameters that fit measured rows, and how well rows determine them.
 
-Robust least squares on log errors between physical bounds (`robust`), from the parameters' starts;
-one that does nothing there begins where it first does something that is needed (`secant`).
-Cross-validation predicts every configuration by a fit that has not seen it.
+Robust least squares on log errors between physical bounds (`solvers`), from the parameters' starts;
+a parameter without effect there begins where it first has one that is needed. Intervals come from
+the Jacobian at the solution: figures of one configuration err together, so they count as one
+observation, and Student's t has as many degrees of freedom as there are configurations beyond the
+parameters. Cross-validation predicts every configuration by a fit that has not seen it. Without
+named parameters each factor of [calibration] is fitted alone, and the likeliest one is taken.
 """
 
 from __future__ import annotations
@@ -16,10 +19,12 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from scipy.special import stdtrit
 
 from simulator.calibration.fitting import (
     Answer,
     Errors,
+    Knob,
     Observation,
     Predictor,
     Task,
@@ -27,21 +32,208 @@ from simulator.calibration.fitting import (
     answer,
     box,
     knob,
+    parameters_of,
     predicted,
 )
-from simulator.calibration.identifiability import Identifiability, identifiability
-from simulator.calibration.intervals import Estimate, estimates
-from simulator.calibration.robust import robust_fit
-from simulator.calibration.secant import prior_weights, within_reach
+from simulator.calibration.observed import known_within
+from simulator.calibration.samples import Samples, anchored, samples_of
+from simulator.calibration.solvers import prior_weights, robust_fit, within_reach
+from simulator.errors import InputError, Problem
+from simulator.reading.keys import numeric_key
+from simulator.reading.scenario import load_scenario
+from simulator.schema.scenario import Scenario
 from simulator.studies.search.workers import Workers, local_workers
-from simulator.uncertainty.measurement import MeasurementSet, Parameter
-from simulator.validation.anchors import anchored
-from simulator.validation.samples import Samples, samples_of
+from simulator.uncertainty.calibration import FACTORS, FactorKind, Fitted, Overlay
+from simulator.uncertainty.measurement import MeasurementSet, Parameter, Split
+from simulator.uncertainty.provenance import Source
+
+MAX_CORRELATION: Final = 0.95
+"""Correlation of two estimates above which the rows can't tell the parameters apart."""
+MIN_EFFECT: Final = 0.02
+"""Mean effect on the log errors, per log parameter, below which the rows hardly see a direction."""
+MIN_WEIGHT: Final = 0.3
+"""Part of a direction's length from which on a parameter is named as belonging to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two parameters whose estimates go together, by `correlation` (-1 to 1)."""
+
+    first: str
+    second: str
+    correlation: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Direction:
+    """A combination of parameters (`weights` by key, of the logarithms) and its `effect`.
+
+    The effect is the root mean square change of the log errors per unit along the direction.
+    """
+
+    weights: dict[str, float]
+    effect: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identifiability:
+    """What the rows know: `effects` are the singular values over the root of the observations.
+
+    `alike` are pairs that cannot be told apart, `faint` directions that the rows hardly see.
+    """
+
+    effects: tuple[float, ...]
+    correlations: tuple[tuple[float, ...], ...]
+    alike: tuple[Pair, ...]
+    faint: tuple[Direction, ...]
+
+
+def identifiability(names: Sequence[str], jacobian: Vector, prior: Vector) -> Identifiability:
+    """What a Jacobian says about the parameters.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Keys of the parameters, n of them.
+    jacobian : numpy.ndarray
+        Change of each log error per log parameter, shape (m, n).
+    prior : numpy.ndarray
+        Weight of the prior on each parameter, shape (n,); keeps what nothing is known of finite.
+    """
+    _, singular, directions = np.linalg.svd(jacobian, full_matrices=True)
+    effects = np.zeros(len(names))
+    effects[: len(singular)] = singular / np.sqrt(len(jacobian))
+    information = jacobian.T @ jacobian + np.diag(prior**2)
+    covariance = np.linalg.inv(information)
+    deviation = np.sqrt(np.diag(covariance))
+    correlations = covariance / np.outer(deviation, deviation)
+    return Identifiability(
+        effects=tuple(float(effect) for effect in effects),
+        correlations=tuple(tuple(float(c) for c in row) for row in correlations),
+        alike=tuple(
+            Pair(first=names[i], second=names[j], correlation=float(correlations[i, j]))
+            for i in range(len(names))
+            for j in range(i)
+            if abs(correlations[i, j]) > MAX_CORRELATION
+        ),
+        faint=tuple(
+            Direction(weights=_weights(names, directions[k]), effect=float(effects[k]))
+            for k in range(len(names))
+            if effects[k] < MIN_EFFECT
+        ),
+    )
+
+
+def _weights(names: Sequence[str], direction: Vector) -> dict[str, float]:
+    """The parts of a direction that matter, its largest one positive."""
+    largest = direction[int(np.argmax(np.abs(direction)))]
+    turned = direction * np.sign(largest)
+    pairs = zip(names, turned, strict=True)
+    return {name: float(weight) for name, weight in pairs if abs(weight) > MIN_WEIGHT}
+
+
+UPPER_QUANTILE: Final = 0.9
+"""Quantile at the upper end of the 80% interval."""
+EDGE_SHARE: Final = 1e-3
+"""Distance from a bound, as a share of the range, within which a value stands at it."""
+MIN_SENSITIVITY: Final = 1e-3
+"""Mean change of the log errors per log parameter below which rows say nothing about it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """One fitted parameter; texts are written as its start is.
+
+    `p10` and `p90` are None where the rows say too little: too few configurations, no effect, or
+    a value at a bound (`at_bound` is ``low`` or ``high``). What is not `identified` has no effect
+    on the rows and stays at its start.
+    """
+
+    parameter: Parameter
+    value: str
+    log_sd: float | None = None
+    p10: str | None = None
+    p90: str | None = None
+    at_bound: str = ""
+    identified: bool = True
+
+
+def estimates(
+    knobs: tuple[Knob, ...], x: Vector, errors: Vector, jacobian: Vector, configurations: int
+) -> tuple[tuple[Estimate, ...], Vector]:
+    """Values and intervals at a solution.
+
+    Parameters
+    ----------
+    knobs : tuple of Knob
+        The parameters, n of them.
+    x : numpy.ndarray
+        The solution, shape (n,).
+    errors, jacobian : numpy.ndarray
+        Log errors there, shape (m,), and their change per log parameter, shape (m, n).
+    configurations : int
+        Different ones among the rows.
+
+    Returns
+    -------
+    tuple of Estimate
+        One for each knob.
+    numpy.ndarray
+        Covariance of the logarithms, shape (n, n); zero for what has no interval.
+    """
+    edges = [_edge(knob, float(value)) for knob, value in zip(knobs, x, strict=True)]
+    effects = np.sqrt(np.mean(jacobian**2, axis=0))
+    free = [j for j in range(len(knobs)) if not edges[j] and effects[j] >= MIN_SENSITIVITY]
+    covariance = _covariance(knobs, errors, jacobian, free, configurations)
+    freedom = configurations - len(free)
+    reach = float(stdtrit(freedom, UPPER_QUANTILE)) if freedom > 0 else 0.0
+    found = []
+    for j, parameter in enumerate(knobs):
+        known = j in free and freedom > 0
+        deviation = float(np.sqrt(covariance[j, j]))
+        found.append(
+            Estimate(
+                parameter=parameter.parameter,
+                value=parameter.text(float(x[j])),
+                log_sd=deviation if known else None,
+                p10=parameter.text(float(x[j]) - reach * deviation) if known else None,
+                p90=parameter.text(float(x[j]) + reach * deviation) if known else None,
+                at_bound=edges[j],
+                identified=bool(effects[j] >= MIN_SENSITIVITY),
+            )
+        )
+    return tuple(found), covariance
+
+
+def _edge(knob: Knob, x: float) -> str:
+    near = EDGE_SHARE * (knob.high - knob.low)
+    if x - knob.low < near:
+        return "low"
+    return "high" if knob.high - x < near else ""
+
+
+def _covariance(
+    knobs: tuple[Knob, ...], errors: Vector, jacobian: Vector, free: list[int], configurations: int
+) -> Vector:
+    """Of the logarithms; the prior's part keeps it finite."""
+    size, freedom = len(knobs), configurations - len(free)
+    whole = np.zeros((size, size))
+    if not free or freedom <= 0:
+        return whole
+    _, low, high = box(knobs)
+    # One observation a configuration: their mean square error, with its degrees of freedom.
+    variance = float(np.mean(errors**2)) * configurations / freedom
+    slopes, prior = jacobian[:, free], prior_weights(low, high)[free]
+    per_observation = configurations / len(errors)
+    information = per_observation * slopes.T @ slopes + np.diag(prior**2)
+    whole[np.ix_(free, free)] = variance * np.linalg.inv(information)
+    return whole
+
 
 __all__ = ["Calibrated", "Estimate", "Residual", "anchored", "calibrate"]
 
 FOLDS: Final = 5
-PASSES: Final = 10.0
+PREDICTIONS_PER_ROW: Final = 10.0
 """Predictions of all rows that one fit takes, roughly; for the progress line only."""
 
 Progress = Callable[[float], None]
@@ -127,7 +319,9 @@ def calibrate(  # noqa: PLR0913 - what is fitted to what, and how
     parts = min(folds, len(samples.distinct))
     parts = parts if parts > 1 else 0
     with local_workers(processes) as workers:
-        watch = _Watch(workers, progress, expected=PASSES * len(samples.rows), parts=1 + parts)
+        watch = _Progress(
+            workers, progress, expected=PREDICTIONS_PER_ROW * len(samples.rows), parts=1 + parts
+        )
         errors = Errors(
             rows=samples.rows, knobs=knobs, seen=samples.seen, predictor=predictor, ask=watch
         )
@@ -135,7 +329,7 @@ def calibrate(  # noqa: PLR0913 - what is fitted to what, and how
 
 
 def _fitted(
-    errors: Errors, samples: Samples, parts: int, watch: _Watch, *, use_all: bool
+    errors: Errors, samples: Samples, parts: int, watch: _Progress, *, use_all: bool
 ) -> Calibrated:
     start, low, high = box(errors.knobs)
     best = robust_fit(errors, within_reach(errors, start, low, high))
@@ -179,7 +373,7 @@ def _residuals(
 
 
 @dataclass(slots=True)
-class _Watch:
+class _Progress:
     """Has rows predicted, and tells how far the fits are."""
 
     workers: Workers
@@ -195,7 +389,7 @@ class _Watch:
             share = 1.0 - math.exp(-self.calls / self.expected)
             self.progress((self.done + share) / self.parts)
         # A fit asks often: processes are worth their start even if this call is a short one.
-        return self.workers.map(answer, tasks, weights=[PASSES] * len(tasks))
+        return self.workers.map(answer, tasks, weights=[PREDICTIONS_PER_ROW] * len(tasks))
 
     def next_part(self) -> None:
         """One fit is done."""
@@ -236,3 +430,161 @@ def held_out_errors(
     rest = [i for i in range(len(errors.seen)) if i not in set(out)]
     point = robust_fit(errors.subset(rest), begin)
     return dict(zip(out, np.asarray(errors.subset(out)(point)).tolist(), strict=True))
+
+
+REPEAT_SPREAD: Final = 0.05
+"""How far runs of one configuration lie apart, as a share: what no factor has to explain."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """A factor fitted alone: its value, the mean error it leaves, and what speaks against it.
+
+    `cost` is twice the negative logarithm of how likely it is, up to a constant: errors in units
+    of `REPEAT_SPREAD` and the factor's distance from 1 in units of how well its rates are known.
+    """
+
+    kind: FactorKind
+    factor: float
+    error: float
+    cost: float
+    fit: Calibrated
+
+
+def likeliest(
+    sets: Sequence[MeasurementSet],
+    *,
+    use_all: bool = False,
+    profiles: tuple[Path, ...] = (),
+    processes: int = 1,
+    progress: Callable[[float], None] | None = None,
+) -> tuple[Tried, ...]:
+    """Every factor that has an effect on the rows, fitted alone, the likeliest first.
+
+    Parameters
+    ----------
+    sets : sequence of MeasurementSet
+        Whose rows of split ``fit`` are used.
+    use_all : bool
+        Use rows held out for testing too.
+    profiles : tuple of pathlib.Path
+        Folders of hardware profiles that come before the usual ones.
+    processes : int
+        How many processes predict rows at once.
+    progress : callable, optional
+        Told how far it is, 0 to 1.
+
+    Raises
+    ------
+    InputError
+        If no factor has an effect on any row, or the rows cannot be used.
+    """
+    job = _first_job(sets, profiles, use_all=use_all)
+    found = []
+    for number, kind in enumerate(FACTORS):
+        fit = parameters_of([kind.name], sets, {})
+        done = calibrate(
+            sets, fit, use_all=use_all, folds=1, profiles=profiles, processes=processes
+        )
+        if done.estimates[0].identified:
+            found.append(_tried(kind, done, job))
+        if progress is not None:
+            progress((number + 1) / len(FACTORS))
+    if not found:
+        message = "no factor of [calibration] has an effect on any row"
+        raise InputError((Problem(origin="the sets", message=message),))
+    return tuple(sorted(found, key=lambda one: one.cost))
+
+
+def _first_job(
+    sets: Sequence[MeasurementSet], profiles: tuple[Path, ...], *, use_all: bool
+) -> Scenario:
+    """The job of the first row that may be used: it says how well its rates are known."""
+    splits = (Split.FIT, Split.TEST) if use_all else (Split.FIT,)
+    rows = [row for one in sets for row in one.rows if row.split in splits and not row.excluded]
+    if not rows:
+        message, hint = "hold no row that may be fitted to", "--all takes those held out too"
+        raise InputError((Problem(origin="the sets", message=message, hint=hint),))
+    return load_scenario(rows[0].base, overrides=rows[0].overrides, profiles=profiles)
+
+
+def _tried(kind: FactorKind, fit: Calibrated, job: Scenario) -> Tried:
+    one = fit.estimates[0]
+    factor = numeric_key(one.parameter.key).value(one.value)
+    logs = [math.log(residual.fitted / residual.measured) for residual in fit.residuals]
+    surprise = math.log(factor) / known_within(kind, job)
+    return Tried(
+        kind=kind,
+        factor=factor,
+        error=sum(abs(math.expm1(log)) for log in logs) / len(logs),
+        cost=sum((log / REPEAT_SPREAD) ** 2 for log in logs) + surprise**2,
+        fit=fit,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorStatistics:
+    """How far predictions are off: statistics of abs(predicted / measured - 1)."""
+
+    mean: float
+    median: float
+    p90: float
+    largest: float
+
+
+def error_statistics(residuals: Sequence[Residual], which: str) -> ErrorStatistics | None:
+    """Errors of predictions `which` (before, fitted or held_out); None if there are none."""
+    ratios = [
+        value / one.measured for one in residuals if (value := getattr(one, which)) is not None
+    ]
+    if not ratios:
+        return None
+    errors = np.abs(np.array(ratios) - 1.0)
+    return ErrorStatistics(
+        mean=float(np.mean(errors)),
+        median=float(np.median(errors)),
+        p90=float(np.quantile(errors, 0.9)),
+        largest=float(np.max(errors)),
+    )
+
+
+def overlay_of(calibrated: Calibrated, date: str) -> Overlay:
+    """The fitted parameters with provenance; `date` is that of the fit, ISO."""
+    return Overlay(
+        parameters=tuple(
+            Fitted(
+                key=one.parameter.key,
+                value=one.value,
+                p10=one.p10,
+                p90=one.p90,
+                log_sd=one.log_sd,
+                at_bound=one.at_bound,
+            )
+            for one in calibrated.estimates
+            if one.identified
+        ),
+        covariance=_identified(calibrated),
+        envelope=calibrated.samples.envelope,
+        source=Source(reference=source_text(calibrated), date=date),
+    )
+
+
+def _identified(calibrated: Calibrated) -> tuple[tuple[float, ...], ...]:
+    kept = [i for i, one in enumerate(calibrated.estimates) if one.identified]
+    return tuple(tuple(calibrated.covariance[i][j] for j in kept) for i in kept)
+
+
+def source_text(calibrated: Calibrated) -> str:
+    """What the parameters were fitted to and how well, on one line."""
+    samples = calibrated.samples
+    rows, configurations = len(samples.rows), len(samples.distinct)
+    text = f"fitted to {', '.join(samples.sets)}: {rows} rows of {configurations} configurations"
+    if calibrated.all_rows:
+        text += ", those held out for testing among them"
+    fitted = error_statistics(calibrated.residuals, "fitted")
+    held = error_statistics(calibrated.residuals, "held_out")
+    if fitted is not None:
+        text += f"; mean error {100.0 * fitted.mean:.1f}%"
+    if held is not None:
+        text += f", {100.0 * held.mean:.1f}% on configurations held out"
+    return text

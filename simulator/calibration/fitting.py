@@ -1,13 +1,12 @@
-"""Parameters as points in log space, and how far predictions of measured rows are off there.
+"""Parameters of a fit: from names on a command line to points in log space, and errors there.
 
-Rates, times and factors are positive and known to a ratio, so parameters are fitted as logarithms
-and errors are log(predicted / measured): twice too slow is as wrong as twice too fast.
+Rates, times and factors are positive and known to a ratio, so parameters are fitted as logarithms.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -18,21 +17,24 @@ from numpy.typing import NDArray
 from simulator.errors import InputError, PlanError, Problem
 from simulator.predict import predict
 from simulator.reading.keys import Key, numeric_key
+from simulator.reading.merge_documents import gather
 from simulator.reading.scenario import load_scenario
+from simulator.reading.sections import ScenarioFile
 from simulator.results.metrics import number_at
-from simulator.uncertainty.measurement import Parameter, Row
+from simulator.uncertainty.calibration import FACTORS
+from simulator.uncertainty.measurement import MeasurementSet, Parameter, Row
 
 Vector: TypeAlias = NDArray[np.float64]
 Figures: TypeAlias = Mapping[str, float | None]
 Predictor: TypeAlias = Callable[[Row, tuple[str, ...], Sequence[str]], Figures]
 """Predicts the named metrics of a row with further overrides put after its own."""
 
-STEP: Final = 0.1
+LOG_STEP: Final = 0.1
 """Finite difference in log parameter; wide, since a simulation is smooth only from afar."""
-ZERO: Final = 1e-6
+ZERO_SHARE: Final = 1e-6
 """Share of the upper bound that stands in for a lower bound (or a start) of zero, which has no
 logarithm: a part this small of a step is invisible."""
-NOTHING: Final = 1e-4
+MIN_SHARE: Final = 1e-4
 """Share of the measured value that stands in for a prediction of zero."""
 
 
@@ -80,7 +82,7 @@ def knob(parameter: Parameter, origin: str = "--fit") -> Knob:
                 ),
             )
         )
-    floor = high * ZERO
+    floor = high * ZERO_SHARE
     return Knob(
         parameter=parameter,
         key=key,
@@ -192,7 +194,7 @@ class Errors:
         """
         table = np.zeros((len(self.seen), len(x)))
         for j, one in enumerate(self.knobs):
-            step = min(STEP, 0.5 * (one.high - one.low))
+            step = min(LOG_STEP, 0.5 * (one.high - one.low))
             up = step if x[j] + step <= one.high else 0.0
             down = step if (both_sides or not up) and x[j] - step >= one.low else 0.0
             above, below = x.copy(), x.copy()
@@ -241,4 +243,115 @@ class Errors:
 
     def _error(self, one: Observation, overrides: tuple[str, ...]) -> float:
         value = self.known[one.row, overrides][one.metric] or 0.0
-        return math.log(max(value, NOTHING * one.measured) / one.measured)
+        return math.log(max(value, MIN_SHARE * one.measured) / one.measured)
+
+
+DEFAULT_RANGE: Final = 10.0
+"""Without bounds given, a key is fitted between a tenth and ten times its start."""
+_FACTORS: Final = {kind.name: kind for kind in FACTORS}
+
+
+def parameters_of(
+    names: Sequence[str],
+    sets: Sequence[MeasurementSet],
+    given: Mapping[str, Sequence[str]],
+) -> tuple[Parameter, ...]:
+    """What is to be fitted.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Dotted keys of a scenario; a factor of [calibration] may go by its bare name.
+    sets : sequence of MeasurementSet
+        Whose [[fit]] tables, and then whose first row, say where a key starts.
+    given : mapping
+        ``NAME=VALUE`` texts under ``start``, ``low`` and ``high``; they win.
+
+    Raises
+    ------
+    InputError
+        With all names and texts that mean nothing.
+    """
+    problems: list[Problem] = []
+    keys: list[Key] = []
+    for name in dict.fromkeys(_full_name(name) for name in names):
+        try:
+            keys.append(numeric_key(name))
+        except InputError as error:
+            problems += error.problems
+    texts = {option: _texts(option, pairs, problems) for option, pairs in given.items()}
+    for option, values in texts.items():
+        for name in values.keys() - {key.name for key in keys}:
+            hint = f"add --fit {name}"
+            message = "is not fitted"
+            problems.append(
+                Problem(origin=f"--{option}", message=message, found=repr(name), hint=hint)
+            )
+    found = []
+    for key in keys:
+        try:
+            own = {
+                option: values[key.name] for option, values in texts.items() if key.name in values
+            }
+            found.append(_parameter(key, sets, own))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(tuple(problems))
+    return tuple(found)
+
+
+def _full_name(name: str) -> str:
+    return f"calibration.{name}" if name in _FACTORS else name
+
+
+def _texts(option: str, pairs: Iterable[str], problems: list[Problem]) -> dict[str, str]:
+    values = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not text.strip():
+            message, hint = "has no value", "write NAME=VALUE, such as input.decode='5 ms'"
+            problems.append(
+                Problem(origin=f"--{option}", message=message, found=repr(pair), hint=hint)
+            )
+        values[_full_name(name.strip())] = text.strip()
+    return values
+
+
+def _parameter(key: Key, sets: Sequence[MeasurementSet], own: Mapping[str, str]) -> Parameter:
+    known = next((p for s in sets for p in s.fit if p.key == key.name), None)
+    kind = _FACTORS.get(key.name.removeprefix("calibration."))
+    if known is None and kind is not None:
+        low, high = f"{kind.low:g}", f"{kind.high:g}"
+        known = Parameter(key=key.name, start="1", low=low, high=high, why=kind.why)
+    if known is None:
+        known = _default_bounds(key, own.get("start") or _stated_start(key, sets))
+    return Parameter(
+        key=key.name,
+        start=own.get("start", known.start),
+        low=own.get("low", known.low),
+        high=own.get("high", known.high),
+        why="as given" if {"low", "high"} <= own.keys() else known.why,
+    )
+
+
+def _default_bounds(key: Key, start: str) -> Parameter:
+    value = key.value(start)
+    if value == 0.0:
+        message, hint = "starts at zero", f"say between what: --low and --high {key.name}=VALUE"
+        raise InputError((Problem(origin="--fit", key=key.name, message=message, hint=hint),))
+    low, high = key.text(value / DEFAULT_RANGE, start), key.text(value * DEFAULT_RANGE, start)
+    why = "no bounds were given: a tenth to ten times the start"
+    return Parameter(key=key.name, start=start, low=low, high=high, why=why)
+
+
+def _stated_start(key: Key, sets: Sequence[MeasurementSet]) -> str:
+    """What the first row's scenario says the key is."""
+    for row in (row for s in sets for row in s.rows):
+        document, _ = gather(row.base, overrides=row.overrides, model=ScenarioFile)
+        value = document.value(tuple(key.name.split(".")))
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            return str(value)
+        break
+    message, hint = "has no start", f"the rows' scenario does not give it: --start {key.name}=VALUE"
+    raise InputError((Problem(origin="--fit", key=key.name, message=message, hint=hint),))

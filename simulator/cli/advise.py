@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from simulator.cli.exits import Exit, ended
 from simulator.cli.lazy_group import LateGroup, Table
-from simulator.cli.next_actions import next_actions
-from simulator.cli.options import examples, format_option
-from simulator.cli.output import emit
+from simulator.cli.options import examples, format_option, seed_option
+from simulator.cli.output import Exit, emit, ended
 from simulator.cli.progress import progress_line
-from simulator.cli.scenarios import (
-    calibration_option,
-    candidate_reader,
-    scenario_arguments,
-    seed_option,
-)
+from simulator.cli.subjects import job_arguments, next_actions
+
+if TYPE_CHECKING:
+    from simulator.studies.subject import JobSubject
 
 PARTS: Final[Table] = {
     "input": ("simulator.cli.advise", "Workers and prefetch that keep the accelerators busy."),
@@ -49,7 +44,7 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float:
         "plan advise input mine.toml --within 5%",
     ),
 )
-@scenario_arguments
+@job_arguments
 @click.option(
     "--within",
     "within",
@@ -60,14 +55,10 @@ def _share(ctx: click.Context, param: click.Parameter, value: str) -> float:
     help="Share of a step that an accelerator may wait for data.",
 )
 @format_option
-@calibration_option
 @seed_option
-def input(  # noqa: A001, PLR0913 - the name of the command; one parameter an option
+def input(  # noqa: A001 - the name of the command; one parameter an option
     *,
-    scenario: str,
-    overrides: tuple[str, ...],
-    profiles: tuple[Path, ...],
-    calibration: Path | None,
+    subject: JobSubject,
     within: float,
     form: str,
     seed: int,
@@ -83,13 +74,12 @@ def input(  # noqa: A001, PLR0913 - the name of the command; one parameter an op
     from simulator.report.render import render
     from simulator.studies.changes.action_levers import Kind
     from simulator.studies.changes.advise import advise_input
-    from simulator.studies.search.bugs import Met
+    from simulator.studies.search.outcome import BugLog
 
-    reader = candidate_reader(scenario, overrides, profiles, calibration)
-    met = Met()
+    met = BugLog()
     with progress_line("trying settings") as progress:
         found = advise_input(
-            lambda settings: reader.read(settings).scenario,
+            subject.read,
             within,
             seed=seed,
             progress=progress,
@@ -97,7 +87,7 @@ def input(  # noqa: A001, PLR0913 - the name of the command; one parameter an op
         )
     base, steps = found.base.prediction, list[str]()
     if form == "table" and base is not None:
-        more, bugs = next_actions(reader, base, profiles)
+        more, bugs = next_actions(subject, base)
         met.reasons.extend(bugs)
         # The table says how many workers and how much prefetch, to the last one.
         others = [one for one in more if one.lever.kind not in {Kind.WORKERS, Kind.PREFETCH}]

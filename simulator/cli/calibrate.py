@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from simulator.cli import completion
-from simulator.cli.clock import today
 from simulator.cli.options import examples, file_option, format_option, jobs_option, profiles_option
-from simulator.cli.output import check_writable, emit, write_file
+from simulator.cli.output import check_writable, emit, today, write_file
 from simulator.cli.progress import progress_line
-from simulator.cli.serving import refuse
+from simulator.cli.subjects import refuse_given
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from simulator.calibration.calibrate import Calibrated
-    from simulator.calibration.likeliest import Tried
+    from simulator.calibration.calibrate import Calibrated, Tried
     from simulator.uncertainty.measurement import MeasurementSet
 
 
@@ -123,7 +121,7 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     Runs of a service (columns such as concurrency, ttft, tpot) fit four factors of it at once,
     and FILE is a service that extends it.
     """
-    from simulator.calibration.parameters import parameters_of
+    from simulator.calibration.fitting import parameters_of
 
     if output is not None:
         _check_new(output, force=force)
@@ -131,7 +129,8 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     if any(one.serves for one in loaded):
         from simulator.cli.calibrate_service import calibrated
 
-        refuse(fit=names, start=start, low=low, high=high, profiles=profiles)
+        given = {"names": names, "start": start, "low": low, "high": high, "profiles": profiles}
+        refuse_given(given, "services")
         calibrated(loaded, output, form, use_all=use_all)
         return
     tried: Sequence[Tried] = ()
@@ -163,7 +162,7 @@ def _tried(
     sets: Sequence[MeasurementSet], *, use_all: bool, jobs: int | None, profiles: tuple[Path, ...]
 ) -> tuple[Tried, ...]:
     """Every factor fitted alone, the likeliest first."""
-    from simulator.calibration.likeliest import likeliest
+    from simulator.calibration.calibrate import likeliest
     from simulator.studies.search.workers import cores
 
     with progress_line("looking for what explains the runs") as progress:
@@ -210,7 +209,7 @@ def _check_new(output: Path, *, force: bool) -> None:
 
 
 def _write(found: Calibrated, output: Path) -> None:
-    from simulator.calibration.fitted_overlay import overlay_of
+    from simulator.calibration.calibrate import overlay_of
     from simulator.reading.fitted.overlay import overlay_text
     from simulator.version import __version__
 

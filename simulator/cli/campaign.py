@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from simulator.cli.exits import Exit
-from simulator.cli.options import examples, format_option, profiles_option
-from simulator.cli.output import emit
+from simulator.cli.options import examples, format_option, profiles_option, seed_option
+from simulator.cli.output import Exit, emit
 from simulator.cli.progress import progress_line
-from simulator.cli.scenarios import seed_option
 
 if TYPE_CHECKING:
     from simulator.reading.long_run.campaign import Campaign

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from simulator.cli.exits import Exit
 from simulator.cli.options import format_option, profiles_option
-from simulator.cli.output import emit
+from simulator.cli.output import Exit, emit
 
 
 @click.command()
@@ -20,8 +19,7 @@ def doctor(*, form: str, profiles: tuple[Path, ...]) -> int:
     Exit code 1 says that a package that plan needs is missing. Put the output into a report of a
     problem.
     """
-    from simulator.probe.installation import installation
-    from simulator.probe.machine import look
+    from simulator.probe.machine import installation, look
     from simulator.reading.hardware.catalogue import Catalogue
     from simulator.report.installation import doctor as document
     from simulator.report.render import render

@@ -1,21 +1,18 @@
-"""``plan goodput``: when a run that is interrupted ends, what it costs, where its time goes."""
+"""``plan goodput``: end, cost and use of time of a run with failures."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from simulator.cli.exits import Exit
-from simulator.cli.options import examples, format_option
-from simulator.cli.output import emit
+from simulator.cli.options import examples, format_option, quantity, seed_option
+from simulator.cli.output import Exit, emit
 from simulator.cli.progress import progress_line
-from simulator.cli.scenarios import (
-    calibration_option,
-    candidate_reader,
-    scenario_arguments,
-    seed_option,
-)
+from simulator.cli.subjects import job_arguments
+
+if TYPE_CHECKING:
+    from simulator.studies.subject import JobSubject
 
 
 @click.command(
@@ -24,7 +21,7 @@ from simulator.cli.scenarios import (
         "plan goodput mine.toml --deadline '30 d' --budget '$200000'",
     )
 )
-@scenario_arguments
+@job_arguments
 @format_option
 @click.option(
     "--draws",
@@ -32,32 +29,27 @@ from simulator.cli.scenarios import (
     default=1000,
     show_default=True,
     metavar="N",
-    help="How many lives of the run are drawn.",
+    help="Number of simulated runs.",
 )
 @click.option("--deadline", metavar="TIME", help="Also give the chance to end by then, as '30 d'.")
 @click.option("--budget", metavar="MONEY", help="Also give the chance to stay below, as '$20000'.")
-@calibration_option
 @seed_option
 def goodput(  # noqa: PLR0913 - one parameter an option
     *,
-    scenario: str,
-    overrides: tuple[str, ...],
-    profiles: tuple[Path, ...],
-    calibration: Path | None,
+    subject: JobSubject,
     form: str,
     draws: int,
     deadline: str | None,
     budget: str | None,
     seed: int,
 ) -> int:
-    """Say when the run of SCENARIO ends and what it costs once failures are counted.
+    """Predict when the run of SCENARIO ends and what it costs, with failures.
 
-    Its sections [failures], [checkpoint] and [spot] say what may happen; failures.like=rsc-1 takes
-    the rates of a published cluster. Lives of the run are drawn on top of the predicted step:
-    attempts, lost work, restarts, waiting for machines. All ways to buy the machines stand side by
-    side, with the chance of each to be the cheapest.
+    Its sections [failures], [checkpoint] and [spot] describe the failures; failures.like=rsc-1
+    takes the rates of a published cluster. Many runs are simulated on top of the predicted step:
+    attempts, lost work, restarts, waiting for machines. All ways to buy the machines are compared,
+    each with its probability to be the cheapest.
     """
-    from simulator.cli.import_output import quantity
     from simulator.report import goodput as report
     from simulator.report.render import render
     from simulator.schema.long_run import Terms
@@ -65,9 +57,8 @@ def goodput(  # noqa: PLR0913 - one parameter an option
     from simulator.units import SECOND, USD
 
     latest, most = quantity(deadline, SECOND, "--deadline"), quantity(budget, USD, "--budget")
-    reader = candidate_reader(scenario, overrides, profiles, calibration)
     terms = Terms(deadline=latest, budget=most, draws=draws)
-    with progress_line("drawing lives") as progress:
-        prediction, found = long_run(reader, terms=terms, seed=seed, progress=progress)
+    with progress_line("simulating runs") as progress:
+        prediction, found = long_run(subject.reader, terms=terms, seed=seed, progress=progress)
     emit(render(report.document(found), form))
     return Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT

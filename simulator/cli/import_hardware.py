@@ -12,9 +12,8 @@ from simulator.cli.import_output import (
     files_argument,
     named,
     output_option,
-    quantity,
 )
-from simulator.cli.options import Named, profiles_option
+from simulator.cli.options import Named, profiles_option, quantity
 
 
 @click.command()
@@ -105,8 +104,8 @@ def nvidia_smi(  # noqa: PLR0913 - one parameter an option
     """
     check_output(output)
     from simulator import units
-    from simulator.importers.nvidia import smi as importer
-    from simulator.importers.nvidia.node_profile import Given
+    from simulator.importers import nvidia_smi as importer
+    from simulator.importers.nvidia_smi import Given
     from simulator.reading.hardware.catalogue import Catalogue
 
     given = Given(

@@ -9,11 +9,9 @@ import click
 
 from simulator.cli.options import file_option
 from simulator.cli.output import check_writable, complain, emit, write_file
-from simulator.errors import InputError, Problem, UnitError
 
 if TYPE_CHECKING:
     from simulator.importers.result import Fragment
-    from simulator.units import Unit
 
 files_argument = click.argument(
     "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
@@ -48,7 +46,7 @@ def deliver(
     It is read back first, so that nothing is written that `plan` refuses; problems then name
     `origin`. Parts of a machine are looked up in `profiles` first.
     """
-    from simulator.importers.verify import verify
+    from simulator.importers.result import verify
     from simulator.reading.hardware.catalogue import Catalogue
 
     verify(fragment, origin, Catalogue.default(profiles))
@@ -76,27 +74,3 @@ def _use(fragment: Fragment, output: Path) -> list[str]:
     profiles = output.parent.parent
     shown = f"plan hardware show {kind}/{output.stem} --profiles {profiles}"
     return [f"wrote {output}", f"see it with: {shown}"]
-
-
-def quantity(text: str | None, unit: Unit, option: str) -> float | None:
-    """The quantity an option gives, in SI; None if it isn't given.
-
-    Raises
-    ------
-    InputError
-        If it has no unit, another dimension, or isn't above zero.
-    """
-    if text is None:
-        return None
-    from simulator.units import parse
-
-    try:
-        value = parse(text, unit)
-    except UnitError as error:
-        message, _, hint = str(error).partition("; ")
-        problem = Problem(origin=option, message=message, found=repr(text), hint=hint or None)
-        raise InputError((problem,)) from None
-    if value <= 0.0:
-        message = "has to be above zero"
-        raise InputError((Problem(origin=option, message=message, found=repr(text)),))
-    return value

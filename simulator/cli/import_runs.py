@@ -54,7 +54,7 @@ def utilization(  # noqa: PLR0913 - one parameter an option
         msg = "--set changes the scenario of --beside, which is missing"
         raise click.UsageError(msg)
     prediction = None if beside is None else _predicted(beside, overrides, profiles)
-    from simulator.importers.utilization import logs as importer
+    from simulator.importers import utilization as importer
     from simulator.report.render import render
     from simulator.report.utilization import document
 
@@ -68,10 +68,10 @@ def utilization(  # noqa: PLR0913 - one parameter an option
 
 
 def _predicted(name: str, overrides: tuple[str, ...], profiles: tuple[Path, ...]) -> Prediction:
-    from simulator.cli.scenarios import read_scenario
+    from simulator.cli.subjects import read_job
     from simulator.predict import predict
 
-    return predict(read_scenario(name, overrides, profiles))
+    return predict(read_job(name, overrides, profiles).described)
 
 
 @click.command("mlperf-training")
@@ -85,7 +85,7 @@ def mlperf_training(*, files: tuple[Path, ...], base: str | None, output: Path |
     predicted from the scenario --base, by plan validate.
     """
     output = _set_output(base, output)
-    from simulator.importers.mlperf import training as importer
+    from simulator.importers import mlperf_training as importer
 
     runs = [importer.read(path) for path in files]
     _tell(runs, base, output, importer.set_files)

@@ -6,17 +6,15 @@ from pathlib import Path
 
 import click
 
-from simulator.cli.exits import Exit
 from simulator.cli.import_output import (
     check_output,
     deliver,
     file_argument,
     files_argument,
     output_option,
-    quantity,
 )
-from simulator.cli.options import Named, profiles_option
-from simulator.cli.output import complain, emit, write_file
+from simulator.cli.options import Named, profiles_option, quantity
+from simulator.cli.output import Exit, complain, emit, write_file
 
 
 @click.command("hf-config")
@@ -40,7 +38,7 @@ def hf_config(
     is not modelled yet.
     """
     check_output(output)
-    from simulator.importers.huggingface import config as importer
+    from simulator.importers import huggingface_config as importer
 
     found = importer.read(file, sequence=sequence, name=name, library=library)
     if found.fragment is None:
@@ -81,7 +79,7 @@ def dlio(  # noqa: PLR0913 - one parameter an option
         msg = "--storage, --accelerators and --hosts belong to --machine, which is missing"
         raise click.UsageError(msg)
     check_output(output)
-    from simulator.importers.mlperf import dlio as importer
+    from simulator.importers import dlio as importer
     from simulator.reading.hardware.catalogue import Catalogue
 
     catalogue = Catalogue.default(profiles)
@@ -121,7 +119,7 @@ def mlperf_storage(
     set.
     """
     check_output(output)
-    from simulator.importers.mlperf import storage as importer
+    from simulator.importers import mlperf_storage as importer
 
     given = importer.Given(system=system, submitter=submitter, version=version or "")
     found = importer.read(folders, given)

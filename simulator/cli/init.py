@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from simulator.cli import completion
-from simulator.cli.exits import Exit
 from simulator.cli.options import examples, file_option, profiles_option
-from simulator.cli.output import check_writable, complain, emit, write_file
+from simulator.cli.output import Exit, check_writable, complain, emit, write_file
 from simulator.cli.questions import (
     DESCRIBED,
     MACHINE,
@@ -245,7 +244,7 @@ def _fitted(
 
     `keep`: the batch was asked for, and stays.
     """
-    from simulator.physics.describe import of_tokens
+    from simulator.physics.transformer import of_tokens
 
     plain = _read(answers, profiles)
     if not of_tokens(plain.job.model):
@@ -535,7 +534,7 @@ def _mistake(key: str, now: Mapping[str, str], profiles: tuple[Path, ...]) -> st
 def _no_model(name: str) -> str:
     """What to answer in place of a model that is not known, in the words of the question."""
     from simulator.reading.convert.models import model_names
-    from simulator.reading.quantity import nearest
+    from simulator.schema.fields import nearest
 
     close = nearest(name, model_names())
     meant = f"; did you mean '{close}'?" if close else ""

@@ -15,9 +15,8 @@ from typing import Final
 
 import click
 
-from simulator.cli.exits import REPORT, Exit
 from simulator.cli.lazy_group import LateGroup
-from simulator.cli.output import complain
+from simulator.cli.output import REPORT_BUG, Exit, complain
 from simulator.errors import InputError, PlanError
 from simulator.version import __version__
 
@@ -30,14 +29,14 @@ _SHOWN: Final = 40
 SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Predict": {
         "simulate": ("simulator.cli.simulate", "Speed, bottleneck, memory and cost of a scenario."),
-        "report": ("simulator.cli.report", "The same as one HTML file, with drawings."),
-        "plot": ("simulator.cli.plot", "Figures of a scenario as PNG, SVG or PDF."),
+        "report": ("simulator.cli.simulate", "The same as one HTML file, with drawings."),
+        "plot": ("simulator.cli.simulate", "Figures of a scenario as PNG, SVG or PDF."),
         "goodput": (
             "simulator.cli.goodput",
             "When a run that is interrupted ends, and its bill.",
         ),
         "campaign": ("simulator.cli.campaign", "Several jobs on one pool: waits, ends, the bill."),
-        "explain": ("simulator.cli.explain", "Why a number is what it is, term by term."),
+        "explain": ("simulator.cli.simulate", "Why a number is what it is, term by term."),
     },
     "Choose": {
         "advise": ("simulator.cli.advise", "What to set, such as workers and prefetch."),
@@ -202,7 +201,7 @@ def _confess(error: Exception, *, debug: bool) -> int:
         traceback.print_exception(error)
     complain(
         f"this is a bug in plan {__version__}, not in your input: {type(error).__name__}: {error}",
-        REPORT,
+        REPORT_BUG,
         *(() if debug else ("run again with --debug for the traceback",)),
     )
     return Exit.OUR_BUG

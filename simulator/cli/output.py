@@ -1,20 +1,22 @@
-"""Where output goes: standard output, standard error, or a file that appears whole."""
+"""What a verb leaves: a report, messages, files that appear whole, and an exit code."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 import tempfile
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
-from simulator.cli.colour import coloured, wants_colour
 from simulator.cli.options import is_report
 from simulator.errors import InputError, PlanError, Problem
 from simulator.report.text import WIDTH, printable
@@ -23,7 +25,52 @@ if TYPE_CHECKING:
     from simulator.report.html.page import Made
 
 NARROWEST: Final = 60
-"""Columns below which no report is squeezed."""
+"""Smallest width of a report [columns]."""
+MAX_BUGS: Final = 3
+"""Largest number of internal errors that are printed one by one."""
+REPORT_BUG: Final = (
+    "please report it in the project's issue tracker (its address is in the README), with the "
+    "command, the scenario file and the files it builds on"
+)
+
+
+class Exit(IntEnum):
+    """The exit codes of every verb; the last two are those a shell gives such an end."""
+
+    FINE = 0
+    DOES_NOT_FIT = 1
+    BAD_INPUT = 2
+    OUR_BUG = 70
+    INTERRUPTED = 130
+    PIPE_CLOSED = 141
+
+
+def ended(code: Exit, bugs: Sequence[str]) -> Exit:
+    """Return the exit code of a study: its own, or that of a bug if it met any and went on.
+
+    Parameters
+    ----------
+    code : Exit
+        That of its answer.
+    bugs : sequence of str
+        Messages of the internal errors that it met.
+    """
+    if not bugs:
+        return code
+    different = list(dict.fromkeys(bugs))
+    complain(
+        f"{len(bugs):,} of the predictions met a bug in plan, not in your input; the answer rests "
+        "on the others",
+        *different[:MAX_BUGS],
+        *([f"and {len(different) - MAX_BUGS:,} others"] if len(different) > MAX_BUGS else []),
+        REPORT_BUG,
+    )
+    return Exit.OUR_BUG
+
+
+def today() -> date:
+    """Return the date in UTC; nothing below the command line asks for it."""
+    return datetime.now(tz=UTC).date()
 
 
 def emit(text: str) -> None:
@@ -99,13 +146,12 @@ def check_writable(path: Path, option: str) -> None:
 
 
 def made(seed: int | None, *asked: str) -> Made:
-    """What a page says of how it came to be: today, the command as it was typed, the seed.
+    """Return what a page says of its origin: the date, the command as it was typed, the seed.
 
     `asked` are the scenarios as the user would type them again.
     """
     import shlex
 
-    from simulator.cli.clock import today
     from simulator.report.html.page import Made
 
     arguments: tuple[str, ...] = click.get_current_context().find_root().obj or ()
@@ -204,3 +250,66 @@ def _mode(path: Path) -> int:
 
 def _unwritable(path: Path, option: str, message: str) -> InputError:
     return InputError((Problem(origin=option, message=message, found=str(path)),))
+
+
+_INDENT: Final = "  "
+_COLOURS: Final = {"bad": "red", "doubtful": "yellow", "good": "green"}
+_JUDGES: Final = re.compile(
+    r"""
+    (?P<bad>
+        (?<=,\ )does\ not\ fit$ | (?<=:\ )does\ not\ fit(?=;)
+        | ^Does\ not\ fit: | ^No\ candidate\b.* | ^Over\ tolerance$
+    ) | (?P<doubtful>
+        (?<=,\ )uncertain:\ within\b.* | (?<=:\ )may\ not\ fit(?=,)
+        | ^May\ not\ fit: | \bUNVERIFIED\b | \bunverified$
+        | ^Warnings$ | ^\ \ (?!gpu\ )[\w.]+\ +(?:[\d.]+\ \S+\ +)?[\d.]+%\ .*\ bottleneck$
+        | \b\w+-starved: | \b(?!GPU|Accelerator)[A-Z]\w+-bound:
+    ) | (?P<good>
+        (?<=,\ )fits$ | (?<=:\ )fits(?=;)
+        | \b(?:GPU|Accelerator|accelerator)-bound: | ^\ \ gpu\ +.*\ bottleneck$
+    )
+    """,
+    re.VERBOSE,
+)
+
+
+def wants_colour(stream: TextIO) -> bool:
+    """Return whether `stream` is a terminal with colours.
+
+    ``NO_COLOR`` set to anything turns them off (https://no-color.org).
+    """
+    declined = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return not declined and stream.isatty()
+
+
+def coloured(report: str) -> str:
+    """Return a report with its title and headings in bold, and its judgements in colour.
+
+    Reports are plain text: headings are found by the layout, judgements by their words.
+    """
+    lines = report.split("\n")
+    return "\n".join(_painted(line, leads=_leads(lines, place)) for place, line in enumerate(lines))
+
+
+def _leads(lines: list[str], place: int) -> bool:
+    """Return whether a line is the title, or a heading: alone above indented lines."""
+    line, after = lines[place], (*lines, "")[place + 1]
+    if not line or line.startswith(" "):
+        return False
+    if place == 0:
+        return not after.startswith(_INDENT)
+    return not lines[place - 1] and after.startswith(_INDENT)
+
+
+def _painted(line: str, *, leads: bool) -> str:
+    """Return a line with its judgements in colour, in bold if it `leads`."""
+    painted, done = [], 0
+    for match in _JUDGES.finditer(line):
+        painted.append(_bold(line[done : match.start()], leads=leads))
+        painted.append(click.style(match[0], fg=_COLOURS[str(match.lastgroup)], bold=True))
+        done = match.end()
+    return "".join([*painted, _bold(line[done:], leads=leads)])
+
+
+def _bold(text: str, *, leads: bool) -> str:
+    return click.style(text, bold=True) if leads and text else text

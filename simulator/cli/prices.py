@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from simulator.cli.clock import today
 from simulator.cli.import_output import file_argument
 from simulator.cli.options import file_option, profiles_option
-from simulator.cli.output import emit, write_files
+from simulator.cli.output import emit, today, write_files
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from simulator.importers.prices.catalogue import Prices
+    from simulator.importers.prices import Prices
     from simulator.reading.hardware.catalogue import Catalogue
 
 _OUTPUT: Final = "--output"
@@ -70,8 +69,8 @@ def import_(  # noqa: PLR0913 - one parameter an option
     has for other purchases and regions stay; a job that names no region is billed by the later one.
     All profiles are written, or none.
     """
-    from simulator.importers.prices.catalogue import read_prices
-    from simulator.importers.reading import changed
+    from simulator.importers.foreign import changed
+    from simulator.importers.prices import read_prices
     from simulator.reading.hardware.catalogue import FOLDER
     from simulator.uncertainty.provenance import Source
 
@@ -164,14 +163,14 @@ def _check(texts: Mapping[str, str], own: Catalogue) -> None:
 
 
 def _told(found: Prices, folder: Path, day: str) -> list[str]:
-    from simulator.importers.prices.catalogue import MOST_SHOWN, said
+    from simulator.importers.prices import MAX_SHOWN, said
     from simulator.reading.hardware.catalogue import Catalogue
     from simulator.report.hardware import moved_price_line
 
     lines = [f"read {found.read} prices of {len(found.machines)} machines, of {day}"]
-    lines += map(moved_price_line, found.moved[:MOST_SHOWN])
-    if len(found.moved) > MOST_SHOWN:
-        lines.append(f"and so for {len(found.moved) - MOST_SHOWN} more prices")
+    lines += map(moved_price_line, found.moved[:MAX_SHOWN])
+    if len(found.moved) > MAX_SHOWN:
+        lines.append(f"and so for {len(found.moved) - MAX_SHOWN} more prices")
     if found.unknown:
         lines.append(f"{found.unknown} machines of the file have no profile")
     if found.left_out:

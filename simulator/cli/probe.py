@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from simulator.cli.import_output import quantity
-from simulator.cli.options import examples, file_option, format_option, profiles_option
+from simulator.cli.options import examples, file_option, format_option, profiles_option, quantity
 from simulator.cli.output import complain, emit
 
 if TYPE_CHECKING:
-    from simulator.probe.profile import Profiles
-    from simulator.probe.profile_lines import Known
+    from simulator.probe.profile import Known, Profiles
     from simulator.probe.run import Probed, Wanted
     from simulator.reading.hardware.catalogue import Catalogue
 
@@ -143,8 +141,8 @@ def _wanted(only: str, seconds: float, disk: Path, space: str) -> Wanted:
 
 def _known(probed: Probed, catalogue: Catalogue) -> tuple[Known, list[str]]:
     """What the catalogue knows of the accelerator that was found, and uncertainties about it."""
-    from simulator.importers.nvidia.gpu_names import matching
-    from simulator.probe.profile_lines import Known
+    from simulator.importers.nvidia_smi import matching
+    from simulator.probe.profile import Known
 
     found = probed.accelerator
     if found is None:
@@ -165,7 +163,7 @@ def _check_folder(folder: Path, name: str) -> None:
     import os
 
     from simulator.errors import InputError, Problem
-    from simulator.probe.profile_lines import MARK
+    from simulator.probe.profile import MARK
 
     above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):

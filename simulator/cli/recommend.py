@@ -9,23 +9,28 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from simulator.cli import completion
-from simulator.cli.exits import Exit, ended
-from simulator.cli.in_full import InFull, evidence_option
 from simulator.cli.metrics import note_old_names
-from simulator.cli.options import examples, file_option, format_option, profiles_option
-from simulator.cli.output import check_writable, complain, emit, made, write_file
-from simulator.cli.price_age import price_age_option, warn_of_old
-from simulator.cli.scenarios import (
-    as_typed,
+from simulator.cli.options import (
     calibration_option,
-    candidate_reader,
+    evidence_option,
+    examples,
+    file_option,
+    format_option,
+    profiles_option,
     seed_option,
-    service_reader,
     set_option,
 )
+from simulator.cli.output import Exit, check_writable, complain, emit, ended, made, write_file
 from simulator.cli.searching import Means, asking, search_options
 from simulator.cli.serving import recommended as sized_service
-from simulator.cli.serving import refuse
+from simulator.cli.subjects import (
+    InFull,
+    as_typed,
+    price_age_option,
+    read,
+    refuse_unavailable,
+    warn_of_old,
+)
 from simulator.errors import PlanError, UnknownName
 
 if TYPE_CHECKING:
@@ -98,17 +103,15 @@ def recommend(  # noqa: PLR0913 - one parameter an option
     if html is not None:
         check_writable(html, "--html")
     means = Means(store=store, resume=resume, jobs=jobs, cluster=cluster)
-    services = [service_reader(name, overrides, profiles) for name in scenarios]
+    subjects = [read(name, overrides, profiles, calibration) for name in scenarios]
+    services = [one.reader if one.noun == "service" else None for one in subjects]
     if any(services):
-        beside = {"goal": goal, "html": html, "calibration": calibration}
-        refuse(**beside)
-        return _sized(services, form, seed, price_age, as_typed(scenarios[0], overrides))
+        for subject in subjects:
+            refuse_unavailable(subject, {"goal": goal, "html": html})
+        return _sized(services, form, seed, price_age, as_typed(subjects[0]))
     from simulator.reading.hardware.rented import RentingReader
 
-    readers = [
-        RentingReader(candidate_reader(name, overrides, profiles, calibration))
-        for name in scenarios
-    ]
+    readers = [RentingReader(subject.reader) for subject in subjects]
     goals = [_goal(reader, name, goal, profiles) for reader, name in zip(readers, scenarios)]  # noqa: B905 - made from it
     with asking(means, stored_only=not search) as ask:
         answers = [
@@ -124,7 +127,7 @@ def recommend(  # noqa: PLR0913 - one parameter an option
             whole.of(reader, answer.winner.settings) if answer.winner else None
             for reader, answer in zip(readers, answers, strict=True)
         ]
-        how = made(seed, *(as_typed(name, overrides) for name in scenarios))
+        how = made(seed, *(as_typed(subject) for subject in subjects))
         write_file(html, as_page(answers, launches, best, how), "--html")
     emit(_rendered(answers, launches, form))
     for reader, answer in zip(readers, answers, strict=True):

@@ -150,7 +150,7 @@ def _workers(means: Means) -> Iterator[Workers]:
         with local_workers(processes) as workers:
             yield workers
         return
-    from simulator.studies.search.dask_cluster import dask_workers
+    from simulator.studies.search.workers import dask_workers
 
     with dask_workers(means.cluster, processes) as workers:
         yield workers

@@ -1,33 +1,50 @@
-"""``plan simulate``: what a scenario's job takes, and what limits it."""
+"""``plan simulate``, ``explain``, ``report`` and ``plot``: one prediction, in four forms."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from simulator.cli.exits import Exit, ended
-from simulator.cli.idle import with_idle_keys
-from simulator.cli.measured import with_measured
-from simulator.cli.next_actions import next_actions
-from simulator.cli.observed import explained, observed_option
-from simulator.cli.options import examples, file_option, format_option
-from simulator.cli.output import check_writable, columns, emit, write_file
-from simulator.cli.price_age import price_age_option, warn_of_old
-from simulator.cli.progress import progress_line
-from simulator.cli.scenarios import (
-    calibration_option,
-    candidate_reader,
-    scenario_arguments,
+from simulator.cli import completion
+from simulator.cli.options import (
+    evidence_option,
+    examples,
+    file_option,
+    format_option,
+    jobs_option,
     seed_option,
-    service_reader,
 )
-from simulator.cli.serving import refuse, simulated
-from simulator.report.text import WIDTH
+from simulator.cli.output import (
+    Exit,
+    check_writable,
+    columns,
+    complain,
+    emit,
+    ended,
+    made,
+    write_file,
+)
+from simulator.cli.progress import progress_line
+from simulator.cli.subjects import (
+    job_arguments,
+    near,
+    next_actions,
+    price_age_option,
+    subject_arguments,
+    warn_of_old,
+)
+from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
+    from simulator.calibration.observed import Explained, Observation
     from simulator.results.prediction import Prediction
+    from simulator.schema.scenario import Scenario
+    from simulator.studies.subject import JobSubject, Subject
+    from simulator.validation.local_coverage import Outside
 
 
 @click.command(
@@ -37,9 +54,8 @@ if TYPE_CHECKING:
         "plan simulate mine.toml --trace steps.json",
     )
 )
-@scenario_arguments
+@subject_arguments
 @format_option
-@calibration_option
 @seed_option
 @price_age_option
 @file_option(
@@ -53,12 +69,18 @@ if TYPE_CHECKING:
     help="Also print samples/s for every N simulated steps, as a training loop would.",
 )
 @click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Simulate at most N steps.")
-@observed_option
+@click.option(
+    "--observed",
+    metavar="FIGURE=VALUE",
+    help=(
+        "A figure of the real job: utilization=45%, samples/s=3900, step='120 ms'. Lists what "
+        "explains it, and predicts with the most plausible explanation."
+    ),
+)
 @click.option(
     "--actions/--no-actions",
-    "wanted",
     default=None,
-    help="Whether to say what to do next: as usual in the short report only; in --json if asked.",
+    help="Whether to look for changes that help. By default in the short report only.",
 )
 @click.option(
     "--full",
@@ -67,10 +89,7 @@ if TYPE_CHECKING:
 )
 def simulate(  # noqa: PLR0913 - one parameter an option
     *,
-    scenario: str,
-    overrides: tuple[str, ...],
-    profiles: tuple[Path, ...],
-    calibration: Path | None,
+    subject: Subject[Any, Any],
     form: str,
     seed: int,
     price_age: str | None,
@@ -78,15 +97,15 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     every: int | None,
     steps: int | None,
     observed: str | None,
+    actions: bool | None,
     full: bool,
-    wanted: bool | None,
 ) -> int:
     """Simulate SCENARIO: a TOML file, the name of a shipped scenario, or - for standard input.
 
-    Prints what limits the job, its speed, memory and cost, each with its 80% interval, what the
-    answer depends on most, and up to three things to do next. Exit code 1: the job does not fit.
+    Prints the bottleneck, speed, memory and cost, each with its 80% interval, the largest
+    uncertainties, and three things to do next. Exit code 1: the job does not fit.
     """
-    if wanted and form not in {"table", "json"}:
+    if actions and form not in {"table", "json"}:
         msg = f"--actions and --format {form} exclude each other: actions are no metrics"
         raise click.UsageError(msg)
     if form != "table" and every is not None:
@@ -94,38 +113,212 @@ def simulate(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError(msg)
     if trace is not None:
         check_writable(trace, "--trace")
-    service = service_reader(scenario, overrides, profiles)
-    if service is not None:
-        beside = {"trace": trace, "log": every, "steps": steps, "observed": observed}
-        refuse(**beside, calibration=calibration)
-        return simulated(service, form, seed, full=full, price_age=price_age, actions=wanted)
-    reader = candidate_reader(scenario, overrides, profiles, calibration)
-    seen = None if observed is None else explained(reader, observed, seed)
-    job = reader.read(seen.settings if seen else {}).scenario
-    from simulator.predict import predict
-    from simulator.results.price_age import listed_prices
-    from simulator.studies.changes.ways_to_buy import with_ways
+    from simulator.report.kinds import report_of
 
+    explanation = None if observed is None else _explained(subject, observed, seed)
+    if explanation is not None:
+        subject = subject.with_(explanation.settings)
     with progress_line("simulating") as progress:
-        prediction = predict(
-            job, seed=seed, trace=trace is not None, progress=progress, max_steps=steps
+        prediction = subject.predict(
+            seed=seed, trace=trace is not None, progress=progress, max_steps=steps
         )
-    prediction = with_measured(with_idle_keys(with_ways(prediction, reader), reader), profiles)
+    prediction = with_measured(subject.job, subject.completed(prediction), subject.profiles)
     if trace is not None:
         _write_timeline(prediction, trace)
-    short = form == "table" and not full
-    bugs: list[str] = []
-    found = None
-    if short if wanted is None else wanted:
-        given = seen.settings if seen else {}
-        found, bugs = next_actions(reader, prediction, profiles, given=given)
-    from simulator.report.prediction.job import document
-    from simulator.report.render import render
+    wanted = (form == "table" and not full) if actions is None else actions
+    found, bugs = next_actions(subject, prediction) if wanted else (None, [])
+    emit(
+        report_of(subject).simulated(
+            prediction,
+            form,
+            actions=found,
+            observed=explanation,
+            every=every,
+            full=full,
+            width=columns(),
+        )
+    )
+    warn_of_old(subject.prices(prediction), price_age)
+    return ended(Exit.FINE if subject.succeeds(prediction) else Exit.DOES_NOT_FIT, bugs)
 
-    answer = document(prediction, found, full=full, observed=seen, every=every)
-    emit(render(answer, form, width=WIDTH if full else columns()))
-    warn_of_old(listed_prices(job), price_age)
-    return ended(Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT, bugs)
+
+@click.command(
+    epilog=examples(
+        "plan explain mine.toml",
+        "plan explain mine.toml cost.usd_to_train",
+    )
+)
+@subject_arguments
+@click.argument("metric", required=False, shell_complete=completion.metrics)
+@format_option
+@seed_option
+def explain(*, subject: Subject[Any, Any], metric: str | None, form: str, seed: int) -> None:
+    """Explain a figure of SCENARIO: what each stage asks for, by which equation, from which source.
+
+    METRIC is a dotted path of the --json output (step_time_s.mean, cost.usd_to_train) or the
+    start of one (cost); the step time by default.
+    """
+    from simulator.report.kinds import report_of
+    from simulator.results.metrics import select
+
+    if metric is not None:
+        select(metric)
+    prediction = subject.predict(seed=seed, intervals=subject.explains_intervals)
+    emit(report_of(subject).explained(prediction, form, metric))
+
+
+@click.command(
+    epilog=examples(
+        "plan report mine.toml -o report.html",
+    )
+)
+@subject_arguments
+@click.option(
+    "-o",
+    "--output",
+    "output",
+    type=click.Path(path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    metavar="FILE",
+    help="Where the report goes.",
+)
+@evidence_option("the scenario")
+@seed_option
+@jobs_option
+def report(
+    *,
+    subject: Subject[Any, Any],
+    output: Path,
+    evidence: bool,
+    seed: int,
+    jobs: int | None,
+) -> int:
+    """Write a report of SCENARIO: one HTML file that opens anywhere and loads nothing.
+
+    It has the verdict, what to do next, the step, the use of each resource, a timeline of some
+    steps, memory, cost, the most similar measured runs with the errors there, and the sources of
+    the numbers. Exit code 1: the job does not fit.
+    """
+    check_writable(output, "--output")
+    from simulator.report.kinds import report_of
+
+    with progress_line("simulating") as progress:
+        prediction = subject.predict(seed=seed, trace=True, progress=progress)
+    prediction = subject.completed(prediction)
+    found = near(subject.job, jobs, subject.profiles) if evidence else None
+    actions, bugs = next_actions(subject, prediction)
+    reports = report_of(subject)
+    steps = reports.steps(actions, prediction)
+    write_file(output, reports.page(prediction, steps, near=found, how=made(seed)), "--output")
+    complain(f"wrote {output}")
+    return ended(Exit.FINE if subject.succeeds(prediction) else Exit.DOES_NOT_FIT, bugs)
+
+
+@click.command(
+    epilog=examples(
+        "plan plot mine.toml memory -o memory.svg",
+    )
+)
+@job_arguments
+@click.argument("what", required=False, default="step", metavar="[FIGURE]")
+@file_option("-o", "--output", text="Where it goes, as .png, .svg or .pdf; FIGURE.png by default.")
+@seed_option
+def plot(*, subject: JobSubject, what: str, output: Path | None, seed: int) -> int:
+    """Draw a FIGURE of SCENARIO: step (the default), utilization or memory.
+
+    plan sweep --plot draws scaling curves, heat maps and Pareto fronts, plan validate --html
+    predicted against measured values.
+    """
+    target = output or Path(f"{what}.png")
+    check_writable(target, "--output")
+    from simulator.report.plot import as_bytes, check_figure, check_format, prediction_figure
+
+    check_figure(what)
+    check_format(target)
+    with progress_line("simulating") as progress:
+        prediction = subject.predict(seed=seed, progress=progress)
+    write_file(target, as_bytes(prediction_figure(prediction, what), target), "--output")
+    complain(f"wrote {target}")
+    return Exit.FINE
+
+
+def _explained(subject: Subject[Any, Any], text: str, seed: int) -> Explained:
+    """Return what would explain the figure of ``--observed``."""
+    from simulator.calibration.observed import explain_observation
+
+    observation = observation_of(text)
+    with progress_line("explaining") as progress:
+        return explain_observation(subject.read, observation, seed=seed, progress=progress)
+
+
+def observation_of(text: str) -> Observation:
+    """Read the value of ``--observed``.
+
+    Raises
+    ------
+    InputError
+        If the figure is unknown, or its value is not a number above zero.
+    """
+    from simulator.calibration.observed import Observation
+    from simulator.reading.figures import NAMES, figure_value
+    from simulator.report.labels import is_share
+    from simulator.results.metrics import measurable
+    from simulator.schema.fields import nearest_hint
+
+    said, equals, value = (part.strip() for part in text.partition("="))
+    if not equals:
+        raise _refused(text, "has no value", "write it like utilization=45%")
+    name = NAMES.get(said, said)
+    metric = measurable(name)
+    if metric is None:
+        raise _refused(text, f"unknown figure '{said}'", nearest_hint(said, tuple(NAMES)))
+    number = figure_value(value, metric.unit)
+    if number is None or not 0.0 < number < math.inf:
+        raise _refused(text, f"'{value}' is not a value of {said}", "write it like step='120 ms'")
+    if number > 1.0 and is_share(name):
+        raise _refused(text, f"'{value}' is above 100%", "write a share such as 45%")
+    return Observation(metric=name, value=number)
+
+
+def _refused(text: str, message: str, hint: str) -> InputError:
+    return InputError((Problem(origin=f"--observed {text}", message=message, hint=hint),))
+
+
+def with_measured(job: Scenario | None, prediction: Any, profiles: tuple[Path, ...]) -> Any:  # noqa: ANN401 - a prediction of its kind
+    """Widen the intervals of a job to include measured runs of its configuration, with a warning.
+
+    Few scenarios have such runs; the comparison is not imported for the others.
+    """
+    if job is None or not prediction.interval:
+        return prediction
+    from simulator.reading.measured.alike import rows_alike
+
+    alike = rows_alike(job)
+    if not alike:
+        return prediction
+    from simulator.validation.local_coverage import holding, runs_of
+
+    wider, outside = holding(prediction, runs_of(job, alike, profiles))
+    first = {(miss.set, miss.id): miss for miss in reversed(outside)}
+    notes = tuple(_note(miss) for miss in first.values())
+    return replace(wider, warnings=(*wider.warnings, *notes))
+
+
+def _note(miss: Outside) -> str:
+    from simulator.report.numbers import figure
+    from simulator.results.metrics import measurable
+
+    metric = measurable(miss.metric)
+    unit = None if metric is None else metric.unit
+    measured, predicted = (figure(value, unit) for value in (miss.measured, miss.predicted))
+    name = miss.metric
+    if unit is not None:
+        name = name.removesuffix("_samples_per_s").split("_s")[0]
+    return (
+        f"a run of this configuration measured {measured} ({name.replace('_', ' ')}), predicted "
+        f"{predicted} ({miss.set}: {miss.id}); the intervals are widened to include it"
+    )
 
 
 def _write_timeline(prediction: Prediction, path: Path) -> None:

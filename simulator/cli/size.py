@@ -5,23 +5,14 @@ from __future__ import annotations
 import math
 import re
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from simulator.cli.exits import Exit
-from simulator.cli.options import Named, examples, format_option
-from simulator.cli.output import emit
+from simulator.cli.options import Named, examples, format_option, seed_option
+from simulator.cli.output import Exit, emit
 from simulator.cli.progress import progress_line
-from simulator.cli.scenarios import (
-    as_typed,
-    calibration_option,
-    candidate_reader,
-    scenario_arguments,
-    seed_option,
-    service_reader,
-)
+from simulator.cli.subjects import as_typed, subject_arguments
 from simulator.errors import InputError, PlanError, Problem, UnitError
 
 if TYPE_CHECKING:
@@ -30,6 +21,7 @@ if TYPE_CHECKING:
     from simulator.schema.scenario import Scenario
     from simulator.studies.changes.levers import Settings
     from simulator.studies.changes.size import Sized
+    from simulator.studies.subject import Subject
 
 MACHINES = "machines"
 RESOURCES = ("storage", "network", "cpu", "ram", MACHINES)
@@ -49,7 +41,7 @@ _MOST: Final = 64
     )
 )
 @click.argument("resource", type=Named(RESOURCES))
-@scenario_arguments
+@subject_arguments
 @format_option
 @click.option(
     "--loss",
@@ -66,15 +58,11 @@ _MOST: Final = 64
     help="Numbers of machines as in plan sweep, such as 1,8,64 or '8..1024 x2', which doubles; the "
     "scenario's own by default.",
 )
-@calibration_option
 @seed_option
 def size(  # noqa: PLR0913 - one parameter an option
     *,
     resource: str,
-    scenario: str,
-    overrides: tuple[str, ...],
-    profiles: tuple[Path, ...],
-    calibration: Path | None,
+    subject: Subject[Any, Any],
     form: str,
     loss: str,
     counts: str,
@@ -86,9 +74,8 @@ def size(  # noqa: PLR0913 - one parameter an option
     resource. All else stays as the scenario says; CPUs bring workers in proportion. Machines are
     those with which a service (mode = "serve") keeps its limits, at its rate and at higher ones.
     """
-    service = service_reader(scenario, overrides, profiles)
-    if service is not None:
-        return _of_service(service, resource, form, seed, as_typed(scenario, overrides))
+    if subject.noun == "service":
+        return _of_service(subject.reader, resource, form, seed, as_typed(subject))
     if resource == MACHINES:
         msg = "machines are sized for services; for a job: plan sweep --over hardware.count=1..8"
         raise click.UsageError(msg)
@@ -99,7 +86,7 @@ def size(  # noqa: PLR0913 - one parameter an option
     from simulator.studies.changes.size import Resource, sized
 
     asked, share, numbers = Resource(resource), _share(loss), _counts(counts)
-    reader = candidate_reader(scenario, overrides, profiles, calibration)
+    reader = subject.reader
     with progress_line("sizing") as progress:
         rows = sized(
             lambda settings: reader.read(settings).scenario,
@@ -109,10 +96,10 @@ def size(  # noqa: PLR0913 - one parameter an option
             seed=seed,
             progress=progress,
         )
-    job, catalogue = reader.read({}).scenario, Catalogue.default(profiles)
+    job, catalogue = reader.read({}).scenario, Catalogue.default(subject.profiles)
     found = report.Answer(
         name=job.name,
-        asked=as_typed(scenario, overrides),
+        asked=as_typed(subject),
         resource=asked,
         loss=share,
         rows=rows,

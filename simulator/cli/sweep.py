@@ -10,21 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from simulator.cli.exits import Exit, ended
-from simulator.cli.in_full import InFull, evidence_option
 from simulator.cli.metrics import note_old_names
-from simulator.cli.options import Named, examples, format_option
-from simulator.cli.output import check_writable, complain, emit, made, write_file
-from simulator.cli.scenarios import (
-    as_typed,
-    calibration_option,
-    candidate_reader,
-    scenario_arguments,
-    seed_option,
-    service_reader,
-)
+from simulator.cli.options import Named, evidence_option, examples, format_option, seed_option
+from simulator.cli.output import Exit, check_writable, complain, emit, ended, made, write_file
 from simulator.cli.searching import Means, run_search, search_options
-from simulator.cli.serving import refuse, swept
+from simulator.cli.serving import swept
+from simulator.cli.subjects import InFull, as_typed, subject_arguments
 
 if TYPE_CHECKING:
     from simulator.reading.search.candidates import CandidateReader
@@ -33,7 +24,8 @@ if TYPE_CHECKING:
     from simulator.schema.goal import Axes, Plain
     from simulator.studies.search.explore import Request
     from simulator.studies.search.findings import Findings
-    from simulator.validation.nearest import Neighbourhood
+    from simulator.studies.subject import Subject
+    from simulator.validation.local_coverage import Neighbourhood
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -125,21 +117,17 @@ def _file_options(verb: Command) -> Command:
         "plan sweep mine.toml --cluster tcp://scheduler:8786",
     )
 )
-@scenario_arguments
+@subject_arguments
 @_axes_options
 @_choice_options
 @format_option
 @_file_options
 @evidence_option("the best, in --html")
 @search_options
-@calibration_option
 @seed_option
 def sweep(  # noqa: PLR0913 - one parameter an option
     *,
-    scenario: str,
-    overrides: tuple[str, ...],
-    profiles: tuple[Path, ...],
-    calibration: Path | None,
+    subject: Subject[Any, Any],
     over: tuple[str, ...],
     where: str | None,
     sample: str | None,
@@ -167,15 +155,11 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     come: after Ctrl-C, or a crash, the same command goes on where it stopped. Exit code 1 says
     that no candidate can run.
     """
-    service = service_reader(scenario, overrides, profiles)
-    if service is not None:
-        refuse(where=where, sample=sample, points=points, by=by, top=top, csv=csv, plot=plot)
-        refuse(parquet=parquet, html=html, calibration=calibration, store=store, cluster=cluster)
-        refuse(exhaustive=exhaustive)
-        return swept(service, over, form, seed)
+    if subject.noun == "service":
+        return swept(subject.reader, over, form, seed)
     files = {"--csv": csv, "--parquet": parquet, "--plot": plot, "--html": html}
     _check(files)
-    reader = candidate_reader(scenario, overrides, profiles, calibration)
+    reader = subject.reader
     axes = _axes(reader, over, where=where, sample=sample, points=points, seed=seed)
     note_old_names(axes.where, *by)
     request = _request(reader, axes, by, top=top, margin=margin, exhaustive=exhaustive, seed=seed)
@@ -185,13 +169,13 @@ def sweep(  # noqa: PLR0913 - one parameter an option
 
     found = findings(outcomes, request.objectives, top=top, margin=request.margin)
     found = replace(found, prices=_prices(reader, found))
-    name = str(reader.given("name") or Path(scenario).stem)
-    whole = InFull(seed=seed, jobs=jobs, profiles=profiles, evidence=evidence)
+    name = str(reader.given("name") or Path(subject.name_or_path).stem)
+    whole = InFull(seed=seed, jobs=jobs, profiles=subject.profiles, evidence=evidence)
+    how = made(seed, as_typed(subject))
+    _write(found, name, files, partial(whole.of, reader), how)
     from simulator.report.render import render
     from simulator.report.sweep import document
 
-    how = made(seed, as_typed(scenario, overrides))
-    _write(found, name, files, partial(whole.of, reader), how)
     emit(render(document(found, name), form))
     return _code(found)
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from simulator.cli import completion
-from simulator.cli.exits import Exit, ended
 from simulator.cli.options import examples, format_option, jobs_option, profiles_option
-from simulator.cli.output import check_writable, emit, write_file
+from simulator.cli.output import Exit, check_writable, emit, ended, write_file
 from simulator.cli.progress import progress_line
 
 if TYPE_CHECKING:
@@ -173,12 +172,12 @@ def _near(
     profiles: tuple[Path, ...],
     form: str,
 ) -> int:
-    from simulator.cli.scenarios import read_scenario
+    from simulator.cli.subjects import read_job
     from simulator.report.evidence import near_document
     from simulator.report.render import render
-    from simulator.validation.nearest import nearest
+    from simulator.validation.local_coverage import nearest
 
-    scenario = read_scenario(name, (), profiles)
+    scenario = read_job(name, (), profiles).described
     with progress_line("comparing") as progress:
         found = nearest(scenario, sets, processes=jobs, progress=progress, profiles=profiles)
     emit(render(near_document(found), form))

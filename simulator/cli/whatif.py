@@ -5,23 +5,16 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from simulator.cli import completion
-from simulator.cli.exits import Exit, ended
-from simulator.cli.options import examples, file_option, format_option
-from simulator.cli.output import check_writable, emit, write_file
+from simulator.cli.options import examples, file_option, format_option, seed_option
+from simulator.cli.output import Exit, check_writable, emit, ended, write_file
 from simulator.cli.progress import progress_line
-from simulator.cli.scenarios import (
-    calibration_option,
-    candidate_reader,
-    scenario_arguments,
-    seed_option,
-    service_reader,
-)
-from simulator.cli.serving import changed, refuse
+from simulator.cli.serving import changed
+from simulator.cli.subjects import subject_arguments
 
 if TYPE_CHECKING:
     from simulator.reading.search.candidates import CandidateReader
@@ -29,7 +22,8 @@ if TYPE_CHECKING:
     from simulator.schema.scenario import Scenario
     from simulator.studies.changes.accelerator_swap import Generation
     from simulator.studies.changes.whatif import Change
-    from simulator.studies.search.bugs import Met
+    from simulator.studies.search.outcome import BugLog
+    from simulator.studies.subject import Subject
 
 ALL: Final = "all"
 DEFAULT: Final = "total_time_s"
@@ -42,7 +36,7 @@ DEFAULT: Final = "total_time_s"
         "plan whatif mine.toml cost.usd_to_train --price 'vCPUs x2=$0.50/h' --gpus all",
     )
 )
-@scenario_arguments
+@subject_arguments
 @click.argument("metric", required=False, default=DEFAULT, shell_complete=completion.metrics)
 @format_option
 @click.option(
@@ -60,15 +54,11 @@ DEFAULT: Final = "total_time_s"
 )
 @click.option("--tornado", is_flag=True, help="Also show how far each uncertain rate moves METRIC.")
 @file_option("--plot", text="Draw the tornado into a PNG, SVG or PDF file.")
-@calibration_option
 @seed_option
 def whatif(  # noqa: PLR0913 - one parameter an option
     *,
-    scenario: str,
+    subject: Subject[Any, Any],
     metric: str,
-    overrides: tuple[str, ...],
-    profiles: tuple[Path, ...],
-    calibration: Path | None,
     form: str,
     prices: tuple[str, ...],
     gpus: str | None,
@@ -82,20 +72,17 @@ def whatif(  # noqa: PLR0913 - one parameter an option
     their effect on METRIC, a dotted path of the --json output of plan simulate; the time of the
     whole run by default. Exit code 1 says that the job does not fit as it is.
     """
-    service = service_reader(scenario, overrides, profiles)
-    if service is not None:
-        refuse(price=prices, gpus=gpus, tornado=tornado, plot=plot)
-        refuse(calibration=calibration)
+    if subject.noun == "service":
         usual = metric == DEFAULT
-        return changed(service, "end_to_end_s.mean" if usual else metric, form, seed)
+        return changed(subject.reader, "end_to_end_s.mean" if usual else metric, form, seed)
     from simulator.studies.changes.whatif import check_number
-    from simulator.studies.search.bugs import Met
+    from simulator.studies.search.outcome import BugLog
 
     check_number(metric)
     if plot is not None:
         check_writable(plot, "--plot")
-    reader = candidate_reader(scenario, overrides, profiles, calibration)
-    met = Met()
+    reader = subject.reader
+    met = BugLog()
     found = _studied(reader, metric, prices, seed=seed, gpus=_names(reader, gpus), met=met)
     if tornado or plot is not None:
         found = _with_tornado(found, reader, metric, seed)
@@ -115,7 +102,7 @@ def _studied(  # noqa: PLR0913 - what is asked for, and of what
     *,
     seed: int,
     gpus: Sequence[str] | None,
-    met: Met,
+    met: BugLog,
 ) -> WhatIf:
     from simulator.report.labels import device_called
     from simulator.report.whatif import WhatIf
@@ -146,7 +133,7 @@ def _reading(reader: CandidateReader) -> Callable[..., Scenario]:
 def _prices(texts: Sequence[str], wanted: Sequence[Change]) -> dict[str, float]:
     """What changes add to the rent, by name [$/s]."""
     from simulator.errors import UnitError
-    from simulator.reading.quantity import nearest_hint
+    from simulator.schema.fields import nearest_hint
     from simulator.units import USD_PER_SECOND, parse
 
     names = tuple(change.name for change in wanted)
@@ -178,7 +165,7 @@ def _names(reader: CandidateReader, wanted: str | None) -> tuple[str, ...] | Non
         pattern = "gpu/*" if part == ALL else part if part.startswith("gpu/") else f"gpu/{part}"
         matching = fnmatch.filter(known, pattern)
         if not matching:
-            from simulator.reading.quantity import nearest_hint
+            from simulator.schema.fields import nearest_hint
 
             msg = (
                 f"--gpus {wanted}: there is no accelerator '{part}'; {nearest_hint(pattern, known)}"
@@ -189,7 +176,7 @@ def _names(reader: CandidateReader, wanted: str | None) -> tuple[str, ...] | Non
 
 
 def _swapped(
-    reader: CandidateReader, gpus: Sequence[str], seed: int, met: Met
+    reader: CandidateReader, gpus: Sequence[str], seed: int, met: BugLog
 ) -> tuple[Generation, ...]:
     from simulator.studies.changes.accelerator_swap import generations
 

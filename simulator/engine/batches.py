@@ -1,10 +1,10 @@
 """Which batches an epoch has, and how much each one differs from the mean batch.
 
-Makers of equal batches begin an epoch together, and nothing would ever part them: all would read,
+Workers of equal batches begin an epoch together, and nothing would ever part them: all would read,
 work and write at the same time, which no two real ones do for long. So their *phases* are spread:
-with W makers the j-th batch of the second wave (batches W to 2 W - 1) takes
-1/2 + (j + 1/2) / W times as long as any other. From then on the makers are a W-th of a batch's time
-apart. Samples stay equal, and so does the work of a wave, as the factors' mean is 1: no bound
+with W workers the j-th batch of the second wave (batches W to 2 W - 1) takes
+1/2 + (j + 1/2) / W times as long as any other. From then on the workers are a W-th of a batch's
+time apart. Samples stay equal, and so does the work of a wave, as the factors' mean is 1: no bound
 moves, and the first batches come when they do. Where the times of all tasks are fixed, phases don't
 matter to the mean step, which is the largest mean of any cycle [1]_; where tasks slow each other
 they decide who meets whom, and the spread ones stand for the many that a real run goes through.
@@ -27,12 +27,12 @@ from simulator.schema.workload.distribution import Shape, Spread
 from simulator.schema.workload.loader import Straggler
 
 WAVES: Final = 4
-"""Waves of makers that an epoch must have for them to drift apart in it."""
+"""Waves of workers that an epoch must have for them to drift apart in it."""
 
 
-def drifting(scenario: Scenario, makers: int) -> int:
-    """How many makers of a rank come to be out of step; 0 where they are to stay in step."""
-    return 0 if scenario.job.loader.in_step else makers
+def drifting(scenario: Scenario, producers: int) -> int:
+    """How many workers of a rank come to be out of step; 0 where they are to stay in step."""
+    return 0 if scenario.job.loader.in_step else producers
 
 
 class Supply:
@@ -46,8 +46,8 @@ class Supply:
         Size of the last batch as a share of a full one.
     stragglers : sequence of Straggler
         Workers or batches that take longer.
-    makers : int
-        Makers whose phases are spread; 0: all stay in step.
+    producers : int
+        Workers whose phases are spread; 0: all stay in step.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class Supply:
         batches: int,
         last_share: float = 1.0,
         stragglers: Sequence[Straggler] = (),
-        makers: int = 0,
+        producers: int = 0,
     ) -> None:
         self.limit = batches
-        self.makers = makers if makers > 1 and batches >= WAVES * makers else 0
+        self.producers = producers if producers > 1 and batches >= WAVES * producers else 0
         self._last_share = last_share
         self._stragglers = tuple(stragglers)
 
@@ -71,9 +71,9 @@ class Supply:
         return self._last_share if batch == self.limit - 1 else 1.0
 
     def phase(self, batch: int) -> float:
-        """How many times longer than any other a batch takes, for makers to part."""
-        place = batch - self.makers
-        return 0.5 + (place + 0.5) / self.makers if 0 <= place < self.makers else 1.0
+        """How many times longer than any other a batch takes, for workers to part."""
+        place = batch - self.producers
+        return 0.5 + (place + 0.5) / self.producers if 0 <= place < self.producers else 1.0
 
     def slowness(self, rank: int, worker: int, batch: int) -> float:
         """How many times longer this worker of a rank takes for this batch."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from simulator.pipeline.loads import alone, least_batch, longest, users
 from simulator.pipeline.run_length import Extras, Lengths, worker_start
-from simulator.pipeline.stages.base import MAKERS, Phase, StageDemands
+from simulator.pipeline.stages.base import PRODUCERS, Phase, StageDemands
 from simulator.pipeline.topology import Location, Topology
 from simulator.results.prediction import Bounds
 from simulator.schema.scenario import Scenario
@@ -82,7 +82,7 @@ def serial_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:
             for rank, alike in users(topology, demand.path):
                 once = alone(topology, asked, Location(rank=rank, site=site))
                 taken = taken + alike * once * stage.times
-        if stage.actor in MAKERS:
+        if stage.actor in PRODUCERS:
             made[stage.group] = made.get(stage.group, 0.0) + taken
         else:
             used = used + taken

@@ -95,13 +95,13 @@ def _together(scenario: Scenario, stages: Sequence[StageDemands]) -> list[_Group
             groups += [(1, [demand]) for demand in stage.demands]
         else:
             rest += stage.demands
-    if crew.makers:
+    if crew.producers:
         beside = loader.copies_beside_compute
         workers = [reading, making] if crew.reads_ahead else [reading + making]
         device = [copying, rest] if beside else [copying + rest]
         return [
             *groups,
-            *((crew.makers, demands) for demands in workers),
+            *((crew.producers, demands) for demands in workers),
             *((1, demands) for demands in [receiving, *device]),
         ]
     alone = reading + making + receiving

@@ -72,10 +72,10 @@ def run_epoch(
     meter = Meter(named(folded)) if plan.trace else None
     machine = Machine(env, topology, folded, unshared(scenario, topology, stages, folded), meter)
     site = _Site(scenario=scenario, machine=machine, stages=stages, plan=plan)
-    makers = len(site.makers(folded.ranks[0]))
-    drift = drifting(scenario, makers)
+    producers = len(site.producers(folded.ranks[0]))
+    drift = drifting(scenario, producers)
     supply = Supply(plan.batches, plan.last_share, job.loader.stragglers, drift)
-    recorder = Recorder(env, machine, Observer(plan, supply, job, folded, makers))
+    recorder = Recorder(env, machine, Observer(plan, supply, job, folded, producers))
     meeting = ranks_meet(scenario, topology)
     parties = Counter(rank // topology.ring for rank in folded.ranks)
     barriers = {
@@ -115,33 +115,33 @@ class _Site:
         waits = (stage for stage in self.stages if stage.slot.after_late)
         return sum(float(demand.latency) for stage in waits for demand in stage.demands)
 
-    def makers(self, rank: int) -> list[Location]:
-        """Where the makers of a rank's batches work, one entry a maker."""
+    def producers(self, rank: int) -> list[Location]:
+        """Where the workers of a rank's batches work, one entry a worker."""
         job, topology = self.scenario.job, self.machine.topology
         served = self.scenario.ranks_served
         crew = job.loader.crew
-        own = crew.makers if makes_own_batches(self.scenario) else 0
+        own = crew.producers if makes_own_batches(self.scenario) else 0
         places = [Location(rank=rank)] * own
         if job.remote is not None:
             for site in map(self.machine.fold.site, topology.sites_of(job.remote.group)):
-                places += [Location(rank=rank, site=site)] * job.remote.makers(served)
+                places += [Location(rank=rank, site=site)] * job.remote.producers(served)
         return places
 
     def team(self, rank: int) -> Team:
-        """The rules by which a rank's makers work together."""
+        """The rules by which a rank's workers work together."""
         job, crew = self.scenario.job, self.scenario.job.loader.crew
         if job.remote is None:
             return Team(
-                makers=crew.makers,
+                producers=crew.producers,
                 credits=crew.credits,
                 assignment=crew.assignment,
                 in_order=crew.in_order,
                 reads_ahead=crew.reads_ahead,
             )
         own = crew.credits if makes_own_batches(self.scenario) else 0
-        away = sum(place.site > 0 for place in self.makers(rank))
+        away = sum(place.site > 0 for place in self.producers(rank))
         return Team(
-            makers=len(self.makers(rank)),
+            producers=len(self.producers(rank)),
             credits=own + min(job.remote.queue, MOST_AHEAD) + away,
             assignment=Assignment.SHARED_QUEUE,
             in_order=False,
@@ -188,17 +188,17 @@ def _make_rank(
     recorder: Recorder,
 ) -> Rank:
     env, job, supply = site.machine.env, site.scenario.job, recorder.supply
-    maker = _make_maker(site, index, generator, recorder)
+    producer = _make_producer(site, index, generator, recorder)
     loader = RankLoader(
         env,
         site.team(index),
         supply,
-        maker.read,
-        maker.make,
-        receive=maker.receive,
-        send=None if job.remote is None else maker.send,
+        producer.read,
+        producer.make,
+        receive=producer.receive,
+        send=None if job.remote is None else producer.send,
         receiver_thread=job.loader.pin_memory,
-        waited=None if maker.note is None else maker.waited,
+        waited=None if producer.note is None else producer.waited,
     )
     rules = Rules(
         accumulation=job.train.accumulation,
@@ -217,20 +217,20 @@ def _make_rank(
         rules=rules,
         barriers=barriers,
         on_step=recorder.on_step,
-        note=maker.note,
+        note=producer.note,
     )
 
 
-def _make_maker(
+def _make_producer(
     site: _Site, index: int, generator: np.random.Generator, recorder: Recorder
-) -> _Maker:
+) -> _Producer:
     job = site.scenario.job
     samples = int(job.train.batch_size)
     spreads = (job.dataset.size_spread, job.preprocessing.cost_spread)
     own = generator.spawn(len(spreads))
     sizes, costs = (Draws(spread, samples, its) for spread, its in zip(spreads, own, strict=True))
-    makers = site.makers(index)
-    places = makers or [Location(rank=index)]
+    producers = site.producers(index)
+    places = producers or [Location(rank=index)]
     work = {
         place: [
             _Piece(task, slot, costs if path is Path.CORES else sizes)
@@ -247,7 +247,7 @@ def _make_maker(
     sending = {
         place: [task for task, _, _ in site.tasks(Actor.SENDER, place)] for place in set(places)
     }
-    return _Maker(
+    return _Producer(
         env=site.machine.env,
         rank=index,
         reading=[reading[place] for place in places],
@@ -255,7 +255,7 @@ def _make_maker(
         sending=[sending[place] for place in places],
         receiving=[task for task, _, _ in site.tasks(Actor.RECEIVER, Location(rank=index))],
         machines=[site.machine.topology.sites[place.site].prefix.strip() for place in places],
-        threads=_threads(len(makers), site.team(index), pins=job.loader.pin_memory),
+        threads=_threads(len(producers), site.team(index), pins=job.loader.pin_memory),
         supply=recorder.supply,
         note=recorder.note if site.plan.trace else None,
     )
@@ -281,7 +281,7 @@ def _in_turns(pieces: Sequence[_Piece], turns: int) -> list[_Piece]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Maker:
+class _Producer:
     """What each worker does for a batch, with the batch's own size and cost."""
 
     env: Environment
@@ -357,8 +357,8 @@ class _Threads:
     receiving: str
 
 
-def _threads(makers: int, team: Team, *, pins: bool) -> _Threads:
-    making = [f"worker {number}" for number in range(makers)] or [MAIN]
-    reading = [f"{name} reader" for name in making] if team.reads_ahead and makers else making
-    receiving = RECEIVER if pins and makers else MAIN
+def _threads(producers: int, team: Team, *, pins: bool) -> _Threads:
+    making = [f"worker {number}" for number in range(producers)] or [MAIN]
+    reading = [f"{name} reader" for name in making] if team.reads_ahead and producers else making
+    receiving = RECEIVER if pins and producers else MAIN
     return _Threads(making=making, reading=reading, receiving=receiving)

@@ -15,7 +15,7 @@ import numpy as np
 
 from simulator.equations.cost import cost_per_step
 from simulator.errors import NotModelled
-from simulator.physics.cost_model import cost_model
+from simulator.physics.device_time import cost_model
 from simulator.physics.footprint import MemoryFit, memory_fit
 from simulator.pipeline.closed import SERIAL_STREAMS, device_step
 from simulator.pipeline.limits import check_modelled

@@ -100,7 +100,7 @@ def _wider(folded: Fold, topology: Topology) -> Fold:
     """With machines of a group taken together to at most `MACHINES`.
 
     So many equal machines are one with so many times the cores and the capacity of each link, and
-    all their makers. What goes through it alone is no faster for that (`machine.Machine`).
+    all their workers. What goes through it alone is no faster for that (`machine.Machine`).
     """
     groups: dict[str, list[int]] = {}
     for number, site in enumerate(topology.sites[1:], start=1):
@@ -134,7 +134,7 @@ def _of_ranks(scenario: Scenario, topology: Topology, stages: Sequence[StageDema
     job = scenario.job
     if not (job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies):
         return _by_classes(scenario, topology, stages)
-    standing_for = scenario.ranks if job.loader.crew.makers == 0 else 0
+    standing_for = scenario.ranks if job.loader.crew.producers == 0 else 0
     marked = any(straggler.rank is not None for straggler in job.loader.stragglers)
     several = job.copies > 1 or job.remote is not None
     few = topology.ranks <= SAMPLED or not topology.ranks_alike or marked or several

@@ -28,12 +28,12 @@ from simulator.pipeline.loads import (
     least_step,
     limiting_time,
     longest,
-    maker_count,
+    producer_count,
     unit_loads,
 )
 from simulator.pipeline.rate_scaling import Speeds, faster_plant, faster_stage
 from simulator.pipeline.run_length import worker_start
-from simulator.pipeline.stages.base import MAKERS, Actor, Phase, StageDemands
+from simulator.pipeline.stages.base import PRODUCERS, Actor, Phase, StageDemands
 from simulator.pipeline.topology import Topology
 from simulator.results.cost import paid_time
 from simulator.results.energy import electricity_of, energy_of
@@ -61,7 +61,7 @@ _SIMULATED: Final = Source(reference="half-width of the simulated mean step", da
 
 BESIDE: Final = 0.005
 """Share of a step beyond its slowest part from which on waiting for one another counts."""
-SUPPLY: Final = MAKERS | {Actor.RECEIVER}
+SUPPLY: Final = PRODUCERS | {Actor.RECEIVER}
 """Who makes batches and hands them over."""
 
 Vector: TypeAlias = NDArray[np.float64]
@@ -467,12 +467,12 @@ def _first_batch(
 ) -> Real:
     """Time until one batch has gone through everything, all workers having begun at once [s]."""
     scenario = inputs.scenario
-    groups = {stage.group for stage in stages if stage.actor in MAKERS}
+    groups = {stage.group for stage in stages if stage.actor in PRODUCERS}
     made: Real = 0.0
     for group in groups:
-        own = [stage for stage in stages if stage.actor in MAKERS and stage.group == group]
+        own = [stage for stage in stages if stage.actor in PRODUCERS and stage.group == group]
         alone = sum(actor_times(topology, own, Actor.WORKER, group).values(), 0.0)
-        at_once = max(1, maker_count(scenario, topology, group))
+        at_once = max(1, producer_count(scenario, topology, group))
         crowded = longest(unit_loads(topology, own).values()) * at_once
         made = np.maximum(made, np.maximum(alone, crowded))
     then = (

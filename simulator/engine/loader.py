@@ -3,7 +3,7 @@
 The rules are those of torch.utils.data.DataLoader (torch 2.13, `dataloader.py` and
 `_utils/worker.py`): whole batches go to workers round robin, one new batch is asked for when one
 is returned, batches are returned in order, and one thread receives them all. Loaders with
-threads instead of processes are a team of one maker with several threads (`Loader.crew`).
+threads instead of processes are a team of one worker with several threads (`Loader.crew`).
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class Mailbox(Generic[T]):
 class Team:
     """Who makes a rank's batches, and by which rules.
 
-    `makers` in number; at most `credits` batches asked for and not yet taken.
+    `producers` in number; at most `credits` batches asked for and not yet taken.
     """
 
-    makers: int
+    producers: int
     credits: int
     assignment: Assignment
     in_order: bool
@@ -114,9 +114,9 @@ class RankLoader:
         self._send = send
         shared: Mailbox[int] = Mailbox(env)
         one_for_all = team.assignment is Assignment.SHARED_QUEUE
-        self._queues = [shared if one_for_all else Mailbox(env) for _ in range(team.makers)]
-        self._held = [0] * team.makers
-        self._turn = cycle(range(team.makers))
+        self._queues = [shared if one_for_all else Mailbox(env) for _ in range(team.producers)]
+        self._held = [0] * team.producers
+        self._turn = cycle(range(team.producers))
         self._finished: Mailbox[tuple[int, int]] = Mailbox(env)
         self._received: Mailbox[int] = Mailbox(env)
         self._stash: set[int] = set()
@@ -131,11 +131,11 @@ class RankLoader:
 
     def start(self) -> None:
         """Start workers and receiver, and ask for the first batches."""
-        for worker in range(self._team.makers):
+        for worker in range(self._team.producers):
             self._env.process(self._work(worker))
-        if self._receiver_thread and self._team.makers:
+        if self._receiver_thread and self._team.producers:
             self._env.process(self._keep_receiving())
-        for _ in range(self._team.credits if self._team.makers else 0):
+        for _ in range(self._team.credits if self._team.producers else 0):
             self._issue()
 
     def next_batch(self, wanted: int) -> Generator[Event, object, int]:
@@ -146,7 +146,7 @@ class RankLoader:
         wanted : int
             Number of the batch whose turn it is; any finished one will do out of order.
         """
-        if not self._team.makers:
+        if not self._team.producers:
             self.issued = wanted + 1
             yield from self._make(0, wanted)
             yield from self._receive(wanted)
@@ -212,8 +212,8 @@ class RankLoader:
         worker = next(self._turn)
         if self._team.assignment is not Assignment.LEAST_LOADED:
             return worker
-        most = self._team.credits // self._team.makers
-        for _ in range(self._team.makers):
+        most = self._team.credits // self._team.producers
+        for _ in range(self._team.producers):
             if self._held[worker] < most:
                 break
             worker = next(self._turn)

@@ -3,7 +3,7 @@
 With hundreds of accumulated batches in a step, each of them simulated, a prediction takes seconds
 and says nothing more than with a few: as long as batches are made much faster than they are used,
 none is ever late, and the step is what the device takes for all of them. So batches are merged into
-larger ones that cost as much together. Where makers come near the device's pace, gradients are
+larger ones that cost as much together. Where workers come near the device's pace, gradients are
 exchanged beside the last batch, or the program waits for the device before it takes the next one,
 every batch is simulated: then it matters when each of them comes.
 """
@@ -34,7 +34,7 @@ def merged_together(
 ) -> int:
     """How many batches are taken for one: 1 unless the device alone decides."""
     accumulated, loader = scenario.job.train.accumulation, scenario.job.loader
-    waits = scenario.job.train.sync_every_step or loader.crew.makers == 0
+    waits = scenario.job.train.sync_every_step or loader.crew.producers == 0
     if accumulated < 2 * FEWEST or waits or loader.stragglers:
         return 1
     if any(_reduces_beside(stages) for stages in demands.values()):
@@ -43,7 +43,7 @@ def merged_together(
     if share > IDLE:
         return 1
     # One worker makes the whole of the first batch, however many there are.
-    kept = max(FEWEST, math.ceil(share * loader.crew.makers / FIRST))
+    kept = max(FEWEST, math.ceil(share * loader.crew.producers / FIRST))
     return max(g for g in range(1, max(1, accumulated // kept) + 1) if accumulated % g == 0)
 
 

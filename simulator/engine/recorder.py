@@ -160,7 +160,7 @@ LEAST_ROUNDS = 3
 class Observer:
     """Sees the steps of an epoch go by, ends it when they are steady, and sums it up."""
 
-    def __init__(self, plan: Plan, supply: Supply, job: Job, fold: Fold, makers: int) -> None:
+    def __init__(self, plan: Plan, supply: Supply, job: Job, fold: Fold, producers: int) -> None:
         self._plan = plan
         self._fold = fold
         self.supply = supply
@@ -175,11 +175,11 @@ class Observer:
         self._samples = plan.batches * job.train.batch_size
         self._per_step = job.train.accumulation
         crew = job.loader.crew
-        away = 0 if job.remote is None else job.remote.queue + makers
-        self._burst = max(1, makers)
+        away = 0 if job.remote is None else job.remote.queue + producers
+        self._burst = max(1, producers)
         asked = crew.credits + away
-        self._in_flight = -(-max(asked, makers, 1) // self._per_step)
-        self.least = -(-(asked + makers) // self._per_step)
+        self._in_flight = -(-max(asked, producers, 1) // self._per_step)
+        self.least = -(-(asked + producers) // self._per_step)
         self._most = plan.most_steps or max(MOST_STEPS, ROUNDS * self.least)
         self._goes_on = crew.crosses_epochs
 

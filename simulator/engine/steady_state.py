@@ -2,15 +2,15 @@
 
 The law of the window
 ---------------------
-Let W makers work for a rank, and at most C batches be asked for and not yet taken. Where nothing is
-random, all that happens to batch k is a function of what happened to the batches before it: its
-maker is free once batch k - W is made, it is asked for once batch k - C is taken, the device begins
-once batch k - 1 is done. So the times of the last M = W + C batches are the whole state of the
-pipeline, and the function is homogeneous: were all of them later by c, all that follows would be
-later by c [1]_. If therefore the steps over the last M batches, and as much before, repeat with a
-period of p steps, which take P seconds, and so does what waits in the loaders, then the state is
-the one of p steps before, shifted by P, and by induction so is all that follows: the mean step
-is P / p, for ever. A window shorter than M proves nothing: a *wave*, in which W makers deliver one
+Let W workers work for a rank, and at most C batches be asked for and not yet taken. Where nothing
+is random, all that happens to batch k is a function of what happened to the batches before it: its
+worker is free once batch k - W is made, it is asked for once batch k - C is taken, the device
+begins once batch k - 1 is done. So the times of the last M = W + C batches are the whole state of
+the pipeline, and the function is homogeneous: were all of them later by c, all that follows would
+be later by c [1]_. If therefore the steps over the last M batches, and as much before, repeat with
+a period of p steps, which take P seconds, and so does what waits in the loaders, then the state is
+the one of p steps before, shifted by P, and by induction so is all that follows: the mean step is P
+/ p, for ever. A window shorter than M proves nothing: a *wave*, in which W workers deliver one
 after another, is up to W equal steps, and the pause between two waves may come right after it.
 
 What waits is only seen in whole batches. A reserve that shrinks by less than one of them over the
@@ -21,14 +21,14 @@ longer than what is simulated at most, its mean step is at least that bound.
 
 A random run ends when the 95% confidence interval of the mean step, from batch means [2]_, is
 narrow enough, or when its loaders hide all that is random. So does one of equal batches that has
-not repeated for long: many makers on machines that they share may meet in thousands of ways.
+not repeated for long: many workers on machines that they share may meet in thousands of ways.
 
 An epoch that was simulated to its end needs no confidence in a window: its time T is a function of
 its samples' own times, drawn one by one. T is the longest path through them, so a sample that takes
 longer by d moves it by d where it lies on that path, and not at all elsewhere. With the times of
 the samples on the path adding up to T, and each of deviation v of its mean c, the Efron-Stein
 inequality [3]_ gives var(T) <= v^2 c T: relative to T at most v / sqrt(n), where n is how many
-samples follow one another in a maker. Waves that deliver close together, of which an epoch may
+samples follow one another in a worker. Waves that deliver close together, of which an epoch may
 hold three, can say nothing of the kind.
 
 References
@@ -171,11 +171,11 @@ def chance_of_an_epoch(deviation: float, in_series: float) -> float:
     deviation : float
         Of one sample's time, as a share of its mean.
     in_series : float
-        Samples that follow one another in a maker.
+        Samples that follow one another in a worker.
 
     Examples
     --------
-    >>> round(chance_of_an_epoch(0.2, 185.0), 4)  # 40,000 samples, 216 makers
+    >>> round(chance_of_an_epoch(0.2, 185.0), 4)  # 40,000 samples, 216 producers
     0.0288
     """
     return NORMAL_95 * deviation / math.sqrt(max(1.0, in_series))

@@ -12,8 +12,8 @@ from typing import Final
 from simulator.engine.machine import device
 from simulator.engine.recorder import Epoch
 from simulator.physics.device_time import pipeline_of
-from simulator.physics.schedule import Pipeline, Stretch, timelines
-from simulator.physics.step import TrainingStep
+from simulator.physics.schedule import Activity, Pipeline, timelines
+from simulator.physics.training_step import TrainingStep
 from simulator.pipeline.loads import resource_name
 from simulator.pipeline.stages.base import Resource
 from simulator.pipeline.stages.exchange import step_of
@@ -127,7 +127,7 @@ def _shown(stages: int) -> tuple[int, ...]:
     return tuple(range(stages)) if stages <= ALL_SHOWN else (0, stages // 2, stages - 1)
 
 
-def _name(stretch: Stretch) -> str:
+def _name(stretch: Activity) -> str:
     if stretch.slot is None:
         return "bubble"
     return "gradients of weights" if stretch.put_off else stretch.slot.kind.value

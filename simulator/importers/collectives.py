@@ -49,14 +49,14 @@ _MODELLED: Final = {
 
 LARGE: Final = units.parse("64 MiB", units.BYTE)
 """Size from which on a link is taken to be full."""
-_FEWEST: Final = 3
+_MIN_SIZES: Final = 3
 """Sizes that a fit of two figures needs at least."""
-_MOST_REGIMES: Final = 3
-_MOST_BREAKS: Final = 40
+_MAX_REGIMES: Final = 3
+_MAX_BREAKS: Final = 40
 """Sizes between which regimes may change, of those measured."""
-_GOOD: Final = 0.01
+_GOOD_ERROR: Final = 0.01
 """Mean relative error that needs no further regime: measured times vary by more."""
-_BETTER: Final = 0.67
+_MAX_ERROR_RATIO: Final = 0.67
 """What a further regime has to leave of the error to be worth it."""
 
 Floats = NDArray[np.float64]
@@ -108,7 +108,7 @@ class MeasuredCollective:
 
 
 def regimes(found: MeasuredCollective) -> tuple[Regime, ...]:
-    """One to three regimes whose best one has the least relative error over all sizes.
+    """Return one to three regimes whose best one has the least relative error over all sizes.
 
     ``time = min over regimes of latency + factor x size / bandwidth``: libraries change protocol
     and algorithm with the size. Each size weighs the same, however long it took; each regime is
@@ -117,37 +117,37 @@ def regimes(found: MeasuredCollective) -> tuple[Regime, ...]:
     """
     moved = np.array([found.factor * point.size for point in found.points])
     times = np.array([point.time for point in found.points])
-    positions = range(_FEWEST, len(times) - _FEWEST + 1)
-    breaks = list(positions)[:: max(1, len(positions) // _MOST_BREAKS)]
+    positions = range(_MIN_SIZES, len(times) - _MIN_SIZES + 1)
+    breaks = list(positions)[:: max(1, len(positions) // _MAX_BREAKS)]
     best: tuple[Regime, ...] = (_fitted(moved, times),)
     least = np.inf
-    for count in range(_MOST_REGIMES):
-        if least <= _GOOD:
+    for count in range(_MAX_REGIMES):
+        if least <= _GOOD_ERROR:
             break
         for inner in combinations(breaks, count):
             edges = (0, *inner, len(times))
             spans = list(pairwise(edges))
-            if any(end - start < _FEWEST for start, end in spans) and count:
+            if any(end - start < _MIN_SIZES for start, end in spans) and count:
                 continue
             ways = tuple(_fitted(moved[a:b], times[a:b]) for a, b in spans)
             error = float(np.sqrt(np.mean((envelope(ways, moved) / times - 1.0) ** 2)))
-            if error < (least if len(ways) == len(best) else _BETTER * least):
+            if error < (least if len(ways) == len(best) else _MAX_ERROR_RATIO * least):
                 best, least = ways, error
     return best
 
 
 def envelope(ways: Sequence[Regime], moved: Floats) -> Floats:
-    """Time of the best regime for so many bytes on the wire [s]."""
+    """Return the time of the best regime for `size` bytes on the wire [s]."""
     each = [way.latency + moved / way.bandwidth for way in ways]
     least: Floats = np.min(each, axis=0)
     return least
 
 
 def _fitted(moved: Floats, times: Floats) -> Regime:
-    """Latency and bandwidth with the least relative error; neither below zero."""
+    """Return latency and bandwidth with the least relative error; neither below zero."""
     fixed, moving = 1.0 / times, moved / times
     latency = per_byte = 0.0
-    if len(set(moved)) >= _FEWEST:
+    if len(set(moved)) >= _MIN_SIZES:
         # Both columns of length one: a byte takes a millionth of an empty message.
         lengths = np.linalg.norm(fixed), np.linalg.norm(moving)
         columns = np.column_stack([fixed / lengths[0], moving / lengths[1]])
@@ -161,7 +161,7 @@ def _fitted(moved: Floats, times: Floats) -> Regime:
 def link_profile(
     found: Sequence[MeasuredCollective], *, kind: LinkKind | None = None, over: Link | None = None
 ) -> Fragment:
-    """A link profile from measured collectives; see `nccl_tests.read` for the parameters.
+    """Return a link profile from measured collectives; see `nccl_tests.read` for the parameters.
 
     Bandwidth and latency of the link itself are those of the all-reduce, or of the first.
     """
@@ -236,7 +236,7 @@ def _figures(found: MeasuredCollective, ways: Sequence[Regime], over: Link | Non
 
 
 def _curve(found: MeasuredCollective, ways: Sequence[Regime], over: Link | None) -> str:
-    """One collective by message size, as link profiles hold it."""
+    """Return one collective by message size, as link profiles hold it."""
     each = ",\n".join(
         f"  {{ latency = {quantity(way.latency, units.SECOND)}, "
         f"bandwidth = {quantity(way.bandwidth, units.BYTE_PER_SECOND)} }}"
@@ -260,7 +260,6 @@ def _curve(found: MeasuredCollective, ways: Sequence[Regime], over: Link | None)
 
 
 def _in_switch(ways: Sequence[Regime], over: Link | None) -> bool:
-    """Whether more than the link carries comes out, so that switches must have helped."""
     return over is not None and ways[-1].bandwidth > over.peak
 
 
@@ -290,8 +289,8 @@ def _summary(found: MeasuredCollective, ways: Sequence[Regime]) -> Iterator[str]
 def _warnings(
     found: MeasuredCollective, ways: Sequence[Regime], over: Link | None
 ) -> Iterator[str]:
-    if len({point.size for point in found.points}) < _FEWEST:
-        yield f"fewer than {_FEWEST} sizes: there is no latency in the profile"
+    if len({point.size for point in found.points}) < _MIN_SIZES:
+        yield f"fewer than {_MIN_SIZES} sizes: there is no latency in the profile"
     if found.largest.size < LARGE:
         yield (
             f"the largest message is {binary_size(found.largest.size)}: a link is full from "

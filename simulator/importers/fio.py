@@ -20,8 +20,7 @@ from typing import Final
 
 from simulator import units
 from simulator.errors import Problem
-from simulator.importers.entries import Entry
-from simulator.importers.reading import changed, parse_json, read_text, refuse
+from simulator.importers.foreign import Entry, changed, parse_json, read_text, refuse
 from simulator.importers.result import Fragment
 from simulator.importers.storage_profile import Run, storage_profile
 from simulator.reading.reading import fail
@@ -36,17 +35,17 @@ _NANOSECOND: Final = units.parse("1 ns", units.SECOND)
 _VERSION: Final = re.compile(r"fio-(\d{1,4})\.(\d{1,4})")
 _BYTES_SINCE: Final = (2, 21)
 _ONE_AT_A_TIME: Final = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
-"""I/O engines that keep one request open whatever `iodepth` says; fio's default is one of them."""
-_LONG_ENOUGH: Final = 0.1
+"""I/O engines that keep one request open at any `iodepth`; fio's default is one of them."""
+_MIN_RUN_TIME: Final = 0.1
 """Shortest run whose counters are held against each other [s]."""
-_AGREE: Final = 0.05
+_RATE_TOLERANCE: Final = 0.05
 """How far rates of one run may differ, as a fraction; most wrong units are a thousandfold off."""
-_TAIL: Final = 99.0
+_TAIL_PERCENTILE: Final = 99.0
 
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What all jobs of one file share."""
+    """Global options of a file, which all its jobs share."""
 
     path: Path
     version: str
@@ -62,7 +61,7 @@ class _File:
 
 
 def read(paths: Sequence[Path], scope: Scope = Scope.LOCAL) -> Fragment:
-    """A storage profile from the JSON of one or more fio runs.
+    """Return a storage profile from the JSON of one or more fio runs.
 
     Parameters
     ----------
@@ -112,12 +111,14 @@ def _runs(path: Path, problems: list[Problem]) -> list[Run]:
 
 
 def _mapping(entry: Entry | None) -> Mapping[str, object]:
-    """The object an entry holds; an empty one if it holds none."""
     return entry.value if entry is not None and isinstance(entry.value, Mapping) else {}
 
 
 def _document(path: Path) -> object:
-    """The last JSON object of the file: with ``--status-interval`` each replaces the one before."""
+    """Return the last JSON object of the file.
+
+    With ``--status-interval`` each replaces the one before.
+    """
     text, origin = read_text(path, WANTED), str(path)
     decoder = json.JSONDecoder()
     start, last = _brace(text, 0), None
@@ -127,14 +128,14 @@ def _document(path: Path) -> object:
         try:
             last, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
-            # Empty lines in place of what came before keep the line numbers of the message.
+            # Empty lines instead of the text before keep the line numbers of the message.
             return parse_json("\n" * text.count("\n", 0, start) + text[start:], origin)
         start = _brace(text, end)
     return last
 
 
 def _brace(text: str, start: int) -> int | None:
-    """Where the next line begins that begins an object."""
+    """Return the offset of the next line that begins an object."""
     match = re.compile(r"^\{", re.MULTILINE).search(text, start)
     return None if match is None else match.start()
 
@@ -150,7 +151,7 @@ def _date(top: Entry, path: Path) -> str:
 
 
 def _of_job(job: Entry, about: _File) -> Iterator[Run]:
-    """One run for each direction in which the job moved data."""
+    """Return one run for each direction in which the job moved data."""
     if not job.is_mapping():
         job.fault("is no job", found=job.value)
         return
@@ -175,12 +176,12 @@ class _Options:
     given: Mapping[str, object]
 
     def text(self, *names: str) -> str:
-        """The first option given of `names`, which mean the same."""
+        """Return the first option given of `names`, which mean the same."""
         return next((str(self.given[name]) for name in names if name in self.given), "")
 
     @property
     def pattern(self) -> str:
-        """What fio calls rw: read, randread, write, randrw, ..."""
+        """Pattern of the requests, fio's rw: read, randread, write, randrw, ..."""
         return (self.text("rw", "readwrite") or "read").partition(":")[0]
 
     @property
@@ -198,7 +199,7 @@ class _Options:
 
     @property
     def direct(self) -> bool:
-        """Whether the page cache was passed by."""
+        """True if the page cache was passed by."""
         direct, buffered = self.text("direct"), self.text("buffered")
         return direct == "1" or buffered == "0" or ("direct" in self.given and direct == "")
 
@@ -241,22 +242,22 @@ def _of_side(side: Entry, options: _Options, about: _File, job: Entry) -> Run | 
 
 
 def _only_direction(pattern: str) -> str:
-    """What a run whose reads and writes are reported as one did, if it did one of them only."""
+    """Return the direction of a run that reports reads and writes as one, if it had only one."""
     return {"read": "read", "randread": "read", "write": "write", "randwrite": "write"}.get(
         pattern, "mixed"
     )
 
 
 def _rate(side: Entry) -> float | None:
-    """The rate of one direction [B/s]; None where it moved nothing."""
+    """Return the rate of one direction [B/s]; None where it moved nothing."""
     exact, rounded = side.number_at("bw_bytes"), side.number_at("bw")
     if exact is None and rounded is None:
         side.fault("has neither 'bw_bytes' nor 'bw'")
         return None
     if exact is None:
         return (rounded or 0.0) * _KIB
-    coarse = _LONG_ENOUGH * _KIB * _KIB
-    if rounded and exact > coarse and abs(rounded * _KIB / exact - 1.0) > _AGREE:
+    coarse = _MIN_RUN_TIME * _KIB * _KIB
+    if rounded and exact > coarse and abs(rounded * _KIB / exact - 1.0) > _RATE_TOLERANCE:
         message = f"has bw_bytes = {exact:g} B/s, but bw = {rounded:g} KiB/s"
         side.fault(message, hint="one of them is in another unit")
     return exact
@@ -264,14 +265,14 @@ def _rate(side: Entry) -> float | None:
 
 def _hold(side: Entry, rate: float, amount: float, time: float) -> None:
     """Hold the rate against what was moved in the time: a wrong unit shows."""
-    if time >= _LONG_ENOUGH and amount > 0.0 and abs(amount / time / rate - 1.0) > _AGREE:
+    if time >= _MIN_RUN_TIME and amount > 0.0 and abs(amount / time / rate - 1.0) > _RATE_TOLERANCE:
         moved = f"{units.show(amount, units.BYTE)} in {units.show(time, units.SECOND)}"
         message = f"moved {moved}, which is not {units.show(rate, units.BYTE_PER_SECOND)}"
         side.fault(message, hint="io_bytes, runtime [ms] or the rate is in another unit")
 
 
 def _latency(side: Entry) -> tuple[float | None, float | None]:
-    """Mean and 99th percentile of the completion latency [s]; None where not recorded."""
+    """Return mean and 99th percentile of the completion latency [s]; None where not recorded."""
     names = (("clat_ns", _NANOSECOND), ("clat", _MICROSECOND))
     wider = (("lat_ns", _NANOSECOND), ("lat", _MICROSECOND))
     mean = tail = None
@@ -292,13 +293,13 @@ def _latency(side: Entry) -> tuple[float | None, float | None]:
 
 def _is_tail(key: object) -> bool:
     try:
-        return float(str(key)) == _TAIL
+        return float(str(key)) == _TAIL_PERCENTILE
     except ValueError:
         return False
 
 
 def _merged(runs: Iterable[Run]) -> Iterator[Run]:
-    """Clones of a job summed: same name, group, pattern and direction, an entry for each."""
+    """Return clones of a job summed: same name, group, pattern and direction, an entry for each."""
     key = attrgetter("group", "name", "direction", "pattern", "depth")
     for _, found in groupby(sorted(runs, key=key), key=key):
         clones = list(found)

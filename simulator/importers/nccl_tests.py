@@ -18,7 +18,7 @@ from typing import Final
 from simulator import units
 from simulator.errors import Problem
 from simulator.importers.collectives import BUS_FACTOR, MeasuredCollective, Point, link_profile
-from simulator.importers.reading import changed, read_text, refuse
+from simulator.importers.foreign import changed, read_text, refuse
 from simulator.importers.result import Fragment
 from simulator.reading.reading import fail
 from simulator.schema.hardware.link import Link, LinkKind
@@ -38,15 +38,15 @@ _NAMED: Final = re.compile(r"\b([a-z_]+?)_perf\b")
 _FIGURES: Final = ("time", "algbw", "busbw")
 _UNITS: Final = frozenset({"(B)", "(elements)", "(us)", "(GB/s)"})
 _END: Final = "# Avg bus bandwidth"
-_CLOSE: Final = 0.02
+_RATIO_TOLERANCE: Final = 0.02
 """How far a printed ratio may be off the exact one."""
-_AGREE: Final = 0.05
+_BANDWIDTH_TOLERANCE: Final = 0.05
 """How far a printed rate may be off size over time, as a fraction."""
 
 
 @dataclass(slots=True)
 class _Log:
-    """What a file has said so far."""
+    """The content of a file as far as it has been read."""
 
     origin: str
     problems: list[Problem]
@@ -74,7 +74,7 @@ def read(
     over: Link | None = None,
     operation: str = "",
 ) -> Fragment:
-    """A link profile from what runs of nccl-tests printed, each in a file of its own.
+    """Return a link profile from what runs of nccl-tests printed, each in a file of its own.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def _measured(path: Path, operation: str) -> MeasuredCollective:
 
 
 def _take(log: _Log, number: int, line: str) -> None:
-    """Take one line of the text, whatever it is."""
+    """Take one line of the text."""
     if line.startswith("#"):
         _take_comment(log, number, line)
     elif log.header and re.match(r"\d{1,18}\s+\d+\s+[a-z]\w*\s", line):
@@ -137,7 +137,7 @@ def _take(log: _Log, number: int, line: str) -> None:
 
 
 def _take_names(log: _Log, line: str) -> None:
-    """What lines of the shell, the launcher and NCCL's own log say: command and version."""
+    """Return command and version from lines of the shell, the launcher and NCCL's log."""
     library = _LIBRARY.search(line)
     if library is not None:
         log.library = library[1] or library[2]
@@ -192,7 +192,7 @@ def _take_row(log: _Log, number: int, words: Sequence[str]) -> None:
 
 
 def _half(log: _Log, number: int, size: float, half: Mapping[str, str]) -> Point | None:
-    """One half of a row; None, with a problem, if it cannot be."""
+    """Return one half of a row; None, with a problem, if it cannot be."""
     time, rate, bus = (_number(log, number, name, half[name]) for name in _FIGURES)
     if time is None or rate is None or bus is None:
         return None
@@ -201,25 +201,22 @@ def _half(log: _Log, number: int, size: float, half: Mapping[str, str]) -> Point
         return None
     time *= _MICROSECOND
     moved = size / time / _GIGABYTE
-    if rate > 1.0 and abs(rate / moved - 1.0) > _AGREE:
+    if rate > 1.0 and abs(rate / moved - 1.0) > _BANDWIDTH_TOLERANCE:
         message = f"has algbw = {rate:g} GB/s, but size over time is {moved:.4g} GB/s"
         log.fault(number, message)
     return Point(size=size, time=time, bus=bus * _GIGABYTE, ratio=_ratio(rate, bus))
 
 
 def _ratio(rate: float, bus: float) -> float | None:
-    """Bus over algorithm bandwidth, where the two decimals printed are enough to tell."""
     return bus / rate if rate >= 1.0 else None
 
 
 def _headed(header: Sequence[str]) -> list[Sequence[str]]:
-    """The heads of each half; a half begins at ``time``."""
     starts = [i for i, name in enumerate(header) if name == "time"]
     return [header[a:b] for a, b in zip(starts, [*starts[1:], len(header)], strict=True)]
 
 
 def _halves(log: _Log, words: Sequence[str]) -> Iterator[dict[str, str]]:
-    """The columns of each half by name; a half begins at ``time``."""
     starts = [i for i, name in enumerate(log.header) if name == "time"]
     for start, end in zip(starts, [*starts[1:], len(words)], strict=True):
         yield dict(zip(log.header[start:end], words[start:end], strict=True))
@@ -238,7 +235,7 @@ def _number(log: _Log, line: int, name: str, text: str) -> float | None:
 
 
 def _collective(log: _Log, operation: str, date: str, name: str) -> MeasuredCollective:
-    """The run as a whole; refuses one whose collective or number of ranks nobody knows."""
+    """Return the whole run; refuse one with an unknown collective or number of ranks."""
     operation = operation or log.operation
     groups = {group for group, _ in log.ranks}
     ranks = len(log.ranks) // max(1, len(groups))
@@ -250,7 +247,7 @@ def _collective(log: _Log, operation: str, date: str, name: str) -> MeasuredColl
     if not log.points:
         fail(log.origin, "has no row with a size and a time")
     ranks = ranks or _ranks_of(log, operation)
-    if ranks < 2:  # noqa: PLR2004 - one rank talks to nobody
+    if ranks < 2:  # noqa: PLR2004 - one rank has no peer
         hint = "keep the lines '#  Rank ...' of the output"
         fail(log.origin, "doesn't say how many ranks there were, or there was one", hint=hint)
     program = f"nccl-tests {log.version}".rstrip()
@@ -268,17 +265,21 @@ def _collective(log: _Log, operation: str, date: str, name: str) -> MeasuredColl
 
 
 def _guess(log: _Log, ranks: int) -> str:
-    """The collective that the file's name or the ratio of its bandwidths tells; may be empty."""
+    """Return the collective by the file's name or the ratio of its bandwidths; may be empty."""
     named = next((name for name in BUS_FACTOR if name in log.stem), "")
     ratios = [point.ratio for point in log.points if point.ratio is not None]
     if named or not ratios or not ranks:
         return named
-    fits = [name for name, of in BUS_FACTOR.items() if abs(of(ranks) / ratios[-1] - 1) < _CLOSE]
+    fits = [
+        name
+        for name, of in BUS_FACTOR.items()
+        if abs(of(ranks) / ratios[-1] - 1) < _RATIO_TOLERANCE
+    ]
     return fits[0] if len(fits) == 1 else ""
 
 
 def _ranks_of(log: _Log, operation: str) -> int:
-    """Ranks from the ratio of bus to algorithm bandwidth; 0 if it doesn't tell."""
+    """Return the ranks from the ratio of bus to algorithm bandwidth; 0 if unknown."""
     ratios = [point.ratio for point in log.points if point.ratio is not None]
     if not ratios:
         return 0
@@ -290,7 +291,7 @@ def _ranks_of(log: _Log, operation: str) -> int:
 def _warnings(log: _Log, operation: str, ranks: int, groups: int) -> Iterator[str]:
     ratios = [point.ratio for point in log.points if point.ratio is not None]
     expected = BUS_FACTOR[operation](ranks)
-    if ratios and abs(ratios[-1] / expected - 1.0) > _CLOSE:
+    if ratios and abs(ratios[-1] / expected - 1.0) > _RATIO_TOLERANCE:
         yield (
             f"bus over algorithm bandwidth is {ratios[-1]:.3f}, but {operation} over {ranks} "
             f"ranks makes {expected:.3f}"
@@ -298,6 +299,6 @@ def _warnings(log: _Log, operation: str, ranks: int, groups: int) -> Iterator[st
     if log.aggregated:
         yield "several operations were launched at once (agg iters): their latencies overlap"
     if groups > 1:
-        yield f"{groups} groups ran beside each other; what is read holds for one of them"
+        yield f"{groups} groups ran at the same time; the figures are those of one of them"
     if not log.ranks:
         yield "no '#  Rank' lines: the number of ranks follows from the bandwidths, one host"

@@ -1,4 +1,4 @@
-"""Logs of requests to a service: a trace to simulate, and what was measured beside it.
+"""Logs of requests to a service: a trace to simulate, and its measured latencies.
 
 A CSV file with a line for each request: when it arrived, tokens of its prompt and of its answer,
 and how long it took; where the log has it, how long its first token took. Names of columns are
@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from simulator.errors import InputError, Problem
-from simulator.importers.reading import changed
+from simulator.importers.foreign import changed
 from simulator.reading.hardware.profile_text import quote
 from simulator.reading.measured.write import set_csv
 from simulator.reading.service.request_trace import OWN, moment
@@ -34,7 +34,7 @@ COLUMNS: Final = {
 }
 """What is read by the names it may have; the first are those that are asked for."""
 _OPTIONAL: Final = "ttft"
-_FEWEST: Final = 100
+_MIN_REQUESTS: Final = 100
 """Requests from which on one in a hundred says something."""
 
 
@@ -50,7 +50,7 @@ class RequestLog:
 
     @property
     def summary(self) -> list[str]:
-        """What was found, a line each."""
+        """Summary for people, a line each."""
         span = self.arrivals[-1] - self.arrivals[0]
         prompt, output = np.mean(self.prompts), np.mean(self.outputs)
         lines = [
@@ -61,7 +61,7 @@ class RequestLog:
 
 
 def read(path: Path) -> RequestLog:
-    """A log.
+    """Return a log.
 
     Raises
     ------
@@ -109,7 +109,7 @@ class _Cells:
     def column(
         self, name: str | None, value_of: Callable[[str], float], wrong: str, least: float
     ) -> np.ndarray:
-        """Numbers of a column; none where there is no such column."""
+        """Return numbers of a column; none where there is no such column."""
         if name is None:
             return np.array([])
         return np.array(
@@ -133,12 +133,12 @@ def _whole(text: str) -> float:
 def _measured(
     outputs: np.ndarray, latencies: np.ndarray, first: np.ndarray
 ) -> Iterator[tuple[str, float]]:
-    """Figures of the log by the names that predictions have."""
+    """Return figures of the log by the names that predictions have."""
     for name, times in (("end_to_end_s", latencies), ("first_token_s", first)):
         if len(times):
             yield f"{name}.mean", float(np.mean(times))
             yield f"{name}.p50", float(np.median(times))
-            if len(times) >= _FEWEST:
+            if len(times) >= _MIN_REQUESTS:
                 yield f"{name}.p99", float(np.quantile(times, 0.99))
     several = outputs > 1
     if len(first) and several.any():
@@ -147,7 +147,7 @@ def _measured(
 
 
 def service_files(log: RequestLog, base: str, name: str) -> dict[str, str]:
-    """Files by name: the trace, a service that has it for its load, and a measurement set of it.
+    """Return files by name: the trace, a service with this load, and a measurement set.
 
     Parameters
     ----------

@@ -1,21 +1,25 @@
-"""What importers return."""
+"""Results of importers: profiles and sections as TOML, and measured runs."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-import numpy as np
-from numpy.typing import NDArray
-
+from simulator.errors import InputError
+from simulator.reading.document import check, parse_document
+from simulator.reading.hardware.accelerator import to_link
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.hardware.figures import Figure
+from simulator.reading.hardware.host import to_host
+from simulator.reading.hardware.sections import LinkFile, StorageFile
+from simulator.reading.hardware.storage import to_storage
 from simulator.uncertainty.provenance import Source
-from simulator.units import Seconds
 
 
 class Kind(StrEnum):
-    """What a fragment is; for profiles, the folder the catalogue looks for them in."""
+    """Kind of a fragment; for profiles, their folder in the catalogue."""
 
     STORAGE = "storage"
     LINK = "link"
@@ -53,49 +57,8 @@ class MeasuredRun:
     warnings: tuple[str, ...] = ()
 
 
-class Quantity(StrEnum):
-    """What a sample of a device says; the text is what people read."""
-
-    GPU_BUSY = "GPU: a kernel runs"
-    GPU_ENGINE = "GPU: compute engine active"
-    TENSOR = "GPU: tensor cores active"
-    DEVICE_MEMORY_BUSY = "GPU: memory busy"
-    DEVICE_MEMORY = "GPU: memory used"
-    DEVICE_MEMORY_SHARE = "GPU: share of memory used"
-    POWER = "GPU: power"
-    TO_DEVICE = "PCIe: to the GPU"
-    FROM_DEVICE = "PCIe: from the GPU"
-    CPU_BUSY = "CPU: busy"
-    HOST_MEMORY_SHARE = "host: share of RAM used"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
-    """Samples of one quantity on one device, in the order of time.
-
-    `values` is in SI units, shares from 0 to 1; NaN is a missing sample. All series of one device
-    that one file holds have the same length: samples at one index were taken together.
-    """
-
-    quantity: Quantity
-    device: str
-    values: NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Utilization:
-    """What was seen of devices while a job ran.
-
-    `interval` is the time between samples where the files say it [s].
-    """
-
-    series: tuple[Series, ...]
-    interval: Seconds | None = None
-    warnings: tuple[str, ...] = ()
-
-
 def set_rows(runs: Sequence[MeasuredRun]) -> list[dict[str, str]]:
-    """Rows of a measurement set, one a run; logs of many runs may bear the same name."""
+    """Return rows of a measurement set, one a run; logs of many runs may bear the same name."""
     again: Counter[str] = Counter()
     return [
         {
@@ -110,6 +73,46 @@ def set_rows(runs: Sequence[MeasuredRun]) -> list[dict[str, str]]:
 
 
 def _unique(name: str, again: Counter[str]) -> str:
-    """A row's name, numbered from its second use on."""
     again[name] += 1
     return name if again[name] == 1 else f"{name}~{again[name]}"
+
+
+def verify(fragment: Fragment, origin: str, catalogue: Catalogue) -> None:
+    """Read a profile back as the catalogue will.
+
+    Parameters
+    ----------
+    fragment : Fragment
+        What was made; sections of a scenario are held against TOML alone.
+    origin : str
+        What messages name: the evidence.
+    catalogue : Catalogue
+        Where the parts of a machine are looked up.
+
+    Raises
+    ------
+    InputError
+        For a figure that no profile may have, such as a rate beyond any device's.
+    """
+    try:
+        _read_back(fragment, origin, catalogue)
+    except InputError as error:
+        hint = "so says the evidence; is a unit wrong?"
+        problems = [
+            replace(problem, line=None, hint=problem.hint or hint) for problem in error.problems
+        ]
+        raise InputError(tuple(problems)) from None
+
+
+def _read_back(fragment: Fragment, origin: str, catalogue: Catalogue) -> None:
+    document = parse_document(fragment.text.encode(), origin)
+    if fragment.kind is Kind.STORAGE:
+        to_storage(origin, check(StorageFile, document), document, _cite)
+    elif fragment.kind is Kind.LINK:
+        to_link(origin, check(LinkFile, document), document, _cite)
+    elif fragment.kind is Kind.NODE:
+        to_host(origin, document, _cite, catalogue)
+
+
+def _cite(figure: Figure) -> Source:
+    return Source(reference=figure.source, date=figure.date, verified=figure.verified)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from simulator.errors import Problem
-from simulator.importers.reading import changed, parse_json, read_text, refuse
+from simulator.importers.foreign import changed, parse_json, read_text, refuse
 from simulator.importers.result import MeasuredRun, set_rows
 from simulator.reading.hardware.profile_text import quote
 from simulator.reading.measured.write import set_csv
@@ -39,7 +39,7 @@ _NEEDED: Final = ("completed", "total_input_tokens", "total_output_tokens")
 
 
 def read(path: Path) -> list[MeasuredRun]:
-    """The runs of a file.
+    """Return the runs of a file.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def read(path: Path) -> list[MeasuredRun]:
 
 
 def _objects(text: str, origin: str) -> list[object]:
-    """What the file holds: one object, or one a line."""
+    """Return the file's object, or one a line."""
     try:
         return [json.loads(text)]
     except json.JSONDecodeError:
@@ -86,7 +86,7 @@ def _problems(run: object, origin: str, number: int) -> Iterator[Problem]:
 
 
 def _number(run: Mapping[object, object], name: str) -> float | None:
-    """A number of a run; infinite rates are written as text or as such."""
+    """Return a number of a run; infinite rates are written as text or as such."""
     value = run.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
@@ -97,7 +97,7 @@ def _number(run: Mapping[object, object], name: str) -> float | None:
 
 
 def _measured(run: Mapping[object, object]) -> dict[str, float]:
-    """Figures by the names they have here, in SI units."""
+    """Return figures by the names they have here, in SI units."""
     found = {}
     for metric, names in _LATENCIES.items():
         for statistic, prefix in _STATISTICS.items():
@@ -132,12 +132,12 @@ def _run(run: Mapping[object, object], path: Path, number: int) -> MeasuredRun:
         measured=measured,
         source=Source(reference=path.name, date=changed(path)),
         summary=tuple(summary),
-        warnings=("lengths are taken as alike: a result holds their sums alone",),
+        warnings=("all requests are assumed to have the mean length: a result holds only sums",),
     )
 
 
 def _arrivals(run: Mapping[object, object]) -> Iterator[str]:
-    """How requests came: a bounded number at once, at a rate, or all at the start."""
+    """Return the arrivals of requests: a bounded number at once, at a rate, or all at the start."""
     rate, clients = _number(run, "request_rate"), _number(run, "max_concurrency")
     if clients:
         yield "load.arrivals=closed"
@@ -150,7 +150,7 @@ def _arrivals(run: Mapping[object, object]) -> Iterator[str]:
 
 
 def set_files(runs: Sequence[MeasuredRun], base: str, name: str) -> tuple[str, str]:
-    """A measurement set of the runs, rows of the service `base`: its TOML and its CSV."""
+    """Return a measurement set of the runs, rows of the service `base`: its TOML and its CSV."""
     judged = [metric for metric in METRICS if any(metric in run.measured for run in runs)]
     lines = [
         "schema = 1",

@@ -24,7 +24,7 @@ SMALL: Final = units.parse("16 KiB", units.BYTE)
 """Largest request that counts as small: its rate is a count of requests."""
 LARGE: Final = units.parse("64 KiB", units.BYTE)
 """Smallest request whose rate is a bandwidth."""
-BUSY: Final = 16
+MIN_BUSY_DEPTH: Final = 16
 """Requests open at once from which on a store is taken to be busy."""
 
 
@@ -59,12 +59,12 @@ class Run:
 
     @property
     def random(self) -> bool:
-        """Whether requests lie anywhere in the file."""
+        """True if requests lie anywhere in the file."""
         return self.pattern.startswith("rand")
 
     @property
     def pure(self) -> bool:
-        """Whether it did nothing but read, or nothing but write."""
+        """True if it did nothing but read, or nothing but write."""
         return self.pattern.removeprefix("rand") == self.direction
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class Run:
 
 
 def storage_profile(runs: Sequence[Run], scope: Scope, files: str) -> Fragment:
-    """The profile of a store from measured runs.
+    """Return the profile of a store from measured runs.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def storage_profile(runs: Sequence[Run], scope: Scope, files: str) -> Fragment:
     scope : Scope
         How the store is reached.
     files : str
-        The files they stand in.
+        The files they are in.
 
     Raises
     ------
@@ -135,7 +135,6 @@ def _of_writes(runs: Sequence[Run]) -> Iterator[Line | None]:
 
 
 def _best(runs: Iterable[Run], by: Callable[[Run], float]) -> Run | None:
-    """The run with most of something; one past the page cache is preferred."""
     return max(runs, key=lambda run: (run.direct, by(run)), default=None)
 
 
@@ -184,13 +183,15 @@ def _warnings(runs: Sequence[Run], lines: Sequence[Line]) -> Iterator[str]:
             yield f"{run.name}: without direct=1; what the page cache answered is not the store"
         together = {other.name for other in runs if other.group == run.group} - {run.name}
         if together:
-            yield f"{run.name}: ran beside {', '.join(sorted(together))}; each had only a share"
+            others = ", ".join(sorted(together))
+            yield f"{run.name}: ran together with {others}; each had only a share"
     large = any(run.direction == "read" and run.size >= LARGE for run in runs)
     if not large:
         yield f"no reads of {binary_size(LARGE)} or more: the bandwidth is that of small requests"
     small = [run for run in runs if run.random and run.size <= SMALL and run.open > 1]
-    if "read_operations" in keys and max(run.open for run in small) < BUSY:
-        yield f"fewer than {BUSY} small requests were open: the store may answer more a second"
+    if "read_operations" in keys and max(run.open for run in small) < MIN_BUSY_DEPTH:
+        few = f"fewer than {MIN_BUSY_DEPTH} small requests were open"
+        yield f"{few}: the store may answer more a second"
     if "read_operations" not in keys:
         yield "no random reads of 16 KiB or less, several at a time: read_operations is left out"
     if "read_latency" not in keys:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.physics.checkpoint import checkpoint_shares
+from simulator.physics.footprint import checkpoint_shares
 from simulator.pipeline.loads import alone
 from simulator.pipeline.program import CHECKPOINTING
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, ask, asking

@@ -1,16 +1,10 @@
-"""How long ranks of a job take to communicate: measured curves where there are any, else links.
+"""What an empty collective takes: steps of a ring, or of a tree, over machines and inside of them.
 
-A *team* is a set of ranks that communicate with one another; where it spans machines, it has as
-many of them on each. Inside a machine time follows from the link between accelerators, between
-machines from the machine's network. Inside and between overlap, since large messages are cut in
-chunks: the slower of them counts.
+Every kind of training counts them here: data parallelism of any model, and the tensors, parameters
+and gradients of spread language models.
 
-A measured curve holds for its own number of ranks. It is carried over to other numbers by its bus
-bandwidth, which does not depend on them inside a machine, and by the bytes that have to pass a
-machine's network between machines. Training of any kind reads the same curves: the all-reduce of
-data-parallel ranks for one team (`pace_inside`), spread language models for arrays of teams
-(`in_machine`). Its latency grows with the hops of the operation over machines
-(`latency`): those of a tree for an all-reduce, those of a ring for gathers and scatters.
+A gather or a scatter passes each rank's part on to the next rank, so it takes as many steps as
+there are other ranks. An all-reduce may go up and down a tree over the machines instead.
 """
 
 from __future__ import annotations
@@ -23,7 +17,6 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from simulator.equations.collectives import ring_wire_bytes, shard_bytes
-from simulator.physics.latency import between_latency
 from simulator.schema.hardware.host import Host, PeerTopology
 from simulator.schema.hardware.link import Collective, Curve, Link, Regime
 from simulator.units import (
@@ -39,18 +32,88 @@ from simulator.units import (
     where,
 )
 
+HOP: Final = parse("2 us", SECOND)
+"""Time of a hop of a ring inside a machine."""
+HOP_REMOTE: Final = parse("15 us", SECOND)
+"""Time of a hop between machines where no collective over the network was measured; a guess."""
+
+
+def between_latency(
+    operation: Collective, machines: Real, far: Seconds | Real = HOP_REMOTE
+) -> Seconds | Real:
+    """What an operation over machines takes without bytes, one rank on each [s].
+
+    Examples
+    --------
+    Up and down a tree over 8 machines, and round a ring of them:
+
+    >>> operations = (Collective.ALL_REDUCE, Collective.ALL_GATHER)
+    >>> [round(between_latency(operation, 8.0), 9) for operation in operations]
+    [9e-05, 0.000105]
+    """
+    if operation is Collective.ALL_REDUCE:
+        return all_reduce_latency(machines, machines, 0.0, far)
+    if operation in _IN_TURN:
+        return ring_latency(machines, machines, 0.0, far)
+    return where(machines > 1, far, 0.0)
+
+
+_IN_TURN: Final = (Collective.ALL_GATHER, Collective.REDUCE_SCATTER)
+"""Operations that pass each rank's part on to the next one."""
+
+
+def ring_latency(
+    ranks: Real, machines: Real, near: Seconds | Real, far: Seconds | Real
+) -> Seconds | Real:
+    """Steps of a gather or scatter without bytes [s].
+
+    Parameters
+    ----------
+    ranks, machines : float or array
+        Ranks of the ring, and the machines that they lie on.
+    near, far : float or array
+        A step inside of a machine, and one in which some rank sends to another machine [s]: all
+        ranks step together, so that the slowest hop counts.
+
+    Examples
+    --------
+    >>> ring_latency(8.0, 1.0, 2e-6, 5e-6), ring_latency(101.0, 13.0, 2e-6, 5e-6)
+    (1.4e-05, 0.0005)
+    """
+    return at_least(ranks - 1.0, 0.0) * where(machines > 1, far, near)
+
+
+def all_reduce_latency(
+    ranks: Real, machines: Real, near: Seconds | Real, far: Seconds | Real
+) -> Seconds | Real:
+    """Steps of an all-reduce without bytes [s]: of a ring twice round, or up a tree and down.
+
+    Parameters
+    ----------
+    ranks, machines, near, far
+        As of `ring_latency`; the tree is over machines, whose ranks form a chain.
+
+    Examples
+    --------
+    On 64 machines of 8, 2 x (7 x 2 us + 6 x 5 us):
+
+    >>> round(all_reduce_latency(512.0, 64.0, 2e-6, 5e-6), 9)
+    8.8e-05
+    """
+    local = ranks / at_least(machines, 1.0)
+    depth = plain(np.log2(at_least(machines, 1.0)))
+    tree = at_least(local - 1.0, 0.0) * near + depth * far
+    return 2.0 * at_most(ring_latency(ranks, machines, near, far), tree)
+
+
 EFFICIENCY: Final = 0.8
 """Share of a datasheet's rate that collectives reach where nothing was measured: 235 of 300 GB/s
 over NVLink 3, 366 of 450 over NVLink 4, 682 of 900 over NVLink 5 (ml-engineering, network)."""
 LOCAL_LATENCY: Final = parse("10 us", SECOND)
 """What an empty collective inside a machine takes where nothing was measured; a guess."""
-
-
 HYBRID_MESH: Final = ((2.0, 1.0 / 6.0), (4.0, 4.0 / 6.0), (8.0, 1.0))
 """Share of a device's links that join the first n of the 8 devices of a hybrid cube mesh: GPU 0 of
 a DGX-1V has 1 of its 6 links to GPU 1 and 4 to GPUs 1 to 3 (``nvidia-smi topo -m``)."""
-
-
 Pace: TypeAlias = tuple[Real, Real]
 """What an empty message takes [s], and the rate that large ones near [B/s]."""
 
@@ -90,13 +153,13 @@ class InMachine:
         )
         return Protocols(
             *(
-                two + past_two * _rise(two, four) + past_four * _rise(four, eight)
+                two + past_two * _difference(two, four) + past_four * _difference(four, eight)
                 for two, four, eight in pairs
             )
         )
 
 
-def _rise(low: Real, high: Real) -> Real:
+def _difference(low: Real, high: Real) -> Real:
     """From one figure to another; none between equal ones, be they infinite."""
     equal = low == high
     return where(equal, 0.0, high) - where(equal, 0.0, low)
@@ -165,14 +228,16 @@ def _local_regimes(operation: Collective, ranks: int, link: Link, host: Host) ->
     plain = [c for c in own if not c.in_switch] or [
         c for c in local if c.operation is Collective.ALL_REDUCE and not c.in_switch
     ]
-    ways = [*_at(plain, ranks)] if plain else [_stated(link, reachable(ranks, host))]
+    ways = (
+        [*_regimes_at(plain, ranks)] if plain else [_datasheet_regime(link, reachable(ranks, host))]
+    )
     helped = [c for c in own if c.in_switch]
     if helped and min(c.ranks for c in helped) <= ranks <= max(c.ranks for c in helped):
-        ways += _at(helped, ranks)
+        ways += _regimes_at(helped, ranks)
     return ways
 
 
-def _stated(link: Link, share: float) -> Regime:
+def _datasheet_regime(link: Link, share: float) -> Regime:
     """What the datasheet says, less what collectives lose, over a share of the links."""
     rate: BytesPerSecond = share * (link.achievable or EFFICIENCY * link.peak)
     return Regime(latency=link.latency or LOCAL_LATENCY, bandwidth=rate)
@@ -189,26 +254,26 @@ def reachable(ranks: int, host: Host) -> float:
     return float(np.interp(ranks, counts, shares))
 
 
-def _at(curves: Sequence[Curve], ranks: int) -> tuple[Regime, ...]:
+def _regimes_at(curves: Sequence[Curve], ranks: int) -> tuple[Regime, ...]:
     """Regimes at a number of ranks: between two measured ones in proportion, else the nearest."""
     ordered = sorted(curves, key=lambda curve: curve.ranks)
     for low, high in pairwise(ordered):
         if low.ranks <= ranks <= high.ranks:
             share = (ranks - low.ranks) / (high.ranks - low.ranks)
             both = zip(low.regimes, high.regimes, strict=False)
-            return tuple(_known(_mixed(a, b, share)) for a, b in both)
+            return tuple(_with_latency(_interpolated(a, b, share)) for a, b in both)
     nearest = ordered[0] if ranks < ordered[0].ranks else ordered[-1]
-    return tuple(_known(regime) for regime in nearest.regimes)
+    return tuple(_with_latency(regime) for regime in nearest.regimes)
 
 
-def _mixed(low: Regime, high: Regime, share: float) -> Regime:
+def _interpolated(low: Regime, high: Regime, share: float) -> Regime:
     return Regime(
         latency=low.latency + share * (high.latency - low.latency),
         bandwidth=low.bandwidth + share * (high.bandwidth - low.bandwidth),
     )
 
 
-def _known(regime: Regime) -> Regime:
+def _with_latency(regime: Regime) -> Regime:
     """A regime whose latency was not measured, with the usual one."""
     return Regime(latency=regime.latency or LOCAL_LATENCY, bandwidth=regime.bandwidth)
 
@@ -230,11 +295,13 @@ def pace_between(operation: Collective, size: Real, members: Team, host: Host) -
     own = [c for c in measured if c.operation is operation]
     if own:
         nearest = min(own, key=lambda curve: abs(np.log(curve.machines / members.machines)))
-        return _fastest([_carried(r, nearest, empty) for r in nearest.regimes], crossing)
+        return _fastest(
+            [_regime_through_network(r, nearest, empty) for r in nearest.regimes], crossing
+        )
     return empty + 0.0 * crossing, network_rate(host) + 0.0 * crossing
 
 
-def _carried(regime: Regime, curve: Curve, empty: Seconds | Real) -> Regime:
+def _regime_through_network(regime: Regime, curve: Curve, empty: Seconds | Real) -> Regime:
     """A measured regime as rate through a machine's network, and latency of as many hops."""
     one: Bytes = 1.0
     over_links = wire_bytes(curve.operation, one, curve.ranks)

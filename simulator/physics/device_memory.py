@@ -1,18 +1,50 @@
-"""Memory that a job needs on one device: one model for training and one for forward passes."""
+"""Device memory of one rank in training, on the first, a middle and the last stage.
+
+States, parameters gathered, activations kept, and the larger of what the loss and the backward
+pass of one layer need meanwhile. What the allocator wastes and libraries outside it come on top.
+Plain data parallelism is the case in which nothing is sharded, and one device that of one rank.
+
+Not counted: 8-bit copies of weights; models whose layers are dealt to stages otherwise than
+`parallelism.partition` says.
+
+References
+----------
+.. [1] Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models",
+       sections 4 and 5, https://arxiv.org/abs/2205.05198
+.. [2] Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models",
+       https://arxiv.org/abs/1910.02054
+.. [3] NVIDIA/Megatron-LM docs/user-guide/features/dist_optimizer.md @d98e8a6, 2026-08
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
 from typing import Final
 
 import numpy as np
 
 from simulator.equations.batch import batch_bytes
-from simulator.equations.memory import FULL_PRECISION, offloaded_bytes, state_bytes, tensor_bytes
-from simulator.physics.describe import FULL, describe_memory
-from simulator.physics.description import Description
-from simulator.physics.holding import Holding, behind_frozen, of_layers, of_whole
-from simulator.physics.memory import DeviceMemory, State, training_memory, with_waste
+from simulator.equations.memory import (
+    FULL_PRECISION,
+    HALF_PRECISION,
+    fragmentation_bytes,
+    kept_activations,
+    micro_batches_held,
+    never_together,
+    offloaded_bytes,
+    state_bytes,
+    tensor_bytes,
+)
+from simulator.physics.model_footprint import (
+    ParameterFootprint,
+    head_only_footprint,
+    layers_footprint,
+    whole_footprint,
+)
+from simulator.physics.parameters import shared_part, sharers, stage_layers, updated_parameters
+from simulator.physics.transformer import FULL, TransformerStep, describe_memory
 from simulator.schema.scenario import Job, Scenario
 from simulator.schema.workload.kernels import MemoryFigures
 from simulator.schema.workload.models import Model
@@ -20,9 +52,380 @@ from simulator.schema.workload.models.convnet import ConvNet
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.parallelism import Sharding
 from simulator.schema.workload.train import Mode, Train
-from simulator.terms import Term, stated, term
+from simulator.terms import Term, excess_of, product_of, stated, sum_of, term
 from simulator.uncertainty.provenance import Assumption
-from simulator.units import BYTE, Bytes, show
+from simulator.units import BYTE, Bytes, Real, anywhere, at_least, at_most, show, where
+
+_END_STAGES: Final = 2.0
+"""Stages that hold an embedding or a head."""
+_UNITS: Final = 2.0
+"""Layers whose sharded parameters are together at a time: the running one and the next."""
+Items = Mapping[str, Real]
+Terms = Mapping[str, Term]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizerState:
+    """Bytes of a parameter beside its weight and gradient.
+
+    `master` is its fp32 copy where it computes in 16 bit (0: there is none), `moments` what the
+    optimizer keeps.
+    """
+
+    master: Bytes | Real
+    moments: Bytes | Real
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceMemory:
+    """Items on the stage that needs most [B], and what each stage needs in all [B].
+
+    `terms` are the equations of the items; none for arrays of candidates, whose fullest stages may
+    differ.
+
+    Stages that the job has not are left out, all where there is but one.
+    """
+
+    items: Items
+    stages: Items = field(default_factory=dict)
+    terms: Terms = field(default_factory=dict)
+
+
+def training_memory(
+    step: TransformerStep,
+    memory_model: MemoryFigures,
+    state: OptimizerState,
+    model: ParameterFootprint,
+) -> DeviceMemory:
+    """Memory of a rank by item.
+
+    Parameters
+    ----------
+    step : Description
+        The step; its numbers may be arrays of candidates.
+    memory_model : MemoryFigures
+        What the allocator and libraries take beside.
+    state : State
+        What is kept of a parameter.
+    model : Holding
+        What of the model lies on the device.
+
+    Returns
+    -------
+    DeviceMemory
+        Floats, or arrays of one entry a candidate.
+    """
+    common = _Common(step=step, memory_model=memory_model, state=state, model=model)
+    stages = {name: stage for name, stage in _stages(common).items() if anywhere(stage.there)}
+    full = {name: _stage_memory(common, stage) for name, stage in stages.items()}
+    totals = {name: _sum(terms) for name, terms in full.items()}
+    most = reduce(at_least, totals.values())
+    items: dict[str, Real] = {}
+    terms: Terms = {}
+    for name, needed in full.items():
+        fullest = totals[name] == most
+        items = {key: where(fullest, one.value, items.get(key, 0.0)) for key, one in needed.items()}
+        terms = needed if np.ndim(fullest) == 0 and fullest else terms
+    alike = all(np.ndim(size) == 0 for size in items.values())
+    return DeviceMemory(
+        items=items, stages=totals if len(totals) > 1 else {}, terms=terms if alike else {}
+    )
+
+
+def _sum(terms: Terms) -> Real:
+    return sum((one.value for one in terms.values()), 0.0)
+
+
+def with_waste(held: Terms, outside: Terms, memory_model: MemoryFigures) -> dict[str, Term]:
+    """What is asked of the allocator, what it wastes beside, and what lies outside of it [B].
+
+    Jobs that train and those that pass forward alone share this rule.
+    """
+    waste = term(fragmentation_bytes, activations=_sum(held), share=memory_model.waste - 1.0)
+    return {**held, "fragmentation": waste, **outside}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Common:
+    """What all stages have in common."""
+
+    step: TransformerStep
+    memory_model: MemoryFigures
+    state: OptimizerState
+    model: ParameterFootprint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stage:
+    """A stage: its `place`, the `tables` of tokens and heads it holds, and where there is one."""
+
+    place: Real
+    layers: Real
+    tables: Real
+    head: Real
+    there: Real
+
+
+def _stages(common: _Common) -> dict[str, _Stage]:
+    """The first stage, with the head too where it is the only one; the second of three; the last.
+
+    Candidates may have different numbers of stages.
+    """
+    stages, model = common.step.layout.pipeline, common.model
+    dealt = stage_layers(common.step)
+    alone, several = where(stages > 1, 0.0, 1.0), where(stages > 1, 1.0, 0.0)
+    tables = 1.0 + alone * (1.0 - model.tied)
+    middle = where(stages > _END_STAGES, 1.0, 0.0)
+    return {
+        "first": _Stage(place=0.0, layers=dealt.first, tables=tables, head=alone, there=1.0),
+        "middle": _Stage(place=1.0, layers=dealt.middle, tables=0.0, head=0.0, there=middle),
+        "last": _Stage(place=stages - 1.0, layers=dealt.last, tables=1.0, head=1.0, there=several),
+    }
+
+
+def _stage_memory(common: _Common, stage: _Stage) -> Terms:
+    """What a stage holds, what the allocator wastes, what lies outside it; 0 where none is."""
+    every = with_waste(
+        _allocated(common, stage), _outside_allocator(common, stage), common.memory_model
+    )
+    if np.ndim(stage.there) == 0 and stage.there == 1.0:
+        return every
+    return {name: product_of(stage=one, exists=stage.there) for name, one in every.items()}
+
+
+def _allocated(common: _Common, stage: _Stage) -> dict[str, Term]:
+    """What a stage holds at its fullest."""
+    step, model = common.step, common.model
+    layout, own = step.layout, _StageParameters.of(model, stage)
+    learned = _StageParameters.learning(model, stage)
+    batches = micro_batches_held(
+        layout.micro_batches, stage.place, layout.pipeline, layout.chunks, layout.all_forward
+    )
+    ends = where(stage.place == 0.0, model.ends, 0.0)
+    activations = batches * (stage.layers * model.kept + ends)
+    working, logits = model.working, stage.head * model.logits
+    waiting = _waiting_gradients(step, learned)
+    one_round = (layout.chunks > 1) & (layout.micro_batches <= layout.pipeline)
+    apart = where(one_round, never_together(waiting, activations, layout.chunks), 0.0)
+    scores = logits * _kept_scores(common.memory_model)
+    meanwhile = activations + at_least(working, logits)
+    kept = term(
+        kept_activations,
+        batches=batches,
+        layers=stage.layers,
+        per_layer=model.kept,
+        ends=ends,
+        never_together=apart,
+        of_loss=scores,
+    )
+    return {
+        **_frozen_weights(step, own),
+        **_trained_state(common, learned),
+        "gathered_parameters": sum_of(
+            gathered=_gathered_parameters(common, own, learned), waiting_gradients=waiting
+        ),
+        "activations": kept,
+        "working_set": excess_of(working=working, logits=logits),
+        "logits": excess_of(logits=logits, kept_scores=scores),
+        "update": excess_of(update=_update_gradients(common, learned), freed_before=meanwhile),
+    }
+
+
+def _kept_scores(memory_model: MemoryFigures) -> float:
+    """Share of the scores and their copies at the loss that it keeps for its backward pass.
+
+    One in fp32 counts as an activation like others; the rest are copies that come and go.
+    """
+    return min(1.0, FULL_PRECISION / memory_model.scores) if memory_model.scores else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StageParameters:
+    """Parameters of a stage on one device.
+
+    `shared` are those of all replicas, `experts` those of its experts, `unit` those of one layer,
+    `table` those of the tables of tokens, `looked_up` those without a dense gradient.
+    """
+
+    shared: Real
+    experts: Real
+    unit: Real
+    table: Real
+    looked_up: Real
+
+    @property
+    def total(self) -> Real:
+        """All of them."""
+        return self.shared + self.experts
+
+    @property
+    def dense(self) -> Real:
+        """Those that have a gradient in every step."""
+        return self.total - self.looked_up
+
+    @classmethod
+    def of(cls, model: ParameterFootprint, stage: _Stage) -> _StageParameters:
+        """Those of a stage."""
+        return cls._on(model, stage, (model.unit, model.shared, model.table))
+
+    @classmethod
+    def learning(cls, model: ParameterFootprint, stage: _Stage) -> _StageParameters:
+        """What of them learns; adapters come beside what is frozen."""
+        return cls._on(model, stage, (model.learned, model.learned_shared, model.learned_table))
+
+    @classmethod
+    def _on(
+        cls, model: ParameterFootprint, stage: _Stage, parts: tuple[Real, Real, Real]
+    ) -> _StageParameters:
+        """Those of a stage with so many in a layer, in what of it ranks share, and in a table."""
+        unit, shared, own = parts
+        table = stage.tables * own
+        return cls(
+            shared=stage.layers * shared + table,
+            experts=stage.layers * (unit - shared),
+            unit=unit,
+            table=table,
+            looked_up=stage.layers * model.looked_up,
+        )
+
+
+def _frozen_weights(step: TransformerStep, own: _StageParameters) -> dict[str, Term]:
+    """Weights that don't learn: those of layers as they are stored, tables in 16 bit."""
+    if not anywhere(step.work.learned < 1.0):
+        return {}
+    there = 1.0 - step.work.learned
+    split = step.layout.sharded > 0
+    layers = where(
+        split, shared_part(step, own.shared - own.table, own.experts), own.total - own.table
+    )
+    tables = where(split, shared_part(step, own.table, 0.0), own.table)
+    return {
+        "frozen_parameters": sum_of(
+            layers=term(
+                tensor_bytes, elements=there * layers, element_bytes=step.work.frozen_bytes
+            ),
+            tables=term(tensor_bytes, elements=there * tables, element_bytes=step.work.element),
+        )
+    }
+
+
+def _trained_state(common: _Common, own: _StageParameters) -> dict[str, Term]:
+    """Of what learns: weights, gradients, fp32 weights and moments.
+
+    Experts have fewer copies to be shared by.
+
+    Where parameters are sharded their fp32 parts are the weights. Rows that are looked up have no
+    16-bit copy.
+    """
+    step, state = common.step, common.state
+    layout, here = step.layout, 1.0 - step.layout.offloaded
+    part, split = shared_part(step, own.shared, own.experts), layout.sharded > 0
+    of_state = updated_parameters(step, own.shared, own.experts)
+    mixed = state.master > 0.0
+    stored = where(mixed, state.master * here, step.work.element)
+    copied = where(mixed, HALF_PRECISION * common.memory_model.copies, 0.0)
+    narrow = own.dense + where(mixed, 0.0, own.looked_up)
+    narrowed, whole = (
+        here * at_most(stored, _gradient_width(common)),
+        _gradient_width(common) + _unsummed_width(common),
+    )
+    return {
+        "parameters": term(
+            tensor_bytes,
+            elements=where(split, part, narrow),
+            element_bytes=where(split, stored + copied, step.work.element),
+        ),
+        "master_weights": term(
+            tensor_bytes, elements=of_state, element_bytes=where(split, 0.0, here * state.master)
+        ),
+        "gradients": term(
+            tensor_bytes,
+            elements=where(split, part, own.dense),
+            element_bytes=where(split, narrowed, whole),
+        ),
+        "optimizer": term(tensor_bytes, elements=of_state, element_bytes=here * state.moments),
+    }
+
+
+def _gradient_width(common: _Common) -> Bytes | Real:
+    """Width of a gradient as it is added up [B]."""
+    step, mixed = common.step, common.state.master > 0.0
+    wide = (step.work.wide_gradients > 0) | (mixed & (common.memory_model.autocast > 0))
+    return where(wide, FULL_PRECISION, HALF_PRECISION)
+
+
+def _unsummed_width(common: _Common) -> Bytes | Real:
+    """Width of a 16-bit gradient that stays beside its fp32 sum [B]."""
+    wide = (common.step.work.wide_gradients > 0) & (common.state.master > 0.0)
+    return where(wide, HALF_PRECISION * common.memory_model.copies, 0.0)
+
+
+def _update_gradients(common: _Common, own: _StageParameters) -> Bytes | Real:
+    """Gradients summed in 16 bit are made into fp32 for the update, after all passes [3]_ [B]."""
+    step = common.step
+    wide = _gradient_width(common) > HALF_PRECISION
+    there = wide | (step.layout.sharded > 0) | (step.layout.offloaded > 0)
+    width = where(there | (common.state.master == 0.0), 0.0, FULL_PRECISION)
+    return width * updated_parameters(step, own.shared, own.experts)
+
+
+def _is_sharded(step: TransformerStep) -> Real:
+    """1 where parameters are sharded over several ranks."""
+    return where((step.layout.sharded > 0) & (sharers(step) > 1), 1.0, 0.0)
+
+
+def _gathered_parameters(
+    common: _Common, own: _StageParameters, learned: _StageParameters
+) -> Bytes | Real:
+    """Sharded parameters that are together, and the gradients of one unit on their way [B].
+
+    Two layers at a time, less where a library gathers a product after the other and has a limit, or
+    all where they are not dropped after the forward pass; tables twice.
+    """
+    step, live = common.step, at_least(common.memory_model.live, _UNITS * common.model.largest)
+    width, exchanged = step.work.gather_bytes, step.work.element + step.work.gradient_bytes
+    matrices = own.total - own.table
+    two = at_most(at_most(_UNITS * own.unit, live), matrices)
+    together = where(step.layout.again > 0, two, matrices) * width
+    tables = _UNITS * step.work.element * own.table
+    return _is_sharded(step) * (together + tables + exchanged * at_most(learned.unit, live))
+
+
+def _waiting_gradients(step: TransformerStep, own: _StageParameters) -> Bytes | Real:
+    """Whole gradients that are added up over the micro-batches of a pipeline first [B]."""
+    several = (step.layout.pipeline > 1) & (step.layout.micro_batches > 1)
+    return _is_sharded(step) * where(several, step.work.gradient_bytes * own.total, 0.0)
+
+
+def _outside_allocator(common: _Common, stage: _Stage) -> dict[str, Term]:
+    """What lies outside the allocator: context, buffers of each group of ranks, buckets."""
+    layout, memory_model = common.step.layout, common.memory_model
+    copies = layout.replicas * layout.context
+    degrees = (layout.tensor, copies, layout.pipeline, layout.context, layout.expert)
+    groups = sum((where(n > 1, 1.0, 0.0) for n in degrees), 0.0)
+    return {
+        "gradient_buckets": _gradient_buckets(
+            common, _StageParameters.learning(common.model, stage)
+        ),
+        "collective_buffers": product_of(group=memory_model.group, groups=groups),
+        "context": stated(context=memory_model.context + 0.0 * layout.micro_batch),
+    }
+
+
+def _gradient_buckets(common: _Common, own: _StageParameters) -> Term:
+    """Gradients on their way to the other replicas [B].
+
+    Buckets of a library's own size, never more than the gradients fill; where nothing is sharded,
+    those of plain data parallelism, which hold each gradient once more.
+    """
+    step, memory_model = common.step, common.memory_model
+    ranks = step.layout.replicas * step.layout.context
+    several = where(ranks > 1, 1.0, 0.0)
+    filled = several * at_most(memory_model.buckets, memory_model.bucket_bytes * own.dense)
+    plain = (step.layout.sharded == 0) & (step.layout.sharded_optimizer == 0)
+    copy = several * memory_model.bucket_copy * _gradient_width(common) * own.dense
+    return sum_of(filled=filled, copy=where(plain, copy, 0.0))
+
 
 _SHOWN: Final = {
     "context": "GPU memory of the context and its kernels, per process",
@@ -45,22 +448,26 @@ def device_memory(scenario: Scenario) -> DeviceMemory | None:
         Where the model does not say what some recomputation saves.
     """
     job = scenario.job
-    model, f = job.model, job.software.memory
+    model, memory_model = job.model, job.software.memory
     if model is None or job.mode is Mode.PREPARE:
         return None
     if job.mode is not Mode.TRAIN:
         terms = _forward_only(job, model)
         return DeviceMemory(items={name: one.value for name, one in terms.items()}, terms=terms)
-    d = describe_memory(scenario)
-    return training_memory(d, f, state_of(job.train), _holding(d, f, model, job.train))
+    step = describe_memory(scenario)
+    return training_memory(
+        step, memory_model, state_of(job.train), _holding(step, memory_model, model, job.train)
+    )
 
 
-def _holding(d: Description, f: MemoryFigures, model: Model, train: Train) -> Holding:
+def _holding(
+    step: TransformerStep, memory_model: MemoryFigures, model: Model, train: Train
+) -> ParameterFootprint:
     if train.head_only and isinstance(model, ConvNet | Transformer):
-        return behind_frozen(model, train)
+        return head_only_footprint(model, train)
     if isinstance(model, Transformer):
-        return of_layers(d, f, model)
-    return of_whole(model, train)
+        return layers_footprint(step, memory_model, model)
+    return whole_footprint(model, train)
 
 
 def weight_width(train: Train) -> Bytes:
@@ -68,16 +475,18 @@ def weight_width(train: Train) -> Bytes:
     return FULL_PRECISION if train.mixed else train.precision.bytes_per_element
 
 
-def state_of(train: Train) -> State:
+def state_of(train: Train) -> OptimizerState:
     """Bytes of a parameter beside its weight and gradient."""
     width = weight_width(train)
     copied = train.mixed and train.precision not in FULL
-    return State(master=width if copied else 0.0, moments=state_bytes(train.optimizer, width))
+    return OptimizerState(
+        master=width if copied else 0.0, moments=state_bytes(train.optimizer, width)
+    )
 
 
 def _forward_only(job: Job, model: Model) -> dict[str, Term]:
     """Weights, the largest activations that exist at a time, keys and values, and results."""
-    train, f = job.train, job.software.memory
+    train, memory_model = job.train, job.software.memory
     held = model.forward_memory(train.batch_size, train.precision)
     width = train.precision.bytes_per_element
     terms = {
@@ -89,7 +498,7 @@ def _forward_only(job: Job, model: Model) -> dict[str, Term]:
     }
     if np.any(held.cache):
         terms["keys_and_values"] = stated(cache=held.cache)
-    return with_waste(terms, {"context": stated(context=f.context)}, f)
+    return with_waste(terms, {"context": stated(context=memory_model.context)}, memory_model)
 
 
 def assumptions(scenario: Scenario, found: DeviceMemory | None) -> Iterator[Assumption]:

@@ -7,9 +7,11 @@ beside the host that launches their kernels. Without an accelerator the cores ar
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -19,12 +21,27 @@ from simulator.equations.roofline import carried_over_time, interpolated_step_ti
 from simulator.equations.step import optimizer_time
 from simulator.errors import NotModelled
 from simulator.memo import Memo
-from simulator.physics.describe import covers, describe, kernels_of, learned_in_all, redone
-from simulator.physics.description import Redone
-from simulator.physics.operator_time import Rates, Work, work_of
-from simulator.physics.rates import Computing, core_rates, of_cores, of_gpu
-from simulator.physics.schedule import Pipeline, chunked, simulated_bubble
-from simulator.physics.step import Passes, TrainingStep, training_step
+from simulator.physics.communication import Traffic, traffic
+from simulator.physics.device_memory import DeviceMemory, device_memory
+from simulator.physics.operators import (
+    Computing,
+    OperatorTime,
+    Rates,
+    core_computing,
+    core_rates,
+    gpu_computing,
+    operator_time,
+)
+from simulator.physics.parameters import learned_in_all
+from simulator.physics.schedule import Pipeline, chunked_pipeline, simulated_bubble
+from simulator.physics.training_step import Passes, TrainingStep, training_step
+from simulator.physics.transformer import (
+    Recomputation,
+    has_kernels,
+    kernels_of,
+    recomputation,
+    transformer_step,
+)
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.precision import Precision
 from simulator.schema.scenario import Job, Scenario
@@ -98,10 +115,10 @@ def device_time(scenario: Scenario) -> DeviceTime | None:
         msg = f"{scenario.name}: adapters are timed with the kernels of a language model only"
         raise NotModelled(msg)
     if gpu is None:
-        return _from_operators(scenario, job.train, job.model, of_cores(scenario))
+        return _from_operators(scenario, job.train, job.model, core_computing(scenario))
     computed = _from_roofline(scenario, job.train, job.model, gpu)
     if evidence is Evidence.SISTER and job.sister is not None:
-        return _from_sister(scenario, computed, job.sister)
+        return _from_same_chip(scenario, computed, job.sister)
     return computed
 
 
@@ -131,7 +148,7 @@ def evidence_of(scenario: Scenario) -> Evidence:
     job, gpu = scenario.job, scenario.cluster.trainers.host.gpu
     measured = measured_times(scenario)
     alone = not job.parallelism.splits_model
-    if job.mode is Mode.TRAIN and covers(scenario) and not (alone and measured is not None):
+    if job.mode is Mode.TRAIN and has_kernels(scenario) and not (alone and measured is not None):
         return Evidence.KERNELS
     if measured is not None:
         return Evidence.MEASURED
@@ -156,7 +173,7 @@ def is_on_cores(scenario: Scenario) -> bool:
     return evidence_of(scenario) is Evidence.CORES
 
 
-def _from_sister(scenario: Scenario, computed: DeviceTime, sister: Gpu) -> DeviceTime:
+def _from_same_chip(scenario: Scenario, computed: DeviceTime, sister: Gpu) -> DeviceTime:
     """A step that was measured on another card, in the ratio of the computed times."""
     job = scenario.job
     times = carried_times(scenario)
@@ -165,10 +182,10 @@ def _from_sister(scenario: Scenario, computed: DeviceTime, sister: Gpu) -> Devic
     train = replace(job.train, precision=times.precision or job.train.precision)
     as_measured = replace(scenario, jobs=(replace(job, train=train),))
     there = _from_roofline(as_measured, train, job.model, sister).total
-    measured = _at_batch(as_measured, times, sister)
+    measured = _measured_at_batch(as_measured, times, sister)
     whole = term(carried_over_time, seconds=measured, reference=there, own=computed.total)
     return DeviceTime(
-        terms=_split(whole, BACKWARD_SHARE),
+        terms=_split_step(whole, BACKWARD_SHARE),
         equation="roofline.carried_over_time",
         inputs={"seconds [s]": measured.value, "reference [s]": there, "own [s]": computed.total},
         source=replace(
@@ -199,7 +216,7 @@ def carried_times(scenario: Scenario) -> StepTimes | None:
         if (times.gpu, times.framework) == (sister.name, framework)
         and (times.precision or Precision.FP32).bytes_per_element == width
     ]
-    return _joined(alike)
+    return _joined_times(alike)
 
 
 def of_totals(model: Model) -> bool:
@@ -217,16 +234,16 @@ def is_measured(scenario: Scenario) -> bool:
     return evidence_of(scenario) is Evidence.MEASURED
 
 
-def is_spread(scenario: Scenario) -> bool:
+def uses_fitted_kernels(scenario: Scenario) -> bool:
     """Whether the step comes from fitted kernels and exchanges, which count all communication."""
     return evidence_of(scenario) is Evidence.KERNELS
 
 
 def _from_kernels(scenario: Scenario) -> DeviceTime:
     degrees, found = scenario.job.parallelism, kernels_of(scenario).sources
-    step = training_step(describe(scenario), kernels_of(scenario))
+    step = training_step(transformer_step(scenario), kernels_of(scenario))
     if degrees.schedule is not Schedule.ONE_FORWARD_ONE_BACKWARD:
-        step = replace(step, terms={**step.terms, "bubble": _simulated(step, degrees)})
+        step = replace(step, terms={**step.terms, "bubble": _simulated_bubble_term(step, degrees)})
     return DeviceTime(
         terms={
             "forward": step.terms["forward"],
@@ -246,7 +263,7 @@ def _from_kernels(scenario: Scenario) -> DeviceTime:
     )
 
 
-def _simulated(step: TrainingStep, degrees: Parallelism) -> Term:
+def _simulated_bubble_term(step: TrainingStep, degrees: Parallelism) -> Term:
     """Waiting of the slowest stage in a schedule that has no closed form."""
     first, middle, last = step.stages
     return term(
@@ -265,7 +282,9 @@ def _simulated(step: TrainingStep, degrees: Parallelism) -> Term:
 
 def pipeline_of(step: TrainingStep, degrees: Parallelism) -> Pipeline:
     """What a micro-batch costs on each chunk of a pipeline's devices, sends included."""
-    return chunked(step.stages, step.forward, step.backward, degrees.pipeline, degrees.interleave)
+    return chunked_pipeline(
+        step.stages, step.forward, step.backward, degrees.pipeline, degrees.interleave
+    )
 
 
 def measured_times(scenario: Scenario) -> StepTimes | None:
@@ -279,10 +298,12 @@ def _library_times(job: Job, gpu: Gpu | None) -> StepTimes | None:
     if job.model is None or gpu is None or job.mode is not Mode.TRAIN or job.train.freezes:
         return None
     own = (gpu.name, job.train.precision, job.software.framework.lower())
-    return _joined([t for t in job.model.step_times if (t.gpu, t.precision, t.framework) == own])
+    return _joined_times(
+        [t for t in job.model.step_times if (t.gpu, t.precision, t.framework) == own]
+    )
 
 
-def _joined(fitting: Sequence[StepTimes]) -> StepTimes | None:
+def _joined_times(fitting: Sequence[StepTimes]) -> StepTimes | None:
     """Times of one kind by rising batch size; of two at one size the first."""
     points = {
         batch: seconds
@@ -297,10 +318,10 @@ def _joined(fitting: Sequence[StepTimes]) -> StepTimes | None:
 
 def _from_measurement(scenario: Scenario, measured: StepTimes) -> DeviceTime:
     job = scenario.job
-    whole = _at_batch(scenario, measured, scenario.cluster.trainers.host.gpu)
+    whole = _measured_at_batch(scenario, measured, scenario.cluster.trainers.host.gpu)
     backward = BACKWARD_SHARE if job.mode is Mode.TRAIN else 0.0
     return DeviceTime(
-        terms=_split(whole, backward),
+        terms=_split_step(whole, backward),
         equation="roofline.interpolated_step_time",
         inputs={"batch_size": job.train.batch_size, "measured points": len(measured.seconds)},
         source=measured.source,
@@ -308,7 +329,7 @@ def _from_measurement(scenario: Scenario, measured: StepTimes) -> DeviceTime:
     )
 
 
-def _split(whole: Term, backward: float) -> dict[str, Term]:
+def _split_step(whole: Term, backward: float) -> dict[str, Term]:
     """The passes of a measured step, its update included: the backward one has a share of it."""
     return {
         "forward": product_of(step=whole, forward_share=1.0 - backward),
@@ -317,7 +338,7 @@ def _split(whole: Term, backward: float) -> dict[str, Term]:
     }
 
 
-def _at_batch(scenario: Scenario, measured: StepTimes, gpu: Gpu | None) -> Term:
+def _measured_at_batch(scenario: Scenario, measured: StepTimes, gpu: Gpu | None) -> Term:
     """A step measured on a device at the job's batch size [s].
 
     One point alone is carried over as the computed time changes between the two batches, so that
@@ -333,7 +354,7 @@ def _at_batch(scenario: Scenario, measured: StepTimes, gpu: Gpu | None) -> Term:
         return _interpolated(batch, measured)
     plain, train = replace(scenario, calibration=IDENTITY), scenario.job.train
     own = _from_roofline(plain, train, model, gpu).total
-    several, then = len(sizes) > 1, _as_measured(model, measured)
+    several, then = len(sizes) > 1, _model_as_measured(model, measured)
     if several and then is model:
         time = _interpolated(batch, measured)
     else:
@@ -359,7 +380,7 @@ def _interpolated(batch: Real, measured: StepTimes) -> Term:
     )
 
 
-def _as_measured(model: Model, measured: StepTimes) -> Model:
+def _model_as_measured(model: Model, measured: StepTimes) -> Model:
     """The model with its images in the order that they had when it was measured."""
     if not isinstance(model, ConvNet) or model.channels_last is measured.channels_last:
         return model
@@ -377,29 +398,29 @@ def _is_counted(model: Model) -> bool:
 
 
 def _from_roofline(scenario: Scenario, train: Train, model: Model, gpu: Gpu) -> DeviceTime:
-    return _from_operators(scenario, train, model, of_gpu(scenario, train, gpu))
+    return _from_operators(scenario, train, model, gpu_computing(scenario, train, gpu))
 
 
 def _from_operators(
     scenario: Scenario, train: Train, model: Model, device: Computing
 ) -> DeviceTime:
-    job, k, rates = scenario.job, device.kernels, device.rates
+    job, kernels, rates = scenario.job, device.kernels, device.rates
     training = job.mode is Mode.TRAIN
-    asked = _Asked(
+    asked = _OperatorQuery(
         rates=rates,
         samples=train.batch_size,
         precision=device.precision,
         training=training,
         head_only=train.head_only,
-        redone=redone(train, fused_attention=job.software.fused_attention),
+        recomputation=recomputation(train, fused_attention=job.software.fused_attention),
     )
-    counted = _counted(model, k, asked)
+    counted = _counted_operators(model, kernels, asked)
     work = counted.work
     update = term(
         optimizer_time,
         traffic=optimizer_traffic(job, model),
         bandwidth=rates.memory,
-        launches=0.0 if k is None else k.launch.step * k.launch.factor,
+        launches=0.0 if kernels is None else kernels.launch.step * kernels.launch.factor,
     )
     nothing = stated(nothing=0.0)
     return DeviceTime(
@@ -422,7 +443,7 @@ def _from_operators(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
+class _OperatorQuery:
     """What the time of a model's operators follows from beside the model and its launches."""
 
     rates: Rates
@@ -430,54 +451,66 @@ class _Asked:
     precision: Precision
     training: bool
     head_only: bool
-    redone: Redone
+    recomputation: Recomputation
 
     @property
     def plain(self) -> bool:
         """Whether it is about one candidate, so that it can be told apart by its numbers."""
         rates = self.rates
-        figures = (self.samples, rates.matrix, rates.vector, rates.memory, self.redone.layers)
+        figures = (
+            self.samples,
+            rates.matrix,
+            rates.vector,
+            rates.memory,
+            self.recomputation.layers,
+        )
         return not any(isinstance(figure, np.ndarray) for figure in figures)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Counted:
+class _CountedOperators:
     """How long a device is busy with the operators of a batch; their number and arithmetic."""
 
-    work: Work
+    work: OperatorTime
     operators: int
     flops: Real
 
 
-_known: Final[Memo[_Counted]] = Memo(1000)
+_operator_memo: Final[Memo[_CountedOperators]] = Memo(1000)
 """Of the last candidates: most of those tried one after the other compute the same batch."""
 
 
-def _counted(model: Model, k: Kernels | None, asked: _Asked) -> _Counted:
+def _counted_operators(
+    model: Model, kernels: Kernels | None, asked: _OperatorQuery
+) -> _CountedOperators:
     """The operators of a batch on a device of these rates."""
     if not asked.plain:
-        return _count(model, k, asked)
-    return _known.of((model, k), lambda: _count(model, k, asked), asked)
+        return _count_operators(model, kernels, asked)
+    return _operator_memo.of(
+        (model, kernels), lambda: _count_operators(model, kernels, asked), asked
+    )
 
 
-def _count(model: Model, k: Kernels | None, asked: _Asked) -> _Counted:
+def _count_operators(
+    model: Model, kernels: Kernels | None, asked: _OperatorQuery
+) -> _CountedOperators:
     operators = model.operators(asked.samples, asked.precision)
-    passes = operators if asked.training else _inferring(operators)
+    passes = operators if asked.training else _inference_operators(operators)
     if asked.head_only:
-        passes = tuple(op if op.head else _frozen(op) for op in passes)
-    return _Counted(
-        work=work_of(passes, asked.rates, k, asked.redone),
+        passes = tuple(op if op.head else _without_gradient(op) for op in passes)
+    return _CountedOperators(
+        work=operator_time(passes, asked.rates, kernels, asked.recomputation),
         operators=len(operators),
         flops=sum((op.flops for op in operators), 0.0),
     )
 
 
-def _frozen(op: Operator) -> Operator:
+def _without_gradient(op: Operator) -> Operator:
     """An operator in front of all that learns: no gradient reaches it."""
     return replace(op, backward_flops=0.0, backward_traffic=0.0, backward_kernels=0.0)
 
 
-def _inferring(operators: Sequence[Operator]) -> tuple[Operator, ...]:
+def _inference_operators(operators: Sequence[Operator]) -> tuple[Operator, ...]:
     """Operators of a forward pass alone, without what it moves for training.
 
     Norms and activations move what is counted: the factor that language models have was fitted to
@@ -507,3 +540,49 @@ def optimizer_traffic(job: Job, model: Model) -> Bytes | Real:
     moved = 3.0 * full + 2.0 * state_bytes(job.train.optimizer, full)
     learned = learned_in_all(job) if job.train.freezes else model.dense_parameters
     return learned * moved
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CostModel:
+    """What one device of a scenario's job takes; each answer is worked out when first asked for.
+
+    Both follow from the same operators, layout and precision, whatever is sharded: plain data
+    parallelism is the case in which nothing is.
+    """
+
+    scenario: Scenario
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """What the time rests on."""
+        return evidence_of(self.scenario)
+
+    @cached_property
+    def time(self) -> DeviceTime | None:
+        """Time of a batch; None where no device computes."""
+        return device_time(self.scenario)
+
+    @cached_property
+    def traffic(self) -> Traffic | None:
+        """What a device sends; None where no exchange is known with its time."""
+        counted = self.evidence is Evidence.KERNELS
+        return traffic(transformer_step(self.scenario)) if counted else None
+
+    @cached_property
+    def memory(self) -> DeviceMemory | None:
+        """What the device holds at its fullest, by item; None without a model on it."""
+        return device_memory(self.scenario)
+
+
+def cost_model(scenario: Scenario) -> CostModel:
+    """The cost model of a scenario: the same object has the same one."""
+    known = next((model for model in tuple(_RECENT) if model.scenario is scenario), None)
+    if known is None:
+        known = CostModel(scenario=scenario)
+        _RECENT.append(known)
+    return known
+
+
+_RECENT: Final[deque[CostModel]] = deque(maxlen=8)
+"""Of the last scenarios asked about: many stages ask about the same one, and counting a model's
+operators takes a while. Scenarios never change."""

@@ -1,11 +1,4 @@
-"""What a scenario takes of host RAM and device memory, item by item.
-
-Every default that is a figure stands here as a constant with its source; `assumptions` lists those
-that a scenario rests on. For a batch of candidates the items, totals and verdicts are arrays.
-
-What is not counted: memory-mapped model files, swap, other programs on the machine, and on the
-device whatever a library allocates beside the framework.
-"""
+"""Checkpoints: how many bytes, who writes how many of them, and what host RAM holds meanwhile."""
 
 from __future__ import annotations
 
@@ -18,22 +11,119 @@ from typing import Final, cast
 import numpy as np
 
 from simulator.equations import batch, memory
+from simulator.equations.memory import checkpoint_share, state_bytes, tensor_bytes
 from simulator.equations.uncertainty import probability, room
 from simulator.physics import device_memory
-from simulator.physics.checkpoint import snapshots
-from simulator.physics.cost_model import cost_model
-from simulator.physics.device_memory import offloaded
-from simulator.physics.memory import DeviceMemory
+from simulator.physics.device_memory import DeviceMemory, offloaded, weight_width
+from simulator.physics.device_time import cost_model
+from simulator.physics.parameters import learned_in_all
+from simulator.schema.long_run import Target
 from simulator.schema.scenario import Job, Scenario
 from simulator.schema.workload.dataset import CachePolicy, Placement
 from simulator.schema.workload.loader import LoaderKind
 from simulator.schema.workload.models.custom import CustomModel
+from simulator.schema.workload.parallelism import Sharding
 from simulator.terms import Term, product_of, stated, term
 from simulator.uncertainty.components import P90
 from simulator.uncertainty.provenance import Assumption, Part, Source, bearing
-from simulator.units import BYTE, Bytes, Real, parse, show
+from simulator.units import BYTE, Bytes, Real, in_common, parse, show
 
-UNCERTAIN: Final = 0.05
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointShares:
+    """Bytes of a checkpoint: all jobs' together, and of the machine and device that write most."""
+
+    whole: Bytes | Real
+    machine: Term
+    device: Term
+
+    @property
+    def writers(self) -> Real:
+        """Machines it would take if all wrote as much as the one that writes most."""
+        return self.whole / self.machine.value
+
+    @property
+    def processes(self) -> Real:
+        """Processes of that machine, if all wrote as much as the one of them that writes most."""
+        return self.machine.value / self.device.value
+
+
+def checkpoint_bytes(scenario: Scenario) -> Real:
+    """Bytes of a checkpoint: weights and optimizer state as stored [B]; 0 without a model."""
+    job = scenario.job
+    if job.model is None:
+        return 0.0
+    weights, moments = _saved_bytes(job)
+    return weights + moments
+
+
+def _saved_bytes(job: Job) -> tuple[Bytes | Real, Bytes | Real]:
+    """Weights and optimizer state of a checkpoint [B]; of adapters alone where those learn."""
+    if job.model is None:
+        return 0.0, 0.0
+    width, learned = weight_width(job.train), learned_in_all(job)
+    written = job.model.parameters if job.train.head_only else learned
+    state = state_bytes(job.train.optimizer, width)
+    return tensor_bytes(written, width), tensor_bytes(learned, state)
+
+
+def checkpoint_shares(scenario: Scenario) -> CheckpointShares:
+    """Who writes how much of a checkpoint.
+
+    Devices of one replica hold different parts of the model, and devices that a state is sharded
+    over different parts of the state; each part is written by one of those that hold it. A replica
+    fills one machine before the next. Where weights are kept in fp32 beside the compute precision,
+    those are part of the sharded state.
+    """
+    job, group = scenario.job, scenario.cluster.trainers
+    whole = checkpoint_bytes(scenario)
+    (weights, of_weights), (moments, of_moments) = _saved_parts(scenario)
+
+    def share(devices: float, copies: float) -> Term:
+        return term(
+            checkpoint_share,
+            weights=weights,
+            weight_holders=of_weights,
+            moments=moments,
+            moment_holders=of_moments,
+            devices=devices,
+            copies=copies,
+        )
+
+    machine = share(max(1, in_common(scenario.devices // group.count)), job.copies)
+    return CheckpointShares(whole=job.copies * whole, machine=machine, device=share(1.0, 1.0))
+
+
+def _saved_parts(scenario: Scenario) -> tuple[tuple[Bytes | Real, Real], ...]:
+    """Sizes of weights and of optimizer state [B], each with the devices that hold parts of it."""
+    job, degrees = scenario.job, scenario.job.parallelism
+    weights, moments = _saved_bytes(job)
+    replica = np.minimum(scenario.devices, degrees.tensor * degrees.pipeline * degrees.expert)
+    group = np.minimum(scenario.ranks, degrees.shard_group or scenario.ranks)
+    sharded = np.minimum(scenario.devices, degrees.devices * group)
+    if degrees.sharding is Sharding.NONE:
+        return ((weights, replica), (moments, replica))
+    of_state = job.train.mixed or degrees.sharding is Sharding.PARAMETERS
+    return ((weights, sharded if of_state else replica), (moments, sharded))
+
+
+def snapshots(scenario: Scenario) -> Mapping[str, Term]:
+    """RAM of a machine for copies of a checkpoint on its way, by item; none where training waits.
+
+    One that is written in the background lies in RAM until it is written. Where a neighbour keeps
+    a copy, each machine holds its own share and another machine's for good.
+    """
+    told = scenario.interruptions
+    if told is None or scenario.job.model is None:
+        return {}
+    peer = told.checkpoints.to is Target.PEER
+    if not (peer or told.checkpoints.asynchronous):
+        return {}
+    own = checkpoint_shares(scenario).machine.value
+    return {"checkpoint_snapshots": product_of(share=own, copies=2.0 if peer else 1.0)}
+
+
+UNCERTAIN_SHARE: Final = 0.05
 """Part of the capacity, above and below it, within which a fit is not decided."""
 
 
@@ -136,7 +226,6 @@ class Default:
 
 
 _MEASURED_HERE: Final = "measured by this project, Linux, Python 3.11"
-
 OPERATING_SYSTEM: Final = Default(
     what="RAM of the operating system and its services",
     amount=parse("2 GB", BYTE),
@@ -171,7 +260,7 @@ def verdict(total: Real, capacity: Real, waste: Real = 0.0, log_sd: float = 0.0)
         off = math.exp(P90 * log_sd)
         bands = [least < 1.0 / off, least <= off]
     else:
-        bands = [ratio < 1.0 - UNCERTAIN, least <= 1.0 + UNCERTAIN]
+        bands = [ratio < 1.0 - UNCERTAIN_SHARE, least <= 1.0 + UNCERTAIN_SHARE]
     if ratio.ndim == 0:
         known = Verdict.UNCERTAIN if bands[1] else Verdict.NO
         return Verdict.YES if bands[0] else known
@@ -205,17 +294,17 @@ def host_ram(scenario: Scenario) -> HostRam:
     group = scenario.cluster.trainers
     terms = {
         "operating_system": stated(operating_system=_system_bytes(scenario)),
-        "application": _application(scenario),
-        "workers": _workers(scenario),
+        "application": _application_term(scenario),
+        "workers": _workers_term(scenario),
         **_batch_terms(scenario),
     }
-    if _in_memory(scenario.job):
+    if _dataset_in_ram(scenario.job):
         terms["dataset"] = stated(dataset=scenario.job.stored_total)
     terms |= {**offloaded(scenario), **snapshots(scenario)}
     gpu = group.host.gpu
     of_gpus = 0.0
     if gpu is None or gpu.unified_memory:
-        held = _on_device(scenario)
+        held = _device_items(scenario)
         of_one = 0.0 if held is None else sum(held.items.values(), 0.0)
         terms["model"] = product_of(device=of_one, processes_per_host=scenario.processes_per_host)
     else:
@@ -231,7 +320,7 @@ def host_ram(scenario: Scenario) -> HostRam:
     )
 
 
-def _in_memory(job: Job) -> bool:
+def _dataset_in_ram(job: Job) -> bool:
     """Whether all samples lie in RAM; those that actors make exist one batch at a time."""
     preloaded = job.dataset.cache_policy is CachePolicy.PRELOADED
     read = job.loader.kind is not LoaderKind.ACTORS
@@ -267,7 +356,7 @@ def memory_fit(scenario: Scenario) -> MemoryFit | None:
     An emulated device holds nothing.
     """
     gpu = scenario.cluster.trainers.host.gpu
-    held = None if gpu is None or gpu.emulated else _on_device(scenario)
+    held = None if gpu is None or gpu.emulated else _device_items(scenario)
     if gpu is None or held is None:
         return None
     waste, off = held.items.get("fragmentation", 0.0), scenario.memory_log_sd
@@ -302,14 +391,14 @@ def _system_bytes(scenario: Scenario) -> Bytes:
     return OPERATING_SYSTEM.amount if override is None else override
 
 
-def _process(scenario: Scenario) -> Default:
+def _framework_memory(scenario: Scenario) -> Default:
     gpu = scenario.cluster.trainers.host.gpu
     return CPU_PROCESS if gpu is None or gpu.emulated else GPU_PROCESS
 
 
-def _application(scenario: Scenario) -> Term:
+def _application_term(scenario: Scenario) -> Term:
     override = scenario.job.memory.application
-    each = _process(scenario).amount if override is None else override
+    each = _framework_memory(scenario).amount if override is None else override
     return product_of(process=each, processes_per_host=scenario.processes_per_host)
 
 
@@ -317,7 +406,7 @@ def _has_processes(scenario: Scenario) -> bool:
     return scenario.job.loader.kind is LoaderKind.PYTORCH
 
 
-def _workers(scenario: Scenario) -> Term:
+def _workers_term(scenario: Scenario) -> Term:
     loader = scenario.job.loader
     if not _has_processes(scenario):
         return stated(workers=0.0)
@@ -344,7 +433,7 @@ def _batch_terms(scenario: Scenario) -> dict[str, Term]:
     return found
 
 
-def _on_device(scenario: Scenario) -> DeviceMemory | None:
+def _device_items(scenario: Scenario) -> DeviceMemory | None:
     """What a device holds, with the batches handed over and what prepares them there."""
     found, job = cost_model(scenario).memory, scenario.job
     if found is None:
@@ -361,6 +450,6 @@ def _defaults(scenario: Scenario) -> list[Default]:
     figures = scenario.job.memory
     applies = (
         (OPERATING_SYSTEM, figures.operating_system is None),
-        (_process(scenario), figures.application is None),
+        (_framework_memory(scenario), figures.application is None),
     )
     return [default for default, used in applies if used]

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -26,32 +26,34 @@ from numpy.typing import NDArray
 from simulator.equations.collectives import ring_wire_bytes
 from simulator.equations.gemm import product_traffic
 from simulator.equations.serving import growing_contexts, kv_token_bytes, touched_experts
-from simulator.physics.description import Device, Shape
-from simulator.physics.products import Gemms, Units, gemm_seconds
-from simulator.physics.rates import core_peak
+from simulator.physics.device_time import device_time
+from simulator.physics.kernels import Gemms, Units, gemm_seconds
+from simulator.physics.operators import core_peak
+from simulator.physics.transformer import Device, Shape
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.link import LinkKind
 from simulator.schema.precision import Precision
+from simulator.schema.scenario import Scenario
+from simulator.schema.serving import OnePass
 from simulator.schema.workload.kernels import ProductFigures
 from simulator.schema.workload.serving_figures import ServingFigures
 from simulator.units import Bytes, BytesPerSecond, Real, Seconds, at_least
 
 Array = NDArray[np.float64]
-
-_HALF: Final = Precision.BF16.bytes_per_element
+_HALF_WIDTH: Final = Precision.BF16.bytes_per_element
 _NARROW: Final = 1.0
 """Bytes of an activation that a product below 16 bit reads [B]."""
-_SCALED: Final = {Precision.FP4: 0.5625}
+_SCALED_WIDTH: Final = {Precision.FP4: 0.5625}
 """Bytes of a weight with its scale: one of 8 bit for 16 values of NVFP4 [B]."""
-_WIDE: Final = (Precision.FP16, Precision.FP32)
+_FALLBACKS: Final = (Precision.FP16, Precision.FP32)
 """What a device without bfloat16 computes in, the first that it has."""
-_MACS: Final = 2.0
+_FLOP_PER_MAC: Final = 2.0
 _PERMUTED: Final = 8.0
 """How often the values of a routed token move: gathered, scattered, activated and combined."""
-_MOST: Final = 65536
+_MAX_TOKENS: Final = 65536
 """Tokens of the largest iteration that is worked out beforehand."""
-_POINTS: Final = 24
+_POINTS_PER_DECADE: Final = 24
 """Grid points to a factor of ten."""
 
 
@@ -73,7 +75,7 @@ class Iteration(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class ServingParallelism:
     """How an engine's model lies on its devices, and how numbers are stored.
 
     `tensor` devices split every layer; with `split_experts` each holds whole experts, else a part
@@ -95,7 +97,7 @@ class Spread:
         return self.tensor // self.groups
 
 
-class _Side(NamedTuple):
+class _GemmShape(NamedTuple):
     """Products of some rows: columns, inner side, how many, and bytes of a weight."""
 
     rows: Real
@@ -198,7 +200,11 @@ def _between(x: float, grid: Sequence[float], values: Sequence[float]) -> float:
 
 
 def forward_pass(
-    shape: Shape, device: Device, products: ProductFigures, figures: ServingFigures, spread: Spread
+    shape: Shape,
+    device: Device,
+    products: ProductFigures,
+    figures: ServingFigures,
+    spread: ServingParallelism,
 ) -> ForwardPass:
     """The forward pass of a model on the devices of one engine.
 
@@ -215,15 +221,17 @@ def forward_pass(
     spread : Spread
         How the model lies on the devices.
     """
-    grid = np.unique(np.round(np.geomspace(1, _MOST, int(_POINTS * np.log10(_MOST)))))
-    on = _On(shape, device, products, figures, spread)
-    few = on._replace(few_rows=figures.few_rows)
-    by_tokens, by_own = _layers(on, grid)
-    by_answers = by_tokens if figures.few_rows is None else _layers(few, grid)[0]
-    head = _Side(grid, shape.vocabulary / spread.tensor, shape.hidden, 1.0, _HALF)
+    grid = np.unique(
+        np.round(np.geomspace(1, _MAX_TOKENS, int(_POINTS_PER_DECADE * np.log10(_MAX_TOKENS))))
+    )
+    engine = _Engine(shape, device, products, figures, spread)
+    few = engine._replace(few_rows=figures.few_rows)
+    by_tokens, by_own = _layers_times(engine, grid)
+    by_answers = by_tokens if figures.few_rows is None else _layers_times(few, grid)[0]
+    head = _GemmShape(grid, shape.vocabulary / spread.tensor, shape.hidden, 1.0, _HALF_WIDTH)
     layer_extra = shape.routed * figures.routing + shape.latent * figures.latent
     recorded = float(shape.layers * (figures.layer + layer_extra))
-    pair, context = _attention(on)
+    pair, context = _attention_times(engine)
     return ForwardPass(
         grid=(0.0, *grid.tolist()),
         by_tokens=by_tokens,
@@ -236,33 +244,33 @@ def forward_pass(
         fixed=recorded + figures.iteration,
         sequence=figures.sequence,
         launched=figures.eager * recorded + figures.iteration,
-        weights_bytes=_weights(on),
+        weights_bytes=_weight_bytes(engine),
         kv_bytes_per_token=kv_bytes(shape, spread),
-        activation_bytes_per_token=_activations(shape, spread),
-        carried=_carried(on),
+        activation_bytes_per_token=_activation_bytes(shape, spread),
+        carried=_link_times(engine),
     )
 
 
-def _carried(on: _On) -> dict[str, Seconds]:
+def _link_times(engine: _Engine) -> dict[str, Seconds]:
     """For how long the link that joins the devices carries what a token exchanges [s].
 
     A group exchanges its own tokens after attention, all groups those of all after the MLP.
     """
-    spread = on.spread
+    spread = engine.spread
     if spread.tensor == 1:
         return {}
-    own = float(on.passed(1.0, spread.attending)) / spread.groups
-    time = float(on.shape.layers * (own + float(on.passed(1.0, spread.tensor))))
-    return {str(LinkKind.NVLINK if on.linked else LinkKind.PCIE): time}
+    own = float(engine.passed(1.0, spread.attending)) / spread.groups
+    time = float(engine.shape.layers * (own + float(engine.passed(1.0, spread.tensor))))
+    return {str(LinkKind.NVLINK if engine.linked else LinkKind.PCIE): time}
 
 
-def _layers(on: _On, grid: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _layers_times(engine: _Engine, grid: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Seconds of all layers by the tokens of all groups, and by those of the group with most."""
-    spread, layers = on.spread, on.shape.layers
-    own = on.seconds(list(_attending(on, grid))) + on.moved(grid)
-    own = own + on.all_reduce(grid, spread.attending)
-    shared = on.seconds(list(_following(on, grid))) + on.permuted(grid)
-    shared = shared + on.all_reduce(grid, spread.tensor)
+    spread, layers = engine.spread, engine.shape.layers
+    own = engine.seconds(list(_attention_products(engine, grid))) + engine.moved(grid)
+    own = own + engine.all_reduce(grid, spread.attending)
+    shared = engine.seconds(list(_mlp_products(engine, grid))) + engine.permuted(grid)
+    shared = shared + engine.all_reduce(grid, spread.tensor)
     if spread.groups == 1:
         return (0.0, *(layers * (own + shared)).tolist()), ()
     return (0.0, *(layers * shared).tolist()), (0.0, *(layers * own).tolist())
@@ -287,7 +295,7 @@ def serving_device(
     """
     wide = next(
         gpu.peak[each]
-        for each in (gpu.fallback.get(Precision.BF16, Precision.BF16), *_WIDE)
+        for each in (gpu.fallback.get(Precision.BF16, Precision.BF16), *_FALLBACKS)
         if each in gpu.peak
     )
     return Device(
@@ -325,14 +333,14 @@ def serving_cores(host: Host, weights: Precision) -> Device | None:
     )
 
 
-class _On(NamedTuple):
+class _Engine(NamedTuple):
     """A model on the devices of an engine."""
 
     shape: Shape
     device: Device
     products: ProductFigures
     figures: ServingFigures
-    spread: Spread
+    spread: ServingParallelism
     few_rows: float | None = None
     """Share of the 16-bit peak that its products reach at most."""
 
@@ -340,31 +348,33 @@ class _On(NamedTuple):
     def weight(self) -> Bytes:
         """Bytes of a weight of linear layers, with its scale [B]."""
         precision = self.spread.weights
-        return _SCALED.get(precision, precision.bytes_per_element)
+        return _SCALED_WIDTH.get(precision, precision.bytes_per_element)
 
     @property
     def latent_weight(self) -> Bytes:
         """Bytes of a weight of latent attention, which 4-bit checkpoints leave in 16 bit [B]."""
-        return _HALF if self.spread.weights is Precision.FP4 else self.weight
+        return _HALF_WIDTH if self.spread.weights is Precision.FP4 else self.weight
 
     @property
     def bandwidth(self) -> float:
         """Bytes a second at which weights and activations move [B/s]."""
         return float(self.device.bandwidth) * self.figures.stream
 
-    def seconds(self, sides: list[_Side]) -> Array:
+    def seconds(self, sides: list[_GemmShape]) -> Array:
         """Time of products one after the other, for each number of rows [s]."""
         total: Array = np.zeros(1)
         for rows, columns, inner, count, weight in sides:
-            narrow = weight < _HALF
+            narrow = weight < _HALF_WIDTH
             product, device = self.products, self.device
             rate = device.peak * product.share if narrow else device.peak16 * product.share16
             units = Units(rate, self.bandwidth, device.units, product)
-            read = product_traffic(rows, 0.0, inner, _NARROW if narrow else _HALF, 0.0)
-            moved = read + inner * columns * weight + _HALF * rows * columns
+            read = product_traffic(rows, 0.0, inner, _NARROW if narrow else _HALF_WIDTH, 0.0)
+            moved = read + inner * columns * weight + _HALF_WIDTH * rows * columns
             sizes = (np.asarray(rows), np.asarray(columns), np.asarray(inner), np.asarray(count))
             one = gemm_seconds(Gemms(*sizes, 1.0, np.asarray(count * moved)), units)
-            total = total + np.maximum(one, self._least(_MACS * rows * columns * inner * count))
+            total = total + np.maximum(
+                one, self._least(_FLOP_PER_MAC * rows * columns * inner * count)
+            )
         return total
 
     def _least(self, flops: Real) -> Real:
@@ -373,16 +383,18 @@ class _On(NamedTuple):
 
     def moved(self, tokens: Array) -> Array:
         """Time of norms, sums and activations, of a layer [s]."""
-        return tokens * self.shape.hidden * self.figures.passes * _HALF / self.bandwidth
+        return tokens * self.shape.hidden * self.figures.passes * _HALF_WIDTH / self.bandwidth
 
     def permuted(self, tokens: Array) -> Array:
         """Time of the permutation of routed tokens, of a layer [s].
 
         A device that holds whole experts moves the tokens that go to its own.
         """
-        s, spread = self.shape, self.spread
-        moves = s.routed * s.top_k * _PERMUTED / (spread.tensor if spread.split_experts else 1)
-        return tokens * s.hidden * moves * _HALF / self.bandwidth
+        shape, spread = self.shape, self.spread
+        moves = (
+            shape.routed * shape.top_k * _PERMUTED / (spread.tensor if spread.split_experts else 1)
+        )
+        return tokens * shape.hidden * moves * _HALF_WIDTH / self.bandwidth
 
     def all_reduce(self, tokens: Array, ranks: int) -> Array:
         """Time of an all-reduce of so many tokens over so many devices [s].
@@ -404,103 +416,215 @@ class _On(NamedTuple):
         """The part of an all-reduce in which a device's link carries bytes [s]."""
         rate = self.device.link if self.linked else self.device.host_link
         share = self.figures.link if self.linked else self.figures.host_link
-        size = tokens * self.shape.hidden * _HALF
+        size = tokens * self.shape.hidden * _HALF_WIDTH
         return np.asarray(ring_wire_bytes(size, ranks)) / (rate * share)
 
 
-def _attending(on: _On, tokens: Array) -> Iterator[_Side]:
+def _attention_products(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
     """Products of attention."""
-    return _latent(on, tokens) if on.shape.latent else _plain(on, tokens)
+    return (
+        _latent_attention(engine, tokens)
+        if engine.shape.latent
+        else _plain_attention(engine, tokens)
+    )
 
 
-def _following(on: _On, tokens: Array) -> Iterator[_Side]:
+def _mlp_products(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
     """Products of the MLP or of experts."""
-    s, t = on.shape, on.spread.tensor
-    dense, wide = 1.0 - s.routed, s.ffn * (1.0 + s.gated) / t
+    shape, t = engine.shape, engine.spread.tensor
+    dense, wide = 1.0 - shape.routed, shape.ffn * (1.0 + shape.gated) / t
     if dense:
-        yield _Side(tokens, wide, s.hidden, dense, on.weight)
-        yield _Side(tokens, s.hidden, s.ffn / t, dense, on.weight)
-    if s.routed:
-        yield from _experts(on, tokens)
+        yield _GemmShape(tokens, wide, shape.hidden, dense, engine.weight)
+        yield _GemmShape(tokens, shape.hidden, shape.ffn / t, dense, engine.weight)
+    if shape.routed:
+        yield from _expert_products(engine, tokens)
 
 
-def _plain(on: _On, tokens: Array) -> Iterator[_Side]:
-    s, t = on.shape, on.spread.attending
-    kv = at_least(s.kv_heads / t, 1.0) * s.head_width
-    yield _Side(tokens, s.heads * s.head_width / t + 2.0 * kv, s.hidden, 1.0, on.weight)
-    yield _Side(tokens, s.hidden, s.heads * s.value_width / t, 1.0, on.weight)
+def _plain_attention(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
+    shape, t = engine.shape, engine.spread.attending
+    kv = at_least(shape.kv_heads / t, 1.0) * shape.head_width
+    yield _GemmShape(
+        tokens, shape.heads * shape.head_width / t + 2.0 * kv, shape.hidden, 1.0, engine.weight
+    )
+    yield _GemmShape(tokens, shape.hidden, shape.heads * shape.value_width / t, 1.0, engine.weight)
 
 
-def _latent(on: _On, tokens: Array) -> Iterator[_Side]:
+def _latent_attention(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
     """Queries and the cache down, queries up; keys and values up are absorbed, head by head."""
-    s, t, weight = on.shape, on.spread.attending, on.latent_weight
-    heads, still = s.heads / t, s.head_width - s.rope_width
-    yield _Side(tokens, s.query_rank + s.kv_rank + s.rope_width, s.hidden, 1.0, weight)
-    yield _Side(tokens, heads * s.head_width, s.query_rank, 1.0, weight)
-    yield _Side(tokens, s.kv_rank, still, heads, _HALF)
-    yield _Side(tokens, s.value_width, s.kv_rank, heads, _HALF)
-    yield _Side(tokens, s.hidden, heads * s.value_width, 1.0, weight)
+    shape, t, weight = engine.shape, engine.spread.attending, engine.latent_weight
+    heads, still = shape.heads / t, shape.head_width - shape.rope_width
+    yield _GemmShape(
+        tokens, shape.query_rank + shape.kv_rank + shape.rope_width, shape.hidden, 1.0, weight
+    )
+    yield _GemmShape(tokens, heads * shape.head_width, shape.query_rank, 1.0, weight)
+    yield _GemmShape(tokens, shape.kv_rank, still, heads, _HALF_WIDTH)
+    yield _GemmShape(tokens, shape.value_width, shape.kv_rank, heads, _HALF_WIDTH)
+    yield _GemmShape(tokens, shape.hidden, heads * shape.value_width, 1.0, weight)
 
 
-def _experts(on: _On, tokens: Array) -> Iterator[_Side]:
+def _expert_products(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
     """Experts that some token goes to, and the shared ones, on average over the layers."""
-    s, t = on.shape, on.spread.tensor
-    touched = touched_experts(s.experts, s.top_k, tokens)
-    rows = np.maximum(tokens * s.top_k / touched, 1.0)
-    whole = on.spread.split_experts
-    inside = s.expert_ffn if whole else s.expert_ffn / t
+    shape, t = engine.shape, engine.spread.tensor
+    touched = touched_experts(shape.experts, shape.top_k, tokens)
+    rows = np.maximum(tokens * shape.top_k / touched, 1.0)
+    whole = engine.spread.split_experts
+    inside = shape.expert_ffn if whole else shape.expert_ffn / t
     held = touched / t if whole else touched
-    rows = rows * (on.figures.imbalance if whole else 1.0)
-    count = s.routed * np.maximum(held, 1.0)
-    yield _Side(rows, inside * (1.0 + s.gated), s.hidden, count, on.weight)
-    yield _Side(rows, s.hidden, inside, count, on.weight)
-    if s.shared_ffn:
-        shared = s.shared_ffn / t
-        yield _Side(tokens, shared * (1.0 + s.gated), s.hidden, s.routed, on.weight)
-        yield _Side(tokens, s.hidden, shared, s.routed, on.weight)
+    rows = rows * (engine.figures.imbalance if whole else 1.0)
+    count = shape.routed * np.maximum(held, 1.0)
+    yield _GemmShape(rows, inside * (1.0 + shape.gated), shape.hidden, count, engine.weight)
+    yield _GemmShape(rows, shape.hidden, inside, count, engine.weight)
+    if shape.shared_ffn:
+        shared = shape.shared_ffn / t
+        yield _GemmShape(
+            tokens, shared * (1.0 + shape.gated), shape.hidden, shape.routed, engine.weight
+        )
+        yield _GemmShape(tokens, shape.hidden, shared, shape.routed, engine.weight)
 
 
-def _attention(on: _On) -> tuple[Seconds, Seconds]:
+def _attention_times(engine: _Engine) -> tuple[Seconds, Seconds]:
     """Seconds of a pair of positions of a prompt, and of a token that a sequence looks back at."""
-    s, t, device = on.shape, on.spread.attending, on.device
-    rate = float(device.peak16) * on.figures.attention
-    layers, heads = s.layers * s.attention_share, s.heads / t
-    pair = _MACS * layers * heads * (s.head_width + s.value_width) / rate
-    back = 2.0 * s.kv_rank + s.rope_width if s.latent else s.head_width + s.value_width
-    read = kv_bytes(s, on.spread) * on.spread.groups * s.attention_share
-    if not on.figures.shared_reads and not s.latent:
-        read *= s.heads / s.kv_heads
-    moved = read / (float(device.bandwidth) * on.figures.cache)
-    return float(pair), float(max(moved, _MACS * layers * heads * back / rate))
+    shape, t, device = engine.shape, engine.spread.attending, engine.device
+    rate = float(device.peak16) * engine.figures.attention
+    layers, heads = shape.layers * shape.attention_share, shape.heads / t
+    pair = _FLOP_PER_MAC * layers * heads * (shape.head_width + shape.value_width) / rate
+    back = (
+        2.0 * shape.kv_rank + shape.rope_width
+        if shape.latent
+        else shape.head_width + shape.value_width
+    )
+    read = kv_bytes(shape, engine.spread) * engine.spread.groups * shape.attention_share
+    if not engine.figures.shared_reads and not shape.latent:
+        read *= shape.heads / shape.kv_heads
+    moved = read / (float(device.bandwidth) * engine.figures.cache)
+    return float(pair), float(max(moved, _FLOP_PER_MAC * layers * heads * back / rate))
 
 
-def kv_bytes(shape: Shape, spread: Spread) -> Bytes:
+def kv_bytes(shape: Shape, spread: ServingParallelism) -> Bytes:
     """Keys and values of a token on one device, on average over its groups [B].
 
     Each device of a group holds a whole latent cache.
     """
-    s, size = shape, spread.cache.bytes_per_element / spread.groups
-    if s.latent:
-        return float(kv_token_bytes(s.layers, 1.0, s.kv_rank + s.rope_width, size))
-    heads = at_least(s.kv_heads / spread.attending, 1.0)
-    return float(kv_token_bytes(s.layers, heads, s.head_width + s.value_width, size))
+    size = spread.cache.bytes_per_element / spread.groups
+    if shape.latent:
+        return float(kv_token_bytes(shape.layers, 1.0, shape.kv_rank + shape.rope_width, size))
+    heads = at_least(shape.kv_heads / spread.attending, 1.0)
+    return float(kv_token_bytes(shape.layers, heads, shape.head_width + shape.value_width, size))
 
 
-def _weights(on: _On) -> Bytes:
+def _weight_bytes(engine: _Engine) -> Bytes:
     """Weights on one device: layers at their precision, both tables of tokens in 16 bit [B]."""
-    s, t = on.shape, on.spread.tensor
+    shape, t = engine.shape, engine.spread.tensor
     one = np.ones(1)
-    attention = list(_latent(on, one) if s.latent else _plain(on, one))
+    attention = list(
+        _latent_attention(engine, one) if shape.latent else _plain_attention(engine, one)
+    )
     sides = sum(float(e.columns * e.inner * e.weight) * float(np.max(e.number)) for e in attention)
-    matrices = (2.0 + s.gated) * s.hidden / t * on.weight
-    mlp = (1.0 - s.routed) * s.ffn + s.routed * (s.experts * s.expert_ffn + s.shared_ffn)
-    tables = s.vocabulary * s.hidden * _HALF / t * (1.0 if s.tied else 2.0)
-    return float(s.layers * (sides + matrices * mlp) + tables)
+    matrices = (2.0 + shape.gated) * shape.hidden / t * engine.weight
+    mlp = (1.0 - shape.routed) * shape.ffn + shape.routed * (
+        shape.experts * shape.expert_ffn + shape.shared_ffn
+    )
+    tables = shape.vocabulary * shape.hidden * _HALF_WIDTH / t * (1.0 if shape.tied else 2.0)
+    return float(shape.layers * (sides + matrices * mlp) + tables)
 
 
-def _activations(shape: Shape, spread: Spread) -> Bytes:
+def _activation_bytes(shape: Shape, spread: ServingParallelism) -> Bytes:
     """The largest live activations of a token: residual, input and inside of the widest MLP [B]."""
-    s, t = shape, spread.tensor
-    dense = s.ffn * (1.0 - s.routed > 0)
-    inside = np.maximum(dense, s.top_k * s.expert_ffn + s.shared_ffn) / t
-    return float(_HALF * (2.0 * s.hidden / spread.groups + (1.0 + s.gated) * inside + inside))
+    t = spread.tensor
+    dense = shape.ffn * (1.0 - shape.routed > 0)
+    inside = np.maximum(dense, shape.top_k * shape.expert_ffn + shape.shared_ffn) / t
+    return float(
+        _HALF_WIDTH * (2.0 * shape.hidden / spread.groups + (1.0 + shape.gated) * inside + inside)
+    )
+
+
+MAX_EXACT_BATCH: Final = 64
+"""Batches up to this are all worked out, larger ones at points of a grid."""
+GRID_STEP: Final = 1.2
+"""Of the grid: each batch over the one before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPass:
+    """The forward pass of batches, by their samples: a token of an iteration is one.
+
+    `grid` are numbers of samples, `by_samples` the seconds of a batch of each. `copied` is what the
+    copy of a sample's inputs to the device takes of that, over its link to the host [s].
+    """
+
+    grid: Array
+    by_samples: Array
+    weights_bytes: Bytes
+    activation_bytes_per_token: Bytes
+    kv_bytes_per_token: Bytes = 0.0
+    copied: Seconds = 0.0
+
+    def link_seconds(self, prompts: float, answers: float) -> dict[str, Seconds]:
+        """Time in which the link to the host carries the inputs of so many samples [s]."""
+        del answers
+        return {str(LinkKind.PCIE): prompts * self.copied} if self.copied else {}
+
+    def seconds(self, work: Iteration) -> Seconds:
+        """Time of a batch [s]."""
+        return float(np.interp(work.prefill_tokens, self.grid, self.by_samples))
+
+    def decode_seconds(self, decoding: int, context_tokens: float, iterations: int) -> Seconds:
+        """Nothing is decoded: no time [s]."""
+        del decoding, context_tokens, iterations
+        return 0.0
+
+
+def batch_pass(asked: OnePass, most: int) -> BatchPass:
+    """The forward pass of batches up to `most` samples on one device.
+
+    Parameters
+    ----------
+    asked : OnePass
+        The model on its machine.
+    most : int
+        Samples of the largest batch.
+    """
+    sizes = _batch_sizes(most)
+    model = asked.job.job.model
+    if model is None:
+        msg = "a model that is served is known"
+        raise TypeError(msg)
+    precision = asked.job.job.train.precision
+    memory = model.forward_memory(float(most), precision)
+    return BatchPass(
+        grid=np.concatenate(([0.0], sizes)),
+        by_samples=np.concatenate(([0.0], [batch_seconds(asked, float(size)) for size in sizes])),
+        weights_bytes=model.parameters * precision.bytes_per_element,
+        activation_bytes_per_token=float(memory.live) / most + model.input_bytes,
+        copied=_input_copy_time(asked.job),
+    )
+
+
+def _batch_sizes(most: int) -> Array:
+    """Batches that are worked out: small ones all, then each a share larger than the last."""
+    found = [*range(1, min(MAX_EXACT_BATCH, most) + 1)]
+    while found[-1] < most:
+        found.append(min(most, max(found[-1] + 1, round(GRID_STEP * found[-1]))))
+    return np.asarray(found, dtype=float)
+
+
+def batch_seconds(asked: OnePass, samples: float) -> Seconds:
+    """Time of a batch: its inputs go to the device, and through the model [s]."""
+    scenario = with_batch(asked.job, samples)
+    found = device_time(scenario)
+    if found is None:
+        msg = "no time of a batch is known"
+        raise TypeError(msg)
+    return float(found.forward) + samples * _input_copy_time(scenario)
+
+
+def _input_copy_time(scenario: Scenario) -> Seconds:
+    """Time of a sample's inputs on the link between host and device [s]; none on cores."""
+    model, link = scenario.job.model, scenario.cluster.trainers.host.device_rate
+    return 0.0 if model is None or link is None else model.input_bytes / link
+
+
+def with_batch(scenario: Scenario, samples: float) -> Scenario:
+    """The scenario with another batch size."""
+    job = scenario.job
+    return replace(scenario, jobs=(replace(job, train=replace(job.train, batch_size=samples)),))

@@ -1,26 +1,168 @@
-"""Times of what is no plain matrix product: attention, norms, activations, casts, the update."""
+"""Times of matrix products of any model family, all at once, as one array."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from simulator.equations.gemm import throttled
-from simulator.equations.pipeline import device_work
-from simulator.physics import adapters
-from simulator.physics.description import Description, Redone
-from simulator.physics.shapes import (
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.equations.gemm import memory_time, product_time, product_traffic, throttled
+from simulator.equations.pipeline import device_work, layer_time, overlapped
+from simulator.equations.stragglers import expected_slowest
+from simulator.memo import Memo
+from simulator.physics.parameters import (
+    ADAPTER_KERNELS,
+    adapter_traffic,
+    adapters_per_layer,
     attended,
     layer_parameters,
+    learned_table,
     padded_vocabulary,
     scored_tokens,
     sharers,
     tokens,
 )
-from simulator.schema.workload.kernels import SMALL_KERNELS, Kernels
+from simulator.physics.transformer import Device, Recomputation, TransformerStep
+from simulator.schema.workload.kernels import LAYER_KERNELS, SMALL_KERNELS, Kernels, ProductFigures
+from simulator.schema.workload.models import Product
 from simulator.schema.workload.models.layer import DROPOUT, FUNCTION, GATE, NORM, SUM, TURN
 from simulator.terms import Term, term
-from simulator.units import Bytes, BytesPerSecond, Real, Seconds, at_least, where
+from simulator.units import (
+    Bytes,
+    BytesPerSecond,
+    FlopsPerSecond,
+    Real,
+    Seconds,
+    at_least,
+    at_most,
+    where,
+)
+
+Array = NDArray[np.float64]
+
+
+class Gemms(NamedTuple):
+    """Matrix products as arrays: rows are products, columns candidates.
+
+    `m` x `inner` times `inner` x `n`, `batch` side by side, `repeat` times one after another; all
+    repeats together move `traffic`. Sides may stand in layers, one a pass.
+    """
+
+    m: Array
+    n: Array
+    inner: Array
+    batch: Array
+    repeat: Array | float
+    traffic: Array
+
+
+class Units(NamedTuple):
+    """What matrix products run on, with the best tile on all units.
+
+    `rate` is that of all units [FLOP/s], `bandwidth` the memory's [B/s]; `tiles` are computed
+    at once, one a unit, as `figures` say.
+    """
+
+    rate: FlopsPerSecond | Real
+    bandwidth: BytesPerSecond | Real
+    tiles: Real
+    figures: ProductFigures
+
+
+def gemm_seconds(gemms: Gemms, units: Units) -> Array:
+    """Seconds of products: by the best tile and cut, or the memory's time where that is longer."""
+    figures = units.figures
+    shape = units.tiles, figures.tile_half, figures.wave, figures.fill
+    best = product_time(
+        gemms.m, gemms.n, gemms.inner, gemms.batch, units.rate, units.bandwidth, *shape
+    )
+    longest: Array = np.maximum(gemms.repeat * best, memory_time(gemms.traffic, units.bandwidth))
+    return longest
+
+
+def three_passes(m: Array, n: Array, inner: Array) -> tuple[Array, Array, Array]:
+    """Sides of products forward, of the gradient of their input, and of that of their weights."""
+    return np.array((m, m, n)), np.array((n, inner, inner)), np.array((inner, n, m))
+
+
+def forward_and_backward(gemms: Gemms, units: Units) -> tuple[Array, Array]:
+    """Seconds of products forward, and of their gradients; sides stand as `three_passes` has them.
+
+    Whatever differs between the passes, such as `traffic`, has three layers too.
+    """
+    forward, inputs, weights = gemm_seconds(gemms, units)
+    return forward, inputs + weights
+
+
+def stacked(rows: Sequence[Sequence[Real]]) -> Array:
+    """Figures of rows as one array: figures, then rows, then candidates (one, if all are plain)."""
+    if _are_plain(rows):
+        return np.array(rows, dtype=float).T[:, :, None]
+    alike = np.array(np.broadcast_arrays(*(value for row in rows for value in row)), dtype=float)
+    return alike.reshape(len(rows), len(rows[0]), -1).transpose(1, 0, 2)
+
+
+def _are_plain(rows: Sequence[Sequence[Real]]) -> bool:
+    """Whether all figures are numbers, for one candidate."""
+    return not any(isinstance(value, np.ndarray) for row in rows for value in row)
+
+
+def product_times(
+    products: Sequence[Product], step: TransformerStep, kernels: Kernels
+) -> tuple[Array, Array]:
+    """Seconds of each product, forward and backward (gradients of what is not frozen).
+
+    Parameters
+    ----------
+    products : sequence of Product
+        Of the forward pass.
+    step, kernels : Description, Kernels
+        The device, and what its matrix units reach.
+
+    Returns
+    -------
+    tuple of array
+        Two arrays of as many rows as products; columns are candidates.
+    """
+    if _are_plain(products):
+        # Candidates that are tried one after the other mostly share the products of a layer.
+        widths = float(step.work.width), float(step.work.element)
+        return _product_memo.of(
+            (kernels,),
+            lambda: _product_times(products, step.device, widths, kernels),
+            tuple(products),
+            step.device,
+            widths,
+        )
+    return _product_times(products, step.device, (step.work.width, step.work.element), kernels)
+
+
+_product_memo: Final[Memo[tuple[Array, Array]]] = Memo(4096)
+
+
+def _product_times(
+    products: Sequence[Product],
+    device: Device,
+    widths: tuple[Bytes | Real, Bytes | Real],
+    kernels: Kernels,
+) -> tuple[Array, Array]:
+    m, n, inner, batch, share, low, aligned, learned = stacked(products)
+    m, n, inner = three_passes(m, n, inner)
+    width, result = np.where(low > 0, *widths), widths[1]
+    moved = share * batch * product_traffic(m, n, inner, width, result)
+    peak = np.where(low > 0, device.peak, device.peak16)
+    units = Units(
+        rate=peak * (np.where(low > 0, kernels.product.share, kernels.product.share16) * aligned),
+        bandwidth=np.asarray(device.bandwidth * kernels.kernel.memory, dtype=float),
+        tiles=np.asarray(device.units, dtype=float),
+        figures=kernels.product,
+    )
+    forward, inputs, weights = gemm_seconds(Gemms(m, n, inner, batch, share, moved), units)
+    return forward, inputs + learned * weights
+
 
 _TILE: Final = 128.0
 """Positions a fused attention kernel handles at once; half of a diagonal tile is wasted."""
@@ -85,13 +227,15 @@ class Parts:
     host: Both
 
 
-def launched(host: Both, redone: Redone) -> Both:
+def with_repeated_launches(host: Both, recomputation: Recomputation) -> Both:
     """Launches, with those that the backward pass does again: their time or their number."""
-    return Both(host.forward, host.backward + redone.layers * redone.launches * host.forward)
+    return Both(
+        host.forward, host.backward + recomputation.layers * recomputation.launches * host.forward
+    )
 
 
 def device_terms(
-    parts: Parts, throttle: Real, redone: Redone, accumulated: Seconds | Real = 0.0
+    parts: Parts, throttle: Real, recomputation: Recomputation, accumulated: Seconds | Real = 0.0
 ) -> Terms:
     """Work of a device in a forward and in a backward pass.
 
@@ -101,17 +245,17 @@ def device_terms(
         Its kinds of kernels.
     throttle : float or array
         How far the clock sinks when only matrix units work, as a share of it [1].
-    redone : Redone
+    recomputation : Recomputation
         What the backward pass does again.
     accumulated : float or array
         Gradients added to those of micro-batches before [s].
     """
-    products = parts.products.times(_clock(parts, throttle))
+    products = parts.products.times(_throttling(parts, throttle))
     attention, passes, starts = parts.attention, parts.passes, parts.starts
-    again = redone.layers * (
-        redone.products * products.forward
-        + redone.attention * attention.forward
-        + redone.passes * (passes.forward + starts.forward)
+    again = recomputation.layers * (
+        recomputation.products * products.forward
+        + recomputation.attention * attention.forward
+        + recomputation.passes * (passes.forward + starts.forward)
     )
     return Terms(
         term(
@@ -135,7 +279,7 @@ def device_terms(
     )
 
 
-def _clock(parts: Parts, throttle: Real) -> Real:
+def _throttling(parts: Parts, throttle: Real) -> Real:
     """How much longer products take: the clock sinks with the time matrix units are busy.
 
     Where the host takes longer to launch the work than the device to do it, they are busy less.
@@ -147,103 +291,116 @@ def _clock(parts: Parts, throttle: Real) -> Real:
     return throttled(busy, at_least(whole, _NO_TIME), throttle)
 
 
-def bandwidth(d: Description, k: Kernels) -> BytesPerSecond | Real:
+def reached_bandwidth(step: TransformerStep, kernels: Kernels) -> BytesPerSecond | Real:
     """Device memory bandwidth that kernels reach [B/s]."""
-    return d.device.bandwidth * k.kernel.memory
+    return step.device.bandwidth * kernels.kernel.memory
 
 
-def score_traffic(d: Description, k: Kernels) -> Both:
+def score_traffic_time(step: TransformerStep, kernels: Kernels) -> Both:
     """Softmax and dropout over scores that lie in memory."""
-    s = d.shape
-    scores = d.layout.micro_batch * s.heads / d.layout.tensor * attended(d) ** 2
-    seconds = scores / bandwidth(d, k)
-    dropped = 2.0 * d.work.element + _MASK
+    shape = step.shape
+    scores = step.layout.micro_batch * shape.heads / step.layout.tensor * attended(step) ** 2
+    seconds = scores / reached_bandwidth(step, kernels)
+    dropped = 2.0 * step.work.element + _MASK
     pairs = zip(_ONE_KERNEL, _MANY_KERNELS, strict=True)
-    moved = [where(d.work.fused_softmax > 0, one, many) + dropped for one, many in pairs]
+    moved = [where(step.work.fused_softmax > 0, one, many) + dropped for one, many in pairs]
     return Both(seconds * moved[0], seconds * moved[1])
 
 
-def fused_attention(d: Description, k: Kernels) -> Both:
+def fused_attention_time(step: TransformerStep, kernels: Kernels) -> Both:
     """One kernel; a causal one does half of the work and the tiles on the diagonal."""
-    s, layout = d.shape, d.layout
-    width = s.heads * (s.head_width + s.value_width) / layout.tensor
-    length = attended(d)
-    work = 2.0 * layout.micro_batch * length**2 / layout.context * width * s.attention_share
-    work = work * where(s.causal > 0, 0.5 * (1.0 + _TILE / length), 1.0)
-    late = layout.unbalanced_context * k.kernel.unbalanced_context
+    shape, layout = step.shape, step.layout
+    width = shape.heads * (shape.head_width + shape.value_width) / layout.tensor
+    length = attended(step)
+    work = 2.0 * layout.micro_batch * length**2 / layout.context * width * shape.attention_share
+    work = work * where(shape.causal > 0, 0.5 * (1.0 + _TILE / length), 1.0)
+    late = layout.unbalanced_context * kernels.kernel.unbalanced_context
     work = work * (1.0 + late * (1.0 - 1.0 / layout.context))
-    seconds = work / (d.device.peak16 * k.kernel.attention)
-    return Both(seconds, _REPEATED * seconds / k.kernel.attention_backward)
+    seconds = work / (step.device.peak16 * kernels.kernel.attention)
+    return Both(seconds, _REPEATED * seconds / kernels.kernel.attention_backward)
 
 
-def passes(d: Description, k: Kernels) -> Both:
+def memory_kernels_time(step: TransformerStep, kernels: Kernels) -> Both:
     """Norms, biases, dropout, activation, rotary positions and casts of a layer."""
-    whole, split = _whole_bytes(d, k), _split_bytes(d, k)
-    along = where(d.layout.sequence_parallel > 0, d.layout.tensor, 1.0)
-    factor = where(d.shape.gated > 0, k.kernel.gated, k.kernel.plain) / bandwidth(d, k)
-    beside = Both(*adapters.moved_bytes(d)) + Both(*_widened_bytes(d))
-    own = whole.times(factor / along) + split.times(factor / d.layout.tensor)
-    return own + beside.times(1.0 / bandwidth(d, k))
+    whole, split = _whole_bytes(step, kernels), _split_bytes(step, kernels)
+    along = where(step.layout.sequence_parallel > 0, step.layout.tensor, 1.0)
+    factor = where(
+        step.shape.gated > 0, kernels.kernel.gated, kernels.kernel.plain
+    ) / reached_bandwidth(step, kernels)
+    beside = Both(*adapter_traffic(step)) + Both(*_widened_bytes(step))
+    own = whole.times(factor / along) + split.times(factor / step.layout.tensor)
+    return own + beside.times(1.0 / reached_bandwidth(step, kernels))
 
 
-def _widened_bytes(d: Description) -> tuple[Bytes | Real, Bytes | Real]:
+def _widened_bytes(step: TransformerStep) -> tuple[Bytes | Real, Bytes | Real]:
     """Bytes of bringing a layer's frozen weights to the width that they compute in [B]."""
-    held, _ = layer_parameters(d)
-    moved = d.work.widened * held * (d.work.frozen_bytes + d.work.element)
+    held, _ = layer_parameters(step)
+    moved = step.work.widened * held * (step.work.frozen_bytes + step.work.element)
     return moved, moved
 
 
-def _whole_bytes(d: Description, k: Kernels) -> Both:
+def _whole_bytes(step: TransformerStep, kernels: Kernels) -> Both:
     """Bytes of what tensor parallelism leaves whole: two norms, two residual sums with dropout."""
-    values, dropped = tokens(d) * d.shape.hidden, d.shape.dropout
-    size = d.work.element
+    values, dropped = tokens(step) * step.shape.hidden, step.shape.dropout
+    size = step.work.element
     norms, sums = 2.0 * NORM[0] * size, 2.0 * ((SUM[0] + DROPOUT[0] * dropped) * size + dropped)
     back = 2.0 * NORM[1] * size + 2.0 * (DROPOUT[1] * size + _MASK) * dropped + 2.0 * SUM[1] * size
-    cast = 2.0 * cast_bytes(d, k)
+    cast = 2.0 * cast_bytes(step, kernels)
     return Both(values * (norms + sums + cast), values * (back + cast))
 
 
-def _split_bytes(d: Description, k: Kernels) -> Both:
+def _split_bytes(step: TransformerStep, kernels: Kernels) -> Both:
     """Bytes of what tensor-parallel ranks share: activation function, layout of heads."""
-    s, rows, cast, size = d.shape, tokens(d), cast_bytes(d, k), d.work.element
-    inside = s.ffn * (1.0 - s.routed)
-    function = inside * size * where(s.gated > 0, GATE[0], FUNCTION[0])
-    derived = inside * size * where(s.gated > 0, GATE[1], FUNCTION[1] + s.bias)
-    sides, width = (s.heads + 2.0 * s.kv_heads) * s.head_width, s.heads * s.head_width
-    apart = 1.0 - d.work.fused_attention
-    moved = (sides + width) * TURN[0] * size * apart + sides * TURN[0] * size * s.rotary
-    back = moved + sides * size * s.bias + width * 2.0 * size * d.work.fused_attention
+    shape, rows, cast, size = step.shape, tokens(step), cast_bytes(step, kernels), step.work.element
+    inside = shape.ffn * (1.0 - shape.routed)
+    function = inside * size * where(shape.gated > 0, GATE[0], FUNCTION[0])
+    derived = inside * size * where(shape.gated > 0, GATE[1], FUNCTION[1] + shape.bias)
+    sides, width = (
+        (shape.heads + 2.0 * shape.kv_heads) * shape.head_width,
+        shape.heads * shape.head_width,
+    )
+    apart = 1.0 - step.work.fused_attention
+    moved = (sides + width) * TURN[0] * size * apart + sides * TURN[0] * size * shape.rotary
+    back = moved + sides * size * shape.bias + width * 2.0 * size * step.work.fused_attention
     narrow = cast * (width + inside)
-    narrow_back = cast * (sides + inside * (1.0 + s.gated))
+    narrow_back = cast * (sides + inside * (1.0 + shape.gated))
     return Both(rows * (function + moved + narrow), rows * (derived + back + narrow_back))
 
 
-def cast_bytes(d: Description, k: Kernels) -> Bytes | Real:
+def cast_bytes(step: TransformerStep, kernels: Kernels) -> Bytes | Real:
     """Bytes moved for each value brought to 8 bit or less [B]."""
-    return where(d.work.low > 0, k.kernel.cast, 0.0)
+    return where(step.work.low > 0, kernels.kernel.cast, 0.0)
 
 
-def starts(d: Description, k: Kernels) -> Both:
+def start_times(step: TransformerStep, kernels: Kernels) -> Both:
     """Device time of small kernels beside their work."""
-    own = adapters.number(d)
+    own = adapters_per_layer(step)
     forward, backward = (
-        n + more * own for n, more in zip(SMALL_KERNELS, adapters.KERNELS, strict=True)
+        n + more * own for n, more in zip(SMALL_KERNELS, ADAPTER_KERNELS, strict=True)
     )
-    return Both(forward * k.kernel.start, backward * k.kernel.start)
+    return Both(forward * kernels.kernel.start, backward * kernels.kernel.start)
 
 
-def loss(d: Description, k: Kernels) -> Seconds | Real:
+def loss_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
     """Softmax and loss over the scores, forward or backward [s]."""
-    scores = scored_tokens(d) * padded_vocabulary(d) / d.layout.tensor
-    return 0.5 * scores * k.kernel.loss / bandwidth(d, k)
+    scores = scored_tokens(step) * padded_vocabulary(step) / step.layout.tensor
+    return 0.5 * scores * kernels.kernel.loss / reached_bandwidth(step, kernels)
 
 
-def embedding(d: Description, k: Kernels) -> Seconds | Real:
+def embedding_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
     """Looking up a micro-batch's tokens [s]."""
-    return tokens(d) * d.shape.hidden * _EMBEDDED * d.work.element / bandwidth(d, k)
+    return (
+        tokens(step)
+        * step.shape.hidden
+        * _EMBEDDED
+        * step.work.element
+        / reached_bandwidth(step, kernels)
+    )
 
 
-def update(d: Description, k: Kernels, layers: Real, of_layer: Real) -> Seconds | Real:
+def update_time(
+    step: TransformerStep, kernels: Kernels, layers: Real, of_layer: Real
+) -> Seconds | Real:
     """The optimizer's step over the parameters of a stage, or over this replica's part [s].
 
     Nothing where the host does it.
@@ -255,8 +412,72 @@ def update(d: Description, k: Kernels, layers: Real, of_layer: Real) -> Seconds 
     of_layer : float or array
         Parameters of one of them on this device that learn.
     """
-    split = at_least(d.layout.sharded_optimizer, d.layout.sharded) > 0
-    parts = where(split, sharers(d), 1.0)
-    own = (of_layer * layers + adapters.learned_table(d)) / parts
-    time = own * k.update.traffic / bandwidth(d, k) + layers * k.update.layer
-    return (1.0 - d.layout.offloaded) * time
+    split = at_least(step.layout.sharded_optimizer, step.layout.sharded) > 0
+    parts = where(split, sharers(step), 1.0)
+    own = (of_layer * layers + learned_table(step)) / parts
+    time = (
+        own * kernels.update.traffic / reached_bandwidth(step, kernels)
+        + layers * kernels.update.layer
+    )
+    return (1.0 - step.layout.offloaded) * time
+
+
+_FORWARD_PRODUCTS: Final = LAYER_KERNELS[0] - SMALL_KERNELS[0]
+"""Matrix products of a layer's forward pass."""
+_OF_WEIGHTS: Final = 2.0
+"""Kernels for the gradient of a weight: its product, and its sum with what is there."""
+
+
+def layer_launches(step: TransformerStep, kernels: Kernels) -> Both:
+    """Launches of one layer; ranks that reduce together wait for the slowest."""
+    together = at_most(step.layout.tensor, step.layout.domain)
+    factor = (1.0 + kernels.launch.jitter * expected_slowest(together)) * kernels.launch.factor
+    one_kernel = (step.work.fused_attention > 0) | (step.work.fused_softmax > 0)
+    scores = where(one_kernel, 0.0, kernels.launch.unfused)
+    collective = where(step.layout.tensor > 1, kernels.launch.collective, 0.0)
+    host = launch_time(_layer_kernels(step), kernels)
+    return Both(
+        (host.forward + scores + collective) * factor,
+        (host.backward + 0.5 * scores + collective) * factor,
+    )
+
+
+def launch_time(number: Both, kernels: Kernels) -> Both:
+    """Launches of so many kernels, one by one."""
+    return Both(number.forward * kernels.launch.forward, number.backward * kernels.launch.backward)
+
+
+def _layer_kernels(step: TransformerStep) -> Both:
+    """Kernels of a layer, with those of adapters; frozen weights need fewer."""
+    own = adapters_per_layer(step)
+    frozen = _OF_WEIGHTS * _FORWARD_PRODUCTS * (1.0 - step.work.learned)
+    forward, backward = ADAPTER_KERNELS
+    return Both(
+        LAYER_KERNELS[0] + forward * own + _FORWARD_PRODUCTS * step.work.widened,
+        LAYER_KERNELS[1] + backward * own - frozen + _FORWARD_PRODUCTS * step.work.widened,
+    )
+
+
+def routing_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
+    """Routing and dispatch of a pass of a layer, on average over the layers [s]."""
+    longer = where(step.layout.overlapped_experts > 0, kernels.launch.overlapped_experts, 1.0)
+    return kernels.launch.experts * step.shape.routed * longer
+
+
+def overlapped_with_launches(kernels: Kernels, device: Term | Real, host: Term | Real) -> Term:
+    """A piece of work on both timelines; one after the other where launches block."""
+    return term(overlapped, one=device, other=host, sharpness=kernels.launch.blend)
+
+
+def layer_overlapped_with_launches(
+    step: TransformerStep, kernels: Kernels, device: Term | Real, host: Real, routing: Real
+) -> Term:
+    """Return a pass of a layer on both timelines; in turn where the host waits for token counts."""
+    waits = step.work.waits > 0
+    return term(
+        layer_time,
+        device=device,
+        launches=where(waits, host, host + routing),
+        sharpness=kernels.launch.blend,
+        in_turn=where(waits, routing, 0.0),
+    )

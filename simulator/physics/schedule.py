@@ -63,7 +63,7 @@ class Pipeline:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class Activity:
     """What a device did from `start` for `length` [s]; None where it waited.
 
     `put_off` says that it caught up on gradients of weights that the slot had left.
@@ -150,7 +150,7 @@ def simulate(schedule: Schedule, pipeline: Pipeline, micro_batches: int) -> Run:
     )
 
 
-def chunked(
+def chunked_pipeline(
     lengths: tuple[Real, Real, Real], forward: Real, backward: Real, stages: int, chunks: int
 ) -> Pipeline:
     """What a micro-batch costs on each chunk of a pipeline's devices, sends included.
@@ -199,7 +199,7 @@ def simulated_bubble(  # noqa: PLR0913 - a pipeline, its schedule and its micro-
     micro_batches : float
         How many of them a step has [1].
     """
-    pipeline = chunked((first, middle, last), forward, backward, stages, chunks)
+    pipeline = chunked_pipeline((first, middle, last), forward, backward, stages, chunks)
     run = simulate(schedule, pipeline, int(micro_batches))
     slowest = max(map(sum, zip(pipeline.forward, pipeline.backward, strict=True)))
     return run.length - float(micro_batches) * slowest * pipeline.chunks
@@ -207,23 +207,23 @@ def simulated_bubble(  # noqa: PLR0913 - a pipeline, its schedule and its micro-
 
 def timelines(
     schedule: Schedule, pipeline: Pipeline, micro_batches: int
-) -> tuple[tuple[Stretch, ...], ...]:
+) -> tuple[tuple[Activity, ...], ...]:
     """What each device does in a simulated step, without gaps from its begin to its end."""
-    engine = _Noting(schedule, pipeline, micro_batches)
+    engine = _RecordingEngine(schedule, pipeline, micro_batches)
     engine.run()
     end = max(engine.free)
     return tuple(tuple(_with_waits(stretches, end)) for stretches in engine.noted)
 
 
-def _with_waits(stretches: Sequence[Stretch], end: Seconds) -> Iterator[Stretch]:
+def _with_waits(stretches: Sequence[Activity], end: Seconds) -> Iterator[Activity]:
     free = 0.0
     for stretch in stretches:
         if stretch.start > free:
-            yield Stretch(slot=None, start=free, length=stretch.start - free)
+            yield Activity(slot=None, start=free, length=stretch.start - free)
         yield stretch
         free = stretch.start + stretch.length
     if end > free:
-        yield Stretch(slot=None, start=free, length=end - free)
+        yield Activity(slot=None, start=free, length=end - free)
 
 
 class _Engine:
@@ -307,19 +307,19 @@ class _Engine:
         return done + (self._pipeline.send if far else 0.0)
 
 
-class _Noting(_Engine):
+class _RecordingEngine(_Engine):
     """Devices that also write down what they do when."""
 
     def __init__(self, schedule: Schedule, pipeline: Pipeline, micro_batches: int) -> None:
         super().__init__(schedule, pipeline, micro_batches)
-        self.noted: list[list[Stretch]] = [[] for _ in self.free]
+        self.noted: list[list[Activity]] = [[] for _ in self.free]
 
     def _catch_up(self, device: int, slot: Slot, length: Seconds) -> None:
         start = self.free[device]
-        self.noted[device].append(Stretch(slot=slot, start=start, length=length, put_off=True))
+        self.noted[device].append(Activity(slot=slot, start=start, length=length, put_off=True))
         super()._catch_up(device, slot, length)
 
     def _do(self, device: int, slot: Slot, start: Seconds) -> Seconds:
         end = super()._do(device, slot, start)
-        self.noted[device].append(Stretch(slot=slot, start=start, length=end - start))
+        self.noted[device].append(Activity(slot=slot, start=start, length=end - start))
         return end

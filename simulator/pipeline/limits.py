@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from simulator.errors import NotModelled
-from simulator.physics.describe import covers, of_tokens
 from simulator.physics.device_time import is_timed
+from simulator.physics.transformer import has_kernels, of_tokens
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.train import Mode
@@ -69,7 +69,7 @@ def _not_spread(scenario: Scenario) -> Iterator[str]:
             f"for the framework '{job.software.framework}' on this accelerator: no kernel "
             "figures were fitted to it; docs/internals/spread.md lists those there are"
         )
-    elif not covers(scenario):
+    elif not has_kernels(scenario):
         yield (
             f"in {job.train.precision}: no kernel figures were fitted to it; allowed: bf16, fp16, "
             "fp8, fp4, tf32, fp32"

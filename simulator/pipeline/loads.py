@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from simulator.pipeline.stages.base import (
-    MAKERS,
     OF_A_RANK,
+    PRODUCERS,
     Actor,
     Demand,
     Path,
@@ -150,7 +150,7 @@ def limiting_time(scenario: Scenario, topology: Topology, stages: Sequence[Stage
 class Cycle(NamedTuple):
     """What a serial actor of a group spends on a batch, by resource [s].
 
-    Makers work side by side, so together they spend a part of one maker's time on a batch.
+    Workers work side by side, so together they spend a part of one worker's time on a batch.
     """
 
     group: str
@@ -193,22 +193,22 @@ def fastest_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:
     That of the busiest unit. Where groups make batches side by side, together they make no more
     than the sum of what each could make alone.
     """
-    groups = {stage.group for stage in stages if stage.actor in MAKERS}
+    groups = {stage.group for stage in stages if stage.actor in PRODUCERS}
     if len(groups) <= 1:
         return longest(unit_loads(topology, stages).values())
-    using = longest(unit_loads(topology, [s for s in stages if s.actor not in MAKERS]).values())
+    using = longest(unit_loads(topology, [s for s in stages if s.actor not in PRODUCERS]).values())
     rate: Real = 0.0
-    makers = [
-        unit_loads(topology, [s for s in stages if s.actor in MAKERS and s.group == group])
+    producers = [
+        unit_loads(topology, [s for s in stages if s.actor in PRODUCERS and s.group == group])
         for group in groups
     ]
-    for loads in makers:
+    for loads in producers:
         rate = rate + 1.0 / np.maximum(longest(loads.values()), TINY)
     least: Real = np.maximum(using, 1.0 / rate)
-    for unit in set.intersection(*(set(loads) for loads in makers)):
+    for unit in set.intersection(*(set(loads) for loads in producers)):
         # Whoever makes a batch, a unit that all go through carries it.
         shared: Real = np.inf
-        for loads in makers:
+        for loads in producers:
             shared = np.minimum(shared, loads[unit])
         least = np.maximum(least, shared)
     return least
@@ -241,40 +241,40 @@ def _unit_times(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> Iterator[tuple[str, Real]]:
     """Time a batch takes on each unit, by the batches that each group makes [s]."""
-    makers = _Makers.of(stages)
-    shares = _shares(scenario, topology, makers)
-    others = [stage for stage in stages if stage.actor not in MAKERS]
-    for group in makers.places:
+    producers = _Producers.of(stages)
+    shares = _shares(scenario, topology, producers)
+    others = [stage for stage in stages if stage.actor not in PRODUCERS]
+    for group in producers.places:
         share = shares.get(group, 0.0)
         loads = unit_loads(topology, others if group == "" else [])
-        for unit, load in unit_loads(topology, makers.of_group(group)).items():
+        for unit, load in unit_loads(topology, producers.of_group(group)).items():
             loads[unit] = loads.get(unit, 0.0) + share * load
         yield from loads.items()
 
 
 def _cycles(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> list[Cycle]:
     """The serial actors, by the batches that each group makes."""
-    makers = _Makers.of(stages)
-    shares = _shares(scenario, topology, makers)
+    producers = _Producers.of(stages)
+    shares = _shares(scenario, topology, producers)
     cycles = [
         Cycle(group, Actor.WORKER, {r: shares.get(group, 0.0) * time for r, time in cycle.items()})
-        for group in makers.places
-        for cycle in _making_cycles(scenario, topology, makers.of_group(group), group)
+        for group in producers.places
+        for cycle in _making_cycles(scenario, topology, producers.of_group(group), group)
     ]
     return [*cycles, *_using_cycles(scenario, topology, stages)]
 
 
-class _Makers(NamedTuple):
+class _Producers(NamedTuple):
     """The stages that make batches, and the groups that do; the trainers' go by the empty name."""
 
     stages: Sequence[StageDemands]
     groups: Sequence[str]
 
     @staticmethod
-    def of(stages: Sequence[StageDemands]) -> _Makers:
+    def of(stages: Sequence[StageDemands]) -> _Producers:
         """Those of a demand table."""
-        making = [stage for stage in stages if stage.actor in MAKERS]
-        return _Makers(making, sorted({stage.group for stage in making}))
+        making = [stage for stage in stages if stage.actor in PRODUCERS]
+        return _Producers(making, sorted({stage.group for stage in making}))
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -303,13 +303,13 @@ def _charge(cycle: Cycle, raise_to: Callable[[str, Real], None]) -> None:
         raise_to(name, whole if resource is most else part)
 
 
-def _shares(scenario: Scenario, topology: Topology, makers: _Makers) -> dict[str, Real]:
+def _shares(scenario: Scenario, topology: Topology, producers: _Producers) -> dict[str, Real]:
     """Share of the batches that each group makes when all work as fast as they can."""
-    if len(makers.groups) == 1:
-        return {makers.groups[0]: 1.0}
+    if len(producers.groups) == 1:
+        return {producers.groups[0]: 1.0}
     speeds: dict[str, Real] = {}
-    for group in makers.groups:
-        own = makers.of_group(group)
+    for group in producers.groups:
+        own = producers.of_group(group)
         cycles = _making_cycles(scenario, topology, own, group)
         serial = (sum(cycle.values(), 0.0) for cycle in cycles)
         least = longest((*unit_loads(topology, own).values(), *serial))
@@ -334,16 +334,16 @@ def _making_cycles(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands], group: str
 ) -> list[dict[Resource, Real]]:
     """Times between two batches of a rank that the group's workers, all together, need."""
-    makers = maker_count(scenario, topology, group)
+    producers = producer_count(scenario, topology, group)
     slow = 1.0 if group else mean_slowness(scenario)
-    if not anywhere(makers):
+    if not anywhere(producers):
         return []
     parts = [stages]
     if scenario.job.loader.crew.reads_ahead and not group:
         reading = [stage for stage in stages if stage.slot.reads]
         parts = [reading, [stage for stage in stages if not stage.slot.reads]]
     working = [actor_times(topology, part, Actor.WORKER, group) for part in parts]
-    return [{r: time * slow / makers for r, time in times.items()} for times in working]
+    return [{r: time * slow / producers for r, time in times.items()} for times in working]
 
 
 def _using_cycles(
@@ -362,19 +362,19 @@ def _using_cycles(
         device = Resource.CPU if topology.host.gpu is None else Resource.GPU
         working = sum(actor_times(topology, stages, Actor.COMPUTE_STREAM).values(), 0.0)
         copying = {**copying, device: working + copying.get(device, 0.0)}
-    if anywhere(maker_count(scenario, topology, "")) or scenario.job.remote is not None:
+    if anywhere(producer_count(scenario, topology, "")) or scenario.job.remote is not None:
         return [Cycle("", Actor.RECEIVER, receiving), Cycle("", Actor.COPY_ENGINE, copying)]
     slow, making = mean_slowness(scenario), actor_times(topology, stages, Actor.WORKER)
     inline = {r: slow * making.get(r, 0.0) + receiving.get(r, 0.0) for r in {**making, **receiving}}
     return [Cycle("", Actor.WORKER, inline), Cycle("", Actor.COPY_ENGINE, copying)]
 
 
-def maker_count(scenario: Scenario, topology: Topology, group: str) -> int:
+def producer_count(scenario: Scenario, topology: Topology, group: str) -> int:
     """Workers of a group that make batches for one rank; 0: the trainer's own thread does."""
     remote = scenario.job.remote
     if group and remote is not None:
-        return remote.makers(scenario.ranks_served) * len(topology.sites_of(group))
-    return scenario.job.loader.crew.makers
+        return remote.producers(scenario.ranks_served) * len(topology.sites_of(group))
+    return scenario.job.loader.crew.producers
 
 
 def mean_slowness(scenario: Scenario) -> float:
@@ -387,7 +387,7 @@ def mean_slowness(scenario: Scenario) -> float:
     in_turn = crew.assignment is Assignment.ROUND_ROBIN
     slow = 1.0
     for straggler in scenario.job.loader.stragglers:
-        slow *= _slowness(straggler, 1 if in_turn else crew.makers)
+        slow *= _slowness(straggler, 1 if in_turn else crew.producers)
     return slow
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from simulator.equations.batch import iterations_per_epoch
-from simulator.physics.checkpoint import checkpoint_shares
+from simulator.physics.footprint import checkpoint_shares
 from simulator.pipeline.loads import alone, limiting_time
 from simulator.pipeline.program import CHECKPOINTING, PREPARATION
 from simulator.pipeline.stages.base import OF_A_RANK, Phase, StageDemands, ask
@@ -100,7 +100,7 @@ def samples_of_an_epoch(scenario: Scenario) -> Real:
 def worker_start(scenario: Scenario) -> Seconds:
     """Time until all workers of a rank have started, one after another [s]."""
     loader = scenario.job.loader
-    return loader.worker_start * loader.crew.makers
+    return loader.worker_start * loader.crew.producers
 
 
 def extras(scenario: Scenario, topology: Topology, warm: Sequence[StageDemands]) -> Extras:

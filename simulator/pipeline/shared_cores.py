@@ -1,4 +1,4 @@
-"""Cores that makers of batches share with the threads that receive them: bounds from the sharing.
+"""Cores that workers of batches share with the threads that receive them: bounds from the sharing.
 
 Every runnable thread gets the same rate (processor sharing). With n of them runnable the pool does
 C(n) core-seconds a second, and each thread C(n) / n. Two things limit how fast batches come:
@@ -6,7 +6,7 @@ C(n) core-seconds a second, and each thread C(n) / n. Two things limit how fast 
 - *All work*: R ranks ask for R D core-seconds with each batch of every rank, and the pool does no
   more than C(n).
 - *A receiver* takes a rank's batches over one after another, c core-seconds each, at the rate of
-  one thread among n. Many makers at work slow it down. Few leave cores idle.
+  one thread among n. Many workers at work slow it down. Few leave cores idle.
 
 Both at once are tighter than either. Over a time T in which X batches of each rank are received,
 let a receiver be on the cores for a part P of T. For any weight w >= 0
@@ -19,27 +19,27 @@ one, A in all, are no part of P, so P <= T - A - X m. Each weight gives a bound 
 longest one counts. The number of runnable threads is a whole one, so M is a maximum over few
 values. (Asymptotic bounds of a queueing network [1]_, with a linear program's dual weights.)
 
-- *Makers alone*: no more than K threads make batches, so of n that are runnable at least n - K
+- *Workers alone*: no more than K threads make batches, so of n that are runnable at least n - K
   receive, and get (n - K) C(n) / n. Weighing what all receivers do by -v,
 
       X R (D - v c) <= T max over n of (1 - v max(0, n - K) / n) C(n),
 
   which is T max over n <= K of C(n) for the least v that lets no n > K count for more. A device
-  that takes its batches in no time leaves all makers at work: this is then what they take.
+  that takes its batches in no time leaves all workers at work: this is then what they take.
 
 The equilibrium
 ---------------
 The bounds let the number of runnable threads swing from moment to moment, and a run does not. Let
-the makers be able to make batches faster than they are received. Each then waits to be asked for
+the workers be able to make batches faster than they are received. Each then waits to be asked for
 its next batch, which happens once for each batch that the receiver takes over: batches are begun
 one by one, as they are received. Measure time by the work that one runnable thread does ("virtual
 time" of processor sharing [2]_). There every task takes as long as it has work: a batch is received
-every V = c + (what runs meanwhile in the m seconds elsewhere), and with D' core-seconds of a maker
-for each batch k = D' / V makers are runnable in the mean. As batches begin evenly, their number
+every V = c + (what runs meanwhile in the m seconds elsewhere), and with D' core-seconds of a worker
+for each batch k = D' / V workers are runnable in the mean. As batches begin evenly, their number
 alternates between the whole numbers next to k, so that the time between two batches is the mean
 over these two of what V takes at the rate of one thread among them and the receivers. Where that
-asks for more makers than there are, all of them always make batches, and receivers join them for c
-of every D' / makers. Runs settle to this, but it is no bound: nothing forbids a run to swing. Of
+asks for more workers than there are, all of them always make batches, and receivers join them for c
+of every D' / workers. Runs settle to this, but it is no bound: nothing forbids a run to swing. Of
 390 candidates with drawn machines, workers, batches and prefetch (2026-11-24), no later epoch that
 the engine simulates is shorter than `settled_span` has it.
 
@@ -74,8 +74,8 @@ machine has cores: the best one lies between where second hardware threads pay a
 SETTLES: Final = 12
 """Rounds after which the work of a cycle is known: each leaves a per cent of the error, or less."""
 ASKED_AHEAD: Final = 2.0
-"""Batches of each maker, one on its way and one made ahead, that must be allowed to be asked for
-and not yet taken, so that it never waits to be asked because of another maker."""
+"""Batches of each worker, one on its way and one made ahead, that must be allowed to be asked for
+and not yet taken, so that it never waits to be asked because of another worker."""
 MOST_THREADS: Final = 2048
 """Runnable threads up to which each number is looked at; no pool of the catalogue has more."""
 
@@ -104,7 +104,7 @@ class SharedCores:
     def cycle(self) -> Real:
         """Least mean time between two batches of a rank in a run that goes on and on [s].
 
-        0 where makers and receivers do not share the cores, or nothing is known of their sharing.
+        0 where workers and receivers do not share the cores, or nothing is known of their sharing.
         """
         return self.span(1.0, 0.0)
 
@@ -126,9 +126,9 @@ class SharedCores:
             together = (self._capacities * (1.0 + weight / self._runnable)).max(axis=0)
             work = batches * (self._work + weight * self._receiving)
             found = np.maximum(found, (work + (together - least) * away) / together)
-        found = np.maximum(found, batches * self._making / self._most_of_makers)
+        found = np.maximum(found, batches * self._making / self._most_of_producers)
         # A bound on several batches holds them all; one on none has no time to offer.
-        return np.where(np.asarray(self.scenario.job.loader.crew.makers) > 0, found, 0.0)[()]
+        return np.where(np.asarray(self.scenario.job.loader.crew.producers) > 0, found, 0.0)[()]
 
     @cached_property
     def equilibrium(self) -> Real:
@@ -138,14 +138,14 @@ class SharedCores:
         """
         if not self._settles:
             return 0.0
-        return np.where(self._enough_makers, self._received_every, self._made_every)[()]
+        return np.where(self._enough_producers, self._received_every, self._made_every)[()]
 
     def settled_span(self, batches: Real, first: Real, used: Real) -> Real:
         """Time in which so many batches of each rank are made and received, from none on [s].
 
-        The equilibrium, with the makers' begin and end: at first each of them makes as many batches
-        as may be asked for ahead, with nothing to receive until the first one is made; behind the
-        last one that is asked for the receivers are alone. 0 where the equilibrium is.
+        The equilibrium, with the workers' begin and end: at first each of them makes as many
+        batches as may be asked for ahead, with nothing to receive until the first one is made;
+        behind the last one that is asked for the receivers are alone. 0 where the equilibrium is.
 
         Parameters
         ----------
@@ -158,25 +158,25 @@ class SharedCores:
         """
         if not self._settles:
             return 0.0
-        crew, makers, each = self.scenario.job.loader.crew, self._crew, self._made
-        begin = np.maximum(first, each * self._slowness(makers, 0.0))
-        busy = begin + np.maximum(0.0, batches - makers) * self._made_every
-        ahead = each * crew.credits / makers
-        begin = begin + np.maximum(0.0, ahead - each) * self._slowness(makers, 1.0)
+        crew, producers, each = self.scenario.job.loader.crew, self._crew, self._made
+        begin = np.maximum(first, each * self._slowness(producers, 0.0))
+        busy = begin + np.maximum(0.0, batches - producers) * self._made_every
+        ahead = each * crew.credits / producers
+        begin = begin + np.maximum(0.0, ahead - each) * self._slowness(producers, 1.0)
         settled = np.maximum(0.0, batches - crew.credits) * self._received_every
         settled = settled + (2.0 * each - ahead) * self._slowness(self._busy, 1.0)
         alone = self._elsewhere + self._receiving * self._slowness(0.0, 1.0)
         end = np.maximum(0.0, crew.credits - self._busy) * np.maximum(alone, used)
         waited = np.where(settled > 0.0, begin + settled + end, 0.0)
-        return np.where(self._enough_makers, waited, busy)[()]
+        return np.where(self._enough_producers, waited, busy)[()]
 
     # what a run settles to, in the work that one runnable thread does meanwhile [core-seconds]
 
     @cached_property
     def _settles(self) -> bool:
-        """Whether makers of one thread each, and threads that receive, are all that compute.
+        """Whether workers of one thread each, and threads that receive, are all that compute.
 
-        Each maker is asked for two batches at once, so that it has the next one to begin with.
+        Each worker is asked for two batches at once, so that it has the next one to begin with.
         """
         own = frozenset({Actor.WORKER, Actor.RECEIVER})
         users = [(s, d) for s in self.stages for d in s.demands if d.path is Path.CORES]
@@ -189,17 +189,17 @@ class SharedCores:
 
     @cached_property
     def _crew(self) -> Real:
-        """Makers of a rank."""
-        return np.asarray(self.scenario.job.loader.crew.makers, dtype=float)
+        """Workers of a rank."""
+        return np.asarray(self.scenario.job.loader.crew.producers, dtype=float)
 
     @cached_property
-    def _enough_makers(self) -> Real:
+    def _enough_producers(self) -> Real:
         """Whether receivers are what all wait for."""
         return np.asarray(self._busy <= self._crew)
 
     @cached_property
     def _made(self) -> Real:
-        """Work of a maker on a batch."""
+        """Work of a worker on a batch."""
         return self._work / self.topology.ranks - self._receiving
 
     @cached_property
@@ -217,7 +217,7 @@ class SharedCores:
 
     @cached_property
     def _made_every(self) -> Real:
-        """Time between two batches where makers never rest; receivers do between batches [s]."""
+        """Time between two batches where workers never rest; receivers do between batches [s]."""
         rest = np.maximum(0.0, self._made / self._crew - self._receiving)
         received = self._receiving * self._slowness(self._crew, 1.0)
         found: Real = received + rest * self._slowness(self._crew, 0.0)
@@ -225,17 +225,17 @@ class SharedCores:
 
     @cached_property
     def _busy(self) -> Real:
-        """Makers of a rank that are runnable, in the mean."""
+        """Workers of a rank that are runnable, in the mean."""
         found: Real = self._made / self._cycle_work
         return found
 
-    def _slowness(self, makers: Real, receivers: float) -> Real:
+    def _slowness(self, producers: Real, receivers: float) -> Real:
         """Time of a second's work of each thread, with so many of a rank runnable [s].
 
-        A number of makers between two whole ones stands for both in turn.
+        A number of workers between two whole ones stands for both in turn.
         """
-        few = np.floor(makers)
-        part, found = makers - few, []
+        few = np.floor(producers)
+        part, found = producers - few, []
         for number in (few, few + 1.0):
             runnable = np.maximum(self.topology.ranks * (number + receivers), 1.0)
             found.append(runnable / self.topology.host.cpu.capacity_for(runnable))
@@ -278,21 +278,21 @@ class SharedCores:
 
     @cached_property
     def _making(self) -> Real:
-        """What a batch of every rank asks of the makers' share of the pool [core-seconds].
+        """What a batch of every rank asks of the workers' share of the pool [core-seconds].
 
         All work less what receivers do, weighed so that their threads add nothing to the pool.
         """
-        more = self._runnable > self._makers
-        beside = np.where(more, self._runnable - self._makers, 1.0)
-        gained = (1.0 - self._most_of_makers / self._capacities) * self._runnable / beside
+        more = self._runnable > self._producers
+        beside = np.where(more, self._runnable - self._producers, 1.0)
+        gained = (1.0 - self._most_of_producers / self._capacities) * self._runnable / beside
         weight = np.maximum(np.where(more, gained, 0.0).max(axis=0), 0.0)
         found: Real = self._work - weight * self.topology.ranks * self._receiving
         return found
 
     @cached_property
-    def _most_of_makers(self) -> Real:
+    def _most_of_producers(self) -> Real:
         """The most that the pool does as long as nobody receives [core-seconds/s]."""
-        alone = np.where(self._runnable <= self._makers, self._capacities, 0.0)
+        alone = np.where(self._runnable <= self._producers, self._capacities, 0.0)
         found: Real = alone.max(axis=0)
         return found
 
@@ -307,16 +307,16 @@ class SharedCores:
     def _most_runnable(self) -> Real:
         """The most threads that are ever runnable, or as many as the pool has."""
         found: Real = np.minimum(
-            self._makers + self.topology.ranks, np.ceil(self.topology.host.cpu.free)
+            self._producers + self.topology.ranks, np.ceil(self.topology.host.cpu.free)
         )
         return found
 
     @cached_property
-    def _makers(self) -> Real:
+    def _producers(self) -> Real:
         """The most threads that are ever runnable and do not receive."""
         job = self.scenario.job
-        makers = np.maximum(1.0, job.loader.crew.makers)
-        own = makers * np.maximum(1.0, self.scenario.maker_threads)
+        producers = np.maximum(1.0, job.loader.crew.producers)
+        own = producers * np.maximum(1.0, self.scenario.producer_threads)
         using = (s for s in self.stages if s.actor is Actor.COMPUTE_STREAM)
         fitting = [d.threads for s in using for d in s.demands if d.path is Path.CORES]
         found: Real = self.topology.ranks * (own + sum(fitting, 0.0))

@@ -16,7 +16,7 @@ import numpy as np
 
 from simulator.equations.cpu import threads_taken
 from simulator.equations.storage import frame_payload
-from simulator.physics.cost_model import cost_model
+from simulator.physics.device_time import cost_model
 from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.stages.allreduce import over_peer_link
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource
@@ -173,7 +173,7 @@ def _beside_programs(scenario: Scenario, trainers: Group) -> Group:
     train, pool = scenario.job.train, trainers.host.cpu
     alone = train.host_threads == 0.0 or scenario.job.mode is Mode.PREPARE
     # A program that makes its own batches does not wait for its device at the same time.
-    if alone or not anywhere(scenario.job.loader.crew.makers):
+    if alone or not anywhere(scenario.job.loader.crew.producers):
         return trainers
     time, core_seconds = cost_model(scenario).time, _loading(scenario)
     if time is None or not anywhere(core_seconds):
@@ -186,8 +186,8 @@ def _beside_programs(scenario: Scenario, trainers: Group) -> Group:
 
 def _loading(scenario: Scenario) -> Real:
     """CPU work of loading one batch on the machine that trains [core-seconds]."""
-    makers = (Decode(), Collate()) if makes_own_batches(scenario) else ()
-    stages = (*makers, Receive())
+    producers = (Decode(), Collate()) if makes_own_batches(scenario) else ()
+    stages = (*producers, Receive())
     work = (demand for stage in stages for demand in stage.demands(scenario, Phase.WARM))
     return sum((demand.amount for demand in work if demand.path is Path.CORES), 0.0)
 

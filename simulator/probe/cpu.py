@@ -22,9 +22,9 @@ from simulator.probe.machine import Machine
 from simulator.probe.reading import SHARE, Found, Reading, Say
 from simulator.units import Seconds
 
-PATIENCE: Final = 60.0
+START_TIMEOUT: Final = 60.0
 """How long processes may take to start [s]."""
-_DOUBTFUL: Final = 1.0
+_MAX_SHARE: Final = 1.0
 """A share above this is no contention that the model knows."""
 
 
@@ -62,15 +62,15 @@ def measure(machine: Machine, seconds: Seconds, say: Say) -> Found:
         say(f"cpu: {'decoding JPEG' if jpeg else 'inflating'} in {count} at once")
         levels.append(run(data, count, seconds / len(counts), jpeg=jpeg))
     found = [*_speeds(levels, len(data), jpeg=jpeg), *_shares(levels, machine)]
-    missing = "Pillow is not installed: zlib data were inflated in place of decoding JPEG"
-    doubts = [
+    missing = "Pillow is not installed: zlib data were inflated instead of decoding JPEG"
+    implausible = [
         f"{reading.key} came out as {reading.value:.2f}, which no profile may say; left out"
         for reading in found
-        if reading.unit is SHARE and reading.value > _DOUBTFUL
+        if reading.unit is SHARE and reading.value > _MAX_SHARE
     ]
     return Found(
-        readings=tuple(r for r in found if r.unit is not SHARE or r.value <= _DOUBTFUL),
-        warnings=tuple([] if jpeg else [missing]) + tuple(doubts),
+        readings=tuple(r for r in found if r.unit is not SHARE or r.value <= _MAX_SHARE),
+        warnings=tuple([] if jpeg else [missing]) + tuple(implausible),
     )
 
 
@@ -79,11 +79,11 @@ def _speeds(levels: Sequence[Level], size: int, *, jpeg: bool) -> Iterator[Readi
     what = f"JPEG of {decode.WIDTH} x {decode.HEIGHT}, {units.show(size, units.BYTE)}"
     what = what if jpeg else f"zlib, {units.show(size, units.BYTE)}"
     for level in levels:
-        beside = "one process" if level.processes == 1 else f"{level.processes} processes"
+        users = "one process" if level.processes == 1 else f"{level.processes} processes"
         end = "" if level.processes == 1 else f"_{level.processes}"
-        note = f"CPU time, {what}, {beside}"
+        note = f"CPU time, {what}, {users}"
         yield _reading(f"{name}_time{end}", level.cost, units.SECOND, note)
-        yield _reading(f"{name}_rate{end}", level.rate, units.PER_SECOND, f"{what}, {beside}")
+        yield _reading(f"{name}_rate{end}", level.rate, units.PER_SECOND, f"{what}, {users}")
 
 
 def _reading(key: str, value: float, unit: units.Unit, note: str) -> Reading:
@@ -91,7 +91,7 @@ def _reading(key: str, value: float, unit: units.Unit, note: str) -> Reading:
 
 
 def _shares(levels: Sequence[Level], machine: Machine) -> Iterator[Reading]:
-    """What `CpuPool` states of the machine, from the costs at each level."""
+    """Return the shares that `CpuPool` needs, from the costs at each level."""
     cost = {level.processes: level.cost for level in levels}
     alone, full = cost[1], cost[machine.cores]
     if machine.cores > 1:
@@ -105,7 +105,7 @@ def _shares(levels: Sequence[Level], machine: Machine) -> Iterator[Reading]:
 
 
 def contention(slowdown: float, cores: int) -> float:
-    """How much longer work takes with all cores busy than alone, less 1, as `CpuPool` counts it.
+    """Return the slowdown of work with all cores busy, less 1, as `CpuPool` counts it.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def contention(slowdown: float, cores: int) -> float:
 
 
 def smt_worth(slowdown: float, cores: int, threads: int) -> float:
-    """What a second hardware thread adds to a busy core, as a fraction of a core.
+    """Return the work that a second hardware thread adds to a busy core, as a fraction of a core.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def smt_worth(slowdown: float, cores: int, threads: int) -> float:
 
 
 def run(data: bytes, processes: int, seconds: Seconds, *, jpeg: bool) -> Level:
-    """Let so many processes work at once.
+    """Let `processes` processes work at once.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def run(data: bytes, processes: int, seconds: Seconds, *, jpeg: bool) -> Level:
 
 def _result(pipe: Connection, seconds: Seconds) -> decode.Result:
     msg = "a process that measures the CPU ended before its time; is the machine out of memory?"
-    if not wait_for([pipe], PATIENCE + seconds):
+    if not wait_for([pipe], START_TIMEOUT + seconds):
         raise PlanError(msg)
     try:
         found: decode.Result = pipe.recv()
@@ -200,7 +200,7 @@ def _end(started: Sequence[tuple[SpawnProcess, Connection]]) -> None:
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """Processes started here never hear Ctrl-C: they are ended by us, without a word."""
+    """Start processes that ignore Ctrl-C; they are ended by us, silently."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -30,12 +30,12 @@ Result: TypeAlias = tuple[int, float, float]
 
 
 def has_pillow() -> bool:
-    """Whether JPEG can be made and decoded."""
+    """Return true if JPEG can be made and decoded."""
     return find_spec("PIL") is not None
 
 
 def sample(*, jpeg: bool) -> bytes:
-    """What is decoded: a JPEG picture with as many bytes a pixel as a photograph, or zlib data."""
+    """Return a JPEG picture with as many bytes a pixel as a photograph, or zlib data."""
     generator = random.Random(_SEED)  # noqa: S311 - a picture, not a secret
     if not jpeg:
         words = [generator.randbytes(8) for _ in range(_GREY)]
@@ -56,7 +56,7 @@ def _bytes(generator: random.Random) -> bytes:
 
 
 def job(data: bytes, *, jpeg: bool) -> Job:
-    """The work: decode `data` to RGB pixels, or inflate it."""
+    """Return the work: decode `data` to RGB pixels, or inflate it."""
     if not jpeg:
         return lambda: zlib.decompress(data)
     image: Any = import_module("PIL.Image")

@@ -1,4 +1,4 @@
-"""A disk: large reads and writes, small random reads, the page cache, opening a file.
+"""Disks: large reads and writes, small random reads, the page cache, opening a file.
 
 fio measures where it is installed, else Python threads do. Both use one file that has no name: it
 is unlinked as soon as it is open, so that no crash and no Ctrl-C leaves it behind.
@@ -6,32 +6,247 @@ is unlinked as soon as it is open, so that no crash and no Ctrl-C leaves it behi
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
 import random
 import statistics
+import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from simulator import units
 from simulator.errors import InputError, Problem
 from simulator.probe.reading import Found, Reading, Say
-from simulator.probe.requests import CASES, LARGE, Case, Unable, Volume, own_reads
 from simulator.units import Bytes, Seconds, Unit
 
-LEAST: Final = units.parse("16 MiB", units.BYTE)
+LARGE: Final = units.parse("1 MiB", units.BYTE)
+SMALL: Final = units.parse("4 KiB", units.BYTE)
+_TAIL_SHARE: Final = 0.99
+_F_NOCACHE: Final = 48
+"""Equivalent of O_DIRECT on macOS, from its fcntl.h."""
+
+
+class Unable(Exception):  # noqa: N818 - says what happened, and another way is taken
+    """A tool cannot measure here; its text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Requests of one kind: `depth` of `size` [B] kept open, `random` or front to back."""
+
+    key: str
+    size: int
+    depth: int
+    random: bool
+    write: bool = False
+
+    def __str__(self) -> str:
+        order = "random" if self.random else "sequential"
+        kind = "writes" if self.write else "reads"
+        kept = f"{self.depth} open" if self.depth > 1 else "one at a time"
+        large = self.size == int(LARGE)
+        return f"{order} {kind} of {'1 MiB' if large else '4 KiB'}, {kept}"
+
+
+CASES: Final = (
+    Case(key="read_bandwidth", size=int(LARGE), depth=8, random=False),
+    Case(key="read_operations", size=int(SMALL), depth=32, random=True),
+    Case(key="read_latency", size=int(SMALL), depth=1, random=True),
+    Case(key="write_bandwidth", size=int(LARGE), depth=8, random=False, write=True),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """The test file: `handle` is open, it holds `size` bytes, `direct` passes the page cache by."""
+
+    handle: int
+    size: int
+    direct: bool
+
+    @property
+    def way(self) -> str:
+        """Direction and order of requests, in a word or two."""
+        return "direct" if self.direct else "through the page cache"
+
+    @property
+    def path(self) -> str:
+        """A path that opens the file though it has no name; Linux only."""
+        return f"/proc/self/fd/{self.handle}"
+
+    @contextmanager
+    def opened(self) -> Iterator[int]:
+        """Return the file opened once more, past the page cache where `direct`."""
+        if sys.platform != "linux":
+            extra = os.dup(self.handle)
+        else:
+            extra = os.open(self.path, os.O_RDWR | (os.O_DIRECT if self.direct else 0))
+        try:
+            if sys.platform == "darwin":
+                import fcntl  # noqa: PLC0415 - not everywhere
+
+                fcntl.fcntl(extra, _F_NOCACHE, 1)
+            yield extra
+        finally:
+            os.close(extra)
+
+
+def own_reads(volume: Volume, case: Case, seconds: Seconds) -> tuple[float, str]:
+    """Return the figure of a case by Python threads, and how it was had.
+
+    Parameters
+    ----------
+    volume : Volume
+        The test file.
+    case : Case
+        What to ask for.
+    seconds : float
+        How long [s].
+
+    Returns
+    -------
+    tuple of float and str
+        A rate [B/s or /s], or for a depth of one the mean time [s]; and a note.
+    """
+    stop = threading.Event()
+    with volume.opened() as handle, ThreadPoolExecutor(case.depth) as pool:
+        if not volume.direct and sys.platform == "linux":
+            os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        start = time.perf_counter()
+        jobs = [
+            pool.submit(_ask, handle, volume.size, case, worker, start + seconds, stop)
+            for worker in range(case.depth)
+        ]
+        try:
+            times = [took for job in jobs for took in job.result()]
+        finally:
+            stop.set()
+        elapsed = time.perf_counter() - start
+    if not times:
+        msg = "no request was answered in time"
+        raise OSError(msg)
+    tail = sorted(times)[int(_TAIL_SHARE * (len(times) - 1))]
+    how = f"Python threads, {volume.way}, p99 {units.show(tail, units.SECOND)}"
+    if case.depth == 1:
+        return statistics.fmean(times), how
+    rate = len(times) / elapsed
+    return (rate if case.random else rate * case.size), how
+
+
+def _ask(  # noqa: PLR0913, PLR0917 - one thread's part of a case
+    handle: int, size: int, case: Case, worker: int, end: float, stop: threading.Event
+) -> list[Seconds]:
+    """Ask until the time is up; the time of each request [s]."""
+    buffer = mmap.mmap(-1, case.size)
+    # A write of zeros alone is what some drives do not store.
+    buffer.write(random.Random(worker).randbytes(case.size))  # noqa: S311 - not secret
+    generator, blocks = random.Random(worker), size // case.size  # noqa: S311 - not secret
+    block, times = worker, []
+    while not stop.is_set():
+        block = generator.randrange(blocks) if case.random else (block + case.depth) % blocks
+        start = time.perf_counter()
+        if start >= end:
+            break
+        ask = os.pwritev if case.write else os.preadv
+        ask(handle, [buffer], block * case.size)
+        times.append(time.perf_counter() - start)
+    return times
+
+
+_MILLISECOND: Final = units.parse("1 ms", units.SECOND)
+_NANOSECOND: Final = units.parse("1 ns", units.SECOND)
+_FIO_TIMEOUT: Final = 20.0
+"""Time fio may take in addition to its run time [s]."""
+_MAX_MESSAGE: Final = 200
+
+
+def fio_reads(fio: str, volume: Volume, case: Case, seconds: Seconds) -> tuple[float, str]:
+    """Return the figure of a case by fio, and how it was had; see `own_reads`.
+
+    Raises
+    ------
+    Unable
+        If fio fails, hangs, or prints something else than its JSON.
+    """
+    try:
+        done = subprocess.run(  # noqa: S603 - the program the user installed, our own arguments
+            _command(fio, volume, case, seconds),
+            pass_fds=(volume.handle,),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds + _FIO_TIMEOUT,
+        )
+        result = json.loads(done.stdout[done.stdout.index("{") :])
+        return _figure(result, case, volume)
+    except OSError as error:
+        raise Unable(error.strerror or str(error)) from error
+    except subprocess.TimeoutExpired as error:
+        msg = "it did not end in time"
+        raise Unable(msg) from error
+    except (ValueError, KeyError, IndexError, TypeError) as error:
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise Unable(lines[-1][:_MAX_MESSAGE] if lines else "it printed nothing") from error
+
+
+def _command(fio: str, volume: Volume, case: Case, seconds: Seconds) -> list[str]:
+    pattern = ("rand" if case.random else "") + ("write" if case.write else "read")
+    return [
+        fio,
+        "--name=plan-probe",
+        f"--filename={volume.path}",
+        f"--rw={pattern}",
+        f"--bs={case.size}",
+        f"--iodepth={case.depth}",
+        f"--direct={int(volume.direct)}",
+        f"--size={volume.size}",
+        f"--runtime={max(1, round(seconds / _MILLISECOND))}ms",
+        "--ioengine=libaio",
+        "--time_based",
+        "--thread",
+        "--allow_file_create=0",
+        "--output-format=json",
+    ]
+
+
+def _figure(result: Mapping[str, Any], case: Case, volume: Volume) -> tuple[float, str]:
+    job = result["jobs"][0]
+    if job["error"]:
+        msg = f"error {job['error']}"
+        raise Unable(msg)
+    side = job["write" if case.write else "read"]
+    latency = side["clat_ns"]
+    tail = float(latency["percentile"]["99.000000"]) * _NANOSECOND
+    how = f"{result['fio version']}, {volume.way}, p99 {units.show(tail, units.SECOND)}"
+    if case.depth == 1:
+        return _positive(latency["mean"]) * _NANOSECOND, how
+    return _positive(side["iops"] if case.random else side["bw_bytes"]), how
+
+
+def _positive(value: object) -> float:
+    number = float(str(value))
+    if not number > 0.0:
+        msg = "no request was answered in time"
+        raise Unable(msg)
+    return number
+
+
+MIN_FILE: Final = units.parse("16 MiB", units.BYTE)
 """Smallest test file; below it a drive's own memory answers."""
-_FILLING: Final = 0.3
+_WRITE_SHARE: Final = 0.3
 """Share of the time that writing the test file may take."""
-_LEAVE: Final = 0.5
+_FREE_SHARE: Final = 0.5
 """Share of the free space that is left alone."""
-_OPENS: Final = 300
+_MAX_OPENS: Final = 300
 _SEED: Final = 1
 _NETWORK: Final = (
     "nfs",
@@ -55,7 +270,7 @@ _UNITS: Final[dict[str, Unit]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the test file goes, and how big it may get [B]."""
+    """Folder of the test file, and its largest size [B]."""
 
     folder: Path
     space: Bytes
@@ -67,7 +282,7 @@ class Place:
 
     @property
     def networked(self) -> bool:
-        """Whether the store is reached over a network."""
+        """True if the store is reached over a network."""
         name = self.file_system
         return name.startswith(_NETWORK)
 
@@ -91,13 +306,13 @@ def _fault(place: Place) -> Problem | None:
         return Problem(origin="--disk", message="is not a folder", found=shown)
     if not os.access(folder, os.W_OK):
         return Problem(origin="--disk", message="cannot be written: permission denied", found=shown)
-    if place.space < LEAST:
-        least, found = units.show(LEAST, units.BYTE), units.show(place.space, units.BYTE)
+    if place.space < MIN_FILE:
+        least, found = units.show(MIN_FILE, units.BYTE), units.show(place.space, units.BYTE)
         message = f"has to be {least} at least"
         return Problem(origin="--disk-space", message=message, found=found)
     state = os.statvfs(folder)
     free = state.f_bavail * state.f_frsize
-    if place.space > free * (1.0 - _LEAVE):
+    if place.space > free * (1.0 - _FREE_SHARE):
         hint = f"{units.show(free, units.BYTE)} are free in {shown}, and half of that is left alone"
         found = units.show(place.space, units.BYTE)
         return Problem(origin="--disk-space", message="is too much", found=found, hint=hint)
@@ -125,11 +340,11 @@ def measure(place: Place, seconds: Seconds, say: Say, fio: str | None = None) ->
     """
     check(place)
     warnings: list[str] = []
-    each = seconds * (1.0 - _FILLING) / (len(CASES) + 1)
+    each = seconds * (1.0 - _WRITE_SHARE) / (len(CASES) + 1)
     try:
         with nameless_file(place.folder) as handle:
             say(f"disk: writing a test file of {units.show(place.space, units.BYTE)} or less")
-            size = _fill(handle, place.space, seconds * _FILLING)
+            size = _fill(handle, place.space, seconds * _WRITE_SHARE)
             volume = Volume(handle=handle, size=size, direct=_direct(handle))
             readings = list(_cases(volume, each, say, fio, warnings))
             readings.append(_cached(volume, each))
@@ -145,10 +360,10 @@ def measure(place: Place, seconds: Seconds, say: Say, fio: str | None = None) ->
 
 @contextmanager
 def nameless_file(folder: Path) -> Iterator[int]:
-    """A file descriptor open for reading and writing in `folder` whose name is gone already."""
+    """Open a file without a name in `folder` for reading and writing."""
     handle, name = tempfile.mkstemp(prefix=".plan-probe-", dir=folder)
     try:
-        os.unlink(name)  # noqa: PTH108 - beside the open call
+        os.unlink(name)  # noqa: PTH108 - next to the open call
         yield handle
     finally:
         os.close(handle)
@@ -161,16 +376,16 @@ def _fill(handle: int, space: Bytes, seconds: Seconds) -> int:
     while written + block <= space:
         os.pwrite(handle, generator.randbytes(block), written)
         written += block
-        if time.monotonic() > deadline and written >= LEAST:
+        if time.monotonic() > deadline and written >= MIN_FILE:
             break
-        if written % int(LEAST) == 0:
+        if written % int(MIN_FILE) == 0:
             os.fdatasync(handle) if sys.platform == "linux" else os.fsync(handle)
     os.fsync(handle)
     return written
 
 
 def _direct(handle: int) -> bool:
-    """Whether the file can be read past the page cache."""
+    """Return true if the file can be read past the page cache."""
     with suppress(OSError), Volume(handle=handle, size=0, direct=True).opened() as extra:
         buffer = mmap.mmap(-1, mmap.PAGESIZE)
         return os.preadv(extra, [buffer], 0) > 0
@@ -180,7 +395,6 @@ def _direct(handle: int) -> bool:
 def _cases(
     volume: Volume, seconds: Seconds, say: Say, fio: str | None, warnings: list[str]
 ) -> Iterator[Reading]:
-    from simulator.probe.fio_runs import fio_reads  # noqa: PLC0415 - only where fio is
 
     for case in CASES:
         say(f"disk: {case}")
@@ -201,9 +415,9 @@ def _reading(case: Case, found: tuple[float, str]) -> Reading:
 
 
 def _cached(volume: Volume, seconds: Seconds) -> Reading:
-    """Rate at which a file in the page cache is read, by one thread."""
+    """Return rate at which a file in the page cache is read, by one thread."""
     buffer, block = mmap.mmap(-1, int(LARGE)), int(LARGE)
-    part = min(volume.size, 16 * int(LEAST))
+    part = min(volume.size, 16 * int(MIN_FILE))
     for offset in range(0, part, block):
         os.preadv(volume.handle, [buffer], offset)
     done, start = 0, time.perf_counter()
@@ -220,11 +434,11 @@ def _opening(folder: Path) -> Reading:
     """Time to open and close a file whose metadata are in memory."""
     with tempfile.NamedTemporaryFile(prefix=".plan-probe-", dir=folder) as file:
         times = []
-        for _ in range(_OPENS):
+        for _ in range(_MAX_OPENS):
             start = time.perf_counter()
             os.close(os.open(file.name, os.O_RDONLY))
             times.append(time.perf_counter() - start)
-    note = f"open and close, metadata in memory; median of {_OPENS}"
+    note = f"open and close, metadata in memory; median of {_MAX_OPENS}"
     value = statistics.median(times)
     return Reading(device="disk", key="open_latency", value=value, unit=units.SECOND, note=note)
 

@@ -1,14 +1,22 @@
 """Accelerators: matrix products, device memory, copies to and from the host, launches, all-reduce.
 
-What is measured stands here, and knows no library: `Device` is the little that it needs.
-`simulator.probe.gpu_torch` gives it by PyTorch and CUDA.
+The measurements know no library: `Device` is the interface they need. `TorchDevice` provides it by
+PyTorch and CUDA (the documented interface of torch 2: torch.cuda, torch.distributed); torch is
+imported when a device is looked for, not before.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from importlib import import_module
+from importlib.util import find_spec
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias
 
 from simulator import units
 from simulator.probe.reading import Found, Reading, Say
@@ -27,9 +35,9 @@ PRECISIONS: Final = (Precision.FP32, Precision.TF32, Precision.BF16, Precision.F
 """Number formats tried."""
 TRANSFER: Final = units.parse("256 MiB", units.BYTE)
 SMALL_MESSAGE: Final = units.parse("4 KiB", units.BYTE)
-_PART: Final = 0.125
+_MEMORY_SHARE: Final = 0.125
 """Share of the device's memory that one operand may take."""
-_MOST: Final = 1000
+_MAX_REPEATS: Final = 1000
 _COPIES: Final = 2.0
 
 
@@ -49,7 +57,7 @@ class Device(Protocol):
 
     @property
     def count(self) -> int:
-        """How many of the same the machine has."""
+        """Number of accelerators of this kind in the machine."""
 
     @property
     def software(self) -> str:
@@ -90,7 +98,7 @@ class _Case:
 
 
 def measure(device: Device, seconds: Seconds, say: Say) -> Found:
-    """Everything that one accelerator can be asked, and an all-reduce over all of them.
+    """Measure one accelerator, and an all-reduce over all of them.
 
     Parameters
     ----------
@@ -122,7 +130,7 @@ def _products(device: Device) -> Iterator[_Case]:
         for shape in SHAPES:
             m, n, k = shape
             largest = max(m * n, m * k, n * k) * precision.bytes_per_element
-            if largest > _PART * device.memory:
+            if largest > _MEMORY_SHARE * device.memory:
                 continue
             yield _Case(
                 key=f"matmul_{precision}_{m}x{n}x{k}",
@@ -134,7 +142,7 @@ def _products(device: Device) -> Iterator[_Case]:
 
 
 def _copies(device: Device) -> Iterator[_Case]:
-    size = min(TRANSFER, _PART * device.memory)
+    size = min(TRANSFER, _MEMORY_SHARE * device.memory)
     shown = units.show(size, units.BYTE)
 
     def case(key: str, note: str, amount: float | None, call: Callable[[int], Seconds]) -> _Case:
@@ -158,16 +166,16 @@ def _copies(device: Device) -> Iterator[_Case]:
 
 
 def _read(case: _Case, seconds: Seconds) -> Reading:
-    """Warm up once, estimate from a few, then fill the time."""
+    """Return warm up once, estimate from a few, then fill the time."""
     case.call(1)
-    estimate = max(case.call(2), seconds / _MOST)
-    took = case.call(max(3, min(_MOST, int(seconds / estimate))))
+    estimate = max(case.call(2), seconds / _MAX_REPEATS)
+    took = case.call(max(3, min(_MAX_REPEATS, int(seconds / estimate))))
     value = took if case.amount is None else case.amount / took
     return Reading(device="gpu", key=case.key, value=value, unit=case.unit, note=case.note)
 
 
 def _best(readings: list[Reading]) -> Iterator[Reading]:
-    """The best shape of each number format."""
+    """Return the best shape of each number format."""
     for precision in PRECISIONS:
         shapes = [r for r in readings if r.key.startswith(f"matmul_{precision}_")]
         best = max(shapes, key=lambda reading: reading.value, default=None)
@@ -178,13 +186,13 @@ def _best(readings: list[Reading]) -> Iterator[Reading]:
 
 
 def _together(device: Device, say: Say) -> list[Reading]:
-    if device.count < 2:  # noqa: PLR2004 - one has nobody to talk to
+    if device.count < 2:  # noqa: PLR2004 - one has no peer
         return []
     say(f"gpu: all-reduce over {device.count}")
-    sizes = (SMALL_MESSAGE, min(TRANSFER, _PART * device.memory))
+    sizes = (SMALL_MESSAGE, min(TRANSFER, _MEMORY_SHARE * device.memory))
     times = device.all_reduce(sizes, 20)
     small, large = (times[size] for size in sizes)
-    # Bus bandwidth as nccl-tests counts it: what each link carries, whatever the number of ranks.
+    # Bus bandwidth as nccl-tests counts it: what each link carries at any number of ranks.
     bus = sizes[1] / large * 2.0 * (device.count - 1) / device.count
     notes = [f"{device.count} devices, {units.show(size, units.BYTE)}" for size in sizes]
     latency = ("all_reduce_latency", small, units.SECOND, notes[0])
@@ -193,3 +201,243 @@ def _together(device: Device, say: Say) -> list[Reading]:
         Reading(device="gpu", key=key, value=value, unit=unit, note=note)
         for key, value, unit, note in (latency, rate)
     ]
+
+
+ALL_REDUCE_TIMEOUT: Final = 120.0
+"""How long processes of an all-reduce may take in all [s]."""
+_MILLISECOND: Final = units.parse("1 ms", units.SECOND)
+_BYTES_PER_VALUE: Final = 4.0
+"""Bytes of an fp32 number."""
+_WARM_UP: Final = 3
+_TYPES: Final = {
+    Precision.FP32: "float32",
+    Precision.TF32: "float32",
+    Precision.BF16: "bfloat16",
+    Precision.FP16: "float16",
+}
+
+Operation: TypeAlias = Callable[[], object]
+
+
+def find() -> TorchDevice | str:
+    """Return the machine's first CUDA device, or why there is none to measure."""
+    if find_spec("torch") is None:
+        return "PyTorch is not installed"
+    torch = import_module("torch")
+    if not torch.cuda.is_available():
+        return f"PyTorch {torch.__version__} finds no CUDA device"
+    return TorchDevice(torch=torch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchDevice:
+    """The first CUDA device of this process; see `gpu.Device`."""
+
+    torch: Any
+    """The module; it has no types here."""
+
+    @property
+    def product(self) -> str:
+        """As the driver names it."""
+        return str(self.torch.cuda.get_device_name(0))
+
+    @property
+    def memory(self) -> Bytes:
+        """Memory it has."""
+        return float(self.torch.cuda.get_device_properties(0).total_memory)
+
+    @property
+    def count(self) -> int:
+        """Devices of the same name that this process sees."""
+        cuda = self.torch.cuda
+        names = [cuda.get_device_name(index) for index in range(cuda.device_count())]
+        return names.count(names[0])
+
+    @property
+    def software(self) -> str:
+        """Versions of torch and of what it was built with."""
+        return f"torch {self.torch.__version__}, CUDA {self.torch.version.cuda}"
+
+    def multiply(self, precision: Precision, shape: tuple[int, int, int], repeats: int) -> Seconds:
+        """Multiply two matrices of random numbers: constant ones draw less power and run faster."""
+        torch, (m, n, k) = self.torch, shape
+        kind = getattr(torch, _TYPES[precision])
+
+        def prepare() -> Operation:
+            a = torch.randn(m, k, device="cuda", dtype=kind)
+            b = torch.randn(k, n, device="cuda", dtype=kind)
+            out = torch.empty(m, n, device="cuda", dtype=kind)
+            return lambda: torch.matmul(a, b, out=out)
+
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("high" if precision is Precision.TF32 else "highest")
+        try:
+            return self._timed(prepare, repeats)
+        finally:
+            torch.set_float32_matmul_precision(before)
+
+    def copy(self, size: Bytes, repeats: int) -> Seconds:
+        """Copy within device memory."""
+
+        def prepare() -> Operation:
+            source, target = self._buffer(size, "cuda"), self._buffer(size, "cuda")
+            return lambda: target.copy_(source)
+
+        return self._timed(prepare, repeats)
+
+    def upload(self, size: Bytes, repeats: int, *, pinned: bool) -> Seconds:
+        """Copy from the host."""
+
+        def prepare() -> Operation:
+            source, target = self._buffer(size, "cpu", pinned=pinned), self._buffer(size, "cuda")
+            return lambda: target.copy_(source, non_blocking=True)
+
+        return self._timed(prepare, repeats)
+
+    def download(self, size: Bytes, repeats: int, *, pinned: bool) -> Seconds:
+        """Copy to the host."""
+
+        def prepare() -> Operation:
+            source, target = self._buffer(size, "cuda"), self._buffer(size, "cpu", pinned=pinned)
+            return lambda: target.copy_(source, non_blocking=True)
+
+        return self._timed(prepare, repeats)
+
+    def launch(self, repeats: int) -> Seconds:
+        """Add one to a single number, over and over."""
+
+        def prepare() -> Operation:
+            number = self._buffer(_BYTES_PER_VALUE, "cuda")
+            return lambda: number.add_(1)
+
+        return self._timed(prepare, repeats)
+
+    def all_reduce(self, sizes: tuple[Bytes, ...], repeats: int) -> Mapping[Bytes, Seconds]:
+        """Sum over all devices, a process each, by NCCL."""
+        self.torch.cuda.empty_cache()
+        return all_reduce(sizes, repeats, self.count, "nccl")
+
+    def _buffer(self, size: Bytes, device: str, *, pinned: bool = False) -> Any:  # noqa: ANN401 - a tensor
+        numbers = max(1, int(size / _BYTES_PER_VALUE))
+        ones = self.torch.ones(numbers, device=device, dtype=self.torch.float32)
+        return ones.pin_memory() if pinned else ones
+
+    def _timed(self, prepare: Callable[[], Operation], repeats: int) -> Seconds:
+        """Return mean time of an operation between two events on the device's own clock.
+
+        What the device lacks, and memory that runs out, are both a RuntimeError of torch.
+        """
+        cuda = self.torch.cuda
+        start, end = (cuda.Event(enable_timing=True) for _ in range(2))
+        try:
+            operation = prepare()
+            cuda.synchronize()
+            start.record()
+            for _ in range(repeats):
+                operation()
+            end.record()
+            cuda.synchronize()
+        except RuntimeError as error:
+            raise Unsupported(_first_line(error)) from error
+        return float(start.elapsed_time(end)) * _MILLISECOND / repeats
+
+
+def all_reduce(
+    sizes: tuple[Bytes, ...], repeats: int, ranks: int, backend: str
+) -> Mapping[Bytes, Seconds]:
+    """Time of an all-reduce by message size, over processes of this machine.
+
+    Parameters
+    ----------
+    sizes : tuple of float
+        Message sizes [B].
+    repeats : int
+        How often each is done.
+    ranks : int
+        Processes; with ``nccl`` each takes the device of its number.
+    backend : str
+        One of torch.distributed: ``nccl``, or ``gloo`` without accelerators.
+
+    Raises
+    ------
+    Unsupported
+        If a process fails or hangs.
+    """
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    with tempfile.TemporaryDirectory(prefix="plan-probe-") as folder:
+        store = (Path(folder) / "store").as_uri()
+        processes = [
+            context.Process(
+                target=_rank,
+                args=(rank, ranks, backend, store, sizes, repeats, theirs),
+                daemon=True,
+            )
+            for rank in range(ranks)
+        ]
+        try:
+            for process in processes:
+                process.start()
+            wait([ours, *(process.sentinel for process in processes)], ALL_REDUCE_TIMEOUT)
+            found = ours.recv() if ours.poll(1.0) else "a process ended before its time"
+        finally:
+            for process in processes:
+                process.terminate()
+                process.join()
+    if isinstance(found, str):
+        raise Unsupported(found)
+    return dict(zip(sizes, found, strict=True))
+
+
+def _rank(  # noqa: PLR0913, PLR0917 - arguments of a process
+    rank: int,
+    ranks: int,
+    backend: str,
+    store: str,
+    sizes: tuple[Bytes, ...],
+    repeats: int,
+    pipe: Any,  # noqa: ANN401 - multiprocessing's own types have no public names
+) -> None:
+    """Return one process of an all-reduce; the first one reports."""
+    try:
+        torch = import_module("torch")
+        group = import_module("torch.distributed")
+        if backend == "nccl":
+            torch.cuda.set_device(rank)
+        group.init_process_group(backend, init_method=store, rank=rank, world_size=ranks)
+        times = [_message_time(torch, group, size, repeats, backend) for size in sizes]
+        if rank == 0:
+            pipe.send(times)
+        group.barrier()
+        group.destroy_process_group()
+    except Exception as error:  # noqa: BLE001 - the parent reports it
+        pipe.send(f"{type(error).__name__}: {_first_line(error)}")
+
+
+def _message_time(
+    torch: Any,  # noqa: ANN401 - the module; it has no types here
+    group: Any,  # noqa: ANN401 - the module; it has no types here
+    size: Bytes,
+    repeats: int,
+    backend: str,
+) -> Seconds:
+    """Return mean time of one all-reduce of `size`, after a few that warm up [s]."""
+    on_device = backend == "nccl"
+    message = torch.ones(
+        max(1, int(size / _BYTES_PER_VALUE)), device="cuda" if on_device else "cpu"
+    )
+    wait_for_device = torch.cuda.synchronize if on_device else bool
+    took = 0.0
+    for count in (_WARM_UP, repeats):
+        group.barrier()
+        wait_for_device()
+        start = time.perf_counter()
+        for _ in range(count):
+            group.all_reduce(message)
+        wait_for_device()
+        took = (time.perf_counter() - start) / count
+    return took
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -18,20 +18,20 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from simulator.errors import PlanError
-from simulator.probe.processes import Usage, in_line, own_memory, usage
+from simulator.probe.machine import Usage, in_line, own_memory, usage
 from simulator.units import Bytes, Seconds
 
-AHEAD: Final = 2
+PREFETCH: Final = 2
 """Batches the one worker makes ahead, as by default."""
-LEAST: Final = 3
+MIN_BATCHES: Final = 3
 """Fewest batches that a figure rests on."""
-_SMALLER: Final = 4
-"""The second batch size is so many times smaller: two sizes tell samples from batches."""
-_TAKEN: Final = 12
+_SIZE_RATIO: Final = 4
+"""Ratio of the two batch sizes: two sizes separate costs of samples from those of batches."""
+_MAX_TAKEN: Final = 12
 """Ready batches that the main process takes over."""
-_LONGER: Final = 1.5
+_PAUSE_RATIO: Final = 1.5
 """How much longer than a batch takes to make the main process waits for the next to be ready."""
-_ENDS: Final = 0.35
+_SHARE_OF_TIME: Final = 0.35
 """Share of the time after which timing of batches ends; the rest is for taking ready ones."""
 
 Loader: TypeAlias = Any
@@ -42,7 +42,7 @@ Loader: TypeAlias = Any
 class Timed:
     """One batch size: means of a batch, over `count` batches made by one worker.
 
-    `made` is the time between two batches that nobody waits to take, `cpu` the worker's CPU time
+    `made` is the time between two batches that are not waited for, `cpu` the worker's CPU time
     and `blocked` the time it waited for something else than a core (None: the system doesn't
     say); `taken` is what the main process takes for a ready batch, without waiting
     for a core.
@@ -67,7 +67,7 @@ class Timed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the loader itself says; `samples` is None for a stream of unknown length."""
+    """Settings of a DataLoader; `samples` is None for a stream of unknown length."""
 
     batch_size: int
     workers: int
@@ -99,7 +99,7 @@ def settings(loader: Loader) -> Settings:
     return Settings(
         batch_size=size,
         workers=int(loader.num_workers),
-        prefetch=int(getattr(loader, "prefetch_factor", None) or AHEAD),
+        prefetch=int(getattr(loader, "prefetch_factor", None) or PREFETCH),
         pin_memory=bool(getattr(loader, "pin_memory", False)),
         persistent=bool(getattr(loader, "persistent_workers", False)),
         drop_last=bool(getattr(loader, "drop_last", getattr(sampler, "drop_last", False))),
@@ -109,14 +109,14 @@ def settings(loader: Loader) -> Settings:
 
 
 def _batch_size(loader: Loader) -> int | None:
-    """Its own, or that of its batch sampler."""
+    """Return its own batch size, or that of its batch sampler."""
     sampler = getattr(loader, "batch_sampler", None)
     size = getattr(loader, "batch_size", None) or getattr(sampler, "batch_size", None)
     return size if isinstance(size, int) and size > 0 else None
 
 
 def _length(thing: object) -> int | None:
-    """How many it holds; None where it doesn't say (a stream, an endless sampler)."""
+    """Return its length; None if unknown (a stream, an endless sampler)."""
     try:
         return len(thing) or None  # type: ignore[arg-type] # whether it has a length is the question
     except (TypeError, NotImplementedError):
@@ -131,7 +131,7 @@ def measure(loader: Loader, batches: int, seconds: Seconds) -> list[Timed]:
     loader : DataLoader
         Is left as it is: a copy of it runs.
     batches : int
-        Batches timed at each size, `LEAST` at least.
+        Batches timed at each size, `MIN_BATCHES` at least.
     seconds : float
         When to make do with fewer [s].
 
@@ -141,7 +141,7 @@ def measure(loader: Loader, batches: int, seconds: Seconds) -> list[Timed]:
         If the loader fails, or gives too few batches.
     """
     size = settings(loader).batch_size
-    sizes = [size, max(1, size // _SMALLER)] if _resizes(loader) else [size]
+    sizes = [size, max(1, size // _SIZE_RATIO)] if _resizes(loader) else [size]
     found = []
     for chosen in dict.fromkeys(sizes):
         try:
@@ -158,14 +158,13 @@ def measure(loader: Loader, batches: int, seconds: Seconds) -> list[Timed]:
 
 
 def _resizes(loader: Loader) -> bool:
-    """Whether batches of another size can be had: the sampler of batches is a plain one."""
     sampler = getattr(loader, "batch_sampler", None)
     plain = type(sampler).__name__ == "BatchSampler"
     return plain and isinstance(getattr(sampler, "batch_size", None), int)
 
 
 def one_worker(loader: Loader, size: int) -> Loader:
-    """A copy of a loader with one worker and batches of `size`.
+    """Return a copy of a loader with one worker and batches of `size`.
 
     A DataLoader refuses to change some of its attributes once made, as a running iterator would
     not follow; a copy that nothing iterates yet may change.
@@ -173,7 +172,7 @@ def one_worker(loader: Loader, size: int) -> Loader:
     clone = copy.copy(loader)
     changes: dict[str, object] = {
         "num_workers": 1,
-        "prefetch_factor": AHEAD,
+        "prefetch_factor": PREFETCH,
         "persistent_workers": False,
         "_iterator": None,
     }
@@ -213,30 +212,30 @@ class _Run:
         return time.perf_counter() - start
 
     def used(self) -> Usage | None:
-        """What the worker used so far."""
+        """Return the resources that the worker used so far."""
         return None if self.worker is None else usage(self.worker)
 
 
 def _timed(loader: Loader, size: int, batches: int, seconds: Seconds) -> Timed:
     length = _length(loader)
-    needed = 1 + 2 * AHEAD + 2 * LEAST
+    needed = 1 + 2 * PREFETCH + 2 * MIN_BATCHES
     if length is not None and length < needed:
         msg = f"the loader gives {length} batches of {size}; measuring takes {needed} at least"
         raise PlanError(msg)
     # The last batches of an epoch are made already when they are asked for.
     spare = math.inf if length is None else length - needed
-    count = int(min(batches, LEAST + spare / 2))
-    taken_count = int(min(_TAKEN, LEAST + spare / 2))
+    count = int(min(batches, MIN_BATCHES + spare / 2))
+    taken_count = int(min(_MAX_TAKEN, MIN_BATCHES + spare / 2))
     try:
         run = _Run(loader)
-        for _ in range(AHEAD):
+        for _ in range(PREFETCH):
             run.take()
         before = run.used()
-        made = list(_until(seconds * _ENDS, (run.take() for _ in range(count))))
+        made = list(_until(seconds * _SHARE_OF_TIME, (run.take() for _ in range(count))))
         after = run.used()
-        pause = _LONGER * statistics.fmean(made)
+        pause = _PAUSE_RATIO * statistics.fmean(made)
         waits = (_later(run, pause) for _ in range(taken_count))
-        taken = statistics.median(_until(seconds * (1.0 - _ENDS), waits))
+        taken = statistics.median(_until(seconds * (1.0 - _SHARE_OF_TIME), waits))
     except (StopIteration, statistics.StatisticsError):
         msg = f"the loader ended before {needed} batches of {size}"
         raise PlanError(msg) from None
@@ -264,7 +263,7 @@ def _later(run: _Run, pause: Seconds) -> Seconds:
 
 
 def _until(seconds: Seconds, times: Iterator[Seconds]) -> Iterator[Seconds]:
-    """`times`, until so much time has passed and there are enough."""
+    """Yield `times` until `seconds` have passed and there are enough."""
     end = time.monotonic() + seconds
     for number in itertools.count(1):
         try:
@@ -274,14 +273,17 @@ def _until(seconds: Seconds, times: Iterator[Seconds]) -> Iterator[Seconds]:
             if isinstance(error, RuntimeError) and not isinstance(error.__cause__, StopIteration):
                 raise
             return
-        if number >= LEAST and time.monotonic() > end:
+        if number >= MIN_BATCHES and time.monotonic() > end:
             return
 
 
 def _of_worker(
     before: Usage | None, after: Usage | None, made: Sequence[Seconds]
 ) -> dict[str, float]:
-    """Means of a batch from what the worker used meanwhile; nothing where that is not known."""
+    """Return means of a batch from what the worker used meanwhile.
+
+    Nothing where that is not known.
+    """
     if before is None or after is None:
         return {}
     spent, count = after.since(before), len(made)
@@ -294,7 +296,7 @@ def _of_worker(
 
 
 def bytes_of(batch: object) -> Bytes:
-    """Bytes of all tensors and arrays in a batch, however nested [B]."""
+    """Return bytes of all tensors and arrays in a batch, however nested [B]."""
     size, items = getattr(batch, "element_size", None), getattr(batch, "nelement", None)
     if callable(size) and callable(items):
         return float(size() * items())
@@ -311,7 +313,7 @@ def bytes_of(batch: object) -> Bytes:
 
 
 def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Cost of a sample and of a batch beside them, from costs of batches of one size or two.
+    """Return the cost of a sample and of a batch itself, from batches of one size or two.
 
     Parameters
     ----------

@@ -17,8 +17,8 @@ from simulator.units import BytesPerSecond, Seconds
 BUFFER: Final = units.parse("64 MiB", units.BYTE)
 """What each thread copies: more than the caches of most processors hold."""
 ROUNDS: Final = 3
-"""What memory can do is the best of so many: others on the machine only ever take from it."""
-_PART: Final = 0.05
+"""Runs, of which the best counts: other programs only take bandwidth away."""
+_RAM_SHARE: Final = 0.05
 """Share of RAM that the buffers may take."""
 _MOVED: Final = 2.0
 """Bytes read and written for each byte copied."""
@@ -39,7 +39,7 @@ def measure(machine: Machine, seconds: Seconds, say: Say) -> Found:
         Told what is going on.
     """
     say("memory: copying")
-    size = int(min(BUFFER, _PART * machine.ram / (2.0 * machine.cores)))
+    size = int(min(BUFFER, _RAM_SHARE * machine.ram / (2.0 * machine.cores)))
     buffers = [_pair(size) for _ in range(machine.cores)]
     levels = {"copy_one_core": 1, "copy_all_cores": machine.cores}
     each = seconds / (len(levels) * ROUNDS)
@@ -59,7 +59,6 @@ def measure(machine: Machine, seconds: Seconds, say: Say) -> Found:
 
 
 def _pair(size: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Two arrays whose pages are there already."""
     return np.ones(size, dtype=np.uint8), np.ones(size, dtype=np.uint8)
 
 
@@ -72,7 +71,7 @@ def _rate(buffers: Buffers, seconds: Seconds) -> BytesPerSecond:
 
 
 def _copy(pair: tuple[NDArray[np.uint8], NDArray[np.uint8]], end: float) -> int:
-    """Bytes copied until the time is up, once at least."""
+    """Return bytes copied until the time is up, once at least."""
     source, target = pair
     copied = 0
     while copied == 0 or time.perf_counter() < end:

@@ -28,18 +28,18 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What one device's module measured; `warnings` are what was left out or is doubtful."""
+    """Readings of one device; `warnings` name what was left out or is doubtful."""
 
     readings: tuple[Reading, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def get(self, key: str) -> Reading | None:
-        """The reading called `key`, if it was taken."""
+        """Return the reading called `key`, if it was taken."""
         return next((reading for reading in self.readings if reading.key == key), None)
 
 
 def joined(parts: Iterable[Found]) -> Found:
-    """All readings and warnings of several parts, in order."""
+    """Return all readings and warnings of several parts, in order."""
     listed = list(parts)
     return Found(
         readings=tuple(reading for part in listed for reading in part.readings),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from simulator.probe import cpu, disk, gpu, gpu_torch, machine, memory
+from simulator.probe import cpu, disk, gpu, machine, memory
 from simulator.probe.disk import Place
 from simulator.probe.machine import Busy, Machine
 from simulator.probe.reading import Found, Reading, Say, joined
@@ -23,7 +23,7 @@ _PARTS: Final[Mapping[str, float]] = {"disk": 4.0, "memory": 1.0, "cpu": 3.0, "g
 """How the time is shared out."""
 _LINUX: Final = sys.platform == "linux"
 """fio opens the test file, which has no name, as only Linux can."""
-_QUIET: Final = 0.1
+_MAX_BUSY_CORES: Final = 0.1
 """Cores that others may keep busy before it is said."""
 
 Measure = Callable[[Seconds, Say], Found]
@@ -31,7 +31,7 @@ Measure = Callable[[Seconds, Say], Found]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What to measure, in how much time [s]; `place` is where the disk's test file goes."""
+    """Devices to measure and the time [s]; `place` is the folder of the disk's test file."""
 
     devices: tuple[str, ...]
     seconds: Seconds
@@ -50,7 +50,7 @@ class Accelerator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probed:
-    """What was found; `others` and `stolen` are cores that were not ours while measuring."""
+    """All readings; `others` and `stolen` are cores that were not ours while measuring."""
 
     machine: Machine
     found: Found
@@ -62,11 +62,11 @@ class Probed:
 
     @property
     def source(self) -> str:
-        """How profiles cite it."""
+        """Citation of it in profiles."""
         return f"measured by plan probe {__version__} on {self.machine.cpu}"
 
     def reading(self, device: str, key: str) -> Reading | None:
-        """The figure called `key` of `device`, if it was taken."""
+        """Return the figure called `key` of `device`, if it was taken."""
         here = (r for r in self.found.readings if r.device == device and r.key == key)
         return next(here, None)
 
@@ -74,7 +74,7 @@ class Probed:
 def probe(
     wanted: Wanted,
     say: Say,
-    find_gpu: Callable[[], gpu.Device | str] = gpu_torch.find,
+    find_gpu: Callable[[], gpu.Device | str] = gpu.find,
 ) -> Probed:
     """Measure the machine.
 
@@ -144,9 +144,9 @@ def _measured(wanted: Wanted, here: Machine, device: gpu.Device | str, say: Say)
 def _doubts(
     here: Machine, wanted: Wanted, others: float | None, stolen: float | None
 ) -> Iterator[str]:
-    if others is not None and others > _QUIET:
+    if others is not None and others > _MAX_BUSY_CORES:
         yield f"other programs kept {others:.1f} cores busy; measure again on a quiet machine"
-    if stolen is not None and stolen > _QUIET:
+    if stolen is not None and stolen > _MAX_BUSY_CORES:
         yield f"the host took {stolen:.1f} cores away meanwhile"
     if here.virtual and "disk" in wanted.devices:
         yield "a virtual machine: its host may keep what was read in memory"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from simulator.reading.quantity import Choice
+from simulator.schema.fields import Choice
 from simulator.schema.hardware.price import Purchase
 from simulator.schema.precision import Precision
 from simulator.schema.workload.train import Optimizer

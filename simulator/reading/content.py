@@ -15,8 +15,6 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel
-
 from simulator.memo import Memo
 from simulator.reading.convert.calibration import calibration_of
 from simulator.reading.long_run.interruptions import INTERRUPTIONS
@@ -117,8 +115,8 @@ def digest_of(folder: Path) -> str:
 
 
 def _section(name: str, section: object) -> str:
-    kept = {key: value for key, value in vars(section).items() if (name, key) not in _PEOPLE_READ}
-    return _written(kept)
+    values = _fields(section).items()
+    return _written({key: value for key, value in values if (name, key) not in _PEOPLE_READ})
 
 
 def _given(name: str, given: object) -> list[str]:
@@ -138,7 +136,7 @@ def _written(value: object) -> str:
     if value is None or isinstance(value, str | int | float):
         plain: object = value
         return repr(plain.value if isinstance(plain, Enum) else plain)
-    if isinstance(value, BaseModel) or is_dataclass(value):
+    if is_dataclass(value):
         return f"{type(value).__name__}{_written(_fields(value))}"
     if isinstance(value, Mapping):
         entries = sorted(f"{_written(key)}:{_written(item)}" for key, item in value.items())
@@ -151,9 +149,7 @@ def _written(value: object) -> str:
     raise TypeError(msg)
 
 
-def _fields(value: Any) -> dict[str, object]:  # noqa: ANN401 - a dataclass or a file model
+def _fields(value: Any) -> dict[str, object]:  # noqa: ANN401 - a dataclass
     """The fields of an object but for where its figures come from."""
-    if isinstance(value, BaseModel):
-        return vars(value)
     names = (field.name for field in fields(value))
     return {name: getattr(value, name) for name in names if name not in _PROVENANCE}

@@ -1,51 +1,42 @@
-"""A TOML file as plain data with lines, and its check against a pydantic model.
+"""A TOML file as plain data with lines, and its check against the dataclass that describes it.
 
-`read_document` and `parse_document` give a `Document`; `check` holds it against a `FileModel` and
-reports every mistake in one `InputError`.
+`read_document` and `parse_document` give a `Document`; `check` reads it as a table and reports
+every mistake in one `InputError`.
 """
 
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_args, get_origin
-
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
+from typing import Any, Final
 
 from simulator.errors import InputError, Problem
 from simulator.reading.field_docs import meaning
 from simulator.reading.lines import KeyPath, LazyLines
-from simulator.reading.quantity import MISTAKE, nearest_hint, slip_of
 from simulator.reading.reading import decode, dotted, parse_toml, read_bytes
 from simulator.reading.shipped import without_folder
+from simulator.reading.tables import (
+    BROKEN,
+    AnyTable,
+    FileTable,
+    Mistake,
+    MistakeKind,
+    Reading,
+    key_paths,
+    table_at,
+    table_keys,
+)
+from simulator.schema.fields import nearest_hint, slip_of
 
 SCHEMA: Final = 1
 """The file format this version reads; every file says ``schema = 1``."""
 
-AnyModel = TypeVar("AnyModel", bound=BaseModel)
-
-
-class FileModel(BaseModel):
-    """A table of a file: frozen, closed to unknown keys, and without silent conversions."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        defer_build=True,
-        validate_default=False,
-        populate_by_name=True,
-    )
-
-
-MOST_PROBLEMS: Final = 40
-"""How many mistakes of one file are told, each with a search for the nearest name."""
+MAX_PROBLEMS: Final = 40
+"""Mistakes of one file that are reported, each with a search for the nearest name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,12 +155,12 @@ def parse_document(text: bytes, origin: str) -> Document:
     return Document(origin=origin, data=parse_toml(plain, origin), lines=LazyLines(plain))
 
 
-def check(model: type[AnyModel], document: Document, *, at: KeyPath = ()) -> AnyModel:
-    """Hold a document, or the table `at` a path in it, against a file model.
+def check(table: type[AnyTable], document: Document, *, at: KeyPath = ()) -> AnyTable:
+    """Read a document, or the table `at` a path in it.
 
     Parameters
     ----------
-    model : type of pydantic.BaseModel
+    table : type of a frozen dataclass
         Describes the table without its ``schema`` key, which is checked here.
     document : Document
         What to check.
@@ -178,24 +169,24 @@ def check(model: type[AnyModel], document: Document, *, at: KeyPath = ()) -> Any
 
     Returns
     -------
-    pydantic.BaseModel
-        An instance of `model`.
+    dataclass
+        An instance of `table`.
 
     Raises
     ------
     InputError
         With all problems of the table.
     """
-    checked, problems = examine(model, document, at=at)
+    checked, problems = examine(table, document, at=at)
     if checked is None:
         raise InputError(problems)
     return checked
 
 
 def examine(
-    model: type[AnyModel], document: Document, *, at: KeyPath = ()
-) -> tuple[AnyModel | None, tuple[Problem, ...]]:
-    """Like `check`, but the problems are returned: for those who collect more of them."""
+    table: type[AnyTable], document: Document, *, at: KeyPath = ()
+) -> tuple[AnyTable | None, tuple[Problem, ...]]:
+    """Read a table as `check` does, but return its problems."""
     data = document.value(at)
     problems: list[Problem] = []
     if not at and isinstance(data, dict):
@@ -205,31 +196,36 @@ def examine(
             if "schema" in data:
                 # Nothing else can be said about a format that is unknown.
                 return None, tuple(problems)
-        other = kind_problem(model, document)
+        other = kind_problem(table, document)
         if other is not None:
             return None, (*problems, other)
         data = {key: value for key, value in data.items() if key != "schema"}
-    try:
-        checked = model.model_validate(data)
-    except ValidationError as error:
-        details = error.errors(include_url=False)
-        details.sort(key=lambda detail: _place(document, at, detail))
-        problems += [_problem(model, document, at, detail) for detail in details[:MOST_PROBLEMS]]
-        problems.sort(key=lambda problem: (problem.origin, problem.line or 0))
-        if (more := len(details) - MOST_PROBLEMS) > 0:
-            last = problems[-1]
-            problems.append(replace(last, key=None, found=None, hint=None, message=_more(more)))
-        return None, tuple(dict.fromkeys(problems))
-    return (None if problems else checked), tuple(problems)
+    reading = Reading(document.place)
+    checked: Any = reading.table(table, data, at)
+    problems += problems_of(table, document, reading.mistakes, at)
+    return (None if problems or checked is BROKEN else checked), tuple(dict.fromkeys(problems))
 
 
-def kind_problem(model: type[BaseModel], document: Document) -> Problem | None:
-    """That a file is of another kind: several keys stand there, and none is one of the model's.
+def problems_of(
+    table: type[FileTable], document: Document, mistakes: Sequence[Mistake], at: KeyPath = ()
+) -> list[Problem]:
+    """Return the mistakes of the table `at` a path as problems of a document, by line."""
+    placed = sorted(mistakes, key=lambda one: _place(document, one))
+    problems = [_problem(table, document, at, one) for one in placed[:MAX_PROBLEMS]]
+    problems.sort(key=lambda problem: (problem.origin, problem.line or 0))
+    if (more := len(placed) - MAX_PROBLEMS) > 0:
+        message, last = f"has {more:,} more problems", problems[-1]
+        problems.append(replace(last, key=None, found=None, hint=None, message=message))
+    return problems
+
+
+def kind_problem(table: type[FileTable], document: Document) -> Problem | None:
+    """Return the problem of a file of another kind: none of its several keys is one of the table's.
 
     A name and a title say nothing of a kind.
     """
-    known, told = list(_names(model)), set(document.data) - {"schema", "name", "title"}
-    if len(told) <= 1 or not told.isdisjoint(known):
+    known, stated = list(table_keys(table)), set(document.data) - {"schema", "name", "title"}
+    if len(stated) <= 1 or not stated.isdisjoint(known):
         return None
     message = "is a file of another kind: nothing in it is known here"
     hint = f"allowed: {', '.join(known)}"
@@ -265,134 +261,42 @@ def shown(value: object) -> str:
     return text if len(text) <= longest else f"{text[: longest - 4]}...{text[-1]}"
 
 
-_TYPES: Final = {
-    "missing": ("is missing", ""),
-    "model_type": ("is not a table", "write it as a [section] or {key = value}"),
-    "dict_type": ("is not a table", "write it as a [section] or {key = value}"),
-    "list_type": ("is not a list", "write it in square brackets"),
-    "bool_type": ("is not true or false", "write true or false, without quotes"),
-    "string_type": ("is not text", "write it in quotes"),
-    "int_type": ("is not a whole number", "write it without quotes and without a point"),
-    "float_type": ("is not a number", "write it without quotes"),
-}
-
-
-def _more(count: int) -> str:
-    return f"has {count:,} more problems"
-
-
-def _place(document: Document, at: KeyPath, detail: ErrorDetails) -> tuple[str, int]:
-    """File and line of a mistake."""
-    origin, line = document.where((*at, *(part for part in detail["loc"] if part != "[key]")))
+def _place(document: Document, mistake: Mistake) -> tuple[str, int]:
+    origin, line = document.where(mistake.path)
     return origin, line or 0
 
 
-def _problem(
-    model: type[BaseModel], document: Document, at: KeyPath, detail: ErrorDetails
-) -> Problem:
-    path = tuple(part for part in detail["loc"] if part != "[key]")
-    kind = detail["type"]
-    if kind == "extra_forbidden":
-        hint = _key_hint(model, path)
-        if isinstance(detail["input"], dict):
-            return document.problem(at + path, "is not a known section", hint=hint, show=False)
-        return document.problem(at + path, "is not a known key", hint=hint)
-    if kind == MISTAKE:
-        context = detail["ctx"]
-        found = document.problem(at + path, context["message"], hint=context["hint"])
-        return replace(found, found=shown(path[-1])) if detail["loc"][-1] == "[key]" else found
-    if kind in _TYPES:
-        message, hint = _TYPES[kind]
-        example = _example(model, path) if kind == "missing" else ""
-        return document.problem(at + path, message, hint=example or hint)
-    said = detail["msg"].removeprefix("Value error, ")
-    return document.problem(at + path, said[0].lower() + said[1:])
+def _problem(table: type[FileTable], document: Document, at: KeyPath, mistake: Mistake) -> Problem:
+    path, within = mistake.path, mistake.path[len(at) :]
+    match mistake.kind:
+        case MistakeKind.UNKNOWN:
+            is_table = isinstance(document.value(path), dict)
+            hint = _key_hint(table, within)
+            return document.problem(path, mistake.message, hint=hint, show=not is_table)
+        case MistakeKind.MISSING:
+            return document.problem(path, mistake.message, hint=_needed(table, within))
+        case MistakeKind.KEY:
+            problem = document.problem(path, mistake.message, hint=mistake.hint)
+            return replace(problem, found=shown(path[-1]))
+        case MistakeKind.VALUE:
+            return document.problem(path, mistake.message, hint=mistake.hint)
 
 
-def _key_hint(model: type[BaseModel], path: KeyPath) -> str:
+def _key_hint(table: type[FileTable], path: KeyPath) -> str:
     key = str(path[-1])
-    owner = model_at(model, path[:-1])
-    names = tuple(_names(owner)) if owner else ()
-    beside = slip_of(key, names)
-    homes = (home for home in _paths(model, ()) if home[-1] == key)
+    owner = table_at(table, path[:-1])
+    names = tuple(table_keys(owner)) if owner else ()
+    near = slip_of(key, names)
+    homes = (home for home in key_paths(table) if home[-1] == key)
     home = next((home for home in homes if len(home) >= min(len(path), 2)), None)
-    if beside is not None and (home is None or len(path) > 1):
-        home = (*path[:-1], beside)
+    if near is not None and (home is None or len(path) > 1):
+        home = (*path[:-1], near)
     return nearest_hint(key, names) if home is None else f"did you mean '{dotted(home)}'?"
 
 
-def _names(model: type[BaseModel]) -> Iterator[str]:
-    for name, info in model.model_fields.items():
-        yield info.alias or name
-
-
-def _paths(model: type[BaseModel], before: KeyPath) -> Iterator[KeyPath]:
-    for name, info in model.model_fields.items():
-        path = (*before, info.alias or name)
-        yield path
-        inner = _inner_model(info.annotation)
-        if inner is not None:
-            yield from _paths(inner, path)
-
-
-def _example(model: type[BaseModel], path: KeyPath) -> str:
-    info = field_at(model, path)
-    owner = model_at(model, path[:-1])
-    if info is None or owner is None:
-        return ""
-    name = next(name for name, one in owner.model_fields.items() if one is info)
-    return _first_sentence(meaning(owner, name))
-
-
-def _first_sentence(text: str) -> str:
-    plain = " ".join(text.split())
-    sentence = plain.partition(". ")[0].rstrip(".")
+def _needed(table: type[FileTable], path: KeyPath) -> str:
+    """Return the first sentence of what a missing key means."""
+    owner = table_at(table, path[:-1])
+    text = "" if owner is None else meaning(owner, str(path[-1]))
+    sentence = " ".join(text.split()).partition(". ")[0].rstrip(".")
     return f"needed: {sentence[0].lower()}{sentence[1:]}" if sentence else ""
-
-
-def field_at(model: type[BaseModel], path: KeyPath) -> FieldInfo | None:
-    """The field that `path` leads to, None if there is none."""
-    owner = model_at(model, path[:-1])
-    if owner is None or not path:
-        return None
-    fields = owner.model_fields.items()
-    return next((info for name, info in fields if (info.alias or name) == path[-1]), None)
-
-
-def is_text(model: type[BaseModel], path: KeyPath) -> bool:
-    """Whether free text belongs at `path`."""
-    info = field_at(model, path)
-    return info is not None and (info.annotation is str or _holds_text(info.annotation))
-
-
-def _holds_text(annotation: object) -> bool:
-    inner = get_args(annotation)
-    return get_origin(annotation) is not list and any(
-        argument is str or _holds_text(argument) for argument in inner
-    )
-
-
-def model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:
-    """The model of the table at `path`, seen through lists, tables of tables and None."""
-    owner: type[BaseModel] | None = model
-    for depth, part in enumerate(path):
-        if owner is None or isinstance(part, int):
-            continue
-        info = field_at(owner, (part,)) if part in _names(owner) else None
-        if info is None:
-            # A key that the user chose, in a table of equal tables.
-            is_entry = depth > 0 and owner is not model
-            owner = owner if is_entry else None
-            continue
-        owner = _inner_model(info.annotation)
-    return owner
-
-
-def _inner_model(annotation: object) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for argument in get_args(annotation):
-        inner = _inner_model(argument)
-        if inner is not None:
-            return inner
-    return None

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Final
-
-from pydantic import BaseModel
 
 from simulator.reading.document import Document, check, shown
 from simulator.reading.lines import KeyPath
 from simulator.reading.reading import dotted
 from simulator.reading.resolved import read_sections
 from simulator.reading.service.sections import ServiceFile, ServingSection
+from simulator.reading.tables import FileTable, table_keys
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import Service
 
@@ -79,7 +78,7 @@ def service_inputs(document: Document, service: Service) -> Mapping[str, Input]:
 
 def _inputs(
     document: Document,
-    sections: Iterable[tuple[str, BaseModel | None]],
+    sections: Iterable[tuple[str, FileTable | None]],
     settle: Callable[[object, KeyPath], object],
 ) -> dict[str, Input]:
     """The keys of sections; what was left out is settled."""
@@ -95,11 +94,11 @@ def _inputs(
     return found
 
 
-def _leaves(table: BaseModel, path: KeyPath) -> Iterator[tuple[KeyPath, object]]:
-    for name, info in type(table).model_fields.items():
+def _leaves(table: FileTable, path: KeyPath) -> Iterator[tuple[KeyPath, object]]:
+    for name in table_keys(type(table)):
         value = getattr(table, name)
-        here = (*path, info.alias or name)
-        if isinstance(value, BaseModel):
+        here = (*path, name)
+        if is_dataclass(value) and not isinstance(value, type):
             yield from _leaves(value, here)
         elif isinstance(value, dict):
             yield from (((*here, str(key)), item) for key, item in value.items())
@@ -111,8 +110,9 @@ def _plain(value: object) -> object:
     """A value that can be compared: lists of tables as text."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
-    if isinstance(value, BaseModel):
-        return {key: _plain(item) for key, item in value.model_dump().items() if item is not None}
+    if is_dataclass(value):
+        items = ((each.name, getattr(value, each.name)) for each in fields(value))
+        return {key: _plain(item) for key, item in items if item is not None}
     return value.value if isinstance(value, Enum) else value
 
 

@@ -1,7 +1,7 @@
-"""What the fields of file models mean: the text under each of them in the source.
+"""The meaning of the keys of tables: the text under each field in the source.
 
-Reading sources takes longer than most predictions, so nothing of it happens until somebody asks
-for a schema, a reference or a message about a key that is missing.
+Sources are read only for a schema, a reference or a message about a missing key: it takes longer
+than most predictions.
 """
 
 from __future__ import annotations
@@ -13,64 +13,22 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from types import ModuleType
-from typing import Any, get_args
 
-from pydantic import BaseModel
-
-
-def meaning(model: type[BaseModel], name: str) -> str:
-    """What a field of a model means; empty where nothing is written under it."""
-    return model.model_fields[name].description or _texts(model).get(name, "")
+from simulator.reading.tables import FileTable
 
 
-def with_meanings(schema: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """A JSON Schema of a model whose properties say what they mean.
-
-    Parameters
-    ----------
-    schema : dict
-        Of the model, with those inside of it under ``$defs``.
-    model : type of pydantic.BaseModel
-        The model.
-    """
-    named = {each.__name__: each for each in _inside(model)}
-    definitions = {
-        name: _described(part, named[name]) if name in named else part
-        for name, part in schema["$defs"].items()
-    }
-    return {**_described(schema, model), "$defs": definitions}
-
-
-def _described(part: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    properties = dict(part.get("properties", {}))
-    for name, info in model.model_fields.items():
-        key, text = info.alias or name, meaning(model, name)
-        if text and key in properties:
-            properties[key] = dict(sorted({**properties[key], "description": text}.items()))
-    return {**part, "properties": properties} if properties else part
-
-
-def _inside(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    """The model and all that its fields lead to; each may come several times."""
-    yield model
-    for info in model.model_fields.values():
-        yield from _in_annotation(info.annotation)
-
-
-def _in_annotation(annotation: object) -> Iterator[type[BaseModel]]:
-    if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
-        yield from _inside(annotation)
-    for part in get_args(annotation):
-        yield from _in_annotation(part)
+def meaning(table: type[FileTable], name: str) -> str:
+    """Return what a key of a table means; empty where nothing is written under it."""
+    return _texts(table).get(name, "")
 
 
 @cache
-def _texts(model: type[BaseModel]) -> Mapping[str, str]:
-    """Texts of a model's fields, with those of the models it extends."""
+def _texts(table: type[FileTable]) -> Mapping[str, str]:
+    """Return the texts of a table's fields, with those of the tables it extends."""
     found: dict[str, str] = {}
-    for owner in reversed(model.__mro__):
+    for owner in reversed(table.__mro__):
         module = sys.modules.get(owner.__module__)
-        if module is not None and issubclass(owner, BaseModel) and owner is not BaseModel:
+        if module is not None and owner is not object:
             found |= _of_module(module).get(owner.__name__, {})
     return found
 

@@ -1,38 +1,43 @@
-"""The JSON Schema of files of jobs and of services, made from the file models."""
+"""The JSON Schema of files of jobs and of services, made from the tables."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+import inspect
+from collections.abc import Mapping
+from enum import Enum
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
-from simulator.reading.document import SCHEMA, FileModel
-from simulator.reading.field_docs import with_meanings
+from simulator.reading.document import SCHEMA
+from simulator.reading.field_docs import meaning
 from simulator.reading.sections import ScenarioFile
 from simulator.reading.service.sections import ServiceFile
+from simulator.reading.tables import FileTable, TableKey, table_keys, without_none
+from simulator.schema.fields import Length
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_PLAIN: Final = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 def scenario_schema() -> dict[str, Any]:
-    """The JSON Schema of a scenario file, for editors and ``plan schema``.
+    """Return the JSON Schema of a scenario file, for editors and ``plan schema``.
 
     Returns
     -------
     dict
-        Draft 2020-12. Titles, descriptions and examples come from the file models; a file that
-        extends another may leave out required sections.
+        Draft 2020-12. Titles, descriptions and examples come from the tables; a file that extends
+        another may leave out required sections.
     """
     return _schema(ScenarioFile, "plan scenario")
 
 
 def service_schema() -> dict[str, Any]:
-    """The JSON Schema of a file with ``mode = "serve"``, as `scenario_schema` has that of jobs."""
+    """Return the JSON Schema of a file with ``mode = "serve"``, as `scenario_schema` of jobs."""
     return _schema(ServiceFile, "plan service")
 
 
-def _schema(model: type[FileModel], title: str) -> dict[str, Any]:
-    raw = with_meanings(model.model_json_schema(by_alias=True), model)
-    definitions = {name: _tidy(part) for name, part in raw.pop("$defs").items()}
-    body = _tidy(raw)
+def _schema(table: type[FileTable], title: str) -> dict[str, Any]:
+    definitions: dict[str, Any] = {}
+    body = _of_table(table, definitions)
     number = {
         "const": SCHEMA,
         "description": "Version of the file format.",
@@ -47,22 +52,60 @@ def _schema(model: type[FileModel], title: str) -> dict[str, Any]:
         "properties": {"schema": number, **body["properties"]},
         "required": ["schema"],
         "anyOf": [{"required": ["extends"]}, whole],
-        "$defs": definitions,
+        "$defs": dict(sorted(definitions.items())),
     }
 
 
-def _tidy(node: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Drop the null that stands for a key left out: TOML has none."""
-    if isinstance(node, list):
-        return [_tidy(part) for part in node]
-    if not isinstance(node, dict):
-        return node
-    kept = {key: _tidy(part) for key, part in node.items()}
-    if kept.get("default", ...) is None:
-        del kept["default"]
-    options = kept.get("anyOf")
-    if isinstance(options, list) and {"type": "null"} in options:
-        others = [option for option in options if option != {"type": "null"}]
-        del kept["anyOf"]
-        return {**others[0], **kept} if len(others) == 1 else {**kept, "anyOf": others}
-    return kept
+def _of_table(table: type[FileTable], definitions: dict[str, Any]) -> dict[str, Any]:
+    keys = table_keys(table)
+    properties = {name: _of_key(table, key, definitions) for name, key in keys.items()}
+    required = [name for name, key in keys.items() if key.required]
+    return {
+        "additionalProperties": False,
+        "description": inspect.cleandoc(table.__doc__ or ""),
+        "properties": properties,
+        **({"required": required} if required else {}),
+        "title": table.__name__,
+        "type": "object",
+    }
+
+
+def _of_key(table: type[FileTable], key: TableKey, definitions: dict[str, Any]) -> dict[str, Any]:
+    node = dict(_of_kind(key.kind, definitions))
+    if text := meaning(table, key.name):
+        node["description"] = text
+    if "$ref" not in node:
+        node["title"] = key.name.replace("_", " ").title()
+    default = key.default.value if isinstance(key.default, Enum) else key.default
+    if not key.required and isinstance(default, str | int | float):
+        node["default"] = default
+    return dict(sorted(node.items()))
+
+
+def _of_kind(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - an annotation
+    kind, origin = without_none(kind), get_origin(without_none(kind))
+    if origin is Annotated:
+        return _of_annotated(kind, definitions)
+    if origin in (list, tuple):
+        return {"items": _of_kind(get_args(kind)[0], definitions), "type": "array"}
+    if origin in (dict, Mapping):
+        entry = _of_kind(get_args(kind)[1], definitions)
+        return {"additionalProperties": entry or True, "type": "object"}
+    if origin is Literal:
+        return {"enum": list(get_args(kind)), "type": "string"}
+    if isinstance(kind, type) and hasattr(kind, "__dataclass_fields__"):
+        if kind.__name__ not in definitions:
+            definitions[kind.__name__] = {}
+            definitions[kind.__name__] = _of_table(kind, definitions)
+        return {"$ref": f"#/$defs/{kind.__name__}"}
+    return {"type": _PLAIN[kind]} if kind in _PLAIN else {}
+
+
+def _of_annotated(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:  # noqa: ANN401 - an annotation
+    for mark in kind.__metadata__:
+        if hasattr(mark, "json_schema"):
+            return dict(mark.json_schema())
+        if isinstance(mark, Length):
+            most = {} if mark.high is None else {"maxItems": mark.high}
+            return {**_of_kind(kind.__origin__, definitions), "minItems": mark.low, **most}
+    return _of_kind(kind.__origin__, definitions)

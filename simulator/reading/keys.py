@@ -10,15 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, get_args
-
-from pydantic_core import PydanticCustomError
+from typing import Final
 
 from simulator import units
 from simulator.errors import InputError, Problem
-from simulator.reading.document import field_at, model_at
-from simulator.reading.quantity import Number, Quantity, nearest
 from simulator.reading.sections import ScenarioFile
+from simulator.reading.tables import TableKey, key_at, table_keys
+from simulator.schema.fields import BadValueError, Number, Quantity, nearest
 from simulator.uncertainty.calibration import FACTORS
 from simulator.units import Unit
 
@@ -54,9 +52,8 @@ class Key:
         try:
             given: object = text if isinstance(self.kind, Quantity) else float(text)
             return float(self.kind.read(given))
-        except PydanticCustomError as error:
-            context = error.context or {}
-            message, hint = str(context.get("message")), str(context.get("hint") or "")
+        except BadValueError as error:
+            message, hint = error.message, error.hint
         except ValueError:
             message, hint = "is not a number", "write a number without a unit"
         raise InputError(
@@ -97,12 +94,12 @@ def numeric_key(name: str, origin: str = "--fit") -> Key:
         If there is no such key, or its values are names, switches or counts.
     """
     path = tuple(name.split("."))
-    info = None if path[0] in OF_A_SEARCH | OF_THE_RUN else field_at(ScenarioFile, path)
+    info = None if path[0] in OF_A_SEARCH | OF_THE_RUN else key_at(ScenarioFile, path)
     if info is None:
         message, hint = "is no key of a scenario", _meant(name)
         raise InputError((Problem(origin=origin, message=message, found=repr(name), hint=hint),))
-    kind = _kind((*info.metadata, *get_args(info.annotation)))
-    if kind is None or (isinstance(kind, Number) and kind.whole):
+    kind = _kind(info)
+    if kind is None:
         message = "is no key with a continuous value"
         hint = "quantities and plain numbers can be fitted, counts, names and switches cannot"
         raise InputError((Problem(origin=origin, message=message, found=repr(name), hint=hint),))
@@ -124,21 +121,16 @@ def _meant(name: str) -> str:
 def numeric_keys() -> Iterator[str]:
     """All keys of a scenario with continuous values."""
     left_out = OF_A_SEARCH | OF_THE_RUN
-    for section in (name for name in ScenarioFile.model_fields if name not in left_out):
-        model = model_at(ScenarioFile, (section,))
-        for key, info in () if model is None else model.model_fields.items():
-            kind = _kind((*info.metadata, *get_args(info.annotation)))
-            if kind is not None and not (isinstance(kind, Number) and kind.whole):
-                yield f"{section}.{key}"
+    for section, each in table_keys(ScenarioFile).items():
+        if each.table is not None and section not in left_out:
+            for name, key in table_keys(each.table).items():
+                if _kind(key) is not None:
+                    yield f"{section}.{name}"
 
 
-def _kind(parts: tuple[object, ...]) -> Quantity | Number | None:
-    """What marks the field as a number, looked for inside unions."""
-    for part in parts:
-        if isinstance(part, Quantity | Number):
-            return part
-        metadata = getattr(part, "__metadata__", ())
-        found = _kind(tuple(metadata))
-        if found is not None:
-            return found
-    return None
+def _kind(key: TableKey) -> Quantity | Number | None:
+    """Return what marks a key with a continuous value; None for all others."""
+    marker = key.marker
+    if isinstance(marker, Number) and marker.whole:
+        return None
+    return marker if isinstance(marker, Quantity | Number) else None

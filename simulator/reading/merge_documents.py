@@ -13,12 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn, TextIO
 
-from pydantic import BaseModel
-
 from simulator.errors import InputError, Problem, UnknownName
 from simulator.reading.document import (
     Document,
-    is_text,
     parse_document,
     read_document,
     schema_problem,
@@ -27,6 +24,7 @@ from simulator.reading.fitted.overlay import overrides_of, read_overlay
 from simulator.reading.lines import DEEPEST, KeyPath, TooDeepError, key_lines
 from simulator.reading.reading import LARGEST, fail, neighbour
 from simulator.reading.shipped import find_scenario, nearest_scenarios
+from simulator.reading.tables import FileTable, key_at
 
 STANDARD_INPUT: Final = "-"
 _OWN: Final = ("schema", "name", "title")
@@ -47,7 +45,7 @@ def gather(
     *,
     overrides: Sequence[str] = (),
     stdin: TextIO | BinaryIO | None = None,
-    model: type[BaseModel],
+    model: type[FileTable],
     overlay: Path | None = None,
 ) -> tuple[Document, tuple[Problem, ...]]:
     """Read a scenario and everything it builds on.
@@ -60,7 +58,7 @@ def gather(
         ``section.key=value``, the value as in TOML or plain text.
     stdin : file object, optional
         Stands in for standard input.
-    model : type of pydantic.BaseModel
+    model : type of a frozen dataclass
         What the document will be checked against; says which values of options are text.
     overlay : pathlib.Path, optional
         Fitted parameters, put over the files and under the options; by default those that
@@ -93,7 +91,7 @@ def joined(
     chain: Sequence[Document],
     *,
     overrides: Sequence[str] = (),
-    model: type[BaseModel],
+    model: type[FileTable],
     overlay: Path | None = None,
 ) -> tuple[Document, tuple[Problem, ...]]:
     """A chain of documents with an overlay and options, as `gather` describes them."""
@@ -243,14 +241,14 @@ def _merged(
     return result
 
 
-def parse_override(text: str, model: type[BaseModel]) -> Document:
+def parse_override(text: str, model: type[FileTable]) -> Document:
     """Read ``section.key=value`` as a document of one key.
 
     Parameters
     ----------
     text : str
         The option's argument; the value as TOML if it is that, else as text.
-    model : type of pydantic.BaseModel
+    model : type of a frozen dataclass
         Says for which keys even a number is text.
 
     Raises
@@ -266,7 +264,8 @@ def parse_override(text: str, model: type[BaseModel]) -> Document:
     path = _key_path(key, origin)
     if path[0] in ("schema", "extends"):
         fail(origin, f"{path[0]} can only be set in a file")
-    value = value_of_text(raw, text=is_text(model, path))
+    known = key_at(model, path)
+    value = value_of_text(raw, text=known is not None and known.is_text)
     data: dict[str, Any] = {str(path[-1]): value}
     for part in reversed(path[:-1]):
         data = {str(part): data}

@@ -11,11 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from pydantic import ValidationError
-
 from simulator.errors import InputError, PlanError, Problem, UnknownName
 from simulator.memo import Memo
-from simulator.reading.document import AnyModel, Document, examine, kind_problem
+from simulator.reading.document import Document, examine, kind_problem
 from simulator.reading.lines import KeyPath
 from simulator.reading.long_run.bill_sections import EnergySection, OwnedSection, StoreSection
 from simulator.reading.long_run.sections import (
@@ -24,7 +22,6 @@ from simulator.reading.long_run.sections import (
     RunSection,
     SpotSection,
 )
-from simulator.reading.quantity import nearest
 from simulator.reading.sections import (
     CalibrationSection,
     CostSection,
@@ -40,6 +37,8 @@ from simulator.reading.sections import (
     StepTimeTable,
     TrainSection,
 )
+from simulator.reading.tables import AnyTable, FileTable, Reading
+from simulator.schema.fields import nearest
 from simulator.schema.hardware.gpu import EMULATED, Gpu
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.storage import Storage
@@ -271,7 +270,7 @@ def read_sections(document: Document) -> tuple[Draft, tuple[Problem, ...]]:
         return draft_of(document, {name: getattr(checked, name) for name in SECTIONS}), ()
     broken = set[KeyPath]()
 
-    def section(model: type[AnyModel], name: str) -> AnyModel:
+    def section(model: type[AnyTable], name: str) -> AnyTable:
         return _section(model, document, name, broken)
 
     draft = Draft(
@@ -325,29 +324,37 @@ def with_step_times(model: ModelSection, batch_size: int) -> ModelSection:
     if model.step_time is None or model.step_times:
         return model
     batch = model.step_time_batch or batch_size
-    step = StepTimeTable.model_construct(batch_size=batch, time=model.step_time)
-    return _stepped.of((model,), lambda: model.model_copy(update={"step_times": [step]}), batch)
+    step = StepTimeTable(batch_size=batch, time=model.step_time)
+    return _stepped.of((model,), lambda: replace(model, step_times=[step]), batch)
 
 
 _stepped: Final[Memo[ModelSection]] = Memo(1000)
 
 
 def _section(
-    model: type[AnyModel], document: Document, name: str, broken: set[KeyPath]
-) -> AnyModel:
-    """The section without its mistakes, which are noted in `broken`."""
+    table: type[AnyTable], document: Document, name: str, broken: set[KeyPath]
+) -> AnyTable:
+    """Read a section without its mistakes, which are noted in `broken`."""
     data = document.data.get(name, {})
-    stand_ins = _STAND_INS.get(name, {})
+    stand_ins = _values(table, document, name, _STAND_INS.get(name, {}), set())
     if not isinstance(data, dict) or (stand_ins and name not in document.data):
         broken.add((name,))
-        return model.model_validate(stand_ins)
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        bad = {str(detail["loc"][0]) for detail in error.errors(include_url=False)}
-    broken.update((name, key) for key in bad)
-    kept = {key: value for key, value in data.items() if key not in bad}
-    return model.model_validate({**stand_ins, **kept})
+        return table(**stand_ins)
+    return table(**stand_ins | _values(table, document, name, data, broken))
+
+
+def _values(
+    table: type[FileTable],
+    document: Document,
+    name: str,
+    data: Mapping[str, Any],
+    broken: set[KeyPath],
+) -> dict[str, Any]:
+    """Read the keys of a section that are sound; the others are noted in `broken`."""
+    reading = Reading(document.place)
+    values = reading.values(table, data, (name,))
+    broken.update((name, *mistake.path[1:2]) for mistake in reading.mistakes)
+    return values
 
 
 def look_up(

@@ -51,6 +51,7 @@ from simulator.reading.resolved import (
 )
 from simulator.reading.sections import CostSection, MemorySection, ScenarioFile
 from simulator.reading.service.mode import refuse_service
+from simulator.reading.tables import table_keys
 from simulator.schema.scenario import CostPlan, Job, Memory, Scenario
 from simulator.schema.store_plan import DURING_THE_RUN, StorePlan
 from simulator.schema.workload.models import Model
@@ -69,7 +70,7 @@ class ModelLibrary:
 
     def figures(self, name: str) -> tuple[str, ...]:
         """What the shape of one of them consists of."""
-        return tuple(type(read_model(name).shape).model_fields)
+        return tuple(table_keys(type(read_model(name).shape)))
 
     def load(self, name: str, **changes: float) -> Model:
         """One of them, with some figures of its shape changed."""

@@ -6,12 +6,10 @@ left out are None where the default depends on other sections; `to_scenario` dec
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Annotated
 
-from pydantic import Field
-
 from simulator.reading.choices import OptimizerField, PrecisionField, PurchaseField
-from simulator.reading.document import FileModel
 from simulator.reading.long_run.bill_sections import EnergySection, OwnedSection, StoreSection
 from simulator.reading.long_run.sections import (
     CheckpointSection,
@@ -19,7 +17,8 @@ from simulator.reading.long_run.sections import (
     RunSection,
     SpotSection,
 )
-from simulator.reading.quantity import (
+from simulator.reading.search.sections import GoalSection, SweepSection
+from simulator.schema.fields import (
     ByteField,
     ByteOrZeroField,
     ByteRateField,
@@ -34,11 +33,11 @@ from simulator.reading.quantity import (
     OperationsField,
     PositiveShareField,
     PriceOrZeroField,
+    Section,
     TextField,
     TimeField,
     TimeOrZeroField,
 )
-from simulator.reading.search.sections import GoalSection, SweepSection
 from simulator.schema.hardware.price import Purchase
 from simulator.schema.workload.dataset import Access, CachePolicy, Layout, Placement
 from simulator.schema.workload.distribution import Shape
@@ -51,7 +50,8 @@ DegreeField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
 ImbalanceField = Annotated[float, Number(low=1.0, high=1e3)]
 
 
-class ParallelismSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelismSection:
     """How one model is spread over devices; what is left over is data parallelism."""
 
     tensor: DegreeField = 1
@@ -107,7 +107,8 @@ HelpersField = Annotated[int, Number(low=1.0, high=1e4, whole=True)]
 RemoteWorkersField = Annotated[int, Number(low=1.0, high=4096.0, whole=True)]
 
 
-class RemoteSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteSection:
     """Machines that only make batches and hand them over the network."""
 
     machine: TextField
@@ -138,7 +139,8 @@ class RemoteSection(FileModel):
     """Price of one of these machines, such as $3.06/h; the profile's by default."""
 
 
-class SoftwareSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoftwareSection:
     """The software the job runs on."""
 
     framework: TextField = "pytorch"
@@ -183,7 +185,8 @@ class SoftwareSection(FileModel):
 SpeedField = Annotated[float, Number(low=1e-3, high=1e3)]
 
 
-class CalibrationSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationSection:
     """How much faster resources are than described, as fitted to measurements; above 1: faster."""
 
     overlay: TextField | None = None
@@ -212,7 +215,8 @@ ShapeField = Annotated[int, Number(low=1.0, high=1e7, whole=True)]
 MachinesField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
 
 
-class HardwareSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HardwareSection:
     """The machine the job runs on, and what-if changes to it."""
 
     machine: TextField
@@ -262,7 +266,8 @@ class HardwareSection(FileModel):
     uplink of its switch."""
 
 
-class SpreadTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadTable:
     """How an amount varies around its mean: of one sample, one device or one step."""
 
     shape: Annotated[Shape, Choice(Shape)]
@@ -271,7 +276,8 @@ class SpreadTable(FileModel):
     """Standard deviation as a fraction of the mean; constant and exponential imply it."""
 
 
-class DataSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSection:
     """The samples of one epoch, and how they lie on the store."""
 
     samples: CountField
@@ -303,7 +309,8 @@ class DataSection(FileModel):
     """Samples are read in whole chunks of this size; the window's by default."""
 
 
-class StragglerTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StragglerTable:
     """Some batches, one worker, or the workers of one rank, that take longer."""
 
     factor: NumberField
@@ -316,7 +323,8 @@ class StragglerTable(FileModel):
     """Index of the process on its machine all of whose workers are slow, from 0."""
 
 
-class InputSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputSection(Section):
     """The input pipeline of one process that trains, and what its work costs."""
 
     loader: Annotated[LoaderKind, Choice(LoaderKind)] = LoaderKind.PYTORCH
@@ -349,7 +357,7 @@ class InputSection(FileModel):
     """Time at the start of each epoch before its first batch is asked for, to set up its order."""
     worker_memory: ByteOrZeroField | None = None
     """Memory that one worker has to itself, beside its batches."""
-    straggler: list[StragglerTable] = Field(default_factory=list)
+    straggler: list[StragglerTable] = field(default_factory=list)
     """Batches or workers that take longer."""
     decode: TimeOrZeroField = 0.0
     """CPU time to decode one sample, such as 1.5 ms."""
@@ -379,7 +387,8 @@ class InputSection(FileModel):
     """Socket in whose memory batches lie; by default that of each device."""
 
 
-class StepTimeTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTimeTable:
     """A measured step of your own."""
 
     batch_size: BatchField
@@ -388,7 +397,8 @@ class StepTimeTable(FileModel):
     """Forward, backward and optimizer on the device, without waiting for data."""
 
 
-class ModelSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSection:
     """The model: a name from the library, or its figures, or steps you measured."""
 
     name: TextField | None = None
@@ -419,7 +429,7 @@ class ModelSection(FileModel):
     """Bytes of a sample as the device takes it."""
     output_bytes_per_sample: ByteOrZeroField | None = None
     """Bytes of results copied back to the host."""
-    step_times: list[StepTimeTable] = Field(default_factory=list)
+    step_times: list[StepTimeTable] = field(default_factory=list)
     """Your own measurements, at one batch size or several; they win over everything else."""
     step_time: TimeField | None = None
     """The same at one batch size, such as 120 ms; in place of step_times."""
@@ -428,7 +438,8 @@ class ModelSection(FileModel):
     where step_time is an option, that of the job."""
 
 
-class EvaluationTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationTable:
     """A forward-only pass between epochs."""
 
     samples: CountField
@@ -437,7 +448,8 @@ class EvaluationTable(FileModel):
     """Epochs between two passes."""
 
 
-class TrainSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainSection:
     """How the model is trained."""
 
     batch_size: BatchField
@@ -516,7 +528,8 @@ class TrainSection(FileModel):
     """Billed time after its last step."""
 
 
-class CostSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostSection:
     """How the bill is counted."""
 
     purchase: PurchaseField = Purchase.ON_DEMAND
@@ -529,7 +542,8 @@ class CostSection(FileModel):
     """Billed time before the job starts."""
 
 
-class MemorySection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySection:
     """What host RAM holds beside the job itself."""
 
     operating_system: ByteOrZeroField | None = None
@@ -540,7 +554,8 @@ class MemorySection(FileModel):
     """RAM the page cache may use; what is left over by default."""
 
 
-class ScenarioFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioFile:
     """One question to plan: a machine, the data, the input pipeline, a model, how it is trained."""
 
     hardware: HardwareSection

@@ -5,32 +5,28 @@ A search varies any of them; here a value is checked by itself, long before it m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Final, TypeAlias, get_args
-
-from pydantic import BaseModel
-from pydantic_core import PydanticCustomError
+from typing import Final
 
 from simulator.reading.convert.models import model_names, shape_keys
-from simulator.reading.document import field_at, is_text, model_at
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.keys import OF_A_SEARCH
 from simulator.reading.merge_documents import value_of_text
-from simulator.reading.quantity import (
+from simulator.reading.sections import ScenarioFile
+from simulator.reading.tables import FileTable, TableKey, key_at, table_keys
+from simulator.schema.fields import (
+    BadValueError,
     Choice,
-    Number,
+    Marker,
     Quantity,
-    Text,
     nearest,
     nearest_hint,
     slip_of,
 )
-from simulator.reading.sections import ScenarioFile
 from simulator.schema.goal import Plain
 from simulator.units import Unit
 
-Marker: TypeAlias = Quantity | Number | Choice | Text
 _HOSTS: Final = ("node", "instance")
 _KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "hardware.machine": _HOSTS,
@@ -52,22 +48,21 @@ def setting_names() -> tuple[str, ...]:
     return (*_leaves(ScenarioFile, ""), *sorted(shape_keys()))
 
 
-def _leaves(model: type[BaseModel], before: str) -> Iterator[str]:
-    for name in model.model_fields:
+def _leaves(table: type[FileTable], before: str) -> Iterator[str]:
+    for name, inner in table_keys(table).items():
         key = f"{before}{name}"
-        path = tuple(key.split("."))
-        inner = model_at(ScenarioFile, path)
-        if inner is None:
+        if inner.table is None:
             # Keys without a section describe the file, and lists of tables hold no single value.
             if before and key != "model.shape":
                 yield key
-        elif not _is_list(path) and key not in OF_A_SEARCH:
-            yield from _leaves(inner, f"{key}.")
+        elif not inner.is_list and key not in OF_A_SEARCH:
+            yield from _leaves(inner.table, f"{key}.")
 
 
-def _is_list(path: tuple[str, ...]) -> bool:
-    info = field_at(ScenarioFile, path)
-    return info is not None and "list" in str(info.annotation)
+@cache
+def _key(name: str) -> TableKey | None:
+    """Return the key of a dotted name; None if there is none."""
+    return key_at(ScenarioFile, tuple(name.split(".")))
 
 
 def unknown_hint(name: str) -> str:
@@ -90,28 +85,16 @@ def unknown_hint(name: str) -> str:
     return f"did you mean '{close}'?" if close else "plan schema lists all keys"
 
 
-@cache
 def marker_of(name: str) -> Marker | None:
-    """What marks the values of a key; None for a switch, and for figures of a shape."""
-    info = field_at(ScenarioFile, tuple(name.split(".")))
-    return None if info is None else _marker((*info.metadata, *get_args(info.annotation)))
+    """Return what marks the values of a key; None for a switch, and for figures of a shape."""
+    key = _key(name)
+    return None if key is None else key.marker
 
 
-def _marker(parts: Iterable[object]) -> Marker | None:
-    for part in parts:
-        if isinstance(part, Quantity | Number | Choice | Text):
-            return part
-        found = _marker(getattr(part, "__metadata__", ()))
-        if found is not None:
-            return found
-    return None
-
-
-@cache
 def is_switch(name: str) -> bool:
-    """Whether a key is true or false."""
-    info = field_at(ScenarioFile, tuple(name.split(".")))
-    return info is not None and bool in (info.annotation, *get_args(info.annotation))
+    """Return whether a key is true or false."""
+    key = _key(name)
+    return key is not None and key.is_switch
 
 
 def choices_of(name: str) -> tuple[str, ...]:
@@ -133,7 +116,8 @@ def setting_units() -> dict[str, Unit | None]:
 
 def setting_from_text(name: str, text: str) -> object:
     """The value that ``--set name=text`` would give."""
-    return value_of_text(text, text=is_text(ScenarioFile, tuple(name.split("."))))
+    key = _key(name)
+    return value_of_text(text, text=key is not None and key.is_text)
 
 
 def possible_names(name: str, catalogue: Catalogue) -> tuple[str, ...]:
@@ -161,7 +145,6 @@ def mistake(name: str, value: object) -> tuple[str, str] | None:
         return None if plain else ("is no single value", "write a number or a text")
     try:
         marker.read(value)
-    except PydanticCustomError as error:
-        context = error.context or {}
-        return str(context.get("message")), str(context.get("hint") or "")
+    except BadValueError as error:
+        return error.message, error.hint
     return None

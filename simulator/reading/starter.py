@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from pydantic import BaseModel
-
 from simulator.errors import UnitError
 from simulator.reading.convert.models import load_model, model_names
 from simulator.reading.field_docs import meaning
@@ -30,6 +28,7 @@ from simulator.reading.sections import (
     TrainSection,
 )
 from simulator.reading.shipped import DATA
+from simulator.reading.tables import FileTable
 from simulator.schema.goal import Plain
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.hardware.host import Host
@@ -44,7 +43,7 @@ from simulator.units import BYTE, parse
 
 WIDTH: Final = 100
 """Columns of the file."""
-_SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
+_SECTIONS: Final[Mapping[str, type[FileTable]]] = {
     "hardware": HardwareSection,
     "data": DataSection,
     "input": InputSection,
@@ -224,7 +223,7 @@ def _given(section: str, answers: Mapping[str, str]) -> dict[str, Plain]:
     return merged
 
 
-def _comment(model: type[BaseModel], key: str) -> list[str]:
+def _comment(model: type[FileTable], key: str) -> list[str]:
     text = meaning(model, key) or key
     return textwrap.wrap(" ".join(text.split()), WIDTH, initial_indent="# ", subsequent_indent="# ")
 

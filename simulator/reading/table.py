@@ -15,7 +15,7 @@ from typing import Final
 
 from simulator import units
 from simulator.errors import InputError, Problem
-from simulator.reading.document import MOST_PROBLEMS
+from simulator.reading.document import MAX_PROBLEMS
 from simulator.reading.reading import decode, fail, read_bytes, refuse_irregular
 
 LARGEST_TABLE: Final = int(units.parse("64 MB", units.BYTE))
@@ -65,11 +65,11 @@ def shortened(text: str, longest: int = 60) -> str:
 def capped(problems: list[Problem]) -> tuple[Problem, ...]:
     """The problems by line, each once; of very many the first, and how many more there are."""
     every = sorted(dict.fromkeys(problems), key=lambda p: (p.origin, p.line or 0))
-    if len(every) <= MOST_PROBLEMS:
+    if len(every) <= MAX_PROBLEMS:
         return tuple(every)
-    more = len(every) - MOST_PROBLEMS
+    more = len(every) - MAX_PROBLEMS
     rest = Problem(origin=every[-1].origin, message=f"has {more:,} more problems")
-    return (*every[:MOST_PROBLEMS], rest)
+    return (*every[:MAX_PROBLEMS], rest)
 
 
 def read_table(path: Path) -> Table:

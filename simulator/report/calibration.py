@@ -8,10 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from simulator.calibration.calibrate import Calibrated, Estimate, Residual
-from simulator.calibration.calibrate_service import FACTORS, SPREADS, CalibratedService, Seen
-from simulator.calibration.fitted_overlay import errors_of
-from simulator.calibration.likeliest import Tried
+from simulator.calibration.calibrate import Calibrated, Estimate, Residual, Tried, error_statistics
+from simulator.calibration.service_factors import FACTORS, SPREADS, CalibratedService, Seen
 from simulator.reading.keys import numeric_key
 from simulator.report.document import Cell, Document, Notes, Row, Rows, Table, grid, notes, section
 from simulator.report.numbers import figure, joined
@@ -152,7 +150,7 @@ def _notes(calibrated: Calibrated) -> list[str]:
 def _errors(calibrated: Calibrated) -> Table | None:
     rows: list[tuple[str, ...]] = []
     for which, name in _STAGES:
-        found = errors_of(calibrated.residuals, which)
+        found = error_statistics(calibrated.residuals, which)
         if found is None:
             continue
         cells = (found.mean, found.median, found.p90, found.largest)
@@ -285,7 +283,7 @@ def _estimate(one: Estimate) -> dict[str, Any]:
 
 
 def _error_object(calibrated: Calibrated, which: str) -> dict[str, float] | None:
-    found = errors_of(calibrated.residuals, which)
+    found = error_statistics(calibrated.residuals, which)
     if found is None:
         return None
     return {

@@ -23,9 +23,8 @@ from simulator.report.text import printable
 from simulator.results.metrics import measurable, select
 from simulator.results.prediction import Prediction
 from simulator.uncertainty.measurement import MeasurementSet, Tolerance
-from simulator.validation.coverage import EACH, ENOUGH, WHOLE, Bands
-from simulator.validation.measured_here import measured_here
-from simulator.validation.nearest import Near, Neighbourhood
+from simulator.validation.local_coverage import Near, Neighbourhood, measured_here
+from simulator.validation.scores import COVERAGE, FAMILY_COVERAGE, MIN_FIGURES, Bands
 from simulator.validation.unseen import LeftOut
 from simulator.validation.validate import EVERY_FAMILY, LEVELS, Family, Judged, Left, Validated
 from simulator.version import __version__
@@ -191,7 +190,7 @@ def band_texts(found: Bands | None) -> list[str]:
     """Return how many measured values are within their intervals, and the interval score."""
     if found is None:
         return []
-    (low, high), (least, most) = WHOLE, EACH
+    (low, high), (least, most) = COVERAGE, FAMILY_COVERAGE
     verdict = "" if low <= found.coverage <= high else " (off)"
     text = (
         f"{found.coverage:.1%} of {found.figures:,} measured values are within P10 to P90; "
@@ -205,7 +204,10 @@ def band_texts(found: Bands | None) -> list[str]:
     if not found.off:
         return [text]
     off = "; ".join(f"{printable(name)} {share:.0%}" for name, share in found.off)
-    return [text, f"Families of {ENOUGH} rows or more outside {least:.0%} to {most:.0%}: {off}"]
+    return [
+        text,
+        f"Families of {MIN_FIGURES} rows or more outside {least:.0%} to {most:.0%}: {off}",
+    ]
 
 
 def _group_texts(found: Validated, one: MeasurementSet) -> Iterator[str]:

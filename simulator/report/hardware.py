@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from simulator.errors import PlanError
-from simulator.importers.prices.catalogue import Moved
+from simulator.importers.prices import Moved
 from simulator.report.document import Cell, Code, Document, Table, grid, notes, section
 from simulator.report.profile_figures import Figure, Profile, figures
 from simulator.report.text import INDENT, columns, printable, wrapped

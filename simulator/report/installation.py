@@ -7,8 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from simulator.probe.installation import Installation, Package
-from simulator.probe.machine import Machine
+from simulator.probe.machine import Installation, Machine, Package
 from simulator.probe.reading import COUNT, SHARE, Reading
 from simulator.probe.run import DEVICES, Probed
 from simulator.report.document import Cell, Document, Row, Table, grid, notes, rows, section

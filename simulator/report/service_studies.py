@@ -10,8 +10,7 @@ from itertools import islice
 from typing import Any, Final
 
 from simulator.equations.serving import causal_pairs
-from simulator.physics.forward_pass import ForwardPass, Iteration
-from simulator.physics.one_pass import BatchPass
+from simulator.physics.forward_pass import BatchPass, ForwardPass, Iteration
 from simulator.report.document import (
     Cell,
     Code,

@@ -16,8 +16,7 @@ from simulator.report.render import as_csv
 from simulator.report.text import count, percent, printable
 from simulator.results.metrics import METRICS, SOLVER, Value
 from simulator.schema.goal import Objective, Sense
-from simulator.studies.search.findings import Findings, Reason
-from simulator.studies.search.frame import column_names, frame, row
+from simulator.studies.search.findings import Findings, Reason, column_names, frame, row
 from simulator.studies.search.outcome import Outcome, Status
 from simulator.version import __version__
 

@@ -12,8 +12,14 @@ from simulator.report.document import Cell, Document, Table, grid, notes, sectio
 from simulator.report.evidence import ALL, NAME_WIDTH, WORST_HEAD, share, worst_rows
 from simulator.report.markdown import escaped, table
 from simulator.report.text import printable
-from simulator.validation.speedups import Speedup
-from simulator.validation.unseen import EACH, ENOUGH, WHOLE, LeftOut, Unseen
+from simulator.validation.unseen import (
+    MIN_UNSEEN_FIGURES,
+    UNSEEN_COVERAGE,
+    UNSEEN_FAMILY_COVERAGE,
+    LeftOut,
+    Speedup,
+    Unseen,
+)
 from simulator.validation.validate import EVERY_FAMILY, Judged
 from simulator.version import __version__
 
@@ -214,12 +220,12 @@ def _resting(found: LeftOut) -> Iterator[str]:
 
 
 def _off(found: LeftOut) -> Iterator[str]:
-    (low, high), (least, most) = WHOLE, EACH
+    (low, high), (least, most) = UNSEEN_COVERAGE, UNSEEN_FAMILY_COVERAGE
     for one in found.off:
         whole = one.name == EVERY_FAMILY
         name, ends = (ALL, (low, high)) if whole else (one.name, (least, most))
         yield (
             f"{one.set}, {name}, {one.metric}: {one.unseen.coverage:.0%} of {one.unseen.rows:,}, "
             f"should be {ends[0]:.0%} to {ends[1]:.0%}"
-            + ("" if whole else f" ({ENOUGH} rows and more)")
+            + ("" if whole else f" ({MIN_UNSEEN_FIGURES} rows and more)")
         )

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from simulator.importers.result import Quantity, Series, Utilization
+from simulator.importers.utilization import Quantity, Series, Utilization
 from simulator.report.document import Document, Table, grid, notes, section
 from simulator.report.text import percent
 from simulator.results.prediction import Prediction

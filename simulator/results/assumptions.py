@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from simulator.physics import footprint
-from simulator.physics.cost_model import cost_model
-from simulator.physics.describe import kernels_of
+from simulator.physics.device_time import cost_model
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
+from simulator.physics.transformer import kernels_of
 from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.read import helpers_alone
 from simulator.pipeline.topology import drives_used
@@ -414,7 +414,7 @@ def _stragglers_of_an_epoch(scenario: Scenario, timing: Timing) -> list[str]:
         return []
     whole, own = show(timing.epoch_time, SECOND), show(steps, SECOND)
     return [
-        f"an epoch takes {whole}, its steps {own}: makers far slower than others hold its end up"
+        f"an epoch takes {whole}, its steps {own}: workers far slower than others delay its end"
     ]
 
 

@@ -8,7 +8,7 @@ from typing import cast
 
 from simulator.equations import cost as equations
 from simulator.equations.cpu import speed_ratio, vcpus_short, vcpus_to_feed
-from simulator.physics.cost_model import cost_model
+from simulator.physics.device_time import cost_model
 from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.run_length import samples_of_an_epoch
 from simulator.pipeline.stages.base import Path, StageDemands

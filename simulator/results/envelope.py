@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from simulator.equations.uncertainty import doublings_outside
-from simulator.physics.describe import of_tokens
-from simulator.physics.device_time import is_measured, is_spread, is_timed
+from simulator.physics.device_time import is_measured, is_timed, uses_fitted_kernels
+from simulator.physics.transformer import of_tokens
 from simulator.schema.precision import Precision
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.loader import LoaderKind
@@ -192,7 +192,7 @@ def _unlike(scenario: Scenario, envelope: Envelope) -> Iterator[UncertaintyCompo
         source = next(envelope.apart[kind].source for kind in differences)
         yield UncertaintyComponent(
             name="distance from measured runs",
-            rate=Rate.STEP if is_spread(scenario) else Rate.DEVICE,
+            rate=Rate.STEP if uses_fitted_kernels(scenario) else Rate.DEVICE,
             log_sd=wide,
             source=source,
             outside=True,
@@ -275,7 +275,7 @@ def named(scenario: Scenario) -> Names:
     }
     if job.model is not None:
         names[FAMILY] = _family(job.model)
-    if is_spread(scenario):
+    if uses_fitted_kernels(scenario):
         names[SHARDING] = str(job.parallelism.sharding) if scenario.ranks > 1 else "none"
     if job.train.freezes:
         names[TRAINED] = "head" if job.train.head_only else "adapters"
@@ -283,7 +283,7 @@ def named(scenario: Scenario) -> Names:
 
 
 def _path(scenario: Scenario) -> str:
-    if not is_spread(scenario):
+    if not uses_fitted_kernels(scenario):
         return OPERATORS
     profiled = scenario.job.software.profiled_kernels
     return "profiled kernels" if profiled else "fitted kernels"
@@ -309,7 +309,7 @@ def compared(scenario: Scenario) -> Place:
         place = {Axis.TOKENS: batch * model.sequence, Axis.SEQUENCE: float(model.sequence)}
     if model is not None:
         place[Axis.PARAMETERS] = float(model.parameters)
-    if is_spread(scenario):
+    if uses_fitted_kernels(scenario):
         place[Axis.RANKS] = float(scenario.ranks)
         place[Axis.TENSOR] = float(job.parallelism.tensor)
         place[Axis.PIPELINE] = float(job.parallelism.pipeline)

@@ -249,7 +249,7 @@ class _Reader:
         Raises
         ------
         ExpressionError
-            For whatever is not in the whitelist, or mixes kinds.
+            For syntax that is not in the whitelist, or mixes kinds.
         """
         if depth > MAX_DEPTH:
             self._fail("is nested too deeply", f"at most {MAX_DEPTH} levels")

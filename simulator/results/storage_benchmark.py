@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simulator.physics.cost_model import cost_model
+from simulator.physics.device_time import cost_model
 from simulator.results.prediction import Prediction
 from simulator.units import PerSecond, Seconds
 

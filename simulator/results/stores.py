@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from simulator.equations.cost import upload_requests
 from simulator.equations.storage import operations_per_sample
-from simulator.physics.checkpoint import checkpoint_shares
-from simulator.physics.footprint import sample_bytes
+from simulator.physics.footprint import checkpoint_shares, sample_bytes
 from simulator.pipeline.run_length import (
     checkpoints,
     lengths,

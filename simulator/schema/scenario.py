@@ -124,7 +124,7 @@ class Scenario:
         return next((g for g in self.cluster.groups if g.name == self.at), self.cluster.trainers)
 
     @property
-    def maker_threads(self) -> float:
+    def producer_threads(self) -> float:
         """Threads that make one batch in this view."""
         remote = self.job.remote
         if self.at and remote is not None:

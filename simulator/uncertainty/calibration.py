@@ -163,7 +163,7 @@ IDENTITY = Calibration()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Elsewhere:
+class TransferError:
     """A key whose value is that of other systems, since nobody measured this one.
 
     `log_sd` is how far it may lie from there, `shared` the correlations of the speeds that it and

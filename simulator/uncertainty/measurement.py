@@ -99,7 +99,7 @@ class Parameter:
     `key` is dotted, such as ``hardware.storage_bandwidth``; `start`, `low` and `high` are texts
     with the key's unit, such as ``5 GB/s``. `why` says what bounds it. A `fallback` is fitted only
     where anchors are missed without it; so is a parameter that `told_by` a metric tells from
-    others, where no anchor has that metric. What was fitted on another maker's system goes with
+    others, where no anchor has that metric. What was fitted on another submitter's system goes with
     the key `pace`, a time that rows state: it is as many times as long here.
     """
 
@@ -158,9 +158,9 @@ class MeasurementSet:
     before the group's other rows are predicted. `absolute` lists metrics whose error is a
     difference (a share such as accelerator utilization), not a fraction of the measured value.
     `regime` is the label that names the regimes a row lies in: errors are shown for each as well.
-    `maker` names the labels of whoever measured a group: what was fitted to the groups of others
-    predicts one as if it had not been seen. `misses` says by family and metric why predictions are
-    far off. `serves`: its rows are runs of services, not of jobs.
+    `submitter` names the labels of whoever measured a group: what was fitted to the groups of
+    others predicts one as if it had not been seen. `misses` says by family and metric why
+    predictions are far off. `serves`: its rows are runs of services, not of jobs.
     """
 
     name: str
@@ -178,6 +178,6 @@ class MeasurementSet:
     baseline_by: tuple[str, ...] = ()
     absolute: tuple[str, ...] = ()
     regime: str = ""
-    maker: tuple[str, ...] = ()
+    submitter: tuple[str, ...] = ()
     misses: Mapping[tuple[str, str], str] = field(default_factory=dict)
     serves: bool = False

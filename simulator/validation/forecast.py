@@ -1,8 +1,4 @@
-"""Predictions of measured rows: each scenario once, groups fitted to their anchors first.
-
-What is asked of one process is a `Case` (a base and its overrides) or a `Fitting` (a group's
-anchors); both are answered by functions of this module, so that any process can do it.
-"""
+"""Forecasts of measured rows of jobs and services, with the constants of their groups."""
 
 from __future__ import annotations
 
@@ -14,22 +10,113 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from simulator.calibration.samples import anchored
 from simulator.errors import BrokenInvariant, InputError, NotModelled, PlanError, Problem
-from simulator.predict import predict
+from simulator.predict import predict, predict_service
 from simulator.reading.fitted.uncertainty import calibrated, known_elsewhere
 from simulator.reading.fitted.unseen import before
 from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.merge_documents import chain_of
 from simulator.reading.scenario import load_scenario
+from simulator.reading.service.figures import unseen
+from simulator.reading.service.mode import describes_service
+from simulator.reading.service.scenario import ServiceReader
 from simulator.results.envelope import placed
 from simulator.results.metrics import number_at
-from simulator.studies.search.bugs import told
+from simulator.results.serving import metrics
+from simulator.schema.serving import ClosedLoop, Service
+from simulator.studies.search.outcome import bug_reason
 from simulator.studies.search.workers import Progress, Workers
-from simulator.uncertainty.calibration import Elsewhere
+from simulator.uncertainty.calibration import TransferError
 from simulator.uncertainty.components import Axis
 from simulator.uncertainty.measurement import Baseline, MeasurementSet, Parameter, Row
-from simulator.validation.anchors import anchored
-from simulator.validation.facts import Facts, facts_of
-from simulator.validation.service_forecast import forecast_service, is_service
+from simulator.validation.features import Features, features_of
+
+Figures = Mapping[str, float]
+Intervals = Mapping[str, tuple[float, float]]
+
+
+def is_service(base: str) -> bool:
+    """Whether a base describes a service."""
+    return _reader(base, ()) is not None
+
+
+@cache
+def _reader(base: str, profiles: tuple[Path, ...]) -> ServiceReader | None:
+    chain = chain_of(base)
+    return ServiceReader(chain, base, profiles=profiles) if describes_service(chain) else None
+
+
+def forecast_service(
+    base: str,
+    overrides: Sequence[str],
+    wanted: Sequence[str],
+    profiles: tuple[Path, ...] = (),
+    *,
+    intervals: bool = True,
+) -> tuple[Figures, Intervals, Features]:
+    """What is predicted of a service: figures, their P10 and P90, and what describes it.
+
+    Parameters
+    ----------
+    base : str
+        File of the service.
+    overrides : sequence of str
+        ``section.key=value`` over it.
+    wanted : sequence of str
+        Names of figures.
+    profiles : tuple of pathlib.Path
+        Folders of hardware profiles that come before the usual ones.
+    intervals : bool
+        Whether to work out intervals.
+
+    Raises
+    ------
+    InputError, NotModelled, PlanError
+        As `ServiceReader.read` does; TypeError if the base is no service.
+    """
+    reader = _reader(base, profiles)
+    if reader is None:
+        raise TypeError(base)
+    pairs = (override.partition("=") for override in overrides)
+    settings = {key: value for key, _, value in pairs}
+    service = unseen(reader.read(settings), settings.get("model.name", ""))
+    prediction = predict_service(service, intervals=intervals)
+    every = metrics(prediction)
+    figures = {name: value for name in wanted if (value := every.get(name)) is not None}
+    bands = {name: prediction.interval.get(name, {}) for name in wanted}
+    intervals = {
+        name: (low, high)
+        for name, band in bands.items()
+        if (low := band.get("p10")) is not None and (high := band.get("p90")) is not None
+    }
+    return figures, intervals, _facts(service)
+
+
+def _facts(service: Service) -> Features:
+    """What describes a service in a few numbers and words."""
+    serving, load = service.serving, service.load
+    ways = load.arrivals
+    at_once = ways.concurrency if isinstance(ways, ClosedLoop) else load.requests or 1
+    gpu = service.group.host.gpu
+    return Features(
+        devices=serving.tensor * serving.replicas,
+        samples=float(at_once),
+        operations=None,
+        peak=None,
+        numbers={
+            "requests at once": float(at_once),
+            "prompt": load.prompt.mean,
+            "output": load.output.mean,
+            "devices": float(serving.tensor * serving.replicas),
+        },
+        words={
+            "engine": serving.engine.name,
+            "weights": str(serving.weights),
+            "accelerator": "" if gpu is None else gpu.name,
+        },
+    )
+
 
 GroupKey: TypeAlias = tuple[str, tuple[str, ...]]
 """A set's name, and the labels of one of its groups."""
@@ -61,7 +148,7 @@ class Case:
     anchors: tuple[Place, ...] = ()
     noise: float = 0.0
     unseen: str = ""
-    elsewhere: tuple[Elsewhere, ...] = ()
+    elsewhere: tuple[TransferError, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +161,7 @@ class Forecast:
 
     figures: Mapping[str, float] = field(default_factory=dict)
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    facts: Facts | None = None
+    features: Features | None = None
     refused: str = ""
     bug: bool = False
     problems: tuple[Problem, ...] = ()
@@ -308,7 +395,7 @@ def forecast(case: Case) -> Forecast:
     except NotModelled as error:
         return Forecast(refused=str(error))
     except BrokenInvariant as error:
-        return Forecast(refused=told(error), bug=True)
+        return Forecast(refused=bug_reason(error), bug=True)
     except PlanError as error:
         return Forecast(problems=(Problem(origin=case.base, message=str(error)),))
     figures = {name: number_at(prediction, name) for name in case.metrics}
@@ -319,15 +406,15 @@ def forecast(case: Case) -> Forecast:
             for name, band in prediction.interval.items()
             if name in case.metrics
         },
-        facts=facts_of(scenario, prediction if case.slowest else None),
+        features=features_of(scenario, prediction if case.slowest else None),
     )
 
 
 def _of_service(case: Case) -> Forecast:
     """The forecast of a run of a service."""
     given = case.base, case.overrides, case.metrics, case.profiles
-    figures, intervals, facts = forecast_service(*given, intervals=case.intervals)
-    return Forecast(figures=figures, intervals=intervals, facts=facts)
+    figures, intervals, features = forecast_service(*given, intervals=case.intervals)
+    return Forecast(figures=figures, intervals=intervals, features=features)
 
 
 @cache

@@ -1,22 +1,24 @@
-"""How wrong predictions are: errors, rank correlation, and how good their intervals are.
-
-Every error is relative to the measured value, or a plain difference for a metric whose error is
-one (a share of time). Pure functions of arrays.
-"""
+"""Scores of predictions: errors, coverage and width of intervals, and naive baselines to beat."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.uncertainty.measurement import Baseline, MeasurementSet, Row, Split
+from simulator.units import Seconds
+from simulator.validation.features import Features
+
 Vector: TypeAlias = NDArray[np.float64]
 
-OUTSIDE: Final = 0.2
+MISS_SHARE: Final = 0.2
 """Share of measured values that an interval from P10 to P90 should leave out."""
 LEAST_FOR_RANKS: Final = 3
 """Rows below which an order says nothing."""
@@ -175,7 +177,7 @@ def _winkler(point: Point, *, absolute: bool) -> float:
     low, high = _low(point), _high(point)
     missed = max(0.0, low - point.measured) + max(0.0, point.measured - high)
     scale = 1.0 if absolute else point.measured
-    return (high - low + 2.0 / OUTSIDE * missed) / scale
+    return (high - low + 2.0 / MISS_SHARE * missed) / scale
 
 
 def constant_width(points: Sequence[Point], *, absolute: bool = False) -> float | None:
@@ -223,3 +225,211 @@ def _high(point: Point) -> float:
 
 def _values(values: Sequence[float | None]) -> Vector:
     return np.array(values, dtype=np.float64)
+
+
+COVERAGE: Final = (0.72, 0.88)
+"""Share of all held-out figures that should lie within P10 to P90."""
+FAMILY_COVERAGE: Final = (0.65, 0.95)
+"""The same in every family of at least `MIN_FIGURES` rows."""
+MIN_FIGURES: Final = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One predicted figure: where it belongs, and the point."""
+
+    family: str
+    split: Split
+    point: Point
+    absolute: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bands:
+    """What share of held-out figures lies within P10 to P90, and how the intervals score.
+
+    `constant_score` is that of one relative width for all, fitted on the figures that may be
+    fitted to. `off` are families whose coverage lies outside `FAMILY_COVERAGE`.
+    """
+
+    figures: int
+    coverage: float
+    interval_score: float | None
+    constant_score: float | None
+    off: tuple[tuple[str, float], ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether coverage is as it should be, in all and in every family."""
+        low, high = COVERAGE
+        return low <= self.coverage <= high and not self.off
+
+
+def bands(figures: Sequence[Figure]) -> Bands | None:
+    """Judge the intervals of the test figures; None where there are none."""
+    known = [f for f in figures if f.point.p10 is not None and f.point.p90 is not None]
+    held = [f for f in known if f.split is Split.TEST]
+    whole = coverage([f.point for f in held])
+    if whole is None:
+        return None
+    tested = [f.point for f in held if not f.absolute]
+    fitted = [f.point for f in known if f.split is Split.FIT and not f.absolute]
+    width = constant_width(fitted)
+    return Bands(
+        figures=len(held),
+        coverage=whole,
+        interval_score=interval_score(tested),
+        constant_score=None if width is None else interval_score(with_width(tested, width)),
+        off=tuple(_off(held)),
+    )
+
+
+def _off(held: Sequence[Figure]) -> list[tuple[str, float]]:
+    low, high = FAMILY_COVERAGE
+    found = []
+    for name in dict.fromkeys(figure.family for figure in held):
+        own = [figure.point for figure in held if figure.family == name]
+        share = coverage(own) or 0.0
+        if len(own) >= MIN_FIGURES and not low <= share <= high:
+            found.append((name, share))
+    return found
+
+
+STEP_METRICS = ("step_time_s.mean", "step_time_s")
+"""How the names of metrics end that say how long a step takes."""
+RATE_METRIC = "samples_per_s"
+"""How those end that say how many samples it makes of a second; these grow with the devices."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A row that was predicted, and what describes its scenario."""
+
+    row: Row
+    features: Features
+
+
+def is_speed(metric: str) -> bool:
+    """Whether a metric says how long a step takes, or how many samples it makes of a second."""
+    return metric.endswith((*STEP_METRICS, RATE_METRIC))
+
+
+def baseline(found: MeasurementSet, seen: Sequence[Seen], metric: str) -> Mapping[str, float]:
+    """What the set's naive predictor says about `metric`, by row id."""
+    rule: Rule = _RULES[found.baseline]
+    rows = [one for one in seen if metric in one.row.measured]
+    return dict(rule(found, rows, metric))
+
+
+Rule = Callable[[MeasurementSet, Sequence[Seen], str], Iterator[tuple[str, float]]]
+
+
+def _constant(
+    found: MeasurementSet, seen: Sequence[Seen], metric: str
+) -> Iterator[tuple[str, float]]:
+    """The median of the fit rows with the same labels; of all such rows if none may be fitted.
+
+    Rates count per device: no constant predicts samples per second of one and of eight.
+    """
+    for alike in _grouped(seen, found.baseline_by).values():
+        fitted = _fitted([one.row for one in alike])
+        size = {one.row.id: _size(metric, one.features) for one in alike}
+        middle = statistics.median(row.measured[metric] / size[row.id] for row in fitted)
+        yield from ((one.row.id, middle * size[one.row.id]) for one in alike)
+
+
+def _size(metric: str, features: Features) -> float:
+    """What a constant counts per: a device for rates, the whole run for everything else."""
+    return float(features.devices) if metric.endswith(RATE_METRIC) else 1.0
+
+
+def _grouped(seen: Sequence[Seen], columns: tuple[str, ...]) -> Mapping[object, list[Seen]]:
+    groups: dict[object, list[Seen]] = defaultdict(list)
+    for one in seen:
+        groups[one.row.key(columns)].append(one)
+    return groups
+
+
+def _fitted(rows: Sequence[Row]) -> Sequence[Row]:
+    return [row for row in rows if row.split is Split.FIT] or rows
+
+
+def _linear(
+    found: MeasurementSet, seen: Sequence[Seen], metric: str
+) -> Iterator[tuple[str, float]]:
+    """The throughput of the group's smallest anchor, times the ratio of devices."""
+    for group in _grouped(seen, found.group_by).values():
+        anchors = [one for one in group if one.row.anchor]
+        if not anchors or not is_speed(metric):
+            continue
+        anchor = min(anchors, key=lambda one: one.features.devices)
+        alone = (
+            _rate(anchor.row.measured[metric], metric, anchor.features) / anchor.features.devices
+        )
+        for one in group:
+            yield one.row.id, _figure(alone * one.features.devices, metric, one.features)
+
+
+def _slowest_part(
+    found: MeasurementSet, seen: Sequence[Seen], metric: str
+) -> Iterator[tuple[str, float]]:
+    """What the slowest of device, cores and store takes for a step, as if it were alone."""
+    del found
+    for one in seen:
+        slowest = one.features.slowest
+        if slowest and is_speed(metric):
+            yield one.row.id, _figure(one.features.samples / slowest, metric, one.features)
+
+
+def _constant_mfu(
+    found: MeasurementSet, seen: Sequence[Seen], metric: str
+) -> Iterator[tuple[str, float]]:
+    """The same share of the devices' peak for all with the same labels: the fit rows' median.
+
+    Where none of them may be fitted, the median of all fit rows.
+    """
+    known = [s for s in seen if math.isfinite(_ideal(s.features))]
+    if not known or not is_speed(metric):
+        return
+    everywhere = _shares(known, metric)
+    for alike in _grouped(known, found.baseline_by).values():
+        own = any(one.row.split is Split.FIT for one in alike)
+        share = statistics.median(_shares(alike, metric) if own else everywhere)
+        for one in alike:
+            rate = share * one.features.samples / _ideal(one.features)
+            yield one.row.id, _figure(rate, metric, one.features)
+
+
+def _shares(seen: Sequence[Seen], metric: str) -> list[float]:
+    """Shares of the peak that the fit rows reach."""
+    fitted = {row.id for row in _fitted([s.row for s in seen])}
+    return [
+        _rate(s.row.measured[metric], metric, s.features) * _ideal(s.features) / s.features.samples
+        for s in seen
+        if s.row.id in fitted
+    ]
+
+
+def _ideal(features: Features) -> Seconds:
+    """A step at the devices' peak [s]; infinite or NaN where that is not known."""
+    if not features.operations or not features.peak:
+        return math.inf
+    return features.operations / features.peak
+
+
+def _rate(value: float, metric: str, features: Features) -> float:
+    """Samples per second, from a throughput or a step time."""
+    return value if metric.endswith(RATE_METRIC) else features.samples / value
+
+
+def _figure(rate: float, metric: str, features: Features) -> float:
+    """The metric at a rate of samples per second."""
+    return rate if metric.endswith(RATE_METRIC) else features.samples / rate
+
+
+_RULES: Mapping[Baseline, Rule] = {
+    Baseline.CONSTANT: _constant,
+    Baseline.LINEAR: _linear,
+    Baseline.SLOWEST_PART: _slowest_part,
+    Baseline.CONSTANT_MFU: _constant_mfu,
+}

@@ -1,23 +1,25 @@
-"""Validate as for a user's job: every series predicted by figures that it had no part in.
-
-Kernel figures are those fitted without a series and its siblings (``data/unseen.toml``), and the
-series is no evidence of how sure its prediction is. Constants that a set fits to the anchors of
-each group are those of the groups that others measured. Sets where neither can be done are named
-with the figures that they rest on.
-"""
+"""Errors on systems that nothing was fitted to: carried constants, speedups, held-out series."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.reading.fitted.uncertainty import sign_of
 from simulator.reading.fitted.unseen import siblings
 from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.keys import Key, numeric_key
 from simulator.studies.search.workers import Progress, cores, local_workers
-from simulator.uncertainty.measurement import MeasurementSet, Row
-from simulator.validation.elsewhere import Constants, carried
+from simulator.uncertainty.calibration import TransferError
+from simulator.uncertainty.measurement import MeasurementSet, Parameter, Row
 from simulator.validation.forecast import (
     Case,
     Fitted,
@@ -36,20 +38,292 @@ from simulator.validation.scores import (
     score,
     with_width,
 )
-from simulator.validation.speedups import Speedup, speedups
 from simulator.validation.validate import EVERY_FAMILY, Judged, judge
+
+MIN_LOG_SD: Final = 0.05
+"""Log deviation that a constant differs by from one system to another, at least."""
+_NINETY: Final = 0.9
+_NO_BOUNDS: Final = (-math.inf, math.inf)
+_BOUND_TOLERANCE: Final = 1e-4
+"""Log distance within which a constant is at a bound."""
+_MIN_SUBMITTERS: Final = 2
+"""Makers from which on their constants have a spread."""
+
+Submitter: TypeAlias = tuple[str, ...]
+Vector: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constants:
+    """What was fitted to one group of a submitter: texts by key."""
+
+    submitter: Submitter
+    values: Mapping[str, str]
+
+
+def carried(
+    found: MeasurementSet, row: Row, others: Sequence[Constants]
+) -> tuple[tuple[str, ...], tuple[TransferError, ...]]:
+    """Return the median constants of other submitters for a row, with their uncertainty.
+
+    Parameters
+    ----------
+    found : MeasurementSet
+        The row's set: its `fit` are the constants, `submitter` says who measured a row.
+    row : Row
+        What is to be predicted.
+    others : sequence of Constants
+        One for each group of another submitter; nothing follows from none.
+    """
+    if not others:
+        return (), ()
+    weights = _weights(others)
+    submitters = len({one.submitter for one in others})
+    logs = {one.key: _logs(found, row, one, others) for one in found.fit}
+    bounds = {one.key: _bounds(one) for one in found.fit}
+    overrides = tuple(
+        f"{one.key}={_text(one, _middle(one, logs[one.key], weights))}" for one in found.fit
+    )
+    wide = tuple(
+        TransferError(
+            key=key,
+            log_sd=max(MIN_LOG_SD, deviation(own, weights, submitters, bounds[key])),
+            shared=tuple(
+                (other, sign_of(key) * sign_of(other) * correlation(own, theirs, weights))
+                for other, theirs in logs.items()
+                if other != key
+            ),
+        )
+        for key, own in logs.items()
+    )
+    return overrides, wide
+
+
+def deviation(
+    logs: Vector, weights: Vector, submitters: int, bounds: tuple[float, float] = _NO_BOUNDS
+) -> float:
+    """Log deviation of the next submitter's constant, of which 80% of a normal interval are sure.
+
+    Of few submitters neither the middle nor the spread is known well: a prediction interval of
+    Student's t with one degree of freedom less than submitters, written as the normal deviation
+    that has the same P10 and P90. With one submitter nothing is known of the spread. Constants that
+    a fit left at one of its `bounds` lie there or beyond.
+
+    Examples
+    --------
+    >>> round(deviation(np.array([0.0, 0.2]), np.array([0.5, 0.5]), 2), 3)
+    0.416
+    """
+    if submitters < _MIN_SUBMITTERS:
+        return 0.0
+    from scipy.special import ndtri, stdtrit  # noqa: PLC0415 - slow to load, and rarely needed
+
+    spread = _spread(logs, weights, bounds) * math.sqrt(submitters / (submitters - 1.0))
+    wider = float(stdtrit(submitters - 1.0, _NINETY) / ndtri(_NINETY))
+    return spread * math.sqrt(1.0 + 1.0 / submitters) * wider
+
+
+def _spread(logs: Vector, weights: Vector, bounds: tuple[float, float]) -> float:
+    """Most likely deviation of a normal distribution of which values at a bound are censored."""
+    low, high = (np.isclose(logs, bound, atol=_BOUND_TOLERANCE) for bound in bounds)
+    middle = float(weights @ logs)
+    plain = math.sqrt(float(weights @ (logs - middle) ** 2))
+    known = ~(low | high)
+    if known.all() or np.count_nonzero(known) < _MIN_SUBMITTERS or plain <= 0.0:
+        return plain
+    from scipy.optimize import minimize  # noqa: PLC0415 - slow to load, and rarely needed
+    from scipy.special import log_ndtr  # noqa: PLC0415 - as above
+
+    def unlikely(x: Vector) -> float:
+        """Negative logarithm of the weighted likelihood, by middle and log deviation."""
+        off = (logs - x[0]) / math.exp(x[1])
+        own = np.where(low, -log_ndtr(off), np.where(high, -log_ndtr(-off), 0.5 * off**2 + x[1]))
+        return float(weights @ own)
+
+    best = minimize(unlikely, (middle, math.log(plain)), method="Nelder-Mead").x
+    return math.exp(float(best[1]))
+
+
+def _bounds(parameter: Parameter) -> tuple[float, float]:
+    """Logarithms of the least and the largest value that a fit may find."""
+    kind = numeric_key(parameter.key)
+    return math.log(kind.value(parameter.low)), math.log(kind.value(parameter.high))
+
+
+def correlation(one: Vector, other: Vector, weights: Vector) -> float:
+    """Correlation of two constants over systems; 0 where one of them is the same on all."""
+    off, beside = one - float(weights @ one), other - float(weights @ other)
+    whole = math.sqrt(float(weights @ off**2) * float(weights @ beside**2))
+    return float(weights @ (off * beside)) / whole if whole > 0.0 else 0.0
+
+
+def _weights(others: Sequence[Constants]) -> Vector:
+    """Each submitter counts as one."""
+    groups = Counter(one.submitter for one in others)
+    return np.array([1.0 / (groups[one.submitter] * len(groups)) for one in others])
+
+
+def _middle(parameter: Parameter, logs: Vector, weights: Vector) -> float:
+    """The mean of logarithms; the median where some constants are known as bounds only."""
+    start = math.log(numeric_key(parameter.key).value(parameter.start))
+    if not np.isin(logs, (start, *_bounds(parameter))).any():
+        return float(weights @ logs)
+    order = np.argsort(logs)
+    half = int(np.searchsorted(np.cumsum(weights[order]), 0.5))
+    return float(logs[order][half])
+
+
+def _text(parameter: Parameter, log: float) -> str:
+    kind = numeric_key(parameter.key)
+    return kind.text(math.exp(log), parameter.start)
+
+
+def _logs(
+    found: MeasurementSet, row: Row, parameter: Parameter, others: Sequence[Constants]
+) -> Vector:
+    """Logarithms of the constants that others have, each carried over to the row's system."""
+    kind = numeric_key(parameter.key)
+    there = [math.log(kind.value(one.values.get(parameter.key, parameter.start))) for one in others]
+    if not parameter.pace:
+        return np.array(there)
+    paces = {
+        submitter: dict(_paces(found, parameter.pace, submitter))
+        for submitter in _submitters(found)
+    }
+    own = paces[row.key(found.submitter)]
+    slower = [_slower(own, paces[one.submitter]) for one in others]
+    return np.array([log + more for log, more in zip(there, slower, strict=True)])
+
+
+def _slower(own: Mapping[Submitter, float], theirs: Mapping[Submitter, float]) -> float:
+    """Mean log ratio of what two systems take for what both did; 0 where they did nothing alike."""
+    both = own.keys() & theirs.keys()
+    return float(np.mean([own[one] - theirs[one] for one in both])) if both else 0.0
+
+
+def _submitters(found: MeasurementSet) -> set[Submitter]:
+    return {row.key(found.submitter) for row in found.rows}
+
+
+def _paces(
+    found: MeasurementSet, pace: str, submitter: Submitter
+) -> Iterator[tuple[Submitter, float]]:
+    """Logarithms of a key on a submitter's rows, by what else their configuration is."""
+    rest = tuple(name for name in found.configuration if name not in found.submitter)
+    kind: Key = numeric_key(pace)
+    for row in found.rows:
+        stated = dict(override.split("=", 1) for override in row.overrides).get(pace)
+        if stated is not None and row.key(found.submitter) == submitter:
+            yield row.key(rest), math.log(kind.value(stated))
+
+
+TIME_METRICS: Final = ("step_time_s.mean",)
+RATE_METRICS: Final = ("throughput_samples_per_s",)
+_HARDWARE: Final = "hardware."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speedup:
+    """How many times as fast a job ran on `faster` as on `slower`, measured and predicted.
+
+    The two are full names of accelerators; `rows` are the ids of their runs in that order.
+    """
+
+    set: str
+    family: str
+    metric: str
+    slower: str
+    faster: str
+    rows: tuple[str, str]
+    measured: float
+    predicted: float
+
+    @property
+    def error(self) -> float:
+        """The predicted ratio over the measured one, less 1."""
+        return self.predicted / self.measured - 1.0
+
+
+def speedups(
+    found: MeasurementSet, judged: Iterable[Judged], catalogue: Catalogue
+) -> tuple[Speedup, ...]:
+    """Every pair of judged runs of a set that differ in the accelerator alone.
+
+    Parameters
+    ----------
+    found : MeasurementSet
+        Whose rows say what was run.
+    judged : iterable of Judged
+        Their measured and predicted figures; those that are no time or rate are passed over.
+    catalogue : Catalogue
+        Which accelerators a machine has.
+    """
+    rows = {row.id: row for row in found.rows}
+    alike: dict[tuple[object, ...], list[tuple[str, Judged]]] = defaultdict(list)
+    for one in judged:
+        if one.metric not in (*TIME_METRICS, *RATE_METRICS):
+            continue
+        gpu, count = _accelerators(rows[one.id], catalogue)
+        if gpu:
+            job = _all_but_hardware(rows[one.id])
+            alike[one.family, one.metric, rows[one.id].base, job, count].append((gpu, one))
+    return tuple(pair for runs in alike.values() for pair in _pairs(runs))
+
+
+def _pairs(runs: Sequence[tuple[str, Judged]]) -> Iterator[Speedup]:
+    for one, other in combinations(runs, 2):
+        if one[0] == other[0]:
+            continue
+        slow, fast = sorted((one, other), key=lambda run: _measured_rate(run[1]))
+        slower, faster = slow[1], fast[1]
+        predicted = faster.point.predicted / slower.point.predicted
+        yield Speedup(
+            set=faster.set,
+            family=faster.family,
+            metric=faster.metric,
+            slower=slow[0],
+            faster=fast[0],
+            rows=(slower.id, faster.id),
+            measured=_measured_rate(faster) / _measured_rate(slower),
+            predicted=1.0 / predicted if faster.metric in TIME_METRICS else predicted,
+        )
+
+
+def _measured_rate(one: Judged) -> float:
+    return 1.0 / one.point.measured if one.metric in TIME_METRICS else one.point.measured
+
+
+def _accelerators(row: Row, catalogue: Catalogue) -> tuple[str, int]:
+    """The accelerator of a row's machines, and how many there are; none where no key names it."""
+    keys = _keys(row)
+    if "hardware.machine" not in keys:
+        return "", 0
+    host = catalogue.host(keys["hardware.machine"])
+    if host.gpu is None or host.gpu.emulated:
+        return "", 0
+    in_one = int(keys.get("hardware.gpus", host.gpu_count))
+    return keys.get("hardware.gpu", host.gpu.name), in_one * int(keys.get("hardware.count", "1"))
+
+
+def _all_but_hardware(row: Row) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(item for item in _keys(row).items() if not item[0].startswith(_HARDWARE)))
+
+
+def _keys(row: Row) -> Mapping[str, str]:
+    return dict(override.split("=", 1) for override in row.overrides)
+
 
 SERIES: Final = "series"
 """The label of a row that names its series."""
-WHOLE: Final = (0.72, 0.88)
+UNSEEN_COVERAGE: Final = (0.72, 0.88)
 """Share of all unseen figures of a metric that should lie within P10 to P90."""
-EACH: Final = (0.65, 0.92)
-"""The same in every family of at least `ENOUGH` rows."""
-ENOUGH: Final = 40
+UNSEEN_FAMILY_COVERAGE: Final = (0.65, 0.92)
+"""The same in every family of at least `MIN_UNSEEN_FIGURES` rows."""
+MIN_UNSEEN_FIGURES: Final = 40
 
-FIGURES: Final = "kernel figures fitted without it"
-ELSEWHERE: Final = "constants of other makers"
-SHIPPED: Final = "as shipped: nothing was fitted to it"
+REFITTED_KERNELS: Final = "kernel figures fitted without it"
+CARRIED_CONSTANTS: Final = "constants of other submitters"
+AS_SHIPPED: Final = "as shipped: nothing was fitted to it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +347,13 @@ class Unseen:
     @property
     def off(self) -> bool:
         """Whether coverage is not what it should be, where there are enough rows to say."""
-        low, high = WHOLE if self.name == EVERY_FAMILY else EACH
+        low, high = UNSEEN_COVERAGE if self.name == EVERY_FAMILY else UNSEEN_FAMILY_COVERAGE
         share = self.unseen.coverage
-        return share is not None and self.unseen.rows >= ENOUGH and not low <= share <= high
+        return (
+            share is not None
+            and self.unseen.rows >= MIN_UNSEEN_FIGURES
+            and not low <= share <= high
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +441,7 @@ def _resting(found: MeasurementSet) -> str:
     """The figures of its own that a set rests on; empty where they can be left out."""
     if found.serves:
         return "nothing else: plan validate itself leaves the models of services out"
-    if not found.fit or found.maker:
+    if not found.fit or found.submitter:
         return ""
     keys = " and ".join(parameter.key for parameter in found.fit)
     return f"{keys} of each {', '.join(found.group_by)}, fitted to {found.anchor}"
@@ -175,9 +453,9 @@ def _rows(found: MeasurementSet) -> Iterator[Row]:
 
 
 def _by(found: MeasurementSet, row: Row) -> str:
-    if found.maker:
-        return ELSEWHERE
-    return FIGURES if siblings(row.labels.get(SERIES, "")) else SHIPPED
+    if found.submitter:
+        return CARRIED_CONSTANTS
+    return REFITTED_KERNELS if siblings(row.labels.get(SERIES, "")) else AS_SHIPPED
 
 
 def _case(
@@ -188,7 +466,7 @@ def _case(
 ) -> Case:
     """What is asked about a row as if nobody had measured its series."""
     bare = case_of(found, row, {}, profiles)
-    if found.maker:
+    if found.submitter:
         return _elsewhere(bare, found, row, constants)
     series = row.labels.get(SERIES, "")
     return replace(bare, unseen=series) if siblings(series) else bare
@@ -197,17 +475,17 @@ def _case(
 def _elsewhere(
     bare: Case, found: MeasurementSet, row: Row, constants: Mapping[GroupKey, Fitted]
 ) -> Case:
-    """The case with the middle of the constants that were fitted to groups of other makers."""
-    makers = {
-        (found.name, one.key(found.group_by)): one.key(found.maker)
+    """The case with the middle of the constants that were fitted to groups of other submitters."""
+    submitters = {
+        (found.name, one.key(found.group_by)): one.key(found.submitter)
         for one in found.rows
         if not one.excluded
     }
-    own = row.key(found.maker)
+    own = row.key(found.submitter)
     others = [
-        Constants(maker=maker, values=dict(text.split("=", 1) for text in group.overrides))
+        Constants(submitter=submitter, values=dict(text.split("=", 1) for text in group.overrides))
         for key, group in constants.items()
-        if group.overrides and (maker := makers.get(key, own)) != own
+        if group.overrides and (submitter := submitters.get(key, own)) != own
     ]
     overrides, wide = carried(found, row, others)
     return replace(bare, overrides=(*bare.overrides, *overrides), elsewhere=wide)

@@ -23,12 +23,15 @@ from simulator.uncertainty.measurement import (
     Tolerance,
 )
 from simulator.units import Unit
-from simulator.validation.baselines import Seen, baseline
-from simulator.validation.coverage import Bands, Figure, bands
 from simulator.validation.forecast import Forecasts, GroupKey, forecast_all
 from simulator.validation.scores import (
+    Bands,
+    Figure,
     Point,
     Score,
+    Seen,
+    bands,
+    baseline,
     constant_width,
     interval_score,
     score,
@@ -184,9 +187,9 @@ def _figure(one: Judged) -> Figure:
 def judge(found: MeasurementSet, forecasts: Forecasts) -> Iterator[Judged]:
     """The rows that were predicted, metric by metric."""
     seen = [
-        Seen(row=row, facts=answer.facts)
+        Seen(row=row, features=answer.features)
         for row in found.rows
-        if (answer := forecasts.rows.get((found.name, row.id))) and answer.facts is not None
+        if (answer := forecasts.rows.get((found.name, row.id))) and answer.features is not None
     ]
     for metric in found.metrics:
         naive = baseline(found, seen, metric)

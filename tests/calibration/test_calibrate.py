@@ -16,14 +16,15 @@ from simulator.calibration.calibrate import (
     Estimate,
     anchored,
     calibrate,
+    error_statistics,
     folds_of,
     held_out_errors,
+    overlay_of,
 )
-from simulator.calibration.fitted_overlay import errors_of, overlay_of
 from simulator.calibration.fitting import Errors, knob, predicted
+from simulator.calibration.samples import samples_of
 from simulator.errors import InputError
 from simulator.uncertainty.measurement import Parameter, Row, Split
-from simulator.validation.samples import samples_of
 
 
 def estimate(found: Calibrated, key: str) -> Estimate:
@@ -50,7 +51,7 @@ def test_the_fit_is_better_than_the_start_and_honest_about_new_rows() -> None:
     """The error falls to the noise; held out it is no smaller than fitted."""
     found = calibrate([made_up()], [CPU, STORE], predictor=model)
     before, fitted, held = (
-        errors_of(found.residuals, which) for which in ("before", "fitted", "held_out")
+        error_statistics(found.residuals, which) for which in ("before", "fitted", "held_out")
     )
     assert before is not None
     assert fitted is not None
@@ -184,7 +185,7 @@ def test_constants_of_groups_come_first() -> None:
             rows.append(replace(row, id=f"{name}-{row.id}", labels=labels, anchor=anchor))
     grouped = replace(fast, rows=tuple(rows), group_by=("system",), fit=(STORE,))
     found = calibrate([grouped], [CPU], predictor=model)
-    fitted = errors_of(found.residuals, "fitted")
+    fitted = error_statistics(found.residuals, "fitted")
     assert fitted is not None
     assert float(estimate(found, "calibration.cpu").value) == pytest.approx(0.5, rel=0.01)
     assert fitted.largest < 0.01

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simulator.calibration.identifiability import identifiability
+from simulator.calibration.calibrate import identifiability
 
 PRIOR = np.full(2, 0.004)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from simulator.calibration.calibrate import Estimate, estimates
 from simulator.calibration.fitting import knob
-from simulator.calibration.intervals import Estimate, estimates
 from simulator.uncertainty.measurement import Parameter
 
 KNOB = knob(Parameter(key="calibration.cpu", start="1", low="0.001", high="1000"))

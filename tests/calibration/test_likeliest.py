@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.calibration.likeliest import likeliest
+from simulator.calibration.calibrate import likeliest
 from simulator.errors import InputError
 from simulator.predict import predict
 from simulator.reading.measured.measurement_set import parse_set

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from support.made_up import STORE, made_up
 
-from simulator.calibration.parameters import parameters_of
+from simulator.calibration.fitting import parameters_of
 from simulator.errors import InputError
 from simulator.uncertainty.measurement import MeasurementSet, Parameter
 

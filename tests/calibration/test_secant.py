@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simulator.calibration.secant import Vector, solve
+from simulator.calibration.solvers import Vector, solve
 
 LOW, HIGH = np.array([-5.0]), np.array([5.0])
 

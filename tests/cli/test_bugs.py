@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from simulator import predict as door
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from simulator.engine.run import SimulationInput
 from simulator.invariants import Invariant
 from simulator.results.prediction import Prediction

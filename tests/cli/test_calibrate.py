@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from simulator.calibration import fitting
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 
@@ -242,4 +242,4 @@ def test_runs_of_a_service_fit_its_factors(plan: Run, tmp_path: Path) -> None:
     ]
     assert times[0] < times[1] < 0.0125
     refused = plan(*arguments, "--fit", "cpu")
-    assert "--fit means nothing for a service" in refused.err
+    assert "--fit is not available for services" in refused.err

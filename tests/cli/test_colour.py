@@ -12,7 +12,7 @@ from typing import Any
 import click
 import pytest
 
-from simulator.cli.colour import coloured, wants_colour
+from simulator.cli.output import coloured, wants_colour
 
 pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
 

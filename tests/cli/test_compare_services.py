@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from simulator.cli.exits import Exit
 from simulator.cli.main import main
+from simulator.cli.output import Exit
 
 CHAT = "llama3-8b-chat-h100"
 
@@ -73,4 +73,4 @@ def test_a_service_beside_a_job_is_refused(capsys: pytest.CaptureFixture[str]) -
     """Nothing could be said of both."""
     code, _, err = run(capsys, CHAT, "resnet50-imagenet-p4d")
     assert code == Exit.BAD_INPUT
-    assert "hold like beside like" in err
+    assert "cannot compare jobs with services" in err

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from simulator.cli.exits import Exit
 from simulator.cli.main import main
-from simulator.probe.installation import Installation, Package, installation
-from simulator.probe.machine import look
+from simulator.cli.output import Exit
+from simulator.probe.machine import Installation, Package, installation, look
 from simulator.report.doctor import as_text
 from simulator.version import __version__
 

@@ -16,8 +16,8 @@ import pytest
 from support.stages import sampled
 
 from simulator.cli import main as console
-from simulator.cli.exits import Exit
 from simulator.cli.main import VERBS, main
+from simulator.cli.output import Exit
 from tests.support.answers import SCENARIO, write_evidence
 from tests.support.answers import VERBS as ANSWERS
 

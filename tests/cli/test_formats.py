@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.stages import sampled
 
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from tests.support.answers import GPU, OTHER, SCENARIO, VERBS, write_evidence
 
 Run = Callable[..., Any]

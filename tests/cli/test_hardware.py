@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from simulator.cli.exits import Exit
 from simulator.cli.import_ import FORMATS
+from simulator.cli.output import Exit
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``."""

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.cli.exits import Exit
 from simulator.cli.main import main
+from simulator.cli.output import Exit
 from simulator.physics.device_time import is_on_cores
 from simulator.physics.footprint import Verdict, memory_fit
 from simulator.predict import predict

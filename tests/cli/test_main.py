@@ -15,16 +15,16 @@ import click
 import pytest
 
 from simulator import predict as door
-from simulator.cli.exits import Exit
 from simulator.cli.main import SECTIONS, VERBS, main
 from simulator.cli.main import plan as console
+from simulator.cli.output import Exit
 from simulator.errors import InputError, NotModelled, Problem, UnknownName
 from simulator.version import __version__
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``, or arranges how it runs."""
 
-HEAVY = ("numpy", "pandas", "scipy", "matplotlib", "pydantic", "simpy")
+HEAVY = ("numpy", "pandas", "scipy", "matplotlib", "simpy")
 SCENARIO = "resnet50-imagenet-p4d"
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from simulator.cli import price_age
-from simulator.cli.exits import Exit
+from simulator.cli import subjects
+from simulator.cli.output import Exit
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``."""
@@ -37,7 +37,7 @@ LATE = (
 @pytest.fixture(autouse=True)
 def _day(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask on a day that is always the same."""
-    monkeypatch.setattr(price_age, "today", lambda: date(2027, 6, 1))
+    monkeypatch.setattr(subjects, "today", lambda: date(2027, 6, 1))
 
 
 @pytest.mark.parametrize(

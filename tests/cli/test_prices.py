@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from simulator.reading.hardware.catalogue import Catalogue, packaged
 from simulator.schema.hardware.price import Purchase, price_of
 

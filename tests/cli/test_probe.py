@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from simulator import torch as door
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from simulator.errors import PlanError
 from simulator.probe import run as probing
 from simulator.probe.cpu import Level
 from simulator.probe.loader import Settings, Timed
 from simulator.probe.machine import Machine
-from simulator.probe.profile_lines import MARK
+from simulator.probe.profile import MARK
 from simulator.torch import WorkloadProfile
 
 Run = Callable[..., Any]

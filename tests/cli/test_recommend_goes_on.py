@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from simulator.studies.search import explore as exploring
 from simulator.studies.search.evaluate import Chunk, evaluate
 from simulator.studies.search.outcome import Outcome as Predicted

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from simulator.cli.exits import Exit
 from simulator.cli.main import main
+from simulator.cli.output import Exit
 
 NODE = "llama3-70b-service"
 

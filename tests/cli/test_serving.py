@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.cli.exits import Exit
 from simulator.cli.main import main
+from simulator.cli.output import Exit
 
 CHAT = "llama3-8b-chat-h100"
 
@@ -85,10 +85,10 @@ def test_a_limit_that_nothing_keeps_is_told_with_what_is_reached(
 
 
 def test_options_of_jobs_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """What means nothing for a service is said to."""
+    """Options without meaning for a service are refused."""
     code, _, err = run(capsys, "simulate", CHAT, "--steps", "3")
     assert code == Exit.BAD_INPUT
-    assert "--steps means nothing for a service" in err
+    assert "--steps is not available for services" in err
 
 
 def test_verbs_of_jobs_refuse_a_service(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from support.search import BASE, SHORT
 
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``."""

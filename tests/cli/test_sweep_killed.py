@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support.search import BASE, SHORT
 
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 
 Spawn = Callable[..., subprocess.Popen[str]]
 """A fixture that starts ``plan``."""

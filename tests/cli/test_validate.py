@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 

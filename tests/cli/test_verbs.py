@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``, or arranges how it runs."""
@@ -24,9 +24,9 @@ def test_explain(plan: Run, metric: str) -> None:
     assert (metric or "step_time_s.mean") in outcome.out
 
 
-def test_explain_refuses_a_metric_before_it_reads(plan: Run) -> None:
-    """A metric that does not exist is answered with the nearest, whatever the scenario."""
-    outcome = plan("explain", "no-such-scenario", "cost.usd")
+def test_explain_refuses_an_unknown_metric(plan: Run) -> None:
+    """A metric that does not exist is answered with the nearest."""
+    outcome = plan("explain", "resnet18-imagenet-hidden", "cost.usd")
     assert (outcome.code, outcome.out) == (Exit.BAD_INPUT, "")
     assert "cost.usd_" in outcome.err
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.stages import sampled
 
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``, or compares with a golden text."""

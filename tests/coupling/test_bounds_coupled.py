@@ -198,7 +198,7 @@ def test_the_split_adds_up_and_nothing_is_busier_than_always(job: Scenario) -> N
 @given(coupled())
 def test_a_composed_run_takes_what_a_replayed_one_takes(job: Scenario) -> None:
     """Stopping at the steady state changes the time of the run by less than 2%."""
-    # Slow makers beside quick ones may show the first pattern long before their own batches.
+    # Slow producers beside quick ones may show the first pattern long before their own batches.
     assume(job.job.remote is None or job.job.loader.workers == 0)
     # Loaders that go on across epochs are composed of mean steps, exact for long ones only.
     assume(job.job.loader.kind is LoaderKind.PYTORCH or job.job.train.epochs == 1.0)

@@ -25,8 +25,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.cli.exits import Exit
 from simulator.cli.main import main
+from simulator.cli.output import Exit
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(

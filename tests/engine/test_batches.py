@@ -1,4 +1,4 @@
-"""Batches of an epoch: their random amounts, and how the makers of equal ones come to part."""
+"""Batches of an epoch: their random amounts, and how the workers of equal ones come to part."""
 
 from __future__ import annotations
 
@@ -47,18 +47,20 @@ def test_equal_samples_draw_nothing() -> None:
     assert generator.uniform() == np.random.default_rng(3).uniform()
 
 
-@pytest.mark.parametrize("makers", [2, 7, 48])
-def test_the_second_wave_spreads_makers_and_asks_for_no_more_work(makers: int) -> None:
+@pytest.mark.parametrize("producers", [2, 7, 48])
+def test_the_second_wave_spreads_producers_and_asks_for_no_more_work(producers: int) -> None:
     """The factors of its batches are 1 in the mean, rise evenly, and stand alone in the epoch."""
-    supply = Supply(10 * makers, makers=makers)
-    phases = [supply.phase(batch) for batch in range(10 * makers)]
-    second = phases[makers : 2 * makers]
-    assert sum(second) / makers == pytest.approx(1.0)
-    assert [b - a for a, b in pairwise(second)] == pytest.approx([1.0 / makers] * (makers - 1))
-    assert set(phases[:makers]) | set(phases[2 * makers :]) == {1.0}
+    supply = Supply(10 * producers, producers=producers)
+    phases = [supply.phase(batch) for batch in range(10 * producers)]
+    second = phases[producers : 2 * producers]
+    assert sum(second) / producers == pytest.approx(1.0)
+    assert [b - a for a, b in pairwise(second)] == pytest.approx(
+        [1.0 / producers] * (producers - 1)
+    )
+    assert set(phases[:producers]) | set(phases[2 * producers :]) == {1.0}
 
 
 def test_short_epochs_leave_no_time_to_drift() -> None:
-    """Fewer than four waves, or a maker alone, stay as they are."""
-    assert {Supply(27, makers=7).phase(batch) for batch in range(27)} == {1.0}
-    assert {Supply(100, makers=1).phase(batch) for batch in range(100)} == {1.0}
+    """Fewer than four waves, or a worker alone, stay as they are."""
+    assert {Supply(27, producers=7).phase(batch) for batch in range(27)} == {1.0}
+    assert {Supply(100, producers=1).phase(batch) for batch in range(100)} == {1.0}

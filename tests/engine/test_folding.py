@@ -206,7 +206,7 @@ def helped(machines: int, output_bytes: float, compute: float) -> Scenario:
 @pytest.mark.parametrize(
     ("output_bytes", "compute"),
     [(1e3, 0.0001), (1e6, 0.0001), (1e3, 0.02)],
-    ids=["makers", "card", "device"],
+    ids=["producers", "card", "device"],
 )
 def test_equal_machines_that_help_are_taken_together(
     monkeypatch: pytest.MonkeyPatch, output_bytes: float, compute: float

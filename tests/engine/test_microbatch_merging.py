@@ -65,10 +65,10 @@ def test_merged_batches_take_what_each_of_them_takes(
 @pytest.mark.parametrize(
     "changes",
     [{"batch_cpu": 0.012}, {"sync": True}, {"workers": 0}, {"count": 3}, {"count": 61}],
-    ids=["slow makers", "waits each step", "no workers", "few", "prime"],
+    ids=["slow producers", "waits each step", "no workers", "few", "prime"],
 )
 def test_batches_stay_apart_where_each_of_them_matters(changes: dict[str, object]) -> None:
-    """Makers near the device's pace, a program that waits, few batches: all are simulated."""
+    """Workers near the device's pace, a program that waits, few batches: all are simulated."""
     assert together(accumulating(**changes)) == 1  # type: ignore[arg-type] # arguments by name
 
 

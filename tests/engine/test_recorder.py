@@ -20,7 +20,7 @@ SHORT_AND_LONG = [60, 157]
 
 
 def workstation(cores: int) -> Host:
-    """A machine whose makers share cores that slow one another down, and receive over memory."""
+    """A machine whose workers share cores that slow one another down, and receive over memory."""
     return host(
         cores=cores,
         threads=2 * cores,
@@ -58,7 +58,7 @@ def rates(steps: Sequence[float], cores: int, workers: int, batches: int) -> lis
 def test_a_faster_device_never_takes_fewer_samples(
     cores: int, workers: int, close: float, batches: int
 ) -> None:
-    """Devices a little faster than the makers live on batches made ahead, which no step may be."""
+    """Devices a little faster than the workers live on batches made ahead, which no step may be."""
     fast = rates([0.01], cores, workers, batches)[0]
     steps = [close * BATCH / fast * slower for slower in (1.0, 1.005, 1.02, 1.05)]
     found = [fast, *rates(steps, cores, workers, batches)]

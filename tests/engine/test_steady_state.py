@@ -43,17 +43,17 @@ def test_the_start_says_nothing() -> None:
     assert undisturbed(EQUAL[: steps + 1], [5.0] * (steps + 1), in_flight=10) is not None
 
 
-def waves(makers: int, device: float, batch: float, steps: int) -> list[float]:
-    """Steps of makers that begin a batch whenever theirs has been taken, worked out by hand."""
-    made, taken = [batch] * makers, [0.0]
+def waves(producers: int, device: float, batch: float, steps: int) -> list[float]:
+    """Steps of workers that begin a batch whenever theirs has been taken, worked out by hand."""
+    made, taken = [batch] * producers, [0.0]
     for step in range(steps):
-        taken.append(max(taken[-1] + device, made[step % makers]))
-        made[step % makers] = taken[-1] + batch
+        taken.append(max(taken[-1] + device, made[step % producers]))
+        made[step % producers] = taken[-1] + batch
     return [after - before for before, after in pairwise(taken)]
 
 
 def test_a_burst_of_equal_steps_is_not_a_period() -> None:
-    """48 makers deliver one after another and pause: the window holds the pause as well."""
+    """48 workers deliver one after another and pause: the window holds the pause as well."""
     steps = waves(48, 0.11, 17.2, 300)
     taken = find_period(steps[1:47], [0] * 46)
     assert taken is not None
@@ -77,12 +77,12 @@ def test_steps_of_waves_are_known_by_their_waves() -> None:
     assert batch_means(steps * 12) > 0.005
 
 
-@pytest.mark.parametrize("makers", [1, 8])
-def test_whole_epochs_differ_by_no_more_than_their_samples_allow(makers: int) -> None:
-    """Epochs until the last of some makers is done spread as far as is said, and one no less."""
-    draws = np.random.default_rng(1).gamma(25.0, 1.0 / 25.0, size=(2000, makers, 60))
+@pytest.mark.parametrize("producers", [1, 8])
+def test_whole_epochs_differ_by_no_more_than_their_samples_allow(producers: int) -> None:
+    """Epochs until the last of some workers is done spread as far as is said, and one no less."""
+    draws = np.random.default_rng(1).gamma(25.0, 1.0 / 25.0, size=(2000, producers, 60))
     epochs = draws.sum(axis=2).max(axis=1)
     seen = 1.96 * float(epochs.std() / epochs.mean())
     most = chance_of_an_epoch(0.2, 60)
     assert seen <= most * 1.05
-    assert makers > 1 or seen > most * 0.95
+    assert producers > 1 or seen > most * 0.95

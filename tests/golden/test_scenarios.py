@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.stages import sampled
 
-from simulator.cli.exits import Exit
 from simulator.cli.main import main
+from simulator.cli.output import Exit
 from simulator.report.text import WIDTH
 
 ROOT = Path(__file__).parents[2]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from support.stages import sampled
 
-from simulator.cli.exits import Exit
 from simulator.cli.main import main
+from simulator.cli.output import Exit
 from simulator.reading.shipped import service_names
 from simulator.report.text import WIDTH
 

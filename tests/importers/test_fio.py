@@ -140,7 +140,7 @@ def test_runs_beside_each_other_are_warned_of(tmp_path: Path) -> None:
     runs = sample()
     runs["jobs"][1]["groupid"] = 0
     warnings = read([write(tmp_path, runs)]).warnings
-    assert "large: ran beside small; each had only a share" in warnings
+    assert "large: ran together with small; each had only a share" in warnings
 
 
 def test_reads_and_writes_as_one_are_left_out(data: Path, problems: Refused) -> None:

@@ -10,8 +10,7 @@ import pytest
 
 from simulator.long_run.attempts import lives
 from simulator.long_run.checkpoint_io import RESTART_SHARE, WRITE_LOG_SD, checkpoint_times
-from simulator.physics.checkpoint import checkpoint_shares
-from simulator.physics.footprint import host_ram
+from simulator.physics.footprint import checkpoint_shares, host_ram
 from simulator.pipeline.stages.checkpoint import AGREEING
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario

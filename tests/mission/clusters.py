@@ -16,9 +16,9 @@ from mission.machines import (
     DATA,
     in_memory,
     job,
-    makers,
     managed,
     per_vcpu,
+    producers,
     scenario,
     trainers,
 )
@@ -74,7 +74,7 @@ def tensorflow(cost: float, device_time: float, *, together: bool) -> Scenario:
     groups = [trainers(alone)]
     remote = None
     if together:
-        groups.append(makers(managed("ml.c5.18xlarge"), count=2))
+        groups.append(producers(managed("ml.c5.18xlarge"), count=2))
         remote = Remote(group=DATA, workers=72, shares_batches=True)
     work = Preprocessing(
         augment=cost,
@@ -148,7 +148,7 @@ def pytorch(cost: float, mechanisms: Mechanisms, *, together: bool) -> Scenario:
     groups = [trainers(alone)]
     remote = None
     if together:
-        groups.append(makers(mechanisms.seen(managed("ml.c5.9xlarge"))))
+        groups.append(producers(mechanisms.seen(managed("ml.c5.9xlarge"))))
         remote = Remote(group=DATA, workers=32, queue=32)
     work = Preprocessing(
         augment=cost,

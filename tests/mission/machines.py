@@ -81,7 +81,7 @@ def trainers(host: Host, *, count: int = 1, gpus: int | None = None, **more: obj
     )
 
 
-def makers(host: Host, count: int = 1) -> Group:
+def producers(host: Host, count: int = 1) -> Group:
     """Machines that only make batches."""
     return Group(name=DATA, role=Role.PREPROCESS, host=host, storage=store(), count=count)
 

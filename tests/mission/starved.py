@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mission.machines import DATA, alike, in_memory, job, makers, scenario, trainers
+from mission.machines import DATA, alike, in_memory, job, producers, scenario, trainers
 
 from simulator.schema.hardware.host import Host
 from simulator.schema.scenario import Scenario
@@ -56,7 +56,7 @@ def starved(  # noqa: PLR0913 - what the example varies
     remote = None
     if beside is not None:
         other = alike(beside)
-        groups.append(makers(other, machines))
+        groups.append(producers(other, machines))
         remote = Remote(group=DATA, workers=int(other.cpu.threads), shares_batches=True)
     cost = per_gpu * STEP / BATCH
     work = Preprocessing(augment=cost, basis=CostBasis.VCPU)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from simulator.physics.collectives import (
     EFFICIENCY,
+    HOP_REMOTE,
     Team,
     crossing_bytes,
     in_machine,
@@ -20,7 +21,6 @@ from simulator.physics.collectives import (
     reachable,
     wire_bytes,
 )
-from simulator.physics.latency import HOP_REMOTE
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.link import Collective

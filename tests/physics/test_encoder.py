@@ -6,19 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.physics.activations import logits_bytes
-from simulator.physics.describe import describe, kernels_of
 from simulator.physics.footprint import memory_fit
-from simulator.physics.kernels import fused_attention, loss, score_traffic
-from simulator.physics.launch import layer as launches
-from simulator.physics.products import product_times
-from simulator.physics.shapes import (
+from simulator.physics.kernels import (
+    fused_attention_time,
+    loss_time,
+    product_times,
+    score_traffic_time,
+)
+from simulator.physics.kernels import layer_launches as launches
+from simulator.physics.model_footprint import logits_bytes
+from simulator.physics.parameters import (
     attention_products,
     head_product,
     layer_parameters,
     table_parameters,
 )
-from simulator.physics.step import training_step
+from simulator.physics.training_step import training_step
+from simulator.physics.transformer import kernels_of, transformer_step
 from simulator.pipeline.limits import check_modelled
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
@@ -40,10 +44,10 @@ def job(*overrides: str) -> Scenario:
 def test_each_position_attends_to_all_others() -> None:
     """An encoder does all of the work of which a decoder does half and its diagonal's tiles."""
     scenario = job()
-    both, kernels = describe(scenario), kernels_of(scenario)
+    both, kernels = transformer_step(scenario), kernels_of(scenario)
     ahead = replace(both, shape=replace(both.shape, causal=1.0))
-    whole = float(fused_attention(both, kernels).forward)
-    half = float(fused_attention(ahead, kernels).forward)
+    whole = float(fused_attention_time(both, kernels).forward)
+    half = float(fused_attention_time(ahead, kernels).forward)
     tiles = 128.0 / float(both.shape.sequence)
     assert half == pytest.approx(0.5 * (1.0 + tiles) * whole)
 
@@ -51,12 +55,14 @@ def test_each_position_attends_to_all_others() -> None:
 def test_the_head_scores_masked_tokens_alone() -> None:
     """Product, loss and scores in memory are in proportion to the share that is guessed."""
     scenario = job()
-    some, kernels = describe(scenario), kernels_of(scenario)
+    some, kernels = transformer_step(scenario), kernels_of(scenario)
     every = replace(some, shape=replace(some.shape, scored_share=1.0))
     assert float(some.shape.scored_share) == pytest.approx(MASKED)
     tokens = float(some.layout.micro_batch * some.shape.sequence)
     assert float(head_product(some, kernels).rows) == pytest.approx(MASKED * tokens)
-    assert float(loss(some, kernels)) == pytest.approx(MASKED * float(loss(every, kernels)))
+    assert float(loss_time(some, kernels)) == pytest.approx(
+        MASKED * float(loss_time(every, kernels))
+    )
     figures = scenario.job.software.memory
     of_some, of_all = (float(logits_bytes(each, figures)) for each in (some, every))
     assert of_some == pytest.approx(MASKED * of_all)
@@ -67,10 +73,10 @@ def test_the_head_scores_masked_tokens_alone() -> None:
 def test_positions_that_hold_nothing_are_not_computed() -> None:
     """Products of half-filled samples have half the rows; pairs are those of even lengths."""
     whole, half = job(), job("model.filled=0.5")
-    every, some, kernels = describe(whole), describe(half), kernels_of(whole)
+    every, some, kernels = transformer_step(whole), transformer_step(half), kernels_of(whole)
     rows = [float(attention_products(d)[0].rows) for d in (every, some)]
     assert rows[1] == pytest.approx(0.5 * rows[0])
-    pairs = [float(fused_attention(d, kernels).forward) for d in (every, some)]
+    pairs = [float(fused_attention_time(d, kernels).forward) for d in (every, some)]
     assert pairs[1] == pytest.approx(pairs[0] / 3.0)
     steps = [float(training_step(d, kernels).total) for d in (every, some)]
     assert 0.4 * steps[0] < steps[1] < 0.65 * steps[0]
@@ -89,16 +95,18 @@ def test_only_megatron_has_one_kernel_for_scale_mask_and_softmax() -> None:
     """Torch's own kernels move the scores more often, and launching them takes the host longer."""
     unfused = "software.fused_attention=false"
     own, torch = job(unfused), job(unfused, "software.framework=apex")
-    traffic = [float(score_traffic(describe(s), kernels_of(s)).forward) for s in (own, torch)]
+    traffic = [
+        float(score_traffic_time(transformer_step(s), kernels_of(s)).forward) for s in (own, torch)
+    ]
     assert traffic[1] == pytest.approx(traffic[0] * (26.0 + 5.0) / (4.0 + 5.0))
-    host = [float(launches(describe(s), kernels_of(s)).forward) for s in (own, torch)]
+    host = [float(launches(transformer_step(s), kernels_of(s)).forward) for s in (own, torch)]
     assert host[1] > host[0]
 
 
 def test_parameters_are_those_of_the_layers_and_the_table() -> None:
     """BERT-large but for biases, norms, positions, pooler and transform: 1.5% of 335 million."""
     scenario = job()
-    described = describe(scenario)
+    described = transformer_step(scenario)
     held, _ = layer_parameters(described)
     model = scenario.job.model
     assert model is not None
@@ -119,7 +127,7 @@ def test_encoders_can_be_spread(layout: tuple[str, ...]) -> None:
     """Time and memory of a layout, simulated, and less memory than of a device with all of it."""
     whole, spread = job(), job(*layout)
     timing = predict(spread).timing
-    step = training_step(describe(spread), kernels_of(spread))
+    step = training_step(transformer_step(spread), kernels_of(spread))
     assert timing.step_time.mean == pytest.approx(float(step.total), rel=0.01)
     alone, part = memory_fit(whole), memory_fit(spread)
     assert alone is not None

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from simulator.physics.describe import describe, kernels_of
 from simulator.physics.footprint import memory_fit
-from simulator.physics.kernels import passes
-from simulator.physics.step import training_step
+from simulator.physics.kernels import memory_kernels_time
+from simulator.physics.training_step import training_step
+from simulator.physics.transformer import kernels_of, transformer_step
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.schema.scenario import Scenario
@@ -32,11 +32,11 @@ def items(scenario: Scenario) -> Mapping[str, float]:
 
 def test_values_are_twice_as_wide() -> None:
     """What only moves memory takes twice as long; gradients and exchange are in fp32."""
-    narrow, wide = (describe(job(precision)) for precision in ("bf16", "tf32"))
+    narrow, wide = (transformer_step(job(precision)) for precision in ("bf16", "tf32"))
     assert (narrow.work.element, wide.work.element) == (2.0, 4.0)
     assert wide.work.gradient_bytes == 4.0
     kernels = kernels_of(job("tf32"))
-    moved = [passes(d, kernels).forward for d in (narrow, wide)]
+    moved = [memory_kernels_time(d, kernels).forward for d in (narrow, wide)]
     assert 1.8 * float(moved[0]) < float(moved[1]) <= 2.0 * float(moved[0])
 
 
@@ -44,7 +44,8 @@ def test_values_are_twice_as_wide() -> None:
 def test_a_wider_precision_takes_longer(slower: str, faster: str) -> None:
     """The data sheet's peak decides: fp16, tf32, fp32."""
     steps = [
-        float(training_step(describe(s), kernels_of(s)).total) for s in (job(slower), job(faster))
+        float(training_step(transformer_step(s), kernels_of(s)).total)
+        for s in (job(slower), job(faster))
     ]
     assert steps[0] > 1.3 * steps[1]
 

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simulator.physics.describe import describe, kernels_of
-from simulator.physics.description import Description
-from simulator.physics.exchange import ring
+from simulator.physics.communication import all_gather_time
 from simulator.physics.footprint import MemoryFit, memory_fit
-from simulator.physics.layer import gathering
-from simulator.physics.shapes import layer_parameters, table_parameters
-from simulator.physics.step import TrainingStep, training_step
+from simulator.physics.layer_time import gathering_times
+from simulator.physics.parameters import layer_parameters, table_parameters
+from simulator.physics.training_step import TrainingStep, training_step
+from simulator.physics.transformer import TransformerStep, kernels_of, transformer_step
 from simulator.pipeline.limits import check_modelled
 from simulator.reading.scenario import load_scenario
 from simulator.schema.scenario import Scenario
@@ -26,11 +25,11 @@ JOB = ("hardware.count=4", "train.batch_size=1")
 ALL = 32
 
 
-def job(*overrides: str) -> tuple[Description, Kernels]:
+def job(*overrides: str) -> tuple[TransformerStep, Kernels]:
     """An 8B model on four machines of eight devices, and its kernels."""
     scenario = load_scenario("llama3-8b-fsdp", overrides=(*JOB, *overrides))
     check_modelled(scenario)
-    return describe(scenario), kernels_of(scenario)
+    return transformer_step(scenario), kernels_of(scenario)
 
 
 def step(*overrides: str) -> TrainingStep:
@@ -108,7 +107,7 @@ def test_volumes_of_groups_of_a_machine() -> None:
     free = without_latency(kernels)
     held, _ = layer_parameters(description)
     work, device = description.work, description.device
-    layer = gathering(description, free)
+    layer = gathering_times(description, free)
     inside, start = 7.0 / 8.0 * held / device.gather.eight.large_rate, device.gather.eight
     gathered = float(inside * work.gather_bytes) + start.large_latency
     assert float(layer.gather) == pytest.approx(gathered)
@@ -138,7 +137,7 @@ def test_sharded_parameters_in_turn_show_every_gather() -> None:
     """A step in turn waits for two gathers and one scatter of each layer, and one of each."""
     description, kernels = job("train.overlap_communication=false")
     free = without_latency(kernels)
-    layer, step = gathering(description, free), training_step(description, free)
+    layer, step = gathering_times(description, free), training_step(description, free)
     layers = description.shape.layers
     shown = layers * (layer.gather + layer.again + layer.scatter) + layer.gather + layer.scatter
     batches = float(step.micro_batches)
@@ -151,7 +150,7 @@ def test_groups_over_two_machines_send_their_gathers_through_the_network() -> No
     device = replace(description.device, network=description.device.network / 4.0)
     description, free = replace(description, device=device), without_latency(kernels)
     held, _ = layer_parameters(description)
-    layer = gathering(description, free)
+    layer = gathering_times(description, free)
     half = 0.5 * held * description.work.gather_bytes / description.device.network
     assert float(layer.gather) == pytest.approx(float(half))
 
@@ -160,7 +159,7 @@ def test_ranks_far_apart_meet_over_the_network_alone() -> None:
     """Two ranks of different machines send half of it each way, all eight pairs at once."""
     description, kernels = job()
     free, size = without_latency(kernels), 1e9
-    time = ring(size, 2.0, description, free, apart=8.0)
+    time = all_gather_time(size, 2.0, description, free, apart=8.0)
     assert float(time) == pytest.approx(0.5 * size * 8.0 / description.device.network)
 
 

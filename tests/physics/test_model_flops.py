@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.physics.model_flops import (
-    hardware_utilization,
-    model_utilization,
-    tokens_per_sample,
-)
+from simulator.physics.model_flops import hardware_utilization, model_utilization, tokens_per_sample
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.results.metrics import number_at

@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simulator.physics.describe import describe, kernels_of
-from simulator.physics.description import once
 from simulator.physics.footprint import memory_fit
-from simulator.physics.step import training_step
+from simulator.physics.training_step import training_step
+from simulator.physics.transformer import kernels_of, once, transformer_step
 from simulator.reading.scenario import load_scenario
 from simulator.schema.candidates import stack
 from simulator.schema.scenario import Scenario
@@ -44,11 +43,11 @@ def test_one_number_differs(name: str, number: str) -> None:
     base = load_scenario(name)
     each = [with_number(base, number, value) for value in DIFFERENT[number]]
     for batch in stack(each):
-        step = training_step(describe(batch.scenario), kernels_of(batch.scenario))
+        step = training_step(transformer_step(batch.scenario), kernels_of(batch.scenario))
         memory = memory_fit(batch.scenario)
         assert memory is not None
         for place, index in enumerate(batch.indices):
-            own = training_step(describe(each[index]), kernels_of(each[index]))
+            own = training_step(transformer_step(each[index]), kernels_of(each[index]))
             alone = memory_fit(each[index])
             assert alone is not None
             for whole, part in (
@@ -64,7 +63,10 @@ def test_one_number_differs(name: str, number: str) -> None:
 def test_a_candidate_alone_is_calculated_in_plain_numbers() -> None:
     """Arrays without dimensions, and numpy's own numbers, are many times as slow."""
     scenario = load_scenario("megatron-1t")
-    step, memory = training_step(describe(scenario), kernels_of(scenario)), memory_fit(scenario)
+    step, memory = (
+        training_step(transformer_step(scenario), kernels_of(scenario)),
+        memory_fit(scenario),
+    )
     assert memory is not None
     figures = (step.total, step.exchange, step.bubble, step.hidden, *step.stages, memory.total)
     assert [type(figure) for figure in figures] == [float] * len(figures)
@@ -73,7 +75,7 @@ def test_a_candidate_alone_is_calculated_in_plain_numbers() -> None:
 
 def test_a_function_that_is_asked_once_is_worked_out_once() -> None:
     """For each description; one that is changed has answers of its own."""
-    d = describe(load_scenario("megatron-1t"))
+    d = transformer_step(load_scenario("megatron-1t"))
     calls = []
 
     @once

@@ -1,4 +1,4 @@
-"""Cores that makers and receivers share: bounds that no simulated run undercuts."""
+"""Cores that workers and receivers share: bounds that no simulated run undercuts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_no_run_is_faster_than_its_shared_cores(machine: str, workers: int, batc
     assert solve(asked, Options()).step_time.mean >= least * (1.0 - 1e-4)
 
 
-def test_receivers_among_many_makers_tell_more_than_the_work_alone() -> None:
+def test_receivers_among_many_producers_tell_more_than_the_work_alone() -> None:
     """A receiver that gets the share of one thread among many is slower than all work together."""
     asked = simulation_input(starved("g7e.48xlarge", 32, 384))
     given = asked.scenario, asked.topology, asked.demands[Phase.WARM]
@@ -44,8 +44,8 @@ def test_receivers_among_many_makers_tell_more_than_the_work_alone() -> None:
 
 
 @pytest.mark.parametrize("workers", [2, 4, 10])
-def test_makers_alone_tell_what_a_device_that_takes_all_gets(workers: int) -> None:
-    """All makers are at work then, which share fewer cores than with the receiver among them."""
+def test_producers_alone_tell_what_a_device_that_takes_all_gets(workers: int) -> None:
+    """All workers are at work then, which share fewer cores than with the receiver among them."""
     machine = host(cores=8, threads=16, smt_worth=0.05, contention=0.5, memory_bandwidth=1e11)
     job = scenario(
         batches=300,
@@ -71,7 +71,7 @@ def test_several_batches_take_as_many_times_as_long_and_what_lies_beside_them() 
     assert cores.span(10.0, 0.0) < cores.span(10.0, 5.0) < cores.span(10.0, 0.0) + 5.0
 
 
-def test_makers_on_other_machines_share_no_cores() -> None:
+def test_producers_on_other_machines_share_no_cores() -> None:
     """Nothing is known of machines that make batches beside."""
     beside = {
         "remote.machine": "instance/aws/c5.18xlarge",
@@ -98,29 +98,29 @@ def settling(machine: str, workers: int, batch: int) -> tuple[SimulationInput, S
     [("g7e.12xlarge", 24, 256), ("g7e.12xlarge", 10, 256), ("p6-b200.48xlarge", 14, 128)],
 )
 def test_a_run_settles_to_the_equilibrium(machine: str, workers: int, batch: int) -> None:
-    """Receivers that never rest, or makers that never do: 0.5% from the simulated mean step."""
+    """Receivers that never rest, or workers that never do: 0.5% from the simulated mean step."""
     asked, cores = settling(machine, workers, batch)
     assert cores.equilibrium == pytest.approx(solve(asked, Options()).step_time.mean, rel=0.005)
 
 
 @pytest.mark.parametrize("workers", [10, 24])
 def test_a_later_epoch_takes_what_is_expected_of_it(workers: int) -> None:
-    """From the first maker's beginning to the last batch: no longer than the simulated one."""
+    """From the first worker's beginning to the last batch: no longer than the simulated one."""
     asked, cores = settling("g7e.12xlarge", workers, 128)
     later = later_epoch(asked, Options())
     assert later is not None
     assert 0.98 * later <= cores.settled_span(asked.lengths.batches, 0.0, 0.0) <= later
 
 
-def test_more_makers_than_receivers_keep_up_with_change_nothing() -> None:
+def test_more_producers_than_receivers_keep_up_with_change_nothing() -> None:
     """What a run settles to where receivers are the limit does not depend on who waits for them."""
     some, more = (settling("g7e.12xlarge", workers, 256)[1] for workers in (20, 30))
     assert some.equilibrium == pytest.approx(more.equilibrium, rel=1e-12)
     assert some.equilibrium > some.cycle
 
 
-def test_nothing_is_expected_where_makers_wait_to_be_asked() -> None:
-    """With one batch asked for ahead of each maker the begin of an epoch is another one."""
+def test_nothing_is_expected_where_producers_wait_to_be_asked() -> None:
+    """With one batch asked for ahead of each worker the begin of an epoch is another one."""
     asked = simulation_input(
         CandidateReader("resnet50-imagenet-p4d").read({"input.prefetch": 1}).scenario
     )

@@ -62,7 +62,7 @@ def test_one_core_and_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert values["smt_worth"] == pytest.approx(0.25)
     assert values["inflate_time"] == 0.001
     assert found.warnings == (
-        "Pillow is not installed: zlib data were inflated in place of decoding JPEG",
+        "Pillow is not installed: zlib data were inflated instead of decoding JPEG",
     )
 
 
@@ -95,7 +95,7 @@ def test_processes_really_work(*, jpeg: bool) -> None:
 
 def test_a_process_that_dies_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broken worker is one message, and no process is left."""
-    monkeypatch.setattr(cpu, "PATIENCE", 20.0)
+    monkeypatch.setattr(cpu, "START_TIMEOUT", 20.0)
     with pytest.raises(PlanError, match="ended before its time"):
         cpu.run(b"no zlib data", 1, 0.1, jpeg=False)
     assert multiprocessing.active_children() == []

@@ -11,11 +11,9 @@ from pathlib import Path
 import pytest
 
 from simulator.errors import InputError
-from simulator.probe import disk, requests
-from simulator.probe.disk import LEAST, Place
-from simulator.probe.fio_runs import fio_reads
+from simulator.probe import disk
+from simulator.probe.disk import CASES, MIN_FILE, Place, Unable, Volume, fio_reads
 from simulator.probe.reading import Found
-from simulator.probe.requests import CASES, Unable, Volume
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the file has no name: Linux only")
 KEYS = [case.key for case in CASES]
@@ -28,7 +26,7 @@ def quiet(_: str) -> None:
 
 def measured(folder: Path, fio: str | None = None) -> Found:
     """A probe of half a second on the smallest file."""
-    return disk.measure(Place(folder=folder, space=LEAST), 0.5, quiet, fio)
+    return disk.measure(Place(folder=folder, space=MIN_FILE), 0.5, quiet, fio)
 
 
 def test_own_reads_give_every_figure(tmp_path: Path) -> None:
@@ -46,16 +44,16 @@ def test_a_case_counts_what_it_asked(tmp_path: Path, monkeypatch: pytest.MonkeyP
     asked: list[int] = []
 
     def slow(_: int, buffers: list[bytearray], offset: int) -> int:
-        requests.time.sleep(0.01)
+        disk.time.sleep(0.01)
         assert offset % len(buffers[0]) == 0
-        assert offset + len(buffers[0]) <= LEAST
+        assert offset + len(buffers[0]) <= MIN_FILE
         asked.append(offset)
         return len(buffers[0])
 
-    monkeypatch.setattr(requests.os, "preadv", slow)
+    monkeypatch.setattr(disk.os, "preadv", slow)
     with disk.nameless_file(tmp_path) as handle:
-        volume = Volume(handle=handle, size=int(LEAST), direct=False)
-        large, small, one, _ = (requests.own_reads(volume, case, 0.3)[0] for case in CASES)
+        volume = Volume(handle=handle, size=int(MIN_FILE), direct=False)
+        large, small, one, _ = (disk.own_reads(volume, case, 0.3)[0] for case in CASES)
     assert 0.2 < large / (8 * 100 * MIB) <= 1.01
     assert 0.2 < small / (32 * 100) <= 1.01
     assert 0.01 <= one < 0.05
@@ -153,7 +151,7 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for name in ("file", "none"):
         with pytest.raises(InputError, match="is not a folder"):
-            disk.check(Place(folder=tmp_path / name, space=LEAST))
+            disk.check(Place(folder=tmp_path / name, space=MIN_FILE))
 
 
 def test_a_full_disk_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,5 +169,5 @@ def test_a_full_disk_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_filling_stops_in_time(tmp_path: Path) -> None:
     """A slow disk gets a smaller file, never below the least."""
     with disk.nameless_file(tmp_path) as handle:
-        assert disk._fill(handle, 1e9, 0.0) == LEAST  # noqa: SLF001 - the time limit itself
-        assert os.fstat(handle).st_size == LEAST
+        assert disk._fill(handle, 1e9, 0.0) == MIN_FILE  # noqa: SLF001 - the time limit itself
+        assert os.fstat(handle).st_size == MIN_FILE

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from support.probing import DOWN, INSIDE, LAUNCH, PAGEABLE, PEAK, UP, FakeDevice
 
-from simulator.probe import gpu, gpu_torch
-from simulator.probe.gpu import Unsupported
-from simulator.probe.gpu_torch import TorchDevice, all_reduce
+from simulator.probe import gpu
+from simulator.probe.gpu import TorchDevice, Unsupported, all_reduce
 from simulator.schema.precision import Precision
 
 SIZE = 2**20
@@ -174,14 +173,14 @@ def test_what_torch_refuses_is_unsupported() -> None:
 
 def test_no_torch_and_no_device_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is missing is named; a device that is there is taken."""
-    monkeypatch.setattr(gpu_torch, "find_spec", lambda _: None)
-    assert gpu_torch.find() == "PyTorch is not installed"
+    monkeypatch.setattr(gpu, "find_spec", lambda _: None)
+    assert gpu.find() == "PyTorch is not installed"
     torch = fake_torch([])
-    monkeypatch.setattr(gpu_torch, "find_spec", lambda _: True)
+    monkeypatch.setattr(gpu, "find_spec", lambda _: True)
     monkeypatch.setitem(sys.modules, "torch", torch)
-    assert isinstance(gpu_torch.find(), TorchDevice)
+    assert isinstance(gpu.find(), TorchDevice)
     torch.cuda.is_available = lambda: False
-    assert gpu_torch.find() == "PyTorch 2.9 finds no CUDA device"
+    assert gpu.find() == "PyTorch 2.9 finds no CUDA device"
 
 
 def test_processes_reduce_together() -> None:
@@ -201,7 +200,7 @@ def test_processes_that_fail_are_said() -> None:
 
 def test_without_torch_an_all_reduce_is_unsupported() -> None:
     """Where a process finds no torch, the reason comes back."""
-    if gpu_torch.find_spec("torch") is not None:
+    if gpu.find_spec("torch") is not None:
         pytest.skip("torch is installed")
     with pytest.raises(Unsupported, match="No module named 'torch'"):
         all_reduce((2.0**12,), 3, 1, "gloo")

@@ -19,7 +19,7 @@ from simulator.errors import PlanError
 from simulator.predict import predict
 from simulator.probe import loader as probe
 from simulator.probe.loader import Timed
-from simulator.probe.processes import Usage, in_line, own_memory, usage
+from simulator.probe.machine import Usage, in_line, own_memory, usage
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
 from simulator.torch import WorkloadProfile, profile_loader, profile_step
@@ -109,7 +109,7 @@ class FakeLoader:
         size = self.batch_sampler.batch_size
         cost = BATCH + SAMPLE * size
         ready = CLOCK.now
-        asked = [ready] * probe.AHEAD
+        asked = [ready] * probe.PREFETCH
         for _ in range(len(self)):
             ready = max(ready, asked.pop(0)) + cost
             CLOCK.sleep(max(0.0, ready - CLOCK.now))
@@ -225,7 +225,7 @@ def test_a_stream_that_ends_early_is_said(batches: int) -> None:
             return itertools.repeat(np.zeros(4), batches)
 
     loader = Stream(sampler=OddSampler)
-    if batches > 1 + probe.AHEAD + probe.LEAST:
+    if batches > 1 + probe.PREFETCH + probe.MIN_BATCHES:
         assert profile_loader(loader, batches=3).runs[0].count == 3
         return
     with pytest.raises(PlanError, match="ended before 11 batches"):

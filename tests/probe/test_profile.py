@@ -12,8 +12,7 @@ from simulator import units
 from simulator.probe import gpu
 from simulator.probe.disk import Place
 from simulator.probe.machine import Machine
-from simulator.probe.profile import Profiles, profiles, slug
-from simulator.probe.profile_lines import MARK, Known
+from simulator.probe.profile import MARK, Known, Profiles, profiles, slug
 from simulator.probe.reading import SHARE, Found, Reading
 from simulator.probe.run import Accelerator, Probed, Wanted
 from simulator.reading.hardware.catalogue import Catalogue

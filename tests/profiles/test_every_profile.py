@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from simulator import units
-from simulator.importers.prices.faults import SPOT_FLOOR
+from simulator.importers.prices import SPOT_FLOOR
 from simulator.reading.hardware.catalogue import KINDS, Catalogue, packaged
 from simulator.report.hardware.figures import Figure, figures
 from simulator.schema.hardware.host import Host

@@ -72,7 +72,7 @@ def machines(draw: st.DrawFn) -> Host:
 def jobs(draw: st.DrawFn) -> Scenario:
     """Deterministic jobs: replicas of one job, copies, remote workers, models over devices."""
     machine = draw(machines())
-    makers = draw(st.integers(1, 3))
+    producers = draw(st.integers(1, 3))
     slow = draw(
         st.sampled_from([(), (Straggler(factor=3.0, rank=1),), (Straggler(factor=2.0, worker=0),)])
     )
@@ -82,7 +82,7 @@ def jobs(draw: st.DrawFn) -> Scenario:
         device_spread=draw(st.sampled_from([CONSTANT, UNEQUAL])),
         batch_cpu=draw(st.sampled_from([0.002, 0.05])),
         compute=draw(st.sampled_from([0.001, 0.02])),
-        workers=makers,
+        workers=producers,
         epochs=draw(st.sampled_from([1.0, 2.0])),
         storage=store(rate=draw(st.sampled_from([2e8, 1e10]))),
         cache=draw(st.sampled_from([CachePolicy.NONE, CachePolicy.PRELOADED])),

@@ -9,7 +9,7 @@ import pytest
 from support.stages import sampled
 
 from simulator.engine.run import Options, solve
-from simulator.physics.cost_model import cost_model
+from simulator.physics.device_time import cost_model
 from simulator.pipeline.topology import NETWORK_OUT, build
 from simulator.predict import predict, simulation_input
 from simulator.reading.scenario import load_scenario

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from simulator.reading.field_docs import meaning, with_meanings
+from simulator.reading.field_docs import meaning
 from simulator.reading.hardware.sections import StorageFile
 from simulator.reading.sections import ScenarioFile
 
@@ -14,19 +14,6 @@ def test_the_text_under_a_field_is_its_meaning() -> None:
     """Own fields and those of the model that is extended have theirs."""
     assert meaning(ScenarioFile, "train") == "How the model is trained."
     assert meaning(StorageFile, "note")
-
-
-def test_every_property_of_the_schema_says_what_it_means() -> None:
-    """No key of a scenario is without a description, at any depth."""
-    schema = with_meanings(ScenarioFile.model_json_schema(by_alias=True), ScenarioFile)
-    parts = [schema, *schema["$defs"].values()]
-    silent = [
-        (part.get("title"), key)
-        for part in parts
-        for key, one in part.get("properties", {}).items()
-        if not one.get("description")
-    ]
-    assert not silent
 
 
 def test_a_prediction_reads_no_sources() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from simulator.errors import PlanError
 from simulator.reading.scenario import load_scenario
 from simulator.reading.sections import ScenarioFile
+from simulator.reading.tables import table_keys
 
 SOUND = (Path(__file__).parents[1] / "data" / "broken" / "base" / "sound.toml").read_text()
 LINES = SOUND.splitlines()
@@ -27,9 +28,8 @@ def all_keys() -> list[str]:
     """Dotted keys of all sections."""
     return [
         f"{section}.{key}"
-        for section, info in ScenarioFile.model_fields.items()
-        for model in (info.annotation, *getattr(info.annotation, "__args__", ()))
-        for key in getattr(model, "model_fields", ())
+        for section, each in table_keys(ScenarioFile).items()
+        for key in (() if each.table is None else table_keys(each.table))
     ]
 
 

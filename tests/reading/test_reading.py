@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from simulator.errors import InputError
-from simulator.reading.document import MOST_PROBLEMS, parse_document, read_document
+from simulator.reading.document import MAX_PROBLEMS, parse_document, read_document
 from simulator.reading.reading import LARGEST
 from simulator.reading.scenario import load_scenario
 
@@ -145,7 +145,7 @@ def test_very_many_mistakes_are_counted(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(InputError) as refused:
         load_scenario(str(path))
     told = [str(problem) for problem in refused.value.problems]
-    assert len(told) == MOST_PROBLEMS + 1
+    assert len(told) == MAX_PROBLEMS + 1
     assert "input.unknown_0: is not a known key" in told[0]
     assert told[-1].endswith("has 24,960 more problems")
-    assert asked == [f"unknown_{number}" for number in range(MOST_PROBLEMS)]
+    assert asked == [f"unknown_{number}" for number in range(MAX_PROBLEMS)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from simulator.errors import InputError
-from simulator.reading.table import LARGEST_TABLE, MOST_PROBLEMS, parse_table, read_table
+from simulator.reading.table import LARGEST_TABLE, MAX_PROBLEMS, parse_table, read_table
 
 
 def refused(content: bytes) -> list[str]:
@@ -63,8 +63,8 @@ def test_all_short_rows_are_told_up_to_a_limit() -> None:
     some = refused(b"a,b\n" + b"1\n" * 3 + b"1,2\n")
     assert [text.split(":")[1] for text in some] == ["2", "3", "4"]
     many = refused(b"a,b\n" + b"1\n" * 1000 + b"1,2\n")
-    assert len(many) == MOST_PROBLEMS + 1
-    assert many[-1] == f"x.csv: has {1000 - MOST_PROBLEMS} more problems"
+    assert len(many) == MAX_PROBLEMS + 1
+    assert many[-1] == f"x.csv: has {1000 - MAX_PROBLEMS} more problems"
 
 
 def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:

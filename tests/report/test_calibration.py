@@ -9,12 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simulator.calibration.calibrate import Calibrated, Estimate, Residual
-from simulator.calibration.identifiability import identifiability
+from simulator.calibration.calibrate import Calibrated, Estimate, Residual, identifiability
+from simulator.calibration.samples import Samples
 from simulator.report.calibration import as_json, as_text
 from simulator.uncertainty.calibration import Envelope
 from simulator.uncertainty.measurement import Parameter
-from simulator.validation.samples import Samples
 
 CPU = Parameter(key="calibration.cpu", start="1", low="0.1", high="10")
 DECODE = Parameter(key="input.decode", start="5 ms", low="1 ms", high="20 ms")

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from simulator.importers.result import Quantity, Series, Utilization
+from simulator.importers.utilization import Quantity, Series, Utilization
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.report.utilization import as_json, as_text, observed, predicted

@@ -10,7 +10,7 @@ import pytest
 from simulator.reading.measured.measurement_set import parse_set
 from simulator.uncertainty.measurement import MeasurementSet
 from simulator.validation import validate as study
-from simulator.validation.facts import Facts
+from simulator.validation.features import Features
 from simulator.validation.forecast import Fitted, Forecast, Forecasts
 from simulator.validation.validate import Validated
 
@@ -75,8 +75,8 @@ def forecast(row: str) -> Forecast:
     figures = {"step_time_s.mean": step}
     if share is not None:
         figures["accelerator_utilization"] = share
-    facts = Facts(devices=1, samples=32.0, operations=None, peak=None, numbers={}, words={})
-    return Forecast(figures=figures, intervals=band, facts=facts)
+    features = Features(devices=1, samples=32.0, operations=None, peak=None, numbers={}, words={})
+    return Forecast(figures=figures, intervals=band, features=features)
 
 
 def validated(

@@ -10,21 +10,20 @@ from __future__ import annotations
 import io
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, get_args, get_origin
-
-from pydantic import BaseModel
+from typing import Any, Final
 
 from simulator import units
 from simulator.errors import PlanError
 from simulator.reading.convert.models import model_names
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.reading.quantity import Choice, Number, Quantity
 from simulator.reading.scenario import load_scenario
 from simulator.reading.sections import ScenarioFile
 from simulator.reading.shipped import scenario_names
+from simulator.reading.tables import TableKey, table_keys
+from simulator.schema.fields import Choice, Number, Quantity
 
 Draw = random.Random
 Tables = dict[str, dict[str, Any]]
@@ -305,32 +304,19 @@ def _some(draw: Draw, name: str, count: int) -> dict[str, Any]:
 @cache
 def _makers(name: str) -> Mapping[str, Callable[[Draw], Any]]:
     """What draws a value for each key of a section."""
-    section = _model_of(ScenarioFile.model_fields[name].annotation)
+    section = table_keys(ScenarioFile)[name].table
+    assert section is not None
     found: dict[str, Callable[[Draw], Any]] = {}
-    for key, info in section.model_fields.items():
-        maker = _maker(info.annotation, (*info.metadata, *_marks(info.annotation)))
+    for key, each in table_keys(section).items():
+        maker = _maker(each)
         if key not in NAMES and maker is not None:
             found[key] = maker
     return found
 
 
-def _model_of(kind: object) -> type[BaseModel]:
-    return next(
-        t for t in (kind, *get_args(kind)) if isinstance(t, type) and issubclass(t, BaseModel)
-    )
-
-
-def _marks(kind: object) -> Iterator[object]:
-    """Markers inside an optional field."""
-    if hasattr(kind, "__metadata__"):
-        yield from kind.__metadata__
-    elif get_origin(kind) is not None:
-        for part in get_args(kind):
-            yield from _marks(part)
-
-
-def _maker(kind: object, marks: tuple[object, ...]) -> Callable[[Draw], Any] | None:
-    for mark in marks:
+def _maker(key: TableKey) -> Callable[[Draw], Any] | None:
+    mark = key.marker
+    if not key.is_list:
         if isinstance(mark, Choice):
             values = [str(member.value) for member in mark.kind]
             return lambda draw: draw.choice(values)
@@ -341,8 +327,8 @@ def _maker(kind: object, marks: tuple[object, ...]) -> Callable[[Draw], Any] | N
                 _zero(unit) if zero and draw.random() < 0.1 else _amount(draw, unit, low, high)
             )
         if isinstance(mark, Number):
-            return lambda draw, mark=mark: _number(draw, mark)
-    if bool in (kind, *get_args(kind)):
+            return lambda draw: _number(draw, mark)
+    if key.is_switch:
         return lambda draw: draw.random() < 0.5
     return None
 

@@ -7,8 +7,8 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
-from simulator.cli.exits import Exit
 from simulator.cli.main import main
+from simulator.cli.output import Exit
 
 DATA = Path(__file__).parents[1] / "importers" / "data"
 ANSWERS = (Exit.FINE, Exit.DOES_NOT_FIT, Exit.BAD_INPUT)

@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from simulator.cli.exits import Exit
 from simulator.cli.main import main
+from simulator.cli.output import Exit
 
 FOLDER = Path(__file__).resolve().parents[1] / "mission" / "cases"
 ANSWERED = {Exit.FINE, Exit.DOES_NOT_FIT}

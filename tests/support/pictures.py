@@ -18,7 +18,7 @@ from pathlib import Path
 
 from PIL import Image, PngImagePlugin
 
-from simulator.cli.colour import coloured
+from simulator.cli.output import coloured
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.report.html.prediction import as_page

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from simulator.probe.disk import LEAST, Place
+from simulator.probe.disk import MIN_FILE, Place
 from simulator.probe.gpu import Unsupported
 from simulator.schema.precision import Precision
 
@@ -15,7 +15,7 @@ PEAK = 400e12
 UP, DOWN, PAGEABLE, INSIDE = 20e9, 18e9, 8e9, 1.5e12
 """Its copies [B/s]."""
 LAUNCH = 4e-6
-PLACE = Place(folder=Path(), space=LEAST)
+PLACE = Place(folder=Path(), space=MIN_FILE)
 
 
 @dataclass(slots=True)

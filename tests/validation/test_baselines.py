@@ -8,8 +8,8 @@ import pytest
 
 from simulator.uncertainty.measurement import Baseline, MeasurementSet, Row, Split
 from simulator.uncertainty.provenance import Source
-from simulator.validation.baselines import Seen, baseline, is_speed
-from simulator.validation.facts import Facts
+from simulator.validation.features import Features
+from simulator.validation.scores import Seen, baseline, is_speed
 
 STEP, RATE = "step_time_s.mean", "throughput_samples_per_s"
 SET = MeasurementSet(
@@ -48,7 +48,7 @@ def seen(  # noqa: PLR0913 - each figure of a row
         labels={"machine": machine},
         anchor=anchor,
     )
-    facts = Facts(
+    features = Features(
         devices=devices,
         samples=samples,
         operations=operations,
@@ -57,7 +57,7 @@ def seen(  # noqa: PLR0913 - each figure of a row
         words={},
         slowest=slowest,
     )
-    return Seen(row=row, facts=facts)
+    return Seen(row=row, features=features)
 
 
 def test_a_constant_is_the_median_of_the_fit_rows_alike() -> None:

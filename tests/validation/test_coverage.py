@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simulator.uncertainty.measurement import Split
-from simulator.validation.coverage import ENOUGH, Figure, bands
-from simulator.validation.scores import Point
+from simulator.validation.scores import MIN_FIGURES, Figure, Point, bands
 
 
 def figures(  # noqa: PLR0913 - each part of a figure
@@ -50,7 +49,7 @@ def test_too_narrow_and_too_wide_are_both_off(inside: int, *, holds: bool) -> No
 def test_a_large_family_is_judged_by_itself() -> None:
     """30 figures all inside are off although the whole holds; 29 are not judged."""
     rest = [*figures(10, 1.05, family="b"), *figures(10, 1.2, family="b")]
-    for count, off in ((ENOUGH, (("a", 1.0),)), (ENOUGH - 1, ())):
+    for count, off in ((MIN_FIGURES, (("a", 1.0),)), (MIN_FIGURES - 1, ())):
         found = bands([*figures(count, 1.05), *rest])
         assert found is not None
         assert found.off == off

@@ -12,15 +12,16 @@ from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
 from simulator.uncertainty.measurement import Row, Split
-from simulator.validation.measured_here import (
-    SAME,
+from simulator.validation.local_coverage import (
+    SAME_SHARE,
+    Near,
+    Neighbourhood,
     Run,
     holding,
     measured_here,
     runs_of,
     widened,
 )
-from simulator.validation.nearest import Near, Neighbourhood
 from simulator.validation.scores import Point
 from simulator.validation.validate import Judged
 
@@ -74,7 +75,7 @@ def test_a_row_within_the_interval_changes_nothing(prediction: Prediction) -> No
 
 def test_another_configuration_says_nothing_of_this_one(prediction: Prediction) -> None:
     """Twice the batch is not the same job."""
-    near = around(row("another", 0.5, distance=2.0 * SAME))
+    near = around(row("another", 0.5, distance=2.0 * SAME_SHARE))
     assert widened(prediction, near).interval == prediction.interval
     assert measured_here(prediction, near) == ()
 

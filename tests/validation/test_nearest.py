@@ -10,8 +10,8 @@ import pytest
 
 from simulator.reading.measured.measurement_set import parse_set
 from simulator.reading.scenario import load_scenario
-from simulator.validation.facts import Facts, facts_of
-from simulator.validation.nearest import FARTHEST, differences, distance, nearest
+from simulator.validation.features import Features, features_of
+from simulator.validation.local_coverage import MAX_DISTANCE, differences, distance, nearest
 
 TOML = """
 schema = 1
@@ -31,7 +31,7 @@ same,resnet18-imagenet-one-worker,1,32,0.4,
 other,resnet50-m40,,,0.3,
 left,resnet18-imagenet-one-worker,1,32,,broken
 """
-OWN = Facts(
+OWN = Features(
     devices=1,
     samples=1.0,
     operations=None,
@@ -45,7 +45,7 @@ def _away(batch: int, other: int) -> float:
     """The distance of two batch sizes, with the device times that come with them."""
     name, key = "resnet18-imagenet-one-worker", "device time a batch"
     times = [
-        facts_of(load_scenario(name, overrides=(f"train.batch_size={size}",))).numbers[key]
+        features_of(load_scenario(name, overrides=(f"train.batch_size={size}",))).numbers[key]
         for size in (batch, other)
     ]
     return math.hypot(math.log2(batch / other), math.log2(times[0] / times[1]))
@@ -62,7 +62,7 @@ def test_distances_are_factors_of_two() -> None:
 def test_a_single_feature_counts_only_so_far() -> None:
     """A million times the batch is no farther than 32 times, and what one lacks counts 2."""
     huge = replace(OWN, numbers={"batch size": 8e6, "workers": 2.0})
-    assert distance(OWN, huge) == FARTHEST
+    assert distance(OWN, huge) == MAX_DISTANCE
     assert distance(OWN, replace(OWN, numbers={"batch size": 8.0})) == 2.0
 
 
@@ -111,18 +111,18 @@ def test_errors_of_rows_too_far_are_not_mixed(batch: int, reach: float, rows: in
 
 def test_facts_describe_the_scenario() -> None:
     """Eight A100s, 2,048 samples a step, and what the model's shape says of its operations."""
-    facts = facts_of(load_scenario("resnet50-imagenet-p4d"))
-    assert (facts.devices, facts.words["accelerator"]) == (8, "gpu/a100-sxm4-40gb")
-    assert facts.samples == 8 * facts.numbers["batch size"]
-    assert facts.operations is not None
+    features = features_of(load_scenario("resnet50-imagenet-p4d"))
+    assert (features.devices, features.words["accelerator"]) == (8, "gpu/a100-sxm4-40gb")
+    assert features.samples == 8 * features.numbers["batch size"]
+    assert features.operations is not None
     # A forward pass of ResNet-50 at 224 x 224 takes 8.2 GFLOP, a training step three times that.
-    assert facts.operations / facts.samples == pytest.approx(3 * 8.2e9, rel=0.02)
-    assert facts.peak == pytest.approx(8 * 312e12)
-    assert facts.slowest is None
+    assert features.operations / features.samples == pytest.approx(3 * 8.2e9, rel=0.02)
+    assert features.peak == pytest.approx(8 * 312e12)
+    assert features.slowest is None
 
 
 def test_a_machine_without_accelerators_counts_as_one_device() -> None:
     """A CPU job has neither operations on a device nor a peak."""
-    facts = facts_of(load_scenario("offline-preparation"))
-    assert (facts.devices, facts.peak) == (1, None)
-    assert facts.words["accelerator"] == "none"
+    features = features_of(load_scenario("offline-preparation"))
+    assert (features.devices, features.peak) == (1, None)
+    assert features.words["accelerator"] == "none"

@@ -9,7 +9,7 @@ import pytest
 from simulator.errors import InputError
 from simulator.reading.measured.measurement_set import load_set, parse_set
 from simulator.reading.service.figures import file_without, serving_file
-from simulator.validation.service_forecast import forecast_service, is_service
+from simulator.validation.forecast import forecast_service, is_service
 from simulator.validation.validate import validate
 
 SET = """

@@ -8,7 +8,7 @@ import pytest
 
 from simulator.reading.measured.measurement_set import load_set
 from simulator.report.evidence.unseen import as_json, as_page, as_table, as_text
-from simulator.validation.unseen import FIGURES, LeftOut, leave_out
+from simulator.validation.unseen import REFITTED_KERNELS, LeftOut, leave_out
 from simulator.validation.validate import EVERY_FAMILY
 
 
@@ -32,7 +32,7 @@ def test_other_figures_predict_a_series_that_was_fitted_to(found: LeftOut) -> No
     """A series that figures were fitted to is predicted otherwise, one that was not alike."""
     by = {(one.name, one.metric): one for one in found.families}
     titan, kort = (by[name, "step_time_s.mean"] for name in ("titan", "kort5"))
-    assert titan.by == FIGURES
+    assert titan.by == REFITTED_KERNELS
     assert titan.unseen.median != titan.seen.median
     assert kort.unseen.median == kort.seen.median
 
@@ -67,6 +67,6 @@ def test_anchored_sets_take_the_constants_of_other_makers() -> None:
     rows = [r for r in rows if r.labels["submitter"] in {"WEKA", "Lightbits_Labs"}]
     found = leave_out([replace(whole, rows=tuple(rows))], processes=1)
     total = next(one for one in found.families if one.name == EVERY_FAMILY)
-    assert total.by == "constants of other makers"
+    assert total.by == "constants of other submitters"
     assert total.unseen.rows == sum(not row.anchor for row in rows)
     assert total.unseen.median != total.seen.median

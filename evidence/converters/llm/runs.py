@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
-from simulator.reading.document import FileModel, check, read_document
-from simulator.reading.quantity import CountField, TextField
+from simulator.reading.document import check, read_document
+from simulator.schema.fields import CountField, TextField
 
 _FILE: Final = Path(__file__).resolve().parent / "runs.toml"
 
 
-class MachineTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineTable:
     """A machine of the catalogue that a row ran on."""
 
     begins: TextField
@@ -27,7 +29,8 @@ class MachineTable(FileModel):
     """Devices of one of them that rows use at most."""
 
 
-class NetworkTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkTable:
     """A network that a row states in words."""
 
     words: TextField
@@ -36,7 +39,8 @@ class NetworkTable(FileModel):
     """What each machine has of it."""
 
 
-class SoftwareTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoftwareTable:
     """Software as rows name it, of which more is known than its name."""
 
     begins: TextField
@@ -57,7 +61,8 @@ class SoftwareTable(FileModel):
     """The unit that its reports call GB or GiB."""
 
 
-class GenericTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenericTable:
     """Software of which no more is known than its name."""
 
     words: TextField
@@ -66,7 +71,8 @@ class GenericTable(FileModel):
     """The framework that it is or builds on."""
 
 
-class SplitTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitTable:
     """What figures may be fitted to, beside the split by configuration."""
 
     series: dict[str, Literal["fit", "test"]]
@@ -75,7 +81,8 @@ class SplitTable(FileModel):
     """Rows by their id."""
 
 
-class RunsFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunsFile:
     """What rows name in their own words."""
 
     machine: list[MachineTable]

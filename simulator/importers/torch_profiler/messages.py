@@ -15,7 +15,7 @@ import numpy as np
 
 from simulator import units
 from simulator.equations import collectives
-from simulator.importers.torch_profiler.kineto import Event, Kind, Trace
+from simulator.importers.torch_profiler.trace_file import Event, Kind, Trace
 from simulator.units import Bytes, BytesPerSecond, Seconds
 
 _NAMES: Final = (
@@ -48,7 +48,7 @@ _FASTEST: Final = units.parse("1 PB/s", units.BYTE_PER_SECOND)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """What one collective moved among `ranks`; `element` is the size of a value [B].
+    """Bytes moved by one collective among `ranks`; `element` is the size of a value [B].
 
     `tree` says that its kernel is named after one; all others are taken to be rings.
     """
@@ -61,7 +61,7 @@ class Message:
 
     @property
     def grows_with_batch(self) -> bool:
-        """Whether it carries activations; the others carry gradients or parameters."""
+        """True if it carries activations; the others carry gradients or parameters."""
         return self.operation in _ACTIVATIONS
 
 
@@ -73,7 +73,7 @@ class Wire:
     bandwidth: BytesPerSecond
 
     def time(self, message: Message, size: Bytes, ranks: int) -> Seconds:
-        """How long a collective of `message`'s kind takes [s]: its steps and its bytes.
+        """Return the time of a collective of `message`'s kind [s]: its steps and its bytes.
 
         A ring all-reduce takes ``2 (n - 1) latency + 2 (n - 1) / n * size / bandwidth`` and a ring
         gather or scatter half of that (Thakur, Rabenseifner, Gropp 2005,
@@ -102,7 +102,7 @@ class Wire:
 
 
 def messages(trace: Trace) -> dict[int, Message]:
-    """What each collective of a trace moved, by the event's id; without those that don't say."""
+    """Return the bytes that each collective of a trace moved, where known, by the event's id."""
     records = {
         event.external: event.about
         for event in trace.of(Kind.OPERATOR)
@@ -135,7 +135,10 @@ def _message(event: Event, about: Mapping[str, Any]) -> Message | None:
 
 
 def element_size(name: str) -> Bytes | None:
-    """Bytes of a value of a c10 type such as ``BFloat16``; None for one that is not known."""
+    """Return bytes of a value of a c10 type such as ``BFloat16``.
+
+    None for one that is not known.
+    """
     plain = name.lower().removeprefix("c10::")
     return 1.0 if plain.startswith("float8") else _ELEMENT.get(plain)
 
@@ -146,7 +149,7 @@ def _count(value: object) -> float:
 
 
 def fit_wire(events: Iterable[Event], found: Mapping[int, Message]) -> Wire | None:
-    """The wire that fits a trace's collectives; None if none says what it moved.
+    """Return the wire that fits a trace's collectives; None if none says what it moved.
 
     The shortest of equal ones counts: the others waited for their peers. With one size alone,
     all of the time is bandwidth.
@@ -164,7 +167,7 @@ def fit_wire(events: Iterable[Event], found: Mapping[int, Message]) -> Wire | No
 
 
 def _solved(rows: np.ndarray[Any, np.dtype[np.float64]]) -> Wire:
-    """The pair that brings both columns' sum closest to one, neither below zero."""
+    """Return the pair that brings both columns' sum closest to one, neither below zero."""
     lengths = np.linalg.norm(rows, axis=0)
     latency = per_byte = 0.0
     if len(rows) > 1 and np.all(lengths > 0.0):
@@ -177,7 +180,7 @@ def _solved(rows: np.ndarray[Any, np.dtype[np.float64]]) -> Wire:
 
 
 def _steps(message: Message) -> float:
-    """Steps of its ring or tree one after another."""
+    """Return steps of its ring or tree one after another."""
     if message.tree:
         return float(2.0 * np.log2(message.ranks))
     if message.operation == "all_reduce":
@@ -187,7 +190,7 @@ def _steps(message: Message) -> float:
 
 
 def _moved(message: Message) -> float:
-    """Bytes each rank sends [B]."""
+    """Return bytes each rank sends [B]."""
     if message.tree:
         return 2.0 * message.size
     if message.operation == "all_reduce":
@@ -197,7 +200,7 @@ def _moved(message: Message) -> float:
 
 
 def gradient_values(events: Sequence[Event], found: Mapping[int, Message]) -> float:
-    """Values that are reduced over the ranks: what every rank has a gradient for, once."""
+    """Return values that are reduced over the ranks: what every rank has a gradient for, once."""
     reduced = [found[id(event)] for event in events if id(event) in found]
     whole = sum(m.size / m.element for m in reduced if m.operation == "all_reduce")
     parts = sum(m.size / m.element for m in reduced if m.operation == "reduce_scatter")

@@ -1,26 +1,272 @@
-"""A traced step at other batch sizes and numbers of devices: rules, and what they assume."""
+"""Traced steps at other batch sizes and numbers of devices: rules, and a replay of the trace.
+
+The replay runs the trace again with other durations: the host launches, the device works in order.
+Each piece of device work starts when it was launched, when the work before it on its stream is
+done, and when the work on other streams that it depends on is done:
+
+- a collective waits for the compute that was launched before it (as ProcessGroupNCCL has it);
+- work of the optimizer waits for all collectives launched before it;
+- work that began just when another stream's work ended waits for that.
+
+The host proceeds at the speed of the trace. It waits for the device where it did so in the trace
+(synchronizing calls, blocking copies), and does not wait for data. Launches that took long because
+the device's queue was full are assumed to be short.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+import numpy as np
+
 from simulator import units
-from simulator.importers.torch_profiler.kineto import Event, Kind
 from simulator.importers.torch_profiler.messages import Message, Wire
-from simulator.importers.torch_profiler.operators import Growth, Names, Row
-from simulator.importers.torch_profiler.steps import Composition
+from simulator.importers.torch_profiler.steps import (
+    Composition,
+    Growth,
+    Names,
+    Row,
+    Window,
+    device_composition,
+)
+from simulator.importers.torch_profiler.trace_file import DEVICE, Event, Kind, Trace, both, union
 from simulator.units import BytesPerSecond, Seconds
+
+_INSTANT: Final = units.parse("2 us", units.SECOND)
+"""Within which one thing follows another."""
+_SAME_TIME: Final = units.parse("10 us", units.SECOND)
+"""After the end of what it waited for, within which work begins."""
+_BLOCKED: Final = units.parse("100 us", units.SECOND)
+_TIMES_USUAL: Final = 10.0
+_MIN_LINKED_SHARE: Final = 0.95
+"""Share of work whose launch has to be known."""
+_LATENCY: Final = units.parse("20 us", units.SECOND)
+"""The longest an idle device is taken to need to begin what was launched."""
+_MAX_RECENT: Final = 256
+"""Pieces of work among which the last one to end is looked for."""
+_MAX_SPEEDUP: Final = 5.0
+"""Percentile of the times from launch to start that counts as that of an idle device."""
+_LOOK_BACK: Final = 8
+"""Pieces of work on another stream among which the one awaited is looked for."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """A piece of device work: what it waits for, and how it followed in the trace.
+
+    `lag` passes after the last of `needs`; `latency` after its launch.
+    """
+
+    event: Event
+    launch: Seconds
+    needs: tuple[int, ...]
+    lag: Seconds
+    latency: Seconds
+
+
+@dataclass(slots=True)
+class _Run:
+    """The state of one replay: `shift` is how much later the host is than in the trace."""
+
+    durations: Sequence[float]
+    shift: float = 0.0
+    starts: list[float] = field(default_factory=list)
+    ends: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The work of whole steps, ready to run with other durations; `first` begins the first step."""
+
+    first: int
+    works: tuple[_Work, ...]
+    turns: tuple[tuple[Seconds, Seconds, Kind, int], ...]
+    steps: int
+    size: float
+
+    def composition(self, duration: Callable[[Event], Seconds], growth: float) -> Composition:
+        """Return the composition of a step whose work takes `duration`, without data waits.
+
+        `growth` is what the bytes copied to the device are multiplied with.
+        """
+        run = self._run([duration(work.event) for work in self.works])
+        # The last one is the first of the step after: where the window ends.
+        span = (run.starts[self.first], run.starts[-1])
+        pieces = [
+            (work.event.kind, start, end)
+            for work, start, end in zip(self.works, run.starts, run.ends, strict=True)
+        ]
+        return device_composition(
+            pieces[:-1], span, steps=self.steps, waits=union([]), size=self.size * growth
+        )
+
+    def _run(self, durations: Sequence[float]) -> _Run:
+        run = _Run(durations)
+        for start, end, kind, index in self.turns:
+            if kind is Kind.LOAD:
+                run.shift -= end - start
+            elif kind is Kind.WAIT:
+                self._wait(run, start, end)
+            elif index >= 0:
+                self._launch(run, index)
+                if kind is Kind.TO_HOST:
+                    self._block(run, index, end)
+            else:
+                run.shift -= end - start
+        return run
+
+    def _launch(self, run: _Run, index: int) -> None:
+        work = self.works[index]
+        ready = work.launch + run.shift + work.latency
+        for need in work.needs:
+            ready = max(ready, run.ends[need] + work.lag)
+        run.starts.append(ready)
+        run.ends.append(ready + run.durations[index])
+
+    def _block(self, run: _Run, index: int, end: Seconds) -> None:
+        run.shift = run.ends[index] + (end - self.works[index].event.end) - end
+
+    def _wait(self, run: _Run, start: Seconds, end: Seconds) -> None:
+        """Return the host waited for the last work that was done when it went on."""
+        recent = range(max(0, len(run.ends) - _MAX_RECENT), len(run.ends))
+        done = [i for i in recent if self.works[i].event.end <= end + _INSTANT]
+        if not done:
+            return
+        last = max(done, key=lambda i: self.works[i].event.end)
+        was, now = self.works[last].event.end, run.ends[last]
+        if was > start:
+            run.shift = max(start + run.shift, now + max(0.0, end - was)) - end
+        else:
+            run.shift = max(run.shift, now - end)
+
+
+def replay(trace: Trace, of: Window, names: Names) -> Replay | None:
+    """Return the steps of a window as a replay; None where launches are not known."""
+    work = [e for e in trace.of(*DEVICE) if of.start <= e.start <= of.end]
+    known = [event for event in work if id(event) in of.launched]
+    if len(of.marks) <= 1 or len(known) < _MIN_LINKED_SHARE * len(work) or not known:
+        return None
+    ordered = sorted(known, key=lambda event: (of.launched[id(event)], event.start))
+    ends_at = next((e for e in ordered if e.start >= of.end), None)
+    begins_at = next((e for e in ordered if e.start <= of.start), None)
+    if ends_at is None or begins_at is None:
+        return None
+    # What is launched after the first work of the next step belongs to that one.
+    inside = ordered[: ordered.index(ends_at)]
+    whole = [*inside, ends_at]
+    works = _linked(whole, of, names)
+    size = sum(float(e.about.get("bytes") or 0.0) for e in inside if e.kind is Kind.TO_DEVICE)
+    first = whole.index(begins_at)
+    return Replay(first, tuple(works), tuple(_turns(trace, works)), of.steps, size)
+
+
+def _linked(whole: Sequence[Event], of: Window, names: Names) -> list[_Work]:
+    """Return the pieces of work in the order of their launches, each with what it waits for."""
+    usual = _usual_latency(whole, of)
+    lanes: dict[str, list[int]] = {}
+    works: list[_Work] = []
+    for index, event in enumerate(whole):
+        launch = of.launched[id(event)]
+        needs = _needs(event, works, lanes, names)
+        done = max((works[need].event.end for need in needs), default=-np.inf)
+        bound = done >= launch + usual
+        works.append(
+            _Work(
+                event=event,
+                launch=launch,
+                needs=needs,
+                lag=max(0.0, event.start - done) if bound else 0.0,
+                latency=min(usual, event.start - launch) if bound else event.start - launch,
+            )
+        )
+        lanes.setdefault(event.lane, []).append(index)
+    return works
+
+
+def _needs(
+    event: Event, works: Sequence[_Work], lanes: dict[str, list[int]], names: Names
+) -> tuple[int, ...]:
+    """Return the earlier work that has to be done before a piece of work starts."""
+    found = lanes.get(event.lane, [])[-1:]
+    reached = works[found[0]].event.end if found else -np.inf
+    update = names.is_update(event)
+    for lane, before in lanes.items():
+        if lane == event.lane:
+            continue
+        done = [i for i in before[-_LOOK_BACK:] if works[i].event.end <= event.start + _INSTANT]
+        if not done:
+            continue
+        other = works[done[-1]].event
+        follows = other.end > reached and event.start - other.end <= _SAME_TIME
+        known = (event.kind is Kind.COLLECTIVE and other.kind is Kind.KERNEL) or (
+            update and other.kind is Kind.COLLECTIVE
+        )
+        if follows or known:
+            found = [*found, done[-1]]
+    return tuple(found)
+
+
+def _usual_latency(whole: Sequence[Event], of: Window) -> Seconds:
+    """Time from a launch to the start of work on an idle device [s]: among the shortest."""
+    latencies = [event.start - of.launched[id(event)] for event in whole]
+    return float(min(_LATENCY, max(0.0, np.percentile(latencies, _MAX_SPEEDUP))))
+
+
+def _turns(trace: Trace, works: Sequence[_Work]) -> list[tuple[Seconds, Seconds, Kind, int]]:
+    """Return the host's actions in order.
+
+    Launches (with their work), waits, loads, blocked calls.
+    """
+    indices: dict[int | None, list[int]] = {}
+    for index, work in enumerate(works):
+        indices.setdefault(work.event.correlation, []).append(index)
+    begin, end = works[0].launch, works[-1].launch
+    recorded = trace.of(Kind.LAUNCH, Kind.WAIT)
+    # A launch that is recorded twice launches its work once: the last record says when.
+    last = {e.correlation: e for e in recorded}
+    calls = [
+        e
+        for e in recorded
+        if begin <= e.start <= end and (e.kind is Kind.WAIT or last[e.correlation] is e)
+    ]
+    usual = float(np.median([e.duration for e in calls if e.kind is Kind.LAUNCH] or [0.0]))
+    found: list[tuple[float, float, Kind, int]] = []
+    for call in calls:
+        found += _turn(call, indices.get(call.correlation, []), works, usual)
+    loads = union((e.start, e.end) for e in trace.of(Kind.LOAD))
+    window = union([(begin, end)])
+    found += [(float(a), float(b), Kind.LOAD, -1) for a, b in both(loads, window)]
+    return sorted(found, key=lambda turn: (turn[0], turn[3]))
+
+
+def _turn(
+    call: Event, indices: Sequence[int], works: Sequence[_Work], usual: Seconds
+) -> list[tuple[float, float, Kind, int]]:
+    """Return a call of the host: the work it launches (a graph launches much), or its waiting."""
+    if call.kind is Kind.WAIT:
+        return [(call.start, call.end, Kind.WAIT, -1)]
+    if call.correlation is None or not indices:
+        return []
+    event = works[indices[-1]].event
+    copies = event.kind in {Kind.TO_HOST, Kind.TO_DEVICE}
+    blocks = copies and call.end >= event.end - _INSTANT and call.end > event.start
+    kind = Kind.TO_HOST if blocks else Kind.LAUNCH
+    turns = [(call.start, call.end, kind, index) for index in indices]
+    if not blocks and call.duration > max(_BLOCKED, _TIMES_USUAL * usual):
+        turns.append((call.start + usual, call.end, Kind.LAUNCH, -1))
+    return turns
+
 
 Key = tuple[str, Kind, Growth]
 
-_SAME: Final = 1e-9
+_ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What is asked for: samples of a device, and devices. None: as in the trace.
+    """Target of a scaling: samples of a device, and devices. None: as in the trace.
 
     `network` is the rate of one machine's network, one way, between machines of `per_machine`
     devices; None: as fast between machines as inside.
@@ -46,7 +292,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How the time of each piece of work changes from a trace to a target.
+    """Scaling of the time of each piece of work from a trace to a target.
 
     `growth` is the target's batch over the trace's, `shortest` what a kernel is
     taken to need however little it does. `lines` win over that rule.
@@ -66,11 +312,11 @@ class Rules:
     on_device: bool
 
     def duration(self, event: Event) -> Seconds:
-        """How long a piece of work takes at the target [s]."""
+        """Return the time of a piece of work at the target [s]."""
         if event.kind is Kind.COLLECTIVE:
             return self._collective(event)
         key = self.names.key(event)
-        if key[2] is Growth.FIXED or abs(self.growth - 1.0) < _SAME:
+        if key[2] is Growth.FIXED or abs(self.growth - 1.0) < _ROUNDING:
             return event.duration
         line = self.lines.get(key)
         if line is not None and self.batch is not None and line.time(self.batch) > 0.0:
@@ -100,8 +346,8 @@ class Rules:
         return wire.time_over_machines(share, local, ranks / local, target.network)
 
     def assumptions(self) -> Iterator[str]:
-        """What the rules take for granted, in words."""
-        if abs(self.growth - 1.0) >= _SAME:
+        """Return the assumptions of the rules, in words."""
+        if abs(self.growth - 1.0) >= _ROUNDING:
             yield from self._about_batch()
         if self.ranks != self.members:
             yield from self._about_ranks()
@@ -128,7 +374,7 @@ class Rules:
         yield (
             f"collectives of {self.members} ranks become those of {self.ranks} by the same "
             f"algorithm, with {latency} a step and {rate} a rank, fitted to the trace; time spent "
-            "waiting for peers grows alike"
+            "waiting for peers grows in proportion"
         )
         local = self.target.per_machine or self.members
         if self.ranks > local and self.target.network is None:
@@ -139,7 +385,10 @@ class Rules:
 
 
 def scaled(before: Composition, rows: tuple[Row, ...], rules: Rules) -> Composition:
-    """A composition with each part in proportion to its operators: where no replay is possible."""
+    """Return a composition with each part in proportion to its operators.
+
+    Where no replay is possible.
+    """
     compute = before.compute * _ratio(rows, rules, Kind.KERNEL, Kind.OPERATOR)
     growth = rules.growth
     return replace(
@@ -158,7 +407,7 @@ def scaled(before: Composition, rows: tuple[Row, ...], rules: Rules) -> Composit
 
 
 def _ratio(rows: tuple[Row, ...], rules: Rules, *kinds: Kind) -> float:
-    """How much longer the operators of some kinds take together."""
+    """Return the factor by which the operators of some kinds take longer together."""
     chosen = [row for row in rows if row.kind in kinds]
     before = sum(row.time for row in chosen)
     after = sum(_grown(row, rules) for row in chosen)
@@ -176,7 +425,10 @@ def _grown(row: Row, rules: Rules) -> Seconds:
 
 
 def lines(tables: Mapping[int, tuple[Row, ...]]) -> dict[Key, Line]:
-    """Operators that occur at two batch sizes or more: a line through their times by batch."""
+    """Return operators that occur at two batch sizes or more.
+
+    A line through their times by batch.
+    """
     times: dict[Key, dict[int, float]] = {}
     for batch, rows in tables.items():
         for row in rows:
@@ -189,7 +441,7 @@ def lines(tables: Mapping[int, tuple[Row, ...]]) -> dict[Key, Line]:
 
 
 def _line(points: Mapping[int, float]) -> Line:
-    """The line of least squares, neither part below zero."""
+    """Return the line of least squares, neither part below zero."""
     count = len(points)
     middle = sum(points) / count
     mean = sum(points.values()) / count

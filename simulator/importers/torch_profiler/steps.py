@@ -1,27 +1,207 @@
-"""How a traced step is spent: what the device did, what was hidden, what it waited for.
+"""Steps of a trace: their operators, and the time of computing, exposed communication and waiting.
 
 The time of a step is taken on the device where there is one: from the first work launched by one
-step to the first launched by a later one, so that a host that runs ahead misleads nobody. Of one
-step alone, and on a CPU, it is what the host says.
+step to the first launched by a later one, so that a host that runs ahead does not matter. For a
+single step, and on a CPU, it is the host's time.
 """
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from itertools import pairwise
 from typing import Final
 
 from simulator import units
-from simulator.importers.torch_profiler.intervals import Intervals, both, length, union, without
-from simulator.importers.torch_profiler.kineto import DEVICE, Event, Kind, Trace
+from simulator.importers.torch_profiler.messages import Message
+from simulator.importers.torch_profiler.trace_file import (
+    DEVICE,
+    Event,
+    Intervals,
+    Kind,
+    Trace,
+    both,
+    length,
+    union,
+    without,
+)
 from simulator.reading.reading import fail
 from simulator.units import Bytes, Seconds
 
+_SHORT: Final = re.compile(r"^(?:void )?([^<(]*)")
+_PARAMETERS: Final = re.compile(
+    r"aten::_?(foreach|fused|amp)_|clip_grad|multi_tensor|fused_adam", re.IGNORECASE
+)
+
+_VIEWS: Final = re.compile(
+    r"aten::_?(as_strided|view|t|transpose|detach|expand|select|slice|unsqueeze|squeeze|reshape"
+    r"|permute|narrow|alias|empty|empty_like|empty_strided|resolve_conj|resolve_neg|numpy_T)_?(_unsafe)?$"
+)
+"""Operators that touch no values."""
+_HALF: Final = 0.5
+"""Share of an operator's time below which most of it is that of others it calls."""
+
+
+class Growth(Enum):
+    """Dependence of an operator's time."""
+
+    BATCH = "batch"
+    FIXED = "fixed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One operator: what it takes of a step, on average. `calls` counts kernels, or calls."""
+
+    name: str
+    kind: Kind
+    growth: Growth
+    calls: float
+    time: Seconds
+    size: Bytes = 0.0
+
+    @property
+    def key(self) -> tuple[str, Kind, Growth]:
+        """Attributes that distinguish it from other operators."""
+        return self.name, self.kind, self.growth
+
+
+def rows(trace: Trace, of: Window, found: Mapping[int, Message]) -> tuple[Row, ...]:
+    """Return the operators of a window's steps, the longest first."""
+    named = Names.of_trace(trace, of, found)
+    work = trace.of(*DEVICE)
+    if work:
+        pieces = [(event, event.duration, named.growth(event)) for event in work if of.holds(event)]
+    else:
+        pieces = list(_operator_times(trace, of, named))
+    sums: dict[tuple[str, Kind, Growth], list[float]] = {}
+    for event, time, growth in pieces:
+        key = (named.name(event), event.kind, growth)
+        total = sums.setdefault(key, [0.0, 0.0, 0.0])
+        message = found.get(id(event))
+        size = message.size if message else event.about.get("bytes", 0.0)
+        total[0] += 1.0
+        total[1] += time
+        total[2] += size if isinstance(size, int | float) else 0.0
+    per = 1.0 / of.steps
+    made = (
+        Row(name=key[0], kind=key[1], growth=key[2], calls=a * per, time=b * per, size=c * per)
+        for key, (a, b, c) in sums.items()
+    )
+    return tuple(sorted(made, key=lambda row: -row.time))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """Names and growth of device events: by the operator, else by the kernel."""
+
+    operators: Mapping[int, str]
+    updates: Sequence[tuple[float, float]]
+    launched: Mapping[int, Seconds]
+    messages: Mapping[int, Message]
+
+    @classmethod
+    def of_trace(cls, trace: Trace, of: Window, found: Mapping[int, Message]) -> Names:
+        """Return the names of a trace's events."""
+        spans = union((event.start, event.end) for event in trace.of(Kind.UPDATE))
+        return cls(
+            operators={
+                event.external: event.name
+                for event in trace.of(Kind.OPERATOR)
+                if event.external is not None
+            },
+            updates=[(float(start), float(end)) for start, end in spans],
+            launched=of.launched,
+            messages=found,
+        )
+
+    def key(self, event: Event) -> tuple[str, Kind, Growth]:
+        """Return name, kind and growth of an event."""
+        return self.name(event), event.kind, self.growth(event)
+
+    def name(self, event: Event) -> str:
+        """Return the operator that launched a kernel, or the event's own name."""
+        if event.kind is Kind.COLLECTIVE:
+            message = self.messages.get(id(event))
+            return message.operation if message else _short(event.name)
+        if event.kind is not Kind.KERNEL:
+            return event.name
+        return self.operators.get(event.external or 0) or _short(event.name)
+
+    def growth(self, event: Event) -> Growth:
+        """Return true if its time follows the batch, as the results state."""
+        if event.kind is Kind.COLLECTIVE:
+            message = self.messages.get(id(event))
+            return Growth.BATCH if message and message.grows_with_batch else Growth.FIXED
+        if event.kind is Kind.TO_HOST:
+            return Growth.FIXED
+        if event.kind is Kind.TO_DEVICE:
+            return Growth.BATCH
+        fixed = self.is_update(event) or _PARAMETERS.search(self.name(event)) is not None
+        return Growth.FIXED if fixed else Growth.BATCH
+
+    def is_update(self, event: Event) -> bool:
+        """Return true if it was launched by the optimizer."""
+        at = self.launched.get(id(event), event.start if event.kind is Kind.OPERATOR else None)
+        if at is None:
+            return False
+        index = bisect.bisect_right(self.updates, (at, float("inf"))) - 1
+        return index >= 0 and at <= self.updates[index][1]
+
+
+def _operator_times(
+    trace: Trace, of: Window, named: Names
+) -> Iterator[tuple[Event, Seconds, Growth]]:
+    """Return the operators on the CPU, the time that each spends itself, and its growth.
+
+    To call others and to look at a tensor in another way takes as long for any batch.
+    """
+    waits = union((event.start, event.end) for event in trace.of(Kind.LOAD))
+    lanes: dict[str, list[Event]] = {}
+    for event in trace.of(Kind.OPERATOR):
+        index = int(waits[:, 0].searchsorted(event.start, side="right")) - 1
+        waiting = index >= 0 and event.start < waits[index, 1]
+        if of.start <= event.start < of.end and not waiting:
+            lanes.setdefault(event.lane, []).append(event)
+    pieces = [piece for events in lanes.values() for piece in _unnested(events)]
+    shares: dict[str, list[float]] = {}
+    for event, own in pieces:
+        total = shares.setdefault(event.name, [0.0, 0.0])
+        total[0] += own
+        total[1] += event.duration
+    for event, own in pieces:
+        itself, whole = shares[event.name]
+        fixed = itself < _HALF * whole or _VIEWS.match(event.name) is not None
+        yield event, own, Growth.FIXED if fixed else named.growth(event)
+
+
+def _unnested(events: Iterable[Event]) -> list[tuple[Event, Seconds]]:
+    """Return each event of one thread with its duration less that of the events directly inside."""
+    own: dict[int, float] = {}
+    kept: list[Event] = []
+    open_: list[Event] = []
+    for event in sorted(events, key=lambda event: (event.start, -event.duration)):
+        while open_ and open_[-1].end <= event.start:
+            open_.pop()
+        if open_:
+            own[id(open_[-1])] -= event.duration
+        own[id(event)] = event.duration
+        kept.append(event)
+        open_.append(event)
+    return [(event, max(0.0, own[id(event)])) for event in kept]
+
+
+def _short(name: str) -> str:
+    match = _SHORT.match(name)
+    return (match[1].strip() if match else "") or name
+
+
 MARKS: Final = "call prof.step() once in every step"
-_UNEVEN: Final = 0.2
-_SHORTEST: Final = units.parse("1 us", units.SECOND)
+_MAX_SPREAD: Final = 0.2
+_MIN_STEP: Final = units.parse("1 us", units.SECOND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,17 +225,17 @@ class Window:
         return (self.end - self.start) / self.steps
 
     def holds(self, event: Event) -> bool:
-        """Whether an event begins inside."""
+        """Return true if an event begins inside."""
         return self.start <= event.start < self.end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Composition:
-    """How a step is spent [s]; the parts that are not `hidden_*` add up to `step`.
+    """Composition of a step [s]; the parts that are not `hidden_*` add up to `step`.
 
-    `compute` is device work beside which anything else is hidden, `gaps` time in which the device
-    stands idle and the host does not wait for data: launches, Python, waiting for the host.
-    On a CPU `compute` is time in operators. Sizes are bytes of a step.
+        `compute` is device work that hides anything else, `gaps` time in which the device
+    is idle and the host does not wait for data: launches, Python, waiting for the host.
+        On a CPU `compute` is time in operators. Sizes are bytes of a step.
     """
 
     step: Seconds
@@ -78,7 +258,7 @@ class Composition:
 
 
 def window(trace: Trace, steps: int | None = None) -> Window:
-    """The whole steps of a trace.
+    """Return the whole steps of a trace.
 
     Parameters
     ----------
@@ -129,7 +309,7 @@ def window(trace: Trace, steps: int | None = None) -> Window:
 
 
 def _marks(trace: Trace) -> tuple[Event, ...]:
-    """The steps as the host says, each once."""
+    """Return the steps as the host says, each once."""
     found: dict[str, Event] = {}
     for event in trace.of(Kind.STEP):
         known = found.setdefault(event.name, event)
@@ -152,7 +332,7 @@ def _unmarked(
 ) -> Window:
     if steps is None:
         hint = f"{MARKS}, or give --steps"
-        fail(trace.origin, "has no 'ProfilerStep' marks, so steps cannot be told", hint=hint)
+        fail(trace.origin, "has no 'ProfilerStep' marks, so steps are unknown", hint=hint)
     start, end = min(event.start for event in work), max(event.end for event in work)
     said = f"no 'ProfilerStep' marks: the whole trace is taken as {steps} steps"
     return Window(start=start, end=end, steps=steps, marks=(), launched=launched, warnings=(said,))
@@ -161,7 +341,7 @@ def _unmarked(
 def _first_work(
     work: Sequence[Event], marks: Sequence[Event], launched: dict[int, Seconds]
 ) -> list[Seconds]:
-    """When the device began to compute each step; fewer than marks if one launched nothing.
+    """Return when the device began to compute each step; fewer than marks if one launched nothing.
 
     Only the stream that computes most tells: copies of later batches may run far ahead.
     """
@@ -186,18 +366,18 @@ def _first_work(
 def _doubts(firsts: Sequence[Seconds]) -> Iterable[str]:
     times = [after - before for before, after in pairwise(firsts)]
     mean = sum(times) / len(times)
-    if max(times) - min(times) > _UNEVEN * mean:
+    if max(times) - min(times) > _MAX_SPREAD * mean:
         shown = ", ".join(units.show(time, units.SECOND, 3) for time in times[:5])
         yield f"steps differ much: {shown}; their mean is taken"
 
 
 def composition(trace: Trace, of: Window) -> Composition:
-    """How the steps of a window are spent, on average."""
+    """Return the mean composition of the steps of a window."""
     work = trace.of(*DEVICE)
-    return _on_device(trace, of, work) if work else _on_host(trace, of)
+    return _composition_on_device(trace, of, work) if work else _host_composition(trace, of)
 
 
-def _on_device(trace: Trace, of: Window, work: Sequence[Event]) -> Composition:
+def _composition_on_device(trace: Trace, of: Window, work: Sequence[Event]) -> Composition:
     pieces = [(event.kind, event.start, event.end) for event in work]
     return device_composition(
         pieces,
@@ -216,7 +396,7 @@ def device_composition(
     waits: Intervals,
     size: Bytes,
 ) -> Composition:
-    """How a device spends `steps` steps between the two times of `span`.
+    """Return the composition of `steps` steps on a device between the two times of `span`.
 
     Parameters
     ----------
@@ -256,7 +436,7 @@ def device_composition(
     )
 
 
-def _on_host(trace: Trace, of: Window) -> Composition:
+def _host_composition(trace: Trace, of: Window) -> Composition:
     steps = _spans(of.marks) if of.marks else union([(of.start, of.end)])
     waits = both(_spans(trace.of(Kind.LOAD)), steps)
     work = without(both(_spans(trace.of(Kind.OPERATOR)), steps), waits)
@@ -274,7 +454,7 @@ def _on_host(trace: Trace, of: Window) -> Composition:
         hidden_communication=0.0,
         hidden_to_device=0.0,
         to_device_bytes=0.0,
-        busy=compute / step if step > _SHORTEST else 0.0,
+        busy=compute / step if step > _MIN_STEP else 0.0,
         on_device=False,
     )
 
@@ -288,6 +468,6 @@ def _pairs(times: Intervals) -> list[tuple[float, float]]:
 
 
 def _bytes(events: Iterable[Event]) -> Bytes:
-    """Bytes copied to the device [B]."""
+    """Return bytes copied to the device [B]."""
     sizes = (event.about.get("bytes") for event in events if event.kind is Kind.TO_DEVICE)
     return sum(float(size) for size in sizes if isinstance(size, int | float))

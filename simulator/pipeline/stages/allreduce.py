@@ -8,8 +8,8 @@ import numpy as np
 
 from simulator.equations.collectives import ring_wire_bytes
 from simulator.physics.collectives import Team, pace_between, pace_inside
-from simulator.physics.describe import learned_in_all
-from simulator.physics.device_time import is_spread
+from simulator.physics.device_time import uses_fitted_kernels
+from simulator.physics.parameters import learned_in_all
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.link import Collective, LinkKind
@@ -33,7 +33,7 @@ class AllReduce:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
         """Bytes each rank sends to its neighbour in the ring, and its part of the machine's."""
         job = scenario.job
-        if job.model is None or job.mode is not Mode.TRAIN or is_spread(scenario):
+        if job.model is None or job.mode is not Mode.TRAIN or uses_fitted_kernels(scenario):
             return ()
         return (*self._within(scenario), *self._between(scenario))
 

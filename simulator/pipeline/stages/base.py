@@ -67,7 +67,7 @@ class Actor(StrEnum):
     WRITER = "writer"
 
 
-MAKERS = frozenset({Actor.WORKER, Actor.SENDER})
+PRODUCERS = frozenset({Actor.WORKER, Actor.SENDER})
 """Actors that make batches and hand them over; groups of machines may share their work."""
 
 

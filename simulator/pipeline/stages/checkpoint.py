@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from simulator.equations.cost import upload_requests
-from simulator.physics.checkpoint import Shares, checkpoint_shares
+from simulator.physics.footprint import CheckpointShares, checkpoint_shares
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
 from simulator.schema.hardware.storage import Scope, Storage
 from simulator.schema.scenario import Scenario
@@ -59,13 +59,13 @@ class Checkpoint:
         return (down, write)
 
 
-def _agreeing(shares: Shares) -> Real:
+def _agreeing(shares: CheckpointShares) -> Real:
     """Time before several processes begin to write; one alone asks nobody [s]."""
     several: Real = np.where(shares.writers * shares.processes > 1.0, AGREEING, 0.0)
     return several
 
 
-def _uploads(store: Storage, shares: Shares) -> Real:
+def _uploads(store: Storage, shares: CheckpointShares) -> Real:
     """Requests of a machine that writes its shares to an object store; other stores count none."""
     if store.scope is not Scope.OBJECT:
         return 0.0

@@ -29,6 +29,6 @@ class Collate:
             scale=core_scale(scenario),
         )
         return (
-            asking(asked, Resource.CPU, Path.CORES, threads=scenario.maker_threads),
+            asking(asked, Resource.CPU, Path.CORES, threads=scenario.producer_threads),
             asking(batch_in_bytes(scenario), Resource.HOST_MEMORY, Path.MEMORY),
         )

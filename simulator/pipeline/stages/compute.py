@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.physics.cost_model import cost_model
-from simulator.physics.device_time import DeviceTime
+from simulator.physics.device_time import DeviceTime, cost_model
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
 from simulator.schema.scenario import Scenario
 from simulator.terms import Term

@@ -32,7 +32,7 @@ class Decode:
             augment=work.augment,
             scale=core_scale(scenario),
         )
-        return (asking(asked, Resource.CPU, Path.CORES, threads=scenario.maker_threads),)
+        return (asking(asked, Resource.CPU, Path.CORES, threads=scenario.producer_threads),)
 
 
 def core_scale(scenario: Scenario) -> Real:

@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 
 from simulator.equations.collectives import exchanged_bytes, part_meanwhile
-from simulator.physics.cost_model import cost_model
-from simulator.physics.step import TrainingStep
-from simulator.physics.traffic import Moved, Traffic
+from simulator.physics.communication import Moved, Traffic
+from simulator.physics.device_time import cost_model
+from simulator.physics.training_step import TrainingStep
 from simulator.pipeline.stages.allreduce import over_peer_link
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
 from simulator.schema.scenario import Scenario

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.equations import step
-from simulator.physics.cost_model import cost_model
-from simulator.physics.device_time import is_spread
+from simulator.physics.device_time import cost_model, uses_fitted_kernels
 from simulator.pipeline.stages.allreduce import all_reduce_time, bucket_shares, gradient_bytes
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
 from simulator.schema.scenario import Scenario
@@ -64,6 +63,6 @@ def _exchanges(scenario: Scenario) -> bool:
     job = scenario.job
     known = job.model is not None and bool(np.any(np.asarray(gradient_bytes(scenario)) > 0.0))
     device = scenario.cluster.trainers.host.gpu is not None
-    counted = is_spread(scenario)
+    counted = uses_fitted_kernels(scenario)
     several = bool(in_common(scenario.ranks > 1))
     return job.mode is Mode.TRAIN and several and known and device and not counted

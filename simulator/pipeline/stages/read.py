@@ -140,7 +140,7 @@ def _measured(scenario: Scenario, samples: Real) -> Demand:
 
     That is how fast one reader goes; what all of them ask of the store together counts as ever.
     """
-    dataset, threads = scenario.job.dataset, scenario.maker_threads
+    dataset, threads = scenario.job.dataset, scenario.producer_threads
     size = read_bytes(dataset, scenario.job.stored_bytes)
     per_sample = dataset.read_time or 0.0
     return asking(
@@ -196,7 +196,7 @@ def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) 
     operations = _operations(scenario, store)
     latency = _latency(scenario, store)
     latency = np.maximum(0.0, latency - _in_service(scenario, store, operations))
-    readers = dataset.readers * scenario.maker_threads
+    readers = dataset.readers * scenario.producer_threads
     alone = store.read_rate * drives_of(scenario.site, store)
     own = storage.request_throughput(size, latency, np.minimum(store.request_rate or alone, alone))
     single = store.request_rate or UNLIMITED

@@ -10,8 +10,7 @@ from simulator.equations.stragglers import (
     wait_for_slow_device,
     wait_for_slowest,
 )
-from simulator.physics.cost_model import cost_model
-from simulator.physics.device_time import DeviceTime
+from simulator.physics.device_time import DeviceTime, cost_model
 from simulator.pipeline.stages.base import Demand, Phase, Resource, passing
 from simulator.pipeline.stragglers import slowest_factor
 from simulator.schema.scenario import Scenario

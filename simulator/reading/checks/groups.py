@@ -190,7 +190,7 @@ def _actors(draft: Draft) -> Problems:
     pipeline = draft.input
     if pipeline.loader is LoaderKind.ACTORS and pipeline.workers == 0:
         message = "is missing, and actors make the batches"
-        if "workers" in pipeline.model_fields_set:
+        if pipeline.states("workers"):
             message = "is zero, and actors make the batches"
         hint = "at least 1"
         yield draft.document.problem(("input", "workers"), message, hint=hint)

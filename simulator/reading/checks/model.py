@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from simulator.errors import Problem
-from simulator.physics.describe import is_classifier, of_tokens
+from simulator.physics.transformer import is_classifier, of_tokens
 from simulator.reading.convert.framework_figures import named_frameworks
 from simulator.reading.convert.parallelism import parallelism_of
 from simulator.reading.document import Document

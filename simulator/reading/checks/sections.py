@@ -270,7 +270,7 @@ def _pytorch_only(draft: Draft) -> Problems:
     if pipeline.loader is LoaderKind.PYTORCH:
         return
     for key in ("in_order", "persistent_workers"):
-        if key in pipeline.model_fields_set:
+        if pipeline.states(key):
             message = f"is a setting of pytorch, not of {pipeline.loader.value}"
             yield draft.document.problem(("input", key), message, hint="leave it out")
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Final
 
-from pydantic import Field
-
 from simulator.reading.convert.model_sections import SourcedTable
-from simulator.reading.document import FileModel, check, read_document
-from simulator.reading.quantity import Choice, TextField
+from simulator.reading.document import check, read_document
 from simulator.reading.shipped import DATA
+from simulator.schema.fields import Choice, TextField
 from simulator.schema.workload.parallelism import Partition
 
 _FILE: Final = DATA / "software.toml"
 _ANY: Final = "any"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HabitTable(SourcedTable):
     """How a framework spreads a model over devices unless it is told otherwise.
 
@@ -39,12 +39,13 @@ class HabitTable(SourcedTable):
     """Whether attention is one kernel, whatever the model of the library was trained with."""
 
 
-class SoftwareFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoftwareFile:
     """What software is worth on a device."""
 
-    frameworks: list[TextField] = Field(default_factory=list)
+    frameworks: list[TextField] = field(default_factory=list)
     """Frameworks that nothing was fitted to, which a scenario may name."""
-    habit: list[HabitTable] = Field(default_factory=list)
+    habit: list[HabitTable] = field(default_factory=list)
     """Of frameworks that differ from most."""
 
 

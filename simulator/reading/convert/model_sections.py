@@ -5,13 +5,11 @@ Each table names one source that all its figures come from.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Annotated
 
-from pydantic import Field
-
 from simulator.reading.choices import PrecisionField
-from simulator.reading.document import FileModel
-from simulator.reading.quantity import (
+from simulator.schema.fields import (
     ByteField,
     ByteOrZeroField,
     Choice,
@@ -28,7 +26,8 @@ from simulator.schema.workload.models.resnet import Block
 from simulator.uncertainty.provenance import Source
 
 
-class SourcedTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourcedTable:
     """A table of figures with their source."""
 
     source: TextField
@@ -48,6 +47,7 @@ class SourcedTable(FileModel):
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResNetShape(SourcedTable):
     """Shape of a residual network."""
 
@@ -61,6 +61,7 @@ class ResNetShape(SourcedTable):
     """Scores it gives."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EfficientNetShape(SourcedTable):
     """Shape of an EfficientNet."""
 
@@ -74,6 +75,7 @@ class EfficientNetShape(SourcedTable):
     """Scores it gives."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UNetShape(SourcedTable):
     """Shape of a 2D U-Net."""
 
@@ -89,6 +91,7 @@ class UNetShape(SourcedTable):
     """Classes of a pixel."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionShape(SourcedTable):
     """What all transformers share."""
 
@@ -102,6 +105,7 @@ class AttentionShape(SourcedTable):
     """Whether attention is one kernel that keeps no matrix of scores in memory."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TokensShape(AttentionShape):
     """What all transformers over tokens share."""
 
@@ -114,6 +118,7 @@ class TokensShape(AttentionShape):
     (samples sorted into bins by length) or padding is left out."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BertShape(TokensShape):
     """Shape of an encoder trained on masked tokens."""
 
@@ -126,6 +131,7 @@ class BertShape(TokensShape):
     the framework scores all, next to 0 in fine-tuning."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GptShape(TokensShape):
     """Shape of a decoder with learned positions."""
 
@@ -145,6 +151,7 @@ class GptShape(TokensShape):
     """Whether positions turn queries and keys."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LlamaShape(TokensShape):
     """Shape of a decoder with rotary positions and a gated MLP."""
 
@@ -162,6 +169,7 @@ class LlamaShape(TokensShape):
     """Whether values are dropped in training."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MoeShape(TokensShape):
     """Shape of a decoder like a Llama whose MLPs are experts that a router chooses among."""
 
@@ -205,6 +213,7 @@ class MoeShape(TokensShape):
     """Whether values are dropped in training."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class T5Shape(AttentionShape):
     """Shape of an encoder and a decoder that share a table of tokens."""
 
@@ -230,6 +239,7 @@ class T5Shape(AttentionShape):
     """Whether the scores use the table of tokens (not in version 1.1)."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VitShape(AttentionShape):
     """Shape of a vision transformer."""
 
@@ -243,6 +253,7 @@ class VitShape(AttentionShape):
     """Scores it gives."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DlrmShape(SourcedTable):
     """Shape of a recommendation model."""
 
@@ -260,6 +271,7 @@ class DlrmShape(SourcedTable):
     """Layer widths of the MLP over all dot products."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TotalsShape(SourcedTable):
     """A model known by its totals; traffic and activations are in fp32."""
 
@@ -279,6 +291,7 @@ class TotalsShape(SourcedTable):
     """Kernels of a forward pass."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CpuOnlyShape(SourcedTable):
     """A model that learns on the host's cores."""
 
@@ -292,6 +305,7 @@ class CpuOnlyShape(SourcedTable):
     """Bytes of the results of one sample."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTable(SourcedTable):
     """What others say the counted shape comes to; tests hold it against the count."""
 
@@ -303,6 +317,7 @@ class PublishedTable(SourcedTable):
     """How near the count has to come, as a fraction."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepTimeTable(SourcedTable):
     """Whole training steps measured by others, on one accelerator."""
 
@@ -320,7 +335,8 @@ class StepTimeTable(SourcedTable):
     """Tokens of a sample, for models that take sequences."""
 
 
-class ModelFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFile:
     """What the file of any family says beside its shape."""
 
     title: TextField
@@ -329,5 +345,5 @@ class ModelFile(FileModel):
     """How the shape is read."""
     published: PublishedTable | None = None
     """What the counted shape is held against."""
-    step_time: list[StepTimeTable] = Field(default_factory=list)
+    step_time: list[StepTimeTable] = field(default_factory=list)
     """Steps measured elsewhere, best evidence first."""

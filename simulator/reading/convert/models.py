@@ -29,8 +29,9 @@ from simulator.reading.convert.model_sections import (
 )
 from simulator.reading.document import Document, examine, read_document
 from simulator.reading.lines import KeyPath
-from simulator.reading.quantity import nearest, nearest_hint
 from simulator.reading.shipped import DATA
+from simulator.reading.tables import table_keys
+from simulator.schema.fields import nearest, nearest_hint
 from simulator.schema.precision import Precision
 from simulator.schema.workload.models import Model, StepTimes
 from simulator.schema.workload.models.cpu_only import CpuOnly
@@ -66,7 +67,7 @@ _FAMILIES: Final[Mapping[str, _Family]] = {
     "cpu-only": _Family(CpuOnlyShape, CpuOnly),
 }
 _FOLDER: Final = DATA / "models"
-_ABOUT_THE_TABLE: Final = frozenset(SourcedTable.model_fields)
+_ABOUT_THE_TABLE: Final = frozenset(table_keys(SourcedTable))
 _HOW_IT_RUNS: Final = frozenset({"fused_attention"})
 
 
@@ -86,7 +87,8 @@ class LibraryFile:
         NotModelled
             If its shape has no such figure.
         """
-        figures = self.shape.model_dump(exclude=set(_ABOUT_THE_TABLE))
+        figures = {name: getattr(self.shape, name) for name in table_keys(type(self.shape))}
+        figures = {name: value for name, value in figures.items() if name not in _ABOUT_THE_TABLE}
         for key in changes:
             if key not in figures:
                 hint = nearest_hint(key, tuple(figures))
@@ -126,7 +128,7 @@ def _measured(row: StepTimeTable) -> StepTimes:
 @cache
 def shape_keys() -> frozenset[str]:
     """Keys of a scenario that are figures of a model's shape, over all families."""
-    figures = {name for family in _FAMILIES.values() for name in family.shape.model_fields}
+    figures = {name for family in _FAMILIES.values() for name in table_keys(family.shape)}
     return frozenset(f"model.shape.{name}" for name in figures - _ABOUT_THE_TABLE)
 
 

@@ -12,6 +12,7 @@ from simulator.errors import Problem
 from simulator.reading.convert.framework_figures import habit
 from simulator.reading.resolved import Check, Draft, check_of
 from simulator.reading.sections import ParallelismSection
+from simulator.reading.tables import table_keys
 from simulator.schema.workload.parallelism import ONE_DEVICE, Parallelism, Sharding
 
 Problems: TypeAlias = Iterator[Problem]
@@ -22,7 +23,7 @@ def parallelism_of(draft: Draft) -> Parallelism:
     given, usual = draft.parallelism, habit(draft.software.framework)
     if given is None:
         return ONE_DEVICE
-    said = {name: getattr(given, name) for name in ParallelismSection.model_fields}
+    said = {name: getattr(given, name) for name in table_keys(ParallelismSection)}
     for name in ("partition", "reduce_scatter"):
         if said[name] is None:
             said[name] = getattr(usual, name)

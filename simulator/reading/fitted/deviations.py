@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Final, TypeAlias
 
-from pydantic import Field
-
 from simulator.reading.convert.model_sections import SourcedTable
-from simulator.reading.document import FileModel, check, read_document
-from simulator.reading.quantity import (
+from simulator.reading.document import check, read_document
+from simulator.reading.shipped import DATA
+from simulator.results.envelope import Apart, Envelope, Measured, Span
+from simulator.schema.fields import (
     Choice,
     NumberField,
     NumberOrZeroField,
     TextField,
     TimeOrZeroField,
 )
-from simulator.reading.shipped import DATA
-from simulator.results.envelope import Apart, Envelope, Measured, Span
 from simulator.uncertainty.components import Axis, Grade, Rate, Reach
 from simulator.uncertainty.provenance import Source
 
@@ -28,6 +27,7 @@ RateField: TypeAlias = Annotated[Rate, Choice(Rate)]
 AxisField: TypeAlias = Annotated[Axis, Choice(Axis)]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DoubtTable(SourcedTable):
     """How far a rate may be off, given what stands behind its figure."""
 
@@ -39,10 +39,11 @@ class DoubtTable(SourcedTable):
     """Standard deviation of the rate's logarithm."""
     seconds: TimeOrZeroField = 0.0
     """Deviation of a step beside it that does not grow with the step."""
-    per_doubling: dict[AxisField, NumberOrZeroField] = Field(default_factory=dict)
+    per_doubling: dict[AxisField, NumberOrZeroField] = field(default_factory=dict)
     """What each doubling beyond what was measured adds, by axis."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OutsideTable(SourcedTable):
     """How much less is known of a rate outside of all that was measured."""
 
@@ -54,6 +55,7 @@ class OutsideTable(SourcedTable):
     """Log deviation that each doubling along the axis adds."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApartTable(SourcedTable):
     """How much less is known of what differs from measured runs in one respect."""
 
@@ -63,6 +65,7 @@ class ApartTable(SourcedTable):
     """Log deviation that is added: once for a name, for each doubling along an axis."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryTable(SourcedTable):
     """How far the memory of an accelerator may be off."""
 
@@ -72,7 +75,8 @@ class MemoryTable(SourcedTable):
     """Standard deviation of its logarithm."""
 
 
-class UncertaintyFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncertaintyFile:
     """Deviations by evidence."""
 
     doubt: list[DoubtTable]
@@ -85,7 +89,8 @@ class UncertaintyFile(FileModel):
     """Of the memory of an accelerator."""
 
 
-class MeasuredTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredTable:
     """Runs of one kind and series that were measured."""
 
     series: TextField
@@ -96,7 +101,8 @@ class MeasuredTable(FileModel):
     """Least and largest value by axis."""
 
 
-class SpanTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanTable:
     """A range that was measured."""
 
     axis: AxisField
@@ -107,16 +113,17 @@ class SpanTable(FileModel):
     """Largest measured value."""
 
 
-class EnvelopeFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvelopeFile:
     """What all measured runs together cover."""
 
     source: TextField
     """The sets it was made from."""
     date: TextField
     """When."""
-    measured: list[MeasuredTable] = Field(default_factory=list)
+    measured: list[MeasuredTable] = field(default_factory=list)
     """Runs whose device time a prediction computes."""
-    span: list[SpanTable] = Field(default_factory=list)
+    span: list[SpanTable] = field(default_factory=list)
     """Ranges."""
 
 

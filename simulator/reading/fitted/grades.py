@@ -9,8 +9,8 @@ from simulator.physics.device_time import (
     is_carried,
     is_measured,
     is_on_cores,
-    is_spread,
     is_timed,
+    uses_fitted_kernels,
 )
 from simulator.pipeline.stages.read import most_samples
 from simulator.reading.fitted.deviations import (
@@ -99,7 +99,7 @@ def _is_fitted(scenario: Scenario, draft: Draft) -> bool:
     gpu = scenario.cluster.trainers.host.gpu
     stated = _given(draft, "model.step_times", "model.step_time")
     emulated = gpu is not None and gpu.emulated
-    return is_spread(scenario) and not stated and not emulated
+    return uses_fitted_kernels(scenario) and not stated and not emulated
 
 
 def _by_relative(scenario: Scenario, draft: Draft) -> bool:
@@ -154,7 +154,7 @@ def _of_crowd(scenario: Scenario, draft: Draft) -> Grade | None:
     source = draft.machine.sources.get("cpu.contention")
     stated = _given(draft, "hardware.contention") or (source is not None and source.verified)
     crew = scenario.job.loader.crew
-    busy = scenario.ranks_per_host * crew.makers * scenario.maker_threads
+    busy = scenario.ranks_per_host * crew.producers * scenario.producer_threads
     if stated or work.basis is CostBasis.VCPU or work.per_sample + work.per_batch == 0.0:
         return None
     if busy <= pool.cores / 2.0:
@@ -191,7 +191,7 @@ def _store_decides(scenario: Scenario) -> bool:
     cluster, job = scenario.cluster, scenario.job
     shared = 1 if cluster.trainers.storage.scope is Scope.LOCAL else cluster.trainers.count
     processes = scenario.ranks_per_host * shared
-    readers = max(1, job.loader.workers) * processes * scenario.maker_threads
+    readers = max(1, job.loader.workers) * processes * scenario.producer_threads
     return anywhere(readers > most_samples(scenario) * (job.dataset.read_time or 0.0))
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import Field
-
-from simulator.reading.document import FileModel, check, read_document
-from simulator.reading.quantity import Choice, NumberField, NumberOrZeroField, TextField
+from simulator.reading.document import check, read_document
 from simulator.reading.shipped import DATA
+from simulator.schema.fields import Choice, NumberField, NumberOrZeroField, TextField
 from simulator.schema.workload.software import CudaGraphs, GradientSum, Software
 from simulator.uncertainty.provenance import Source
 
@@ -18,7 +17,8 @@ _FOLDER: Final = DATA / "kernels"
 _SOURCES: Final = "sources"
 
 
-class FigureTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigureTable:
     """One fitted figure and its physical bounds."""
 
     value: NumberOrZeroField
@@ -35,7 +35,8 @@ class FigureTable(FileModel):
     """What to know about it."""
 
 
-class VariantTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantTable:
     """Devices that reach other shares than the rest of their architecture."""
 
     gpus: list[TextField]
@@ -44,7 +45,7 @@ class VariantTable(FileModel):
     """Factor of the share of matrix products of linear layers."""
     others: NumberField = 1.0
     """Factor of that of products that are always in 16 bit: scores and head."""
-    attention: dict[str, NumberField] = Field(default_factory=dict)
+    attention: dict[str, NumberField] = field(default_factory=dict)
     """Factor of the share of attention, by kernel."""
     source: TextField
     """Key of what they were fitted to."""
@@ -56,7 +57,8 @@ class VariantTable(FileModel):
     """What to know about them."""
 
 
-class NetworkTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkTable:
     """Networks over which exchange reaches other shares of the rate."""
 
     links: list[TextField]
@@ -73,10 +75,11 @@ class NetworkTable(FileModel):
     """The most."""
 
 
-class RelativeTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelativeTable:
     """Devices that nobody measured, and the one whose kernels stand in."""
 
-    gpus: list[TextField] = Field(default_factory=list)
+    gpus: list[TextField] = field(default_factory=list)
     """Profiles, though others of their architecture were measured."""
     architectures: list[TextField]
     """Architectures."""
@@ -100,20 +103,21 @@ class RelativeTable(FileModel):
     """What to know about it."""
 
 
-class KernelFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelFile:
     """A file of figures."""
 
     kind: Literal["shared", "architecture", "software", "framework", "networks", "relatives"]
     """What they are for."""
-    figures: dict[str, FigureTable] = Field(default_factory=dict)
+    figures: dict[str, FigureTable] = field(default_factory=dict)
     """By name."""
-    architectures: list[TextField] = Field(default_factory=list)
+    architectures: list[TextField] = field(default_factory=list)
     """Of accelerators they hold for."""
-    variant: list[VariantTable] = Field(default_factory=list)
+    variant: list[VariantTable] = field(default_factory=list)
     """Devices apart from the rest."""
-    frameworks: list[TextField] = Field(default_factory=list)
+    frameworks: list[TextField] = field(default_factory=list)
     """Names of frameworks they hold for."""
-    stands_for: list[TextField] = Field(default_factory=list)
+    stands_for: list[TextField] = field(default_factory=list)
     """Unfitted frameworks that they are used for, with a wider uncertainty."""
     generic: bool = False
     """Whether they stand in for any framework that nobody measured."""
@@ -125,13 +129,14 @@ class KernelFile(FileModel):
     """Fused attention kernel the framework takes."""
     gradient_sum: Annotated[GradientSum, Choice(GradientSum)] = GradientSum.IN_PLACE
     """How it adds up gradients."""
-    network: list[NetworkTable] = Field(default_factory=list)
+    network: list[NetworkTable] = field(default_factory=list)
     """Networks apart from the rest."""
-    relative: list[RelativeTable] = Field(default_factory=list)
+    relative: list[RelativeTable] = field(default_factory=list)
     """Devices that nobody measured."""
 
 
-class SourceTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTable:
     """What figures were fitted to."""
 
     reference: TextField
@@ -140,7 +145,7 @@ class SourceTable(FileModel):
 
     def source(self) -> Source:
         """The same as what a figure carries."""
-        return Source(**self.model_dump())
+        return Source(**asdict(self))
 
 
 KernelFiles: TypeAlias = Mapping[str, KernelFile]
@@ -173,24 +178,24 @@ def with_values(values: Mapping[str, float], files: KernelFiles | None = None) -
 
 def _changed(file: KernelFile, values: Mapping[str, float]) -> KernelFile:
     figures = dict(file.figures)
-    lists: dict[str, list[Any]] = {"variant": [*file.variant], "network": [*file.network]}
+    lists: dict[str, Any] = {"variant": [*file.variant], "network": [*file.network]}
     for name, value in values.items():
         _, figure, *rest = name.split(".")
         if not rest:
-            figures[figure] = figures[figure].model_copy(update={"value": value})
+            figures[figure] = replace(figures[figure], value=value)
             continue
         number, factor = int(rest[0]), rest[1]
         old = getattr(lists[figure][number], factor)
         new = dict.fromkeys(old, value) if isinstance(old, Mapping) else value
-        lists[figure][number] = lists[figure][number].model_copy(update={factor: new})
-    return file.model_copy(update={"figures": figures, **lists})
+        lists[figure][number] = replace(lists[figure][number], **{factor: new})
+    return replace(file, figures=figures, **lists)
 
 
 @cache
 def _sources() -> Mapping[str, Source]:
     document = read_document(_FOLDER / f"{_SOURCES}.toml")
-    tables = {key: value for key, value in document.data.items() if key != "schema"}
-    return {key: SourceTable.model_validate(value).source() for key, value in tables.items()}
+    keys = [key for key in document.data if key != "schema"]
+    return {key: check(SourceTable, document, at=(key,)).source() for key in keys}
 
 
 def source_of(key: str) -> Source:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from simulator.physics.describe import summed_in
+from simulator.physics.transformer import accumulation_precision
 from simulator.reading.fitted.kernel_figures import (
     Figures,
     KernelFile,
@@ -393,7 +393,7 @@ def use_of(scenario: Scenario) -> Use:
     return Use(
         software=job.software,
         precision=job.train.precision,
-        summed_in=summed_in(job),
+        summed_in=accumulation_precision(job),
         link=None if network is None else network.link,
     )
 

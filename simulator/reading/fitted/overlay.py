@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
-
 from simulator.errors import InputError, Problem
-from simulator.reading.document import Document, FileModel, check, read_document
+from simulator.reading.document import Document, check, read_document
 from simulator.reading.hardware.profile_text import quote
 from simulator.reading.keys import Key, numeric_key
 from simulator.reading.lines import KeyPath
-from simulator.reading.quantity import (
+from simulator.schema.fields import (
     CountField,
     CountOrZeroField,
+    Length,
     NumberOrZeroField,
     TextField,
 )
@@ -34,7 +34,8 @@ SYMMETRIC: Final = 1e-6
 DIGITS: Final = 9
 
 
-class ParameterTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterTable:
     """One fitted parameter."""
 
     key: TextField
@@ -51,24 +52,26 @@ class ParameterTable(FileModel):
     """The bound the value stands at, if it does."""
 
 
-class EnvelopeTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvelopeTable:
     """What the rows covered."""
 
     rows: CountField
     """Rows that parameters were fitted to."""
     configurations: CountField
     """Different configurations among them."""
-    gpus: list[TextField] = Field(default_factory=list)
+    gpus: list[TextField] = field(default_factory=list)
     """Accelerators among them."""
-    machines: list[TextField] = Field(default_factory=list)
+    machines: list[TextField] = field(default_factory=list)
     """Machines among them."""
-    devices: Annotated[list[CountOrZeroField], Field(min_length=2, max_length=2)]
+    devices: Annotated[list[CountOrZeroField], Length(2, 2)]
     """Least and most accelerators of a job."""
-    batch_size: Annotated[list[CountOrZeroField], Field(min_length=2, max_length=2)]
+    batch_size: Annotated[list[CountOrZeroField], Length(2, 2)]
     """Smallest and largest batch of a device."""
 
 
-class OverlayFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverlayFile:
     """What plan calibrate found."""
 
     kind: Literal["calibration"]
@@ -79,7 +82,7 @@ class OverlayFile(FileModel):
     """When it was fitted."""
     version: TextField
     """The plan that fitted it."""
-    parameter: Annotated[list[ParameterTable], Field(min_length=1)]
+    parameter: Annotated[list[ParameterTable], Length(1)]
     """The fitted parameters."""
     covariance: list[list[float]]
     """Of the logarithms, in the order of the parameters."""

@@ -12,13 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from simulator.physics.describe import describe, kernels_of, of_tokens
-from simulator.physics.description import Description
-from simulator.physics.device_time import (
-    carried_times,
-    measured_times,
-)
-from simulator.physics.step import launch_share, network_share, small_kernels_share
+from simulator.physics.device_time import carried_times, measured_times
+from simulator.physics.training_step import launch_share, network_share, small_kernels_share
+from simulator.physics.transformer import TransformerStep, kernels_of, of_tokens, transformer_step
 from simulator.pipeline.stages.read import transfer_share
 from simulator.reading.fitted.deviations import (
     MEMORY,
@@ -30,14 +26,14 @@ from simulator.reading.fitted.deviations import (
 from simulator.reading.fitted.grades import grades
 from simulator.reading.fitted.kernels import stood_in
 from simulator.reading.keys import numeric_key
-from simulator.reading.quantity import Quantity
 from simulator.reading.resolved import Draft
 from simulator.results.envelope import outside, placed
+from simulator.schema.fields import Quantity
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.kernels import Kernels
 from simulator.schema.workload.models.recommender import Dlrm
 from simulator.schema.workload.train import Mode
-from simulator.uncertainty.calibration import Elsewhere, Overlay
+from simulator.uncertainty.calibration import Overlay, TransferError
 from simulator.uncertainty.components import (
     Axis,
     Grade,
@@ -182,8 +178,8 @@ def _share_of(grade: Grade, scenario: Scenario) -> float:
     return 1.0 if share is None else _largest(share, scenario)
 
 
-def _largest(share: Callable[[Description, Kernels], Real], scenario: Scenario) -> float:
-    return float(np.max(share(describe(scenario), kernels_of(scenario))))
+def _largest(share: Callable[[TransformerStep, Kernels], Real], scenario: Scenario) -> float:
+    return float(np.max(share(transformer_step(scenario), kernels_of(scenario))))
 
 
 _SHARES: Final = {
@@ -276,7 +272,7 @@ def calibrated(
     return replace(scenario, uncertainties=(*kept, *new))
 
 
-def known_elsewhere(scenario: Scenario, keys: Sequence[Elsewhere]) -> Scenario:
+def known_elsewhere(scenario: Scenario, keys: Sequence[TransferError]) -> Scenario:
     """The scenario after keys were given the values they have on other systems.
 
     Parameters

@@ -5,35 +5,36 @@ Predicted by them, a series tells how wrong predictions are of a job that nothin
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from pydantic import Field
-
-from simulator.reading.document import FileModel, check, read_document
+from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernel_figures import with_values
 from simulator.reading.fitted.kernels import with_kernel_files
 from simulator.reading.fitted.uncertainty import as_unseen
-from simulator.reading.quantity import NumberOrZeroField, TextField
 from simulator.reading.shipped import DATA
+from simulator.schema.fields import NumberOrZeroField, TextField
 from simulator.schema.scenario import Scenario
 
 _FILE: Final = DATA / "unseen.toml"
 
 
-class WithoutTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithoutTable:
     """Figures that a group of series had no part in."""
 
     series: list[TextField]
     """Those measured by the same people on the same machines."""
-    figures: dict[str, NumberOrZeroField] = Field(default_factory=dict)
+    figures: dict[str, NumberOrZeroField] = field(default_factory=dict)
     """By name; none where nothing was fitted to the group, so that the shipped ones do."""
 
 
-class UnseenFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnseenFile:
     """All of them."""
 
-    without: list[WithoutTable] = Field(default_factory=list)
+    without: list[WithoutTable] = field(default_factory=list)
     """By group."""
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias, TypeVar
 
-from pydantic import BaseModel
-
 from simulator.errors import InputError, Problem
 from simulator.reading.document import Document
 from simulator.reading.fitted.relatives import among_measured
@@ -17,6 +15,7 @@ from simulator.reading.hardware.sections import (
     GpuFile,
     LinkFile,
 )
+from simulator.reading.tables import FileTable, table_keys
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.hardware.host import Cpu
 from simulator.schema.hardware.link import Curve, Link, Regime
@@ -45,10 +44,11 @@ def amount(figure: Holds[Value] | None) -> Value | None:
     return None if figure is None else figure.value
 
 
-def cited(table: BaseModel, cite: Cite) -> dict[str, Source]:
+def cited(table: FileTable, cite: Cite) -> dict[str, Source]:
     """Sources of a table's figures by field name; ``peak.bf16`` for those in a table of rates."""
     sources: dict[str, Source] = {}
-    for key, value in table:
+    for key in table_keys(type(table)):
+        value = getattr(table, key)
         if isinstance(value, Figure):
             sources[key] = cite(value)
         elif isinstance(value, dict):

@@ -17,7 +17,6 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from simulator.errors import InputError, Problem, UnknownName
 from simulator.reading.document import (
-    AnyModel,
     Document,
     check,
     read_document,
@@ -41,6 +40,7 @@ from simulator.reading.lines import KeyPath
 from simulator.reading.merge_documents import merge
 from simulator.reading.names import holding, nearest_names
 from simulator.reading.shipped import shipped_folder
+from simulator.reading.tables import AnyTable
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.hardware.host import Cpu, Host
 from simulator.schema.hardware.link import Link
@@ -214,8 +214,8 @@ class Catalogue:
         self,
         kind: str,
         name: str,
-        model: type[AnyModel],
-        convert: Callable[[str, AnyModel, Document, Callable[[Figure], Source]], Thing],
+        model: type[AnyTable],
+        convert: Callable[[str, AnyTable, Document, Callable[[Figure], Source]], Thing],
     ) -> Thing:
         full = self._meant(name if name.startswith(f"{kind}/") else f"{kind}/{name}", (kind,))
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from simulator.reading.document import FileModel, check, read_document
-from simulator.reading.quantity import NumberField, PositiveShareField, TextField
+from simulator.reading.document import check, read_document
 from simulator.reading.shipped import DATA
+from simulator.schema.fields import NumberField, PositiveShareField, TextField
 from simulator.schema.hardware.host import VectorUnits
 from simulator.uncertainty.provenance import Assumption, Source
 
 _PATH: Final = DATA / "processors.toml"
 
 
-class CoreTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoreTable:
     """Processors of a kind."""
 
     name: TextField
@@ -34,7 +36,8 @@ class CoreTable(FileModel):
     """Whether anybody measured it."""
 
 
-class MatrixTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixTable:
     """Processors whose cores have matrix units."""
 
     names: list[TextField]
@@ -51,7 +54,8 @@ class MatrixTable(FileModel):
     """Whether it was read there."""
 
 
-class ProcessorFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessorFile:
     """The file."""
 
     memory_share: PositiveShareField

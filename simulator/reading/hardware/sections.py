@@ -1,4 +1,4 @@
-"""What hardware profiles look like on disk: the pydantic models of `hardware_profiles/`.
+"""What hardware profiles look like on disk: the tables of `hardware_profiles/`.
 
 Every figure is a small table ``{ value = "80 GB", source = "vendor", date = "2026-08" }``, where
 `source` is a key of a `sources.toml` or the reference itself; ``verified = false`` marks what was
@@ -7,12 +7,10 @@ guessed, derived or assumed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Annotated
 
-from pydantic import Field
-
 from simulator.reading.choices import PrecisionField, PurchaseField
-from simulator.reading.document import FileModel
 from simulator.reading.hardware.figures import (
     ByteFigure,
     BytePriceFigure,
@@ -36,7 +34,7 @@ from simulator.reading.hardware.figures import (
     TimeFigure,
     TopologyFigure,
 )
-from simulator.reading.quantity import (
+from simulator.schema.fields import (
     ByteRateField,
     Choice,
     CountField,
@@ -49,7 +47,8 @@ from simulator.schema.hardware.link import Collective, LinkKind
 from simulator.schema.hardware.storage import LimitedBy, Scope
 
 
-class ProfileFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileFile:
     """What the profiles of all kinds share."""
 
     overlay: bool = False
@@ -58,6 +57,7 @@ class ProfileFile(FileModel):
     """What to know before trusting these figures."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CpuFile(ProfileFile):
     """One processor socket."""
 
@@ -77,6 +77,7 @@ class CpuFile(ProfileFile):
     """Thermal design power."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuFile(ProfileFile):
     """One accelerator as a program sees it."""
 
@@ -110,18 +111,19 @@ class GpuFile(ProfileFile):
     """How many of its cores' groups (streaming multiprocessors) programs can use."""
     peak: dict[PrecisionField, FlopRateFigure]
     """Dense datasheet rate by number format."""
-    achievable: dict[PrecisionField, FlopRateFigure] = Field(default_factory=dict)
+    achievable: dict[PrecisionField, FlopRateFigure] = field(default_factory=dict)
     """Best rate measured on a real matrix product."""
-    product_share: dict[PrecisionField, FractionFigure] = Field(default_factory=dict)
+    product_share: dict[PrecisionField, FractionFigure] = field(default_factory=dict)
     """Share of the peak that large matrix products reach: the median over many shapes."""
     memory_share: FractionFigure | None = None
     """Share of the memory's bandwidth that products of few rows reach, which only read weights: the
     median over many shapes."""
-    fallback: dict[PrecisionField, PrecisionField] = Field(default_factory=dict)
+    fallback: dict[PrecisionField, PrecisionField] = field(default_factory=dict)
     """Formats the device lacks, and the format at whose rate they run."""
 
 
-class RegimeTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegimeTable:
     """One protocol or algorithm of a collective."""
 
     latency: TimeOrZeroField
@@ -130,6 +132,7 @@ class RegimeTable(FileModel):
     """Bus bandwidth that large messages near, as nccl-tests counts it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CurveFigure(Figure):
     """A collective measured at several message sizes, as the best of a few regimes, with source."""
 
@@ -140,6 +143,7 @@ class CurveFigure(Figure):
     in_switch: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LinkFile(ProfileFile):
     """A link, one direction."""
 
@@ -155,11 +159,12 @@ class LinkFile(ProfileFile):
     """Rate of copies from ordinary host memory."""
     latency: TimeFigure | None = None
     """Time before the first byte."""
-    collective: list[CurveFigure] = Field(default_factory=list)
+    collective: list[CurveFigure] = field(default_factory=list)
     """Collectives measured over it."""
 
 
-class BurstTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BurstTable:
     """A rate above the baseline while credits last, in proportion to the size of the store."""
 
     per: ByteFigure
@@ -169,6 +174,7 @@ class BurstTable(FileModel):
     known, nothing here holds."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OperationsBurst(BurstTable):
     """Operations above the baseline while credits last."""
 
@@ -186,6 +192,7 @@ class OperationsBurst(BurstTable):
     """Credits of a small store."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BandwidthBurst(BurstTable):
     """Throughput above the baseline while credits last."""
 
@@ -203,7 +210,8 @@ class BandwidthBurst(BurstTable):
     """Credits of a small store."""
 
 
-class ChargesTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChargesTable:
     """What is charged for a store beside the rent of what lies there."""
 
     region: TextField
@@ -228,18 +236,19 @@ class ChargesTable(FileModel):
     """Bytes a second that the rent has in it."""
     other_region: BytePriceFigure | None = None
     """Price of bytes that are read from another region of the same cloud."""
-    internet: list[TierFigure] = Field(default_factory=list)
+    internet: list[TierFigure] = field(default_factory=list)
     """Price of bytes that are read from elsewhere, by the amount of a month."""
-    unpriced: list[TextField] = Field(default_factory=list)
+    unpriced: list[TextField] = field(default_factory=list)
     """What is charged as well, at a price that no source states."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StorageFile(ProfileFile):
     """A store as one host sees it."""
 
     scope: Annotated[Scope, Choice(Scope)]
     """Inside the machine, over the network, or by object requests."""
-    clouds: list[TextField] = Field(default_factory=list)
+    clouds: list[TextField] = field(default_factory=list)
     """Clouds whose machines alone can reach it; any machine if none is named."""
     read_bandwidth: ByteRateFigure | None = None
     """Datasheet read rate; may be left out where one was measured."""
@@ -279,7 +288,8 @@ class StorageFile(ProfileFile):
     """What is charged beside it."""
 
 
-class CpuTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuTable:
     """The processors of a machine, all sockets together."""
 
     model: TextFigure | None = None
@@ -298,7 +308,8 @@ class CpuTable(FileModel):
     """How much longer work takes with all cores busy than alone, less 1."""
 
 
-class GpuTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuTable:
     """The accelerators of a machine, all alike."""
 
     model: TextFigure
@@ -313,7 +324,8 @@ class GpuTable(FileModel):
     """How they reach each other."""
 
 
-class NetworkTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkTable:
     """The network attachment, one direction, all cards together."""
 
     rdma: bool = False
@@ -334,7 +346,8 @@ class NetworkTable(FileModel):
     """Name of the profile of all cards together, for what collectives take."""
 
 
-class DrivesTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrivesTable:
     """The drives inside a machine, all alike."""
 
     model: TextFigure
@@ -345,7 +358,8 @@ class DrivesTable(FileModel):
     """Size of each."""
 
 
-class PriceBlock(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceBlock:
     """One price of the machine by the hour, by how and where its hours are bought."""
 
     purchase: PurchaseField
@@ -358,7 +372,8 @@ class PriceBlock(FileModel):
     """Highest price seen, where it moves."""
 
 
-class PriceTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriceTable:
     """What the machine costs by the hour on demand and as spot capacity in one region."""
 
     region: TextField
@@ -371,22 +386,24 @@ class PriceTable(FileModel):
     """Highest spot price seen."""
 
 
-class SwitchTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchTable:
     """A PCIe switch and the devices below it."""
 
     socket: CountOrZeroField
     """Socket its uplink goes to, from 0."""
     uplink: TextField
     """Name of the link to the socket."""
-    gpus: list[CountOrZeroField] = Field(default_factory=list)
+    gpus: list[CountOrZeroField] = field(default_factory=list)
     """Accelerators below it, from 0."""
-    nics: list[CountOrZeroField] = Field(default_factory=list)
+    nics: list[CountOrZeroField] = field(default_factory=list)
     """Network cards below it, from 0."""
-    drives: list[CountOrZeroField] = Field(default_factory=list)
+    drives: list[CountOrZeroField] = field(default_factory=list)
     """Drives below it, from 0."""
 
 
-class LayoutTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutTable:
     """What hangs where; all of it from one source."""
 
     source: TextField
@@ -397,14 +414,15 @@ class LayoutTable(FileModel):
     """False for what was guessed, derived or assumed."""
     note: TextField | None = None
     """What of it was read, and what was assumed."""
-    gpu_sockets: list[CountOrZeroField] = Field(default_factory=list)
+    gpu_sockets: list[CountOrZeroField] = field(default_factory=list)
     """Socket of each accelerator, from 0."""
     socket_link: TextField | None = None
     """Name of the link between sockets."""
-    switches: list[SwitchTable] = Field(default_factory=list)
+    switches: list[SwitchTable] = field(default_factory=list)
     """The PCIe switches."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MachineFile(ProfileFile):
     """A machine as bought or rented, but for its price."""
 
@@ -434,6 +452,7 @@ class MachineFile(ProfileFile):
     """What hangs where, where known."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostFile(MachineFile):
     """A machine with at most an on-demand price and a range of spot prices."""
 
@@ -441,6 +460,7 @@ class HostFile(MachineFile):
     """What it costs, where known."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PricedHostFile(MachineFile):
     """A machine with a list of prices."""
 
@@ -448,6 +468,7 @@ class PricedHostFile(MachineFile):
     """What it costs, by purchase and region."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DefaultsFile(ProfileFile):
     """Figures taken where a profile doesn't say."""
 
@@ -457,7 +478,8 @@ class DefaultsFile(ProfileFile):
     """How much longer work takes with all cores busy than alone, less 1."""
 
 
-class SourceTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTable:
     """What a source key stands for."""
 
     reference: TextField

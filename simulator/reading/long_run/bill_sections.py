@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
-from simulator.reading.document import FileModel
-from simulator.reading.quantity import (
+from simulator.schema.fields import (
     Choice,
     CountField,
     MoneyField,
@@ -20,7 +20,8 @@ from simulator.schema.store_plan import Location
 PueField = Annotated[float, Number(low=1.0, high=10.0)]
 
 
-class EnergySection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnergySection:
     """Where the electricity comes from; with it, plan tells energy and emissions of the run."""
 
     pue: PueField | None = None
@@ -34,7 +35,8 @@ class EnergySection(FileModel):
     is on the bill of owned machines only."""
 
 
-class StoreSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreSection:
     """What is paid for the store that holds data and checkpoints."""
 
     location: Annotated[Location, Choice(Location)] | None = None
@@ -52,7 +54,8 @@ ShareField = Annotated[float, Percent()]
 WorkingField = Annotated[float, Number(low=0.01, high=1.0)]
 
 
-class OwnedSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedSection:
     """What machines cost that are bought, with cost.purchase = "owned"."""
 
     capex: MoneyField | None = None

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
-
 from simulator.errors import InputError
-from simulator.reading.document import Document, FileModel, check, read_document
-from simulator.reading.quantity import (
+from simulator.reading.document import Document, check, read_document
+from simulator.schema.campaign import Order
+from simulator.schema.fields import (
     Choice,
     CountField,
     CountOrZeroField,
@@ -19,10 +18,10 @@ from simulator.reading.quantity import (
     TimeField,
     TimeOrZeroField,
 )
-from simulator.schema.campaign import Order
 
 
-class PoolSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolSection:
     """The machines that all jobs share."""
 
     machines: CountField
@@ -33,14 +32,15 @@ class PoolSection(FileModel):
     """Who is next: the first come (fifo), or the most urgent of those who wait (priority)."""
 
 
-class JobTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobTable:
     """A job that comes once or again and again."""
 
     name: TextField
     """What it is called."""
     scenario: TextField | None = None
     """A scenario, by file (relative to this one) or shipped name; its failures count."""
-    settings: list[TextField] = Field(default_factory=list)
+    settings: list[TextField] = field(default_factory=list)
     """Keys to set over it, such as "hardware.count=4"."""
     duration: TimeField | None = None
     """Time of one run, in place of a scenario."""
@@ -58,7 +58,8 @@ class JobTable(FileModel):
     """0 is the most urgent; counts where the pool's order is priority."""
 
 
-class CampaignFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignFile:
     """The file."""
 
     pool: PoolSection

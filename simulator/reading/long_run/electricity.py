@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
 from simulator.errors import InputError, Problem, UnitError
-from simulator.reading.document import Document, FileModel, check, read_document
+from simulator.reading.document import Document, check, read_document
 from simulator.reading.hardware.figures import Figure, TextFigure
 from simulator.reading.long_run.bill_sections import EnergySection, PueField
-from simulator.reading.quantity import nearest_hint
 from simulator.reading.resolved import Draft, check_of, part
 from simulator.reading.shipped import DATA
 from simulator.schema.energy import EnergyPlan
+from simulator.schema.fields import nearest_hint
 from simulator.schema.hardware.price import Purchase
 from simulator.uncertainty.provenance import Source
 from simulator.units import KILOGRAM_PER_JOULE, USD_PER_JOULE, Unit, parse
@@ -25,13 +25,15 @@ _STAND_IN: Final = "us/east-north-central/industrial"
 _STATED: Final = Source(reference="stated by the scenario", date="its own")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _PueFigure(Figure):
     """A power usage effectiveness."""
 
     value: PueField
 
 
-class _Electricity(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Electricity:
     """The file data/electricity.toml."""
 
     pue: dict[str, _PueFigure]

@@ -21,9 +21,9 @@ from simulator.reading.long_run.sections import (
     SpotSection,
 )
 from simulator.reading.long_run.spot_spells import OTHER_WEEKS, SPELLS_APART, made_up, read_trace
-from simulator.reading.quantity import nearest_hint
 from simulator.reading.resolved import Draft, check_of, part
 from simulator.reading.shipped import DATA
+from simulator.schema.fields import nearest_hint
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.price import Purchase
 from simulator.schema.long_run import (
@@ -203,8 +203,8 @@ def _of_parts(
     most = sorted(rates.items(), key=lambda part: -part[1])
     shares = [f"{name} {rate / total:.0%}" for name, rate in most if rate > 0.0]
     told = f"failures of the job by part, as stated: {', '.join(shares)}"
-    rates_given = {"per_machine": sum(own.values()), "per_job": sum(whole.values())}
-    return section.model_copy(update=rates_given), (told,) if shares else ()
+    rates_of_job = replace(section, per_machine=sum(own.values()), per_job=sum(whole.values()))
+    return rates_of_job, (told,) if shares else ()
 
 
 def _of_a_machine(parts: ComponentsTable, devices: int, cards: int) -> dict[str, PerSecond]:

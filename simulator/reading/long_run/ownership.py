@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from simulator.reading.document import FileModel, check, read_document
+from simulator.reading.document import check, read_document
 from simulator.reading.hardware.figures import Figure, FractionFigure, PriceFigure, TimeFigure
 from simulator.reading.long_run.bill_sections import OwnedSection
 from simulator.reading.resolved import Draft, part
@@ -19,7 +20,8 @@ _FILE: Final = DATA / "ownership.toml"
 _KILOWATT: Final = parse("1 kW", WATT)
 
 
-class _Usual(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Usual:
     """The file data/ownership.toml."""
 
     life: TimeFigure

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Annotated
 
-from pydantic import Field
-
-from simulator.reading.document import FileModel
-from simulator.reading.quantity import (
+from simulator.schema.fields import (
     Choice,
     CountField,
     CountOrZeroField,
@@ -29,7 +27,8 @@ SpreadField = Annotated[float, Number(high=20.0)]
 FactorField = Annotated[float, Number(low=1.0, high=1e4)]
 
 
-class LemonsTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LemonsTable:
     """A few machines that fail far more often than the others."""
 
     share: FractionField
@@ -40,7 +39,8 @@ class LemonsTable(FileModel):
     """Whether one that has failed is replaced for good."""
 
 
-class SparesTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparesTable:
     """Machines that stand by for failed ones."""
 
     count: CountOrZeroField
@@ -53,7 +53,8 @@ class SparesTable(FileModel):
     """Standard deviation of the time of a repair over its mean; 0: always the same."""
 
 
-class WaitTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitTable:
     """How long no other machine can be had in place of a failed one."""
 
     mean: TimeField
@@ -63,7 +64,8 @@ class WaitTable(FileModel):
     recorded traces of spot machines have 3 (skypilot-org/spot-traces, 2022-10 to 2023-08)."""
 
 
-class ComponentsTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentsTable:
     """How often parts fail that stop the job: what they add up to stands for whole machines."""
 
     gpu: RateOrZeroField = 0.0
@@ -80,7 +82,8 @@ class ComponentsTable(FileModel):
     """Software, for the job as a whole."""
 
 
-class FailuresSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailuresSection:
     """How often the run is interrupted, and what a restart takes."""
 
     like: TextField | None = None
@@ -113,7 +116,8 @@ class FailuresSection(FileModel):
     """Who says so."""
 
 
-class CheckpointSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointSection:
     """How checkpoints of a long run are written and read."""
 
     interval: TimeField | None = None
@@ -132,7 +136,8 @@ class CheckpointSection(FileModel):
     that a published restart reached."""
 
 
-class RunSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSection:
     """What is asked of a long run."""
 
     deadline: TimeField | None = None
@@ -143,7 +148,8 @@ class RunSection(FileModel):
     """How many lives of the run are drawn."""
 
 
-class SpotSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotSection:
     """Spot capacity: spells in which all machines of the job can be had, and in which not."""
 
     trace: TextField | None = None
@@ -163,7 +169,8 @@ class SpotSection(FileModel):
     """Who says so."""
 
 
-class PublishedCluster(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedCluster:
     """An entry of data/failures.toml.
 
     `machines` are those of the jobs that its rates were counted in, where what stops a job as a
@@ -187,7 +194,8 @@ class PublishedCluster(FileModel):
         return None if self.machines is None else self.machines * self.devices
 
 
-class PublishedClusters(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedClusters:
     """The file data/failures.toml."""
 
-    cluster: list[PublishedCluster] = Field(default_factory=list)
+    cluster: list[PublishedCluster] = field(default_factory=list)

@@ -7,6 +7,7 @@ and all of its keys come together is found when it is predicted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 from simulator.errors import InputError, Problem, UnknownName
@@ -16,7 +17,6 @@ from simulator.reading.measured.rows import Context, Heading, described_by, rows
 from simulator.reading.measured.runs_table import read_runs
 from simulator.reading.measured.sections import FitTable, SetFile, ToleranceTable
 from simulator.reading.merge_documents import chain_of
-from simulator.reading.quantity import nearest, nearest_hint
 from simulator.reading.reading import refuse_irregular
 from simulator.reading.service.mode import describes_service
 from simulator.reading.shipped import (
@@ -29,6 +29,7 @@ from simulator.reading.shipped import (
     set_names,
 )
 from simulator.reading.table import Table, capped, parse_table, read_table
+from simulator.schema.fields import nearest, nearest_hint
 from simulator.uncertainty.measurement import MeasurementSet, Parameter, Row, SplitRule, Tolerance
 from simulator.uncertainty.provenance import Source
 
@@ -224,7 +225,7 @@ def _converted(file: SetFile, rows: tuple[Row, ...]) -> MeasurementSet:
         baseline_by=tuple(file.baseline_by),
         absolute=tuple(file.absolute),
         regime=file.regime or "",
-        maker=tuple(file.maker),
+        submitter=tuple(file.maker),
         misses={(one.family, one.metric): one.why for one in file.miss},
         serves=file.mode is not None,
     )
@@ -232,8 +233,8 @@ def _converted(file: SetFile, rows: tuple[Row, ...]) -> MeasurementSet:
 
 def _parameter(table: FitTable) -> Parameter:
     texts = {"why": table.why or "", "told_by": table.told_by or "", "pace": table.pace or ""}
-    return Parameter(**{**table.model_dump(), **texts})
+    return Parameter(**{**asdict(table), **texts})
 
 
 def _tolerance(table: ToleranceTable) -> Tolerance:
-    return Tolerance(**{**table.model_dump(), "family": table.family or ""})
+    return Tolerance(**{**asdict(table), "family": table.family or ""})

@@ -10,20 +10,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel
-
 from simulator import units
 from simulator.errors import InputError, Problem, UnitError
 from simulator.reading.convert.models import shape_keys
-from simulator.reading.document import examine, field_at, model_at
+from simulator.reading.document import examine
 from simulator.reading.measured.sections import SetFile
 from simulator.reading.merge_documents import parse_override
-from simulator.reading.quantity import nearest, nearest_hint
 from simulator.reading.sections import ScenarioFile
 from simulator.reading.service.sections import ServiceFile
 from simulator.reading.shipped import find_base, nearest_bases
 from simulator.reading.table import Line, Table
+from simulator.reading.tables import FileTable, key_at, table_keys
 from simulator.results.metrics import Metric, measurable, measurable_names
+from simulator.schema.fields import nearest, nearest_hint
 from simulator.uncertainty.measurement import Row, Split, SplitRule, held_out
 from simulator.units import Unit
 
@@ -54,7 +53,7 @@ class Context:
     folder: Path
 
 
-def described_by(file: SetFile) -> type[BaseModel]:
+def described_by(file: SetFile) -> type[FileTable]:
     """What the files of a set's rows hold: jobs, or services."""
     return ScenarioFile if file.mode is None else ServiceFile
 
@@ -67,7 +66,7 @@ class Heading:
     """
 
     table: Table
-    model: type[BaseModel] = ScenarioFile
+    model: type[FileTable] = ScenarioFile
 
     @cached_property
     def measured(self) -> tuple[str, ...]:
@@ -106,7 +105,7 @@ class Heading:
             yield Problem(origin=table.origin, line=1, message=message, hint=hint)
         yield from self._metric_problems()
         for key in self.keys:
-            if key not in shape_keys() and field_at(self.model, tuple(key.split("."))) is None:
+            if key not in shape_keys() and key_at(self.model, tuple(key.split("."))) is None:
                 hint = nearest_hint(key, all_keys(self.model))
                 yield table.about(key, "is no key of a scenario", hint)
         for label in self.labels:
@@ -131,13 +130,12 @@ class Heading:
         return tuple(column.removeprefix(prefix) for column in named)
 
 
-def all_keys(file: type[BaseModel]) -> tuple[str, ...]:
+def all_keys(file: type[FileTable]) -> tuple[str, ...]:
     """All ``section.key`` of a scenario, and the figures of a model's shape."""
-    sections = {name: model_at(file, (name,)) for name in file.model_fields}
     named = (
-        f"{name}.{info.alias or key}"
-        for name, model in sections.items()
-        for key, info in (model.model_fields.items() if model is not None else ())
+        f"{section}.{name}"
+        for section, each in table_keys(file).items()
+        for name in (() if each.table is None else table_keys(each.table))
     )
     return (*named, *sorted(shape_keys()))
 
@@ -184,7 +182,7 @@ def _with_whole_counts(table: Table, heading: Heading) -> Table:
     return replace(table, lines=tuple(lines)) if keys else table
 
 
-def _is_count(key: str, cell: str, whole: str, file: type[BaseModel]) -> bool:
+def _is_count(key: str, cell: str, whole: str, file: type[FileTable]) -> bool:
     sound = _WHOLE.fullmatch(cell) is not None and not _value_problems(key, whole, file)
     return sound and bool(_value_problems(key, cell, file))
 
@@ -244,7 +242,7 @@ def _key_problems(
             yield replace(problem, origin=table.origin, line=line.number, key=key)
 
 
-def _value_problems(key: str, cell: str, file: type[BaseModel]) -> tuple[Problem, ...]:
+def _value_problems(key: str, cell: str, file: type[FileTable]) -> tuple[Problem, ...]:
     """What is wrong with one value, seen by itself: other keys are checked with the base."""
     try:
         document = parse_override(f"{key}={cell}", file)

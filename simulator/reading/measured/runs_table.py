@@ -8,21 +8,20 @@ metrics are named. All rows may be fitted to.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
-
-from pydantic import BaseModel
 
 from simulator.errors import InputError, Problem
 from simulator.reading.figures import NAMES, SERVICE_NAMES, figure_value
 from simulator.reading.measured.rows import MEASURED, OWN, SPREAD, all_keys
 from simulator.reading.measured.sections import SetFile
-from simulator.reading.quantity import nearest_hint
 from simulator.reading.sections import ScenarioFile
 from simulator.reading.service.sections import ServiceFile, ServiceMode
 from simulator.reading.table import Line, Table, capped, read_table
+from simulator.reading.tables import FileTable
 from simulator.results.metrics import measurable
+from simulator.schema.fields import nearest_hint
 from simulator.uncertainty.measurement import Split, SplitRule
 from simulator.units import Unit
 
@@ -38,7 +37,7 @@ class _Words:
     counts; `also` are other names of keys, `figures` those of what is measured.
     """
 
-    file: type[BaseModel]
+    file: type[FileTable]
     sections: tuple[str, ...]
     also: Mapping[str, str]
     figures: Mapping[str, str]
@@ -111,7 +110,7 @@ def read_runs(path: Path, scenario: str, *, serves: bool = False) -> tuple[SetFi
         split=SplitRule.GIVEN,
         configuration=keys,
     )
-    return file.model_copy(update={"mode": words.mode}), table
+    return replace(file, mode=words.mode), table
 
 
 def _column_problems(table: Table, meant: dict[str, str], words: _Words) -> Iterator[Problem]:

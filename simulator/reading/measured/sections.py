@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from pydantic import Field
-
-from simulator.reading.document import FileModel
-from simulator.reading.quantity import Choice, NumberField, NumberOrZeroField, Text, TextField
 from simulator.reading.service.sections import ServiceMode
+from simulator.schema.fields import Choice, NumberField, NumberOrZeroField, Text, TextField
 from simulator.uncertainty.measurement import Baseline, SplitRule
 
 NameField = Annotated[str, Text(longest=100)]
 
 
-class FitTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitTable:
     """A constant that is fitted to each group's anchors, between physical bounds."""
 
     key: TextField
@@ -35,7 +34,8 @@ class FitTable(FileModel):
     """Key of rows that says how fast cores are; other makers' values go with it (--unseen)."""
 
 
-class ToleranceTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToleranceTable:
     """How wrong a family may be on test rows; beyond it `plan validate` exits with 1."""
 
     metric: TextField
@@ -60,7 +60,8 @@ class ToleranceTable(FileModel):
     """The largest error that is aimed at."""
 
 
-class MissTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissTable:
     """A family that predictions are far off from."""
 
     family: TextField
@@ -71,7 +72,8 @@ class MissTable(FileModel):
     """Why, as far as it is known."""
 
 
-class SetFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetFile:
     """A measurement set: rows of a CSV file, what they are, and how predictions are judged."""
 
     name: NameField
@@ -96,30 +98,30 @@ class SetFile(FileModel):
     """Scenario that rows without a base of their own change."""
     family: TextField | None = None
     """Family of the rows without one of their own; the set's name by default."""
-    absolute: list[TextField] = Field(default_factory=list)
+    absolute: list[TextField] = field(default_factory=list)
     """Metrics whose error is a difference, such as accelerator_utilization."""
     split: Annotated[SplitRule, Choice(SplitRule)] = SplitRule.GIVEN
     """Which rows nothing may be fitted to: given (by each row), configuration (hash), or test."""
-    configuration: list[TextField] = Field(default_factory=list)
+    configuration: list[TextField] = field(default_factory=list)
     """Columns that make one configuration, whose rows stay together in a split."""
-    group_by: list[TextField] = Field(default_factory=list)
+    group_by: list[TextField] = field(default_factory=list)
     """Columns that make one group, with anchors of its own."""
     anchor: TextField | None = None
     """Which row of a group is its anchor, in words."""
-    fit: list[FitTable] = Field(default_factory=list)
+    fit: list[FitTable] = field(default_factory=list)
     """Constants fitted to each group's anchors."""
     regime: TextField | None = None
     """Column that names the regimes a row lies in, parted by "; "; errors are shown for each."""
-    maker: list[TextField] = Field(default_factory=list)
+    maker: list[TextField] = field(default_factory=list)
     """Columns that say who measured a group, or on which system; plan validate --unseen predicts
     its rows with the constants of the others."""
-    miss: list[MissTable] = Field(default_factory=list)
+    miss: list[MissTable] = field(default_factory=list)
     """Families that predictions are far off from, with the reason."""
     baseline: Annotated[Baseline, Choice(Baseline)] = Baseline.CONSTANT
     """The naive predictor to compare with: constant, linear, slowest part, or constant MFU."""
-    baseline_by: list[TextField] = Field(default_factory=list)
+    baseline_by: list[TextField] = field(default_factory=list)
     """Columns within whose values the baseline is one constant."""
-    tolerance: list[ToleranceTable] = Field(default_factory=list)
+    tolerance: list[ToleranceTable] = field(default_factory=list)
     """How wrong families may be."""
-    notes: dict[str, Any] = Field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
     """Anything else worth keeping; not read."""

@@ -9,8 +9,8 @@ from typing import Any, Final
 from simulator.reading.document import Document
 from simulator.reading.keys import OF_THE_RUN
 from simulator.reading.lines import KeyPath
-from simulator.reading.quantity import Number, Quantity
 from simulator.reading.settings import choices_of, is_switch, marker_of, mistake, setting_names
+from simulator.schema.fields import Number, Quantity
 from simulator.schema.goal import Plain
 
 FOR_PEOPLE: Final = frozenset(

@@ -16,7 +16,6 @@ from typing import Any, Final, NoReturn
 from simulator import units
 from simulator.errors import InputError, Problem, UnitError
 from simulator.reading.document import shown
-from simulator.reading.quantity import Number, Quantity, nearest_hint
 from simulator.reading.settings import (
     NAMED,
     choices_of,
@@ -26,6 +25,7 @@ from simulator.reading.settings import (
     setting_names,
     unknown_hint,
 )
+from simulator.schema.fields import Number, Quantity, nearest_hint
 from simulator.schema.goal import Axes, Axis, Plain, Span
 
 OPTION: Final = "--over"

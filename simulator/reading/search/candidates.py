@@ -66,6 +66,8 @@ class CandidateReader:
         Folders of hardware profiles that come before the usual ones.
     calibration : pathlib.Path, optional
         An overlay of fitted parameters, in place of the one the scenario names.
+    chain : sequence of Document, optional
+        Its documents where they have been read already (`merge_documents.chain_of`).
 
     Raises
     ------
@@ -75,7 +77,7 @@ class CandidateReader:
         If there is no such scenario.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a scenario is made of
         self,
         name_or_path: str,
         *,
@@ -83,13 +85,24 @@ class CandidateReader:
         stdin: TextIO | BinaryIO | None = None,
         profiles: Sequence[Path] = (),
         calibration: Path | None = None,
+        chain: Sequence[Document] | None = None,
     ) -> None:
         self.name_or_path = name_or_path
         self.overrides = tuple(overrides)
         self.profiles = tuple(profiles)
         self.calibration = calibration
-        self._chain = chain_of(name_or_path, stdin)
+        self._chain = chain_of(name_or_path, stdin) if chain is None else tuple(chain)
         self._prepare()
+
+    def over(self, settings: Mapping[str, Plain]) -> CandidateReader:
+        """Return a reader of the same scenario with these settings over its own."""
+        return CandidateReader(
+            self.name_or_path,
+            overrides=(*self.overrides, *_options(settings)),
+            profiles=self.profiles,
+            calibration=self.calibration,
+            chain=self._chain,
+        )
 
     def less(self, keys: Sequence[KeyPath]) -> CandidateReader:
         """A reader of the same scenario without some keys, wherever they are stated."""

@@ -13,7 +13,6 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.lines import KeyPath
 from simulator.reading.merge_documents import gather
 from simulator.reading.names import nearest_names
-from simulator.reading.quantity import nearest_hint
 from simulator.reading.search.axes import is_pattern, matching
 from simulator.reading.search.sections import GoalFile, GoalSection, SpotTable
 from simulator.reading.search.sweep_section import (
@@ -24,6 +23,7 @@ from simulator.reading.search.sweep_section import (
 )
 from simulator.reading.sections import ScenarioFile
 from simulator.reading.settings import mistake, setting_names, unknown_hint
+from simulator.schema.fields import nearest_hint
 from simulator.schema.goal import Goal, Limits, Objective, Plain, Sense, Spot
 from simulator.schema.hardware.gpu import Stack
 from simulator.schema.precision import Precision

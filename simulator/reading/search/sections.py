@@ -5,12 +5,10 @@ The grammar of axes and expressions stands in docs/search.md; `axes` and `expres
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Annotated
 
-from pydantic import Field
-
-from simulator.reading.document import FileModel
-from simulator.reading.quantity import (
+from simulator.schema.fields import (
     Choice,
     CountField,
     CountOrZeroField,
@@ -28,7 +26,8 @@ NodesField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
 MarginField = Annotated[float, Percent(high=0.9)]
 
 
-class SweepSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepSection:
     """What plan sweep varies."""
 
     sample: Annotated[Sampling, Choice(Sampling)] = Sampling.GRID
@@ -39,11 +38,12 @@ class SweepSection(FileModel):
     """Seed of the drawn points."""
     where: TextField | None = None
     """What a candidate must meet, such as fits.gpu != 'no' and cost.usd_to_train < 500."""
-    over: dict[str, object] = Field(default_factory=dict)
+    over: dict[str, object] = field(default_factory=dict)
     """Axes: dotted keys with a range, a list or a pattern, such as "input.workers" = "1..16"."""
 
 
-class SpotTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpotTable:
     """Machines bought as spot capacity, which may be taken away."""
 
     interruptions: RateField
@@ -56,7 +56,8 @@ class SpotTable(FileModel):
     """When it was said."""
 
 
-class GoalSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalSection:
     """What plan recommend looks for."""
 
     maximize: TextField | None = None
@@ -67,17 +68,17 @@ class GoalSection(FileModel):
     """Most time the whole job may take, such as 12 h."""
     budget: MoneyField | None = None
     """Most the whole job may cost, such as $500."""
-    clouds: list[TextField] = Field(default_factory=list)
+    clouds: list[TextField] = field(default_factory=list)
     """Clouds to choose from; all by default."""
-    regions: list[TextField] = Field(default_factory=list)
+    regions: list[TextField] = field(default_factory=list)
     """Regions to choose from; all by default."""
-    gpus: list[TextField] = Field(default_factory=list)
+    gpus: list[TextField] = field(default_factory=list)
     """Accelerators to choose from, by name or pattern; all by default."""
     nodes: NodesField | None = None
     """Most machines that train."""
-    requires: list[TextField] = Field(default_factory=list)
+    requires: list[TextField] = field(default_factory=list)
     """What the accelerator must be capable of, such as cuda or bf16."""
-    porting: list[TextField] = Field(default_factory=list)
+    porting: list[TextField] = field(default_factory=list)
     """Software of accelerators that the program would be ported to, such as rocm or neuron; by
     default only accelerators are looked at that it runs on as it is."""
     ram_margin: MarginField = 0.0
@@ -86,18 +87,19 @@ class GoalSection(FileModel):
     """Share of each accelerator's memory that must stay free, such as 5%."""
     where: TextField | None = None
     """What a configuration must meet besides, such as utilization.gpu.mean > 0.9."""
-    pins: dict[str, object] = Field(default_factory=dict)
+    pins: dict[str, object] = field(default_factory=dict)
     """Keys kept at a value whatever it costs; the price of each is shown."""
-    search: dict[str, object] = Field(default_factory=dict)
+    search: dict[str, object] = field(default_factory=dict)
     """Axes in place of the usual ones, as in sweep.over."""
     spot: SpotTable | None = None
     """Also consider spot capacity; only on-demand machines by default."""
-    alternatives: dict[str, object] = Field(default_factory=dict)
+    alternatives: dict[str, object] = field(default_factory=dict)
     """Other ways to run the job where its processors hold it up, by name: tables of dotted keys,
     such as "input.where" = "device" and "input.device_time" = "0.2 ms"."""
 
 
-class GoalFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalFile:
     """A goal in a file of its own."""
 
     goal: GoalSection

@@ -13,11 +13,9 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Final, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ValidationError
-
 from simulator.errors import InputError, Problem
 from simulator.reading.checks.sections import CHECKS
-from simulator.reading.document import Document, model_at
+from simulator.reading.document import Document
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.lines import KeyPath
 from simulator.reading.merge_documents import parse_override
@@ -42,6 +40,7 @@ from simulator.reading.resolved import (
 )
 from simulator.reading.scenario import ModelLibrary, converted, refuse
 from simulator.reading.sections import ModelSection, ScenarioFile
+from simulator.reading.tables import BROKEN, FileTable, Reading, table_at
 from simulator.schema.scenario import Scenario
 
 Thing = TypeVar("Thing")
@@ -85,9 +84,9 @@ class Base:
     document: Document
     places: Mapping[KeyPath, str]
     lines: Mapping[KeyPath, int]
-    checked: Mapping[str, BaseModel | None]
+    checked: Mapping[str, FileTable | None]
     options: dict[str, Option | None] = field(default_factory=dict)
-    sections: dict[tuple[str, ...], BaseModel | None] = field(default_factory=dict)
+    sections: dict[tuple[str, ...], FileTable | None] = field(default_factory=dict)
 
     def with_options(self, texts: Sequence[str]) -> Draft | None:
         """The draft with some options; None if they have to go the long way."""
@@ -132,7 +131,7 @@ class Base:
             self.options[text] = _parsed(text)
         return self.options[text]
 
-    def section(self, texts: tuple[str, ...]) -> BaseModel | None:
+    def section(self, texts: tuple[str, ...]) -> FileTable | None:
         """The section that these options belong to, with them put in; None if it has mistakes."""
         if texts not in self.sections:
             if len(self.sections) > MOST_KEPT:
@@ -140,7 +139,7 @@ class Base:
             self.sections[texts] = self._section(texts)
         return self.sections[texts]
 
-    def _section(self, texts: tuple[str, ...]) -> BaseModel | None:
+    def _section(self, texts: tuple[str, ...]) -> FileTable | None:
         data, name = dict(self.document.data), ""
         for text in texts:
             option = self.option(text)
@@ -197,14 +196,13 @@ def _put(data: dict[str, Any], option: Option, own: set[str]) -> bool:
     return True
 
 
-def _validated(name: str, data: object) -> BaseModel | None:
-    model = model_at(ScenarioFile, (name,))
-    if model is None:
+def _validated(name: str, data: object) -> FileTable | None:
+    table = table_at(ScenarioFile, (name,))
+    if table is None:
         return None
-    try:
-        return model.model_validate(data)
-    except ValidationError:
-        return None
+    reading = Reading(lambda _: "")
+    found: Any = reading.table(table, data, (name,))
+    return None if found is BROKEN else found
 
 
 class _Known:

@@ -8,9 +8,9 @@ from itertools import product
 from typing import Final
 
 from simulator.errors import InputError, Problem
-from simulator.reading.document import field_at
-from simulator.reading.quantity import nearest_hint
 from simulator.reading.service.sections import ServiceFile
+from simulator.reading.tables import key_at, table_keys
+from simulator.schema.fields import nearest_hint
 from simulator.schema.goal import Plain
 
 _RANGE: Final = re.compile(r"(\d+)\.\.(\d+)(?:\s+step\s+(\d+)|\s+x(\d+))?")
@@ -42,7 +42,7 @@ def variants(texts: Sequence[str]) -> tuple[dict[str, Plain], ...]:
         if not equals or not values:
             hint = "write key=values, such as load.rate=1 /s,2 /s"
             _refuse(text, "has no values", hint)
-        if field_at(ServiceFile, tuple(key.split("."))) is None or "." not in key:
+        if key_at(ServiceFile, tuple(key.split("."))) is None or "." not in key:
             _refuse(text, f"'{key}' is no key of a service", nearest_hint(key, _keys()))
         axes[key] = [value for part in values.split(",") for value in _values(part.strip())]
     return tuple(dict(zip(axes, point, strict=True)) for point in product(*axes.values()))
@@ -64,12 +64,11 @@ def _values(text: str) -> list[Plain]:
 
 def _keys() -> tuple[str, ...]:
     """Keys of the sections of a service."""
-    found = list[str]()
-    for section, info in ServiceFile.model_fields.items():
-        parts = (info.annotation, *getattr(info.annotation, "__args__", ()))
-        models = [part for part in parts if hasattr(part, "model_fields")]
-        found += [f"{section}.{name}" for model in models for name in model.model_fields]
-    return tuple(found)
+    return tuple(
+        f"{section}.{name}"
+        for section, each in table_keys(ServiceFile).items()
+        for name in (() if each.table is None else table_keys(each.table))
+    )
 
 
 def _refuse(text: str, message: str, hint: str) -> None:

@@ -277,7 +277,7 @@ def latent_notes(given: ServingSection, found: Service) -> Iterator[Assumption]:
     """That every accelerator keeps a whole latent cache, where nothing is said of its groups."""
     model, tensor = found.model, found.serving.tensor
     latent = isinstance(model, Transformer) and model.latent is not None
-    if latent and tensor > 1 and "attention_groups" not in given.model_fields_set:
+    if latent and tensor > 1 and not given.states("attention_groups"):
         yield Assumption(
             what="data-parallel attention (serving.attention_groups not given)",
             value=f"none: each of {tensor} accelerators keeps the whole latent cache",
@@ -327,7 +327,7 @@ def _version_caution(service: Service, given: ServingSection) -> str | None:
 def guessed_notes(given: ServingSection) -> Iterator[Assumption]:
     """Defaults that somebody made up, of what the file asks for."""
     guess = Source(reference="a guess", date="2026-11-23", verified=False)
-    if given.autoscaling is not None and "delay" not in given.autoscaling.model_fields_set:
+    if given.autoscaling is not None and not given.autoscaling.states("delay"):
         yield Assumption(
             what="time until a replica that is started helps (serving.autoscaling.delay not given)",
             value=show(given.autoscaling.delay, SECOND),

@@ -7,11 +7,11 @@ from typing import Final, TypeVar
 
 from simulator.errors import NotModelled, PlanError, UnknownName
 from simulator.reading.document import check, read_document
-from simulator.reading.quantity import nearest_hint
 from simulator.reading.service.engine_version import version_number
 from simulator.reading.service.figures import serving_figures
 from simulator.reading.service.sections import EngineDeviceTable, EngineFile, EngineVersionTable
 from simulator.reading.shipped import DATA
+from simulator.schema.fields import nearest_hint
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.precision import Precision
 from simulator.schema.serving import Engine, Serving

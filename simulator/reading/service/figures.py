@@ -7,17 +7,17 @@ What older versions of an engine reached on an architecture stands in
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from statistics import geometric_mean
 from typing import Final
 
-from simulator.reading.document import FileModel, check, read_document
+from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernel_figures import SourceTable
 from simulator.reading.fitted.kernels import ANY, Use, kernels
-from simulator.reading.quantity import NumberOrZeroField, TextField
 from simulator.reading.service.engine_version import version_number
 from simulator.reading.shipped import DATA
+from simulator.schema.fields import NumberOrZeroField, TextField
 from simulator.schema.hardware.gpu import Gpu, Stack
 from simulator.schema.hardware.host import VectorUnits
 from simulator.schema.precision import Precision
@@ -34,7 +34,8 @@ UNSEEN: Final = PATH.with_name("forward_pass_unseen.toml")
 EARLIER: Final = PATH.with_name("forward_pass_earlier.toml")
 
 
-class ServingFigure(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingFigure:
     """One figure."""
 
     value: NumberOrZeroField
@@ -43,7 +44,8 @@ class ServingFigure(FileModel):
     """Key of what it rests on."""
 
 
-class ServingFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingFile:
     """The file: `figures` of all engines, and those of each by its name."""
 
     architectures: list[TextField]
@@ -60,7 +62,8 @@ class ServingFile(FileModel):
     """Of each engine."""
 
 
-class EarlierTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierTable:
     """What versions of an engine reached on an architecture, where today's reach something else."""
 
     engine: TextField
@@ -83,7 +86,8 @@ class EarlierTable(FileModel):
         return older and engine == self.engine
 
 
-class EarlierFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierFile:
     """The file of older versions."""
 
     sources: dict[str, SourceTable]
@@ -239,11 +243,11 @@ def with_values(file: ServingFile, values: Mapping[str, float]) -> ServingFile:
         tables[path][last] = ServingFigure(value=float(f"{value:.5g}"), source=source)
     engine = {name: tables[f"engine.{name}"] for name in file.engine}
     figures, deviations = tables["figures"], tables["deviations"]
-    update = {"figures": figures, "deviations": deviations, "engine": engine}
-    return file.model_copy(update=update)
+    return replace(file, figures=figures, deviations=deviations, engine=engine)
 
 
-class UnseenFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnseenFile:
     """Figures as fitted without each model."""
 
     without: dict[str, dict[str, NumberOrZeroField]]

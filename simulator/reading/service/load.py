@@ -141,7 +141,7 @@ def load_notes(given: LoadSection) -> Iterator[Assumption]:
         what = "how the load changes over the day (load.curve not given)"
         yield Assumption(what=what, value="people of one time zone at work", source=source)
     inputs = given.inputs
-    if inputs is not None and "readers" not in inputs.model_fields_set:
+    if inputs is not None and not inputs.states("readers"):
         source = Source(reference="a guess", date="2026-11-24", verified=False)
         what = "requests that a machine reads at a time (load.inputs.readers not given)"
         yield Assumption(what=what, value=str(inputs.readers), source=source)

@@ -58,7 +58,7 @@ _KEYS: Final = {"train.precision": ("serving", "weights")}
 
 def precision_of(given: ServingSection, host: Host) -> Precision:
     """What is given, else 16 bit on accelerators and 32 on cores."""
-    if "weights" in given.model_fields_set:
+    if given.states("weights"):
         return given.weights
     return Precision.FP32 if host.gpu is None else Precision.FP16
 
@@ -126,7 +126,7 @@ def batching_of(given: ServingSection, devices: Devices) -> Serving:
     return Serving(
         engine=engine_of(file, version, given.version),
         replicas=given.replicas or devices.total,
-        routing=given.router if "router" in given.model_fields_set else Routing.LEAST,
+        routing=given.router if given.states("router") else Routing.LEAST,
         autoscaling=autoscaling_of(given, devices),
         max_batched_tokens=most,
         max_sequences=most,
@@ -149,7 +149,7 @@ def one_pass_problems(
     """Settings of other engines, limits of tokens, batches that cannot be."""
     given = file.serving or ServingSection()
     for name in _OF_TOKENS:
-        if name in given.model_fields_set:
+        if given.states(name):
             message = "means nothing for a model that answers in one pass"
             yield document.problem(("serving", name), message, hint="leave it out")
     for name in ("first_token", "per_token"):
@@ -190,7 +190,7 @@ def _size_problems(
 def batch_problems(given: ServingSection, document: Document) -> Iterator[Problem]:
     """Settings of batches where tokens are written."""
     for name in _OF_BATCHES:
-        if name in given.model_fields_set:
+        if given.states(name):
             message = "means nothing for a model that writes tokens"
             yield document.problem(("serving", name), message, hint="it is of engine triton")
 

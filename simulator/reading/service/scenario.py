@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, product
 from pathlib import Path
 from typing import Final, TypeVar
 
 from simulator.errors import InputError, NotModelled, PlanError, Problem
-from simulator.physics.rates import core_rates
+from simulator.physics.operators import core_rates
 from simulator.reading.checks.price import service_price_problems
 from simulator.reading.convert.models import build_model, load_model, read_model
 from simulator.reading.document import Document, check
@@ -26,7 +26,6 @@ from simulator.reading.long_run.bill_sections import OwnedSection
 from simulator.reading.long_run.electricity import electricity
 from simulator.reading.long_run.ownership import ownership
 from simulator.reading.merge_documents import joined
-from simulator.reading.quantity import nearest_hint
 from simulator.reading.search.axes import is_pattern, matching
 from simulator.reading.sections import CostSection
 from simulator.reading.service.engine_settings import (
@@ -77,6 +76,7 @@ from simulator.reading.service.traffic import traffic_notes
 from simulator.reading.settings import as_option
 from simulator.results.assumptions import electricity_notes, owned_notes
 from simulator.schema.energy import EnergyPlan
+from simulator.schema.fields import nearest_hint
 from simulator.schema.goal import Plain
 from simulator.schema.hardware.cluster import Group, Role
 from simulator.schema.hardware.gpu import Gpu
@@ -124,6 +124,7 @@ class ServiceReader:
     ) -> None:
         self.chain, self.default_name = tuple(chain), default_name
         self.overrides = tuple(overrides)
+        self.profiles = tuple(profiles)
         self.catalogue = Catalogue.default(profiles)
 
     def read(self, settings: Mapping[str, Plain]) -> Service:
@@ -287,7 +288,7 @@ class _Draft:
             deadline=None if file.goal is None else file.goal.deadline,
         )
         if file.calibration is not None:
-            found = calibrated(found, ServiceFactors(**file.calibration.model_dump()))
+            found = calibrated(found, ServiceFactors(**asdict(file.calibration)))
         sent = traffic_notes(file.load, found.load, found.model if self.at_once else None)
         notes = (*self._notes(found), *load_notes(file.load), *sent, *_bill_notes(found))
         noted = replace(found, notes=notes)

@@ -5,15 +5,14 @@ The text under a field is its documentation: in messages, in editors.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field
-
 from simulator.reading.choices import PrecisionField, PurchaseField
-from simulator.reading.document import FileModel
 from simulator.reading.long_run.bill_sections import EnergySection, OwnedSection
-from simulator.reading.quantity import (
+from simulator.reading.sections import CostSection, DegreeField, SpeedField, StepTimeTable
+from simulator.schema.fields import (
     ByteField,
     ByteOrZeroField,
     Choice,
@@ -24,11 +23,11 @@ from simulator.reading.quantity import (
     NumberOrZeroField,
     PositiveShareField,
     RateField,
+    Section,
     TextField,
     TimeField,
     TimeOrZeroField,
 )
-from simulator.reading.sections import CostSection, DegreeField, SpeedField, StepTimeTable
 from simulator.schema.precision import Precision
 from simulator.schema.serving import Admission, Batching, MemoryBase, Routing, Spread
 
@@ -55,7 +54,8 @@ class Arrivals(StrEnum):
     TRACE = "trace"
 
 
-class ServiceHardware(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceHardware:
     """The machines of a service."""
 
     machine: TextField
@@ -68,7 +68,8 @@ class ServiceHardware(FileModel):
     """Accelerators used on each machine; all of them by default."""
 
 
-class ServiceModel(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceModel:
     """The model that is served."""
 
     name: TextField | None = None
@@ -77,11 +78,12 @@ class ServiceModel(FileModel):
     """Family of a model that is not in the library, such as llama or resnet; needs model.shape."""
     shape: dict[str, object] | None = None
     """Figures of the family's shape, such as layers and hidden; see plan models."""
-    step_times: list[StepTimeTable] = Field(default_factory=list)
+    step_times: list[StepTimeTable] = field(default_factory=list)
     """Times of batches measured on this machine, of a model that answers in one pass."""
 
 
-class AutoscalingSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoscalingSection(Section):
     """Replicas that come and go with the load, as Kubernetes' horizontal autoscaler has them."""
 
     least: CountField = 1
@@ -98,7 +100,8 @@ class AutoscalingSection(FileModel):
     """A replica goes when for so long none of the looks wanted as many."""
 
 
-class SpeculationSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeculationSection:
     """Speculative decoding: tokens are guessed, and checked all at once."""
 
     drafts: CountField
@@ -112,7 +115,8 @@ class SpeculationSection(FileModel):
     text itself, 0.03 by default."""
 
 
-class HeldSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldSection:
     """Prompts that an engine keeps back beside answers (TensorRT-LLM's batch_wait options)."""
 
     iterations: CountField
@@ -124,7 +128,8 @@ class HeldSection(FileModel):
     attention_dp_config, whose timeout_iters are the iterations)."""
 
 
-class PrefillSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillSection:
     """Replicas that compute prompts and send keys and values to the others, which decode."""
 
     replicas: CountOrZeroField
@@ -135,7 +140,8 @@ class PrefillSection(FileModel):
     """Most tokens of their iterations; as of the others by default."""
 
 
-class ServingSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingSection(Section):
     """The serving engine and its settings; what is left out is the engine's own default."""
 
     engine: TextField = "vllm"
@@ -199,7 +205,8 @@ class ServingSection(FileModel):
     """Time of a host thread for each request before its batch, to decode an image (triton)."""
 
 
-class LengthTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthTable:
     """Lengths of prompts or answers."""
 
     tokens: NumberField
@@ -214,7 +221,8 @@ class LengthTable(FileModel):
     """The longest, such as the limit of an answer's tokens; longer ones are cut to it."""
 
 
-class InputsSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputsSection(Section):
     """Where requests that are all there from the start lie until they are read."""
 
     store: TextField
@@ -228,7 +236,8 @@ class InputsSection(FileModel):
     its tokens, and nothing where a model answers in one pass."""
 
 
-class LoadSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSection:
     """The requests that reach the service."""
 
     arrivals: Annotated[Arrivals, Choice(Arrivals)]
@@ -284,7 +293,8 @@ class LoadSection(FileModel):
     it: turns of a conversation, documents asked about again."""
 
 
-class ServiceCalibration(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceCalibration:
     """How much faster parts of the service are than those of others; above 1: faster."""
 
     compute: SpeedField = 1.0
@@ -297,7 +307,8 @@ class ServiceCalibration(FileModel):
     """What a request takes beside its iterations."""
 
 
-class SloSection(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SloSection:
     """What requests must keep."""
 
     first_token: TimeField | None = None
@@ -310,18 +321,19 @@ class SloSection(FileModel):
     """Share of the requests that must keep all limits."""
 
 
-class ServiceGoal(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceGoal:
     """What plan recommend chooses among, for the machines that keep the limits and cost least."""
 
-    machines: list[TextField] = Field(default_factory=list)
+    machines: list[TextField] = field(default_factory=list)
     """Machines by name or pattern, such as instance/aws/g6*; that of the service by default."""
-    tensor: list[DegreeField] = Field(default_factory=lambda: [1, 2, 4, 8])
+    tensor: list[DegreeField] = field(default_factory=lambda: [1, 2, 4, 8])
     """Accelerators of a replica; those larger than a machine are passed over."""
-    weights: list[PrecisionField] = Field(default_factory=list)
+    weights: list[PrecisionField] = field(default_factory=list)
     """Number formats of the weights; that of the service by default."""
-    purchase: list[PurchaseField] = Field(default_factory=list)
+    purchase: list[PurchaseField] = field(default_factory=list)
     """Ways to buy the machines, such as on-demand and owned; that of the service by default."""
-    prefill: list[CountOrZeroField] = Field(default_factory=list)
+    prefill: list[CountOrZeroField] = field(default_factory=list)
     """Replicas of each machine that compute prompts alone, such as [0, 1, 2]; as many as the
     service has by default."""
     deadline: TimeField | None = None
@@ -329,7 +341,8 @@ class ServiceGoal(FileModel):
     slo.end_to_end by default."""
 
 
-class ServiceFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceFile:
     """One service: machines, a model, an engine, the requests, their limits."""
 
     mode: Annotated[ServiceMode, Choice(ServiceMode)]
@@ -362,7 +375,8 @@ class ServiceFile(FileModel):
     """What plan recommend chooses among; a single prediction ignores it."""
 
 
-class EngineDeviceTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineDeviceTable:
     """Defaults on accelerators of at least so much memory."""
 
     memory: ByteOrZeroField
@@ -377,7 +391,8 @@ class EngineDeviceTable(FileModel):
     """Part of an accelerator's name to which the entry doesn't apply."""
 
 
-class EngineVersionTable(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineVersionTable:
     """Defaults of a version and those after it."""
 
     since: TextField
@@ -400,7 +415,8 @@ class EngineVersionTable(FileModel):
     """By memory, least first."""
 
 
-class EngineFile(FileModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineFile:
     """A file of data/serving: the rules of an engine and the defaults of its versions."""
 
     name: TextField

@@ -32,8 +32,7 @@ from simulator.results.prediction import Prediction
 from simulator.schema.workload.train import Mode
 from simulator.uncertainty.provenance import Assumption
 from simulator.units import USD_PER_SECOND
-from simulator.validation.measured_here import widened
-from simulator.validation.nearest import Neighbourhood
+from simulator.validation.local_coverage import Neighbourhood, widened
 
 FEW: Final = 3
 """Measured rows from which on a drawing of them says more than the table."""

@@ -21,7 +21,7 @@ from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
 from simulator.studies.recommend.weighing import is_beyond
 from simulator.units import SECOND, USD
-from simulator.validation.nearest import Neighbourhood
+from simulator.validation.local_coverage import Neighbourhood
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,7 @@ from simulator.studies.search.findings import Findings
 from simulator.studies.search.outcome import Outcome, Status
 from simulator.studies.search.scoring import value_of
 from simulator.units import PER_SECOND, Unit, parse, show
-from simulator.validation.nearest import Neighbourhood
+from simulator.validation.local_coverage import Neighbourhood
 
 MOST_DOTS: Final = 4000
 """Candidates drawn; the front always is."""

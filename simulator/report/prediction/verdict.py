@@ -96,7 +96,7 @@ def _speed(prediction: Prediction) -> str:
         if what == "data" or part > STARVED
     )
     said = (
-        f"{device}-starved: {_makers(prediction)} {rate_known(prediction)} of the "
+        f"{device}-starved: {_producers(prediction)} {rate_known(prediction)} of the "
         f"{rate_known(prediction, possible)} samples/s that the {device}s could take; {device}s "
         f"wait {shares}"
     )
@@ -105,7 +105,7 @@ def _speed(prediction: Prediction) -> str:
     return f"{said}.{_slack(prediction)}"
 
 
-def _makers(prediction: Prediction) -> str:
+def _producers(prediction: Prediction) -> str:
     timing, limit = prediction.timing, _serial(prediction)
     if limit is not None:
         return makes(limit, prediction)
@@ -379,7 +379,7 @@ def serial_limit(prediction: Prediction) -> Cycle | None:
     if scenario.job.remote is not None:
         return None
     topology, split = build(scenario), prediction.timing.split
-    if not scenario.job.loader.crew.makers and starved(split):
+    if not scenario.job.loader.crew.producers and starved(split):
         # it makes batches and trains in turn, whichever of the two takes longer
         return main_process(scenario, topology, prediction.demands)
     found = slowest_actor(scenario, topology, prediction.demands, within=NEARLY)
@@ -393,20 +393,20 @@ def makes(cycle: Cycle, prediction: Prediction) -> str:
     if cycle.actor is Actor.RECEIVER:
         return "the pin-memory thread delivers"
     crew = prediction.scenario.job.loader.crew
-    if not crew.makers:
+    if not crew.producers:
         return "the main process delivers"
     if crew.threads > 1.0:
         return "the input pipeline delivers"
     each = " in each process" if prediction.scenario.ranks > 1 else ""
-    one = crew.makers == 1
-    many = "one worker" if one else f"{crew.makers} workers"
+    one = crew.producers == 1
+    many = "one worker" if one else f"{crew.producers} workers"
     return f"{many}{each} {'delivers' if one else 'deliver'}"
 
 
 def _actor(cycle: Cycle, prediction: Prediction) -> str:
     if cycle.actor is Actor.RECEIVER:
         return "the pin-memory thread"
-    return _who(cycle, prediction.scenario.job.loader.crew.makers)[0]
+    return _who(cycle, prediction.scenario.job.loader.crew.producers)[0]
 
 
 def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
@@ -419,11 +419,11 @@ def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
     busy : str
         The utilization, such as ``the storage is 0% busy``.
     """
-    makers = prediction.scenario.job.loader.crew.makers
+    producers = prediction.scenario.job.loader.crew.producers
     most = _most(cycle)
     share = float(cycle.times[most]) / float(cycle.whole)
-    batch = float(cycle.whole) * max(1, makers if cycle.actor is Actor.WORKER else 1)
-    who, advice = _who(cycle, makers)
+    batch = float(cycle.whole) * max(1, producers if cycle.actor is Actor.WORKER else 1)
+    who, advice = _who(cycle, producers)
     taken = show(batch, SECOND, 2)
     return (
         f"{who} needs {taken} per batch{_waiting(cycle, batch, prediction)}, {share_known(share)} "
@@ -436,11 +436,11 @@ def _waiting(cycle: Cycle, batch: Seconds, prediction: Prediction) -> str:
 
     The workers of a process take turns: each delivers one batch in as many steps as there are.
     """
-    makers = prediction.scenario.job.loader.crew.makers
-    if cycle.actor is not Actor.WORKER or not makers:
+    producers = prediction.scenario.job.loader.crew.producers
+    if cycle.actor is not Actor.WORKER or not producers:
         return ""
     step = prediction.timing.step_time.mean / prediction.scenario.job.train.accumulation
-    whole = makers * step
+    whole = producers * step
     if whole <= MISSED * batch:
         return ""
     return f" ({show(whole, SECOND, 2)} with waiting)"
@@ -450,9 +450,9 @@ def _most(cycle: Cycle) -> Resource:
     return max(cycle.times, key=lambda resource: float(cycle.times[resource]))
 
 
-def _who(cycle: Cycle, makers: int) -> tuple[str, str]:
+def _who(cycle: Cycle, producers: int) -> tuple[str, str]:
     if cycle.actor is Actor.RECEIVER:
         return "it", "each training process has one, so more workers do not help"
-    if not makers:
+    if not producers:
         return "the main process", "workers would run in parallel with it"
     return "a worker", "more workers would run in parallel"

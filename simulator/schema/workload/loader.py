@@ -1,6 +1,6 @@
 """The input pipeline of one rank: who makes batches, how far ahead, handed over how.
 
-The three loaders differ in data, not in code: how many makers a rank has, how many threads serve
+The three loaders differ in data, not in code: how many workers a rank has, how many threads serve
 one batch, how many batches may be outstanding, whether the order is kept and whether anything is
 prefetched across an epoch boundary. `Loader.crew` states those rules.
 """
@@ -128,13 +128,13 @@ class Assignment(StrEnum):
 class Crew:
     """The rules of a loader as the engine needs them.
 
-    `makers` make whole batches, each with `threads` threads; 0 makers: the trainer's own thread
+    `producers` make whole batches, each with `threads` threads; 0 workers: the trainer's own thread
     does it. At most `credits` batches are asked for and not yet taken. `in_order` delivery waits
-    for the oldest batch. `crosses_epochs`: makers go on with the next epoch's batches at an
+    for the oldest batch. `crosses_epochs`: workers go on with the next epoch's batches at an
     epoch's end. `reads_ahead`: one batch is read while the one before it is worked on.
     """
 
-    makers: int
+    producers: int
     threads: float
     credits: int
     assignment: Assignment
@@ -161,13 +161,13 @@ class Remote:
     send_per_batch: Seconds = 0.0
     send_per_sample: Seconds = 0.0
 
-    def makers(self, ranks: int) -> int:
-        """Makers that one machine has for each rank."""
+    def producers(self, ranks: int) -> int:
+        """Workers that one machine has for each rank."""
         return 1 if self.shares_batches else -(-self.workers // ranks)
 
     def threads(self, ranks: int) -> float:
         """Threads that make one batch: less than one where ranks take turns at a worker."""
-        return self.workers / (ranks * self.makers(ranks))
+        return self.workers / (ranks * self.producers(ranks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +215,7 @@ class Loader:
         """The rules this loader follows."""
         if self.kind is LoaderKind.PYTORCH:
             return Crew(
-                makers=self.workers,
+                producers=self.workers,
                 threads=1.0,
                 credits=at_least(1, self.workers * self.prefetch),
                 assignment=Assignment.ROUND_ROBIN if self.in_order else Assignment.LEAST_LOADED,
@@ -225,7 +225,7 @@ class Loader:
             )
         if self.kind is LoaderKind.ACTORS:
             return Crew(
-                makers=self.workers,
+                producers=self.workers,
                 threads=1.0,
                 credits=at_least(1, self.workers + self.prefetch),
                 assignment=Assignment.SHARED_QUEUE,
@@ -234,7 +234,7 @@ class Loader:
                 restarts=False,
             )
         return Crew(
-            makers=1,
+            producers=1,
             threads=at_least(1.0, self.workers * 1.0),
             credits=at_least(1, self.prefetch) + 1,
             assignment=Assignment.ROUND_ROBIN,

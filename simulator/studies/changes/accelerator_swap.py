@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from simulator.errors import BrokenInvariant, NotModelled, PlanError
-from simulator.physics.cost_model import cost_model
-from simulator.physics.device_time import is_spread
+from simulator.physics.device_time import cost_model, uses_fitted_kernels
 from simulator.physics.footprint import Verdict
 from simulator.pipeline.stages.base import Resource
 from simulator.predict import predict
@@ -17,7 +16,7 @@ from simulator.results.prediction import STARVED, Prediction
 from simulator.schema.scenario import Job, Scenario
 from simulator.studies.changes.levers import Read
 from simulator.studies.changes.whatif import Progress, reason_of
-from simulator.studies.search.bugs import Met, noted
+from simulator.studies.search.outcome import BugLog, log_bug
 from simulator.units import PerSecond
 
 KEY: Final = "hardware.gpu"
@@ -71,7 +70,7 @@ def generations(
     *,
     seed: int = 0,
     progress: Progress | None = None,
-    met: Met | None = None,
+    met: BugLog | None = None,
 ) -> tuple[Generation, ...]:
     """The job on the same machine with each accelerator, slowest one first, refused ones last.
 
@@ -116,7 +115,7 @@ def turning_point(found: Sequence[Generation]) -> Generation | None:
 
 
 def _generation(
-    read: Read, scenario: Scenario, name: str, seed: int, met: Met | None
+    read: Read, scenario: Scenario, name: str, seed: int, met: BugLog | None
 ) -> Generation:
     gpu = scenario.cluster.trainers.host.gpu
     own = gpu is not None and gpu.name == name
@@ -126,14 +125,14 @@ def _generation(
     except PlanError as error:
         return Generation(gpu=name, own=own, reason=reason_of(error))
     except BrokenInvariant as error:
-        return Generation(gpu=name, own=own, reason=noted(error, met))
+        return Generation(gpu=name, own=own, reason=log_bug(error, met))
     return Generation(gpu=name, own=own, prediction=prediction)
 
 
 def _carried(before: Scenario, after: Scenario) -> Scenario:
     """The changed scenario with its measured steps as much longer as the computed ones are."""
     times = after.job.step_times
-    if times is None or is_spread(after):
+    if times is None or uses_fitted_kernels(after):
         return after
     was, now = _computed(before), _computed(after)
     if was is None or now is None:

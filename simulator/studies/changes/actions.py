@@ -36,7 +36,7 @@ from simulator.studies.recommend.baseline import MACHINE, Ground, Reader
 from simulator.studies.recommend.machines import Machine, machine_of
 from simulator.studies.recommend.moving import Move, moves, rewritten, waited
 from simulator.studies.screening import best_cases
-from simulator.studies.search.bugs import Met, noted
+from simulator.studies.search.outcome import BugLog, log_bug
 from simulator.uncertainty.components import P90
 from simulator.units import Seconds, Usd, UsdPerSecond
 
@@ -149,7 +149,7 @@ def actions(
     base: Prediction,
     catalogue: Catalogue,
     *,
-    met: Met | None = None,
+    met: BugLog | None = None,
 ) -> tuple[Action, ...]:
     """What gains most, best first; nothing where nothing gains more than is known.
 
@@ -374,7 +374,7 @@ def _copies(now: Scenario, after: Scenario, lever: Lever) -> tuple[Move, ...]:
 
 
 def _action(
-    base: Prediction, lever: Lever, reader: Reader, met: Met | None, found: Sequence[Action]
+    base: Prediction, lever: Lever, reader: Reader, met: BugLog | None, found: Sequence[Action]
 ) -> Action | None:
     """The change, predicted; None where it is refused, or outdone by what was found before."""
     try:
@@ -386,7 +386,7 @@ def _action(
     except PlanError:
         return None
     except BrokenInvariant as error:
-        noted(error, met)
+        log_bug(error, met)
         return None
     copies = _copies(base.scenario, scenario, lever)
     longer = waited(copies)

@@ -17,7 +17,7 @@ from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
 from simulator.studies.changes.levers import Read
 from simulator.studies.changes.whatif import Progress, reason_of
-from simulator.studies.search.bugs import Met, noted
+from simulator.studies.search.outcome import BugLog, log_bug
 from simulator.units import Bytes, Seconds
 
 WORKERS: Final = "input.workers"
@@ -88,7 +88,7 @@ class Advice:
 class _Tried:
     """Settings predicted so far, each once."""
 
-    def __init__(self, read: Read, seed: int, tell: Progress, met: Met | None) -> None:
+    def __init__(self, read: Read, seed: int, tell: Progress, met: BugLog | None) -> None:
         self._read, self._seed, self._tell, self._met = read, seed, tell, met
         self.known: dict[tuple[int, int], Setting] = {}
 
@@ -107,7 +107,7 @@ class _Tried:
         except PlanError as error:
             return Setting(workers=workers, prefetch=prefetch, reason=reason_of(error))
         except BrokenInvariant as error:
-            reason = noted(error, self._met)
+            reason = log_bug(error, self._met)
             return Setting(workers=workers, prefetch=prefetch, reason=reason)
         return Setting(workers=workers, prefetch=prefetch, prediction=prediction)
 
@@ -118,7 +118,7 @@ def advise_input(
     *,
     seed: int = 0,
     progress: Progress | None = None,
-    met: Met | None = None,
+    met: BugLog | None = None,
 ) -> Advice:
     """Look for the fewest workers with which the devices wait no longer than allowed.
 

@@ -18,7 +18,7 @@ from simulator.predict import predict, simulation_input
 from simulator.schema.scenario import Scenario
 from simulator.studies.changes.levers import Knob, Read, turned
 from simulator.studies.changes.whatif import Progress
-from simulator.studies.search.bugs import Met, noted
+from simulator.studies.search.outcome import BugLog, log_bug
 
 FARTHEST: Final = 64.0
 """How many times as much, or as little, of a resource is looked at."""
@@ -50,7 +50,7 @@ def flips(
     *,
     seed: int = 0,
     progress: Progress | None = None,
-    met: Met | None = None,
+    met: BugLog | None = None,
 ) -> tuple[Flip, ...]:
     """Where more or less of each resource moves the bottleneck, those that need least first.
 
@@ -97,7 +97,7 @@ class _Search:
     seed: int
     base: str
     imposing: str
-    met: Met | None
+    met: BugLog | None
 
     def moves(self, value: float) -> bool:
         """Whether something else limits the job; not simulated where the closed form is sure."""
@@ -118,7 +118,7 @@ class _Search:
         except PlanError:
             return ""
         except BrokenInvariant as error:
-            noted(error, self.met)
+            log_bug(error, self.met)
             return ""
 
 

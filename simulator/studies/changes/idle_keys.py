@@ -10,7 +10,7 @@ to be given.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, Protocol
 
@@ -27,6 +27,7 @@ from simulator.reading.document import Document
 from simulator.reading.search.alternatives import alternatives, given_keys
 from simulator.results.cost import machines_price
 from simulator.results.metrics import METRICS, Value
+from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
 from simulator.studies.changes.levers import Settings
 
@@ -62,6 +63,16 @@ def idle_keys(reader: Reader) -> tuple[str, ...]:
         for key in given_keys(document)
         if _is_idle(reader, key, document.value(tuple(key.split("."))), known)
     )
+
+
+def with_idle_keys(prediction: Prediction, reader: Reader) -> Prediction:
+    """Add a warning that names the keys of a scenario without effect on its prediction."""
+    idle = idle_keys(reader)
+    if not idle:
+        return prediction
+    them = "it" if len(idle) == 1 else "them"
+    warning = f"without effect here: {', '.join(idle)} (nothing in this job depends on {them})"
+    return replace(prediction, warnings=(*prediction.warnings, warning))
 
 
 @dataclass(frozen=True, kw_only=True)

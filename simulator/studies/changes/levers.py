@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from simulator.physics.device_time import is_spread, measured_times
+from simulator.physics.device_time import measured_times, uses_fitted_kernels
 from simulator.pipeline.stages.read import drives_of
 from simulator.schema.goal import Plain
 from simulator.schema.hardware.cluster import Group
@@ -312,7 +312,7 @@ def _devices(scenario: Scenario, device: str) -> Iterator[Knob]:
     """Speed of the accelerators, and of what they exchange among each other."""
     calibration, job = scenario.calibration, scenario.job
     if scenario.cluster.trainers.gpus_per_host > 0:
-        measured = measured_times(scenario) is not None and not is_spread(scenario)
+        measured = measured_times(scenario) is not None and not uses_fitted_kernels(scenario)
         own = {name: calibration.value(name) for name in ("compute", "device_memory")}
         yield Knob(
             name=f"{device} speed",

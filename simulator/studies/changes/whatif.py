@@ -13,7 +13,7 @@ from simulator.predict import predict
 from simulator.results.metrics import measurable, number_at, select
 from simulator.results.prediction import Prediction
 from simulator.studies.changes.levers import Knob, Read, turned
-from simulator.studies.search.bugs import Met, noted
+from simulator.studies.search.outcome import BugLog, log_bug
 from simulator.units import Usd, UsdPerSecond
 
 Progress = Callable[[float], None]
@@ -153,7 +153,7 @@ def margins(  # noqa: PLR0913 - what a caller may want beside the changes
     prices: Mapping[str, UsdPerSecond] | None = None,
     seed: int = 0,
     progress: Progress | None = None,
-    met: Met | None = None,
+    met: BugLog | None = None,
 ) -> Margins:
     """Predict the job as it is and with every change.
 
@@ -204,7 +204,7 @@ def _worth(
     base: Prediction,
     change: Change,
     prices: Mapping[str, UsdPerSecond],
-    met: Met | None,
+    met: BugLog | None,
 ) -> Worth:
     try:
         scenario = turned(read, change.knob, change.value)
@@ -212,7 +212,7 @@ def _worth(
     except PlanError as error:
         return Worth(change=change, reason=reason_of(error))
     except BrokenInvariant as error:
-        return Worth(change=change, reason=noted(error, met))
+        return Worth(change=change, reason=log_bug(error, met))
     rent = _added_rent(base, after, change, prices)
     known = base.cost.per_second
     if known is None:

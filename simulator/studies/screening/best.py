@@ -14,7 +14,7 @@ from simulator.equations import cost
 from simulator.errors import NotModelled, PlanError
 from simulator.physics.footprint import Verdict, host_ram, memory_fit
 from simulator.pipeline.limits import check_modelled
-from simulator.pipeline.loads import maker_count
+from simulator.pipeline.loads import producer_count
 from simulator.pipeline.program import demand_table, makes_own_batches
 from simulator.pipeline.run_length import Extras, Lengths, extras, lengths, worker_start
 from simulator.pipeline.sample_spread import with_assumed_spreads
@@ -193,13 +193,13 @@ def _counted(floors: Floors) -> Real:
     """
     scenario, length = floors.scenario, floors.lengths
     job, crew = scenario.job, scenario.job.loader.crew
-    makers: Real = crew.makers
+    producers: Real = crew.producers
     away: Real = 0.0
     if job.remote is not None:
-        own = makers if makes_own_batches(scenario) else 0.0
-        makers = own + maker_count(scenario, floors.topology, job.remote.group)
-        away = job.remote.queue + makers
-    asked = np.maximum(1.0, np.maximum(crew.credits + away, makers))
+        own = producers if makes_own_batches(scenario) else 0.0
+        producers = own + producer_count(scenario, floors.topology, job.remote.group)
+        away = job.remote.queue + producers
+    asked = np.maximum(1.0, np.maximum(crew.credits + away, producers))
     in_flight = np.ceil(asked / length.accumulation)
     steps = np.asarray(length.steps, dtype=float)
     dropped = np.minimum(2.0 * in_flight + 2.0, np.floor(steps / LEAST_ROUNDS))
@@ -230,7 +230,7 @@ def _epochs(
 ) -> tuple[Seconds | Real, Seconds | Real]:
     """Least times of the first epoch and of a later one [s].
 
-    Where makers go on with the next epoch's batches a later epoch is steps of a run that goes on.
+    Where workers go on with the next epoch's batches a later epoch is steps of a run that goes on.
     """
     loader = scenario.job.loader
     starts = worker_start(scenario)

@@ -46,30 +46,30 @@ def _deviation(scenario: Scenario) -> float:
     return max(s.relative_deviation if s.varies else 0.0 for s in spreads)
 
 
-def share_of_making(scenario: Scenario, lengths: Lengths, makers: Sequence[Real]) -> Real:
-    """Least part of the makers' work that a run sees; `makers` of each group.
+def share_of_making(scenario: Scenario, lengths: Lengths, producers: Sequence[Real]) -> Real:
+    """Least part of the workers' work that a run sees; `producers` of each group.
 
-    Groups of makers of their own pace work side by side in a pattern that never quite repeats, so
-    the steps looked at may hold one more batch of each maker.
+    Groups of workers of their own pace work side by side in a pattern that never quite repeats, so
+    the steps looked at may hold one more batch of each worker.
     """
     seen = _share_of_waiting(scenario, lengths)
-    if len(makers) > 1:
-        seen = np.maximum(0.0, 1.0 - sum(makers, 0.0) / (FEWEST_STEPS * lengths.accumulation))
+    if len(producers) > 1:
+        seen = np.maximum(0.0, 1.0 - sum(producers, 0.0) / (FEWEST_STEPS * lengths.accumulation))
     if not random(scenario):
         return seen
     return seen * np.maximum(0.0, 1.0 - UNEVEN - _errors(scenario, lengths))
 
 
 def _share_of_waiting(scenario: Scenario, lengths: Lengths) -> Real:
-    """The same where makers wait to be asked, as each has but one batch to make.
+    """The same where workers wait to be asked, as each has but one batch to make.
 
     Then they come out of step with each other and with the device, and a long epoch may not repeat.
     What was asked for, or on its way to the device, when the steps begin that are looked at may all
     be there already, and nothing of it when they end.
     """
     crew = scenario.job.loader.crew
-    waits = np.logical_and(crew.makers > 0, crew.credits < ASKED_AHEAD * crew.makers)
-    whole_bursts = np.maximum(1.0, FEWEST_STEPS - crew.makers) * lengths.accumulation
+    waits = np.logical_and(crew.producers > 0, crew.credits < ASKED_AHEAD * crew.producers)
+    whole_bursts = np.maximum(1.0, FEWEST_STEPS - crew.producers) * lengths.accumulation
     known = np.maximum(0.0, 1.0 - (crew.credits + AHEAD) / whole_bursts)
     unsure = np.logical_and(waits, lengths.steps > LONGEST_SEEN)
     return np.where(unsure, known, 1.0)[()]

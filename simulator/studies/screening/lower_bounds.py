@@ -5,7 +5,7 @@ Each floor looks at one thing that works serially, or at one unit that all share
 - *Work*. A unit carries all that is asked of it, an actor does its batches one after another. A
   step of n batches takes at least n times what a batch asks of it. A processor is counted with the
   capacity it has for as many threads as the job can ever keep runnable, not for all it could run.
-- *Before and after*. Where makers begin each epoch anew, nothing is ready at its start: before a
+- *Before and after*. Where workers begin each epoch anew, nothing is ready at its start: before a
   unit's first work some batch must have come there, through all that stands before it, alone on
   idle machines at best; and whatever the unit worked on last must go through all that comes behind,
   to the end of a step. Work, way there and way on follow one another, so their times add up.
@@ -16,8 +16,8 @@ bucket exchanges of a step follow one another and begin with the first bucket, s
 are a floor as well. A program that waits for the device in each step takes the next batch only
 then, so the copy of a step's first batch, and what its thread does for batches, add to the step.
 
-Where samples differ by chance, or groups of makers of their own pace work side by side, the work of
-makers is known up to what a run looks at (`chance`).
+Where samples differ by chance, or groups of workers of their own pace work side by side, the work
+of workers is known up to what a run looks at (`chance`).
 """
 
 from __future__ import annotations
@@ -31,11 +31,19 @@ from itertools import accumulate
 import numpy as np
 
 from simulator.pipeline.closed import DeviceStep, device_step
-from simulator.pipeline.loads import alone, least_batch, longest, maker_count, unit_loads
+from simulator.pipeline.loads import alone, least_batch, longest, producer_count, unit_loads
 from simulator.pipeline.run_length import Lengths
 from simulator.pipeline.shared_cores import SharedCores
 from simulator.pipeline.stages.allreduce import bucket_shares
-from simulator.pipeline.stages.base import MAKERS, OF_A_RANK, Actor, Demand, Path, Per, StageDemands
+from simulator.pipeline.stages.base import (
+    OF_A_RANK,
+    PRODUCERS,
+    Actor,
+    Demand,
+    Path,
+    Per,
+    StageDemands,
+)
 from simulator.pipeline.topology import CPU, Location, Topology
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.train import Mode
@@ -78,7 +86,7 @@ class Floors:
     def settling(self) -> Real:
         """How much longer than its floors an epoch is expected to be [s]; 0 where nothing is known.
 
-        By what makers and receivers that share cores settle to (`SharedCores.equilibrium`), which
+        By what workers and receivers that share cores settle to (`SharedCores.equilibrium`), which
         no invariant assures.
         """
         if self.scenario.job.loader.crew.crosses_epochs:
@@ -103,25 +111,27 @@ class Floors:
 
     @cached_property
     def epoch(self) -> Real:
-        """An epoch whose makers begin anew, from when they begin."""
+        """An epoch whose workers begin anew, from when they begin."""
         units = longest(self._unit_epochs())
         used = self._receive, self._copy, self._per_batch, self._per_step
-        made = np.maximum(self._work * self._cycle + self._after_makers, self._crowd.epoch(*used))
+        made = np.maximum(
+            self._work * self._cycle + self._after_producers, self._crowd.epoch(*used)
+        )
         made = np.maximum(made, self._shared_epoch)
         floor: Real = np.maximum(np.maximum(units, made) * self.chance, self._using_epoch)
         return np.maximum(floor, self._work * self._least * self._assured[1])
 
     @cached_property
     def _shared_epoch(self) -> Real:
-        """An epoch of makers and receivers that share the cores."""
+        """An epoch of workers and receivers that share the cores."""
         apart = self._received + self._last * self._copy + self._after
         return self._cores.span(self._work, apart)
 
     @cached_property
     def chance(self) -> Real:
-        """What a run may leave of the makers' work; 1 where steps repeat."""
-        makers = [maker_count(self.scenario, self.topology, group) for group in self._groups]
-        return share_of_making(self.scenario, self.lengths, makers)
+        """What a run may leave of the workers' work; 1 where steps repeat."""
+        producers = [producer_count(self.scenario, self.topology, group) for group in self._groups]
+        return share_of_making(self.scenario, self.lengths, producers)
 
     @cached_property
     def window(self) -> Real:
@@ -142,15 +152,15 @@ class Floors:
 
     @cached_property
     def _groups(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(s.group for s in self.stages if s.actor in MAKERS))
+        return tuple(dict.fromkeys(s.group for s in self.stages if s.actor in PRODUCERS))
 
     @cached_property
     def _least_made(self) -> Real:
-        """Share of a maker's work on a batch that every batch takes: quick workers take less."""
+        """Share of a worker's work on a batch that every batch takes: quick workers take less."""
         factors = [min(1.0, s.factor) for s in self.scenario.job.loader.stragglers]
         return float(np.prod(factors))
 
-    def _making(self, group: str, actors: frozenset[Actor] = MAKERS) -> Real:
+    def _making(self, group: str, actors: frozenset[Actor] = PRODUCERS) -> Real:
         """A batch made by a group of machines."""
         place = Location(rank=0, site=self.topology.sites_of(group)[0])
         own = (s for s in self.stages if s.actor in actors and s.group == group)
@@ -178,7 +188,7 @@ class Floors:
 
     @cached_property
     def _there(self) -> Real:
-        """From when makers begin to when whichever batch comes first is handed over."""
+        """From when workers begin to when whichever batch comes first is handed over."""
         return np.maximum(self._first * self._made, self._crowd.first)
 
     @cached_property
@@ -233,21 +243,21 @@ class Floors:
     # who works serially
 
     @cached_property
-    def _makers(self) -> Real:
-        return maker_count(self.scenario, self.topology, "")
+    def _producers(self) -> Real:
+        return producer_count(self.scenario, self.topology, "")
 
     @cached_property
-    def _has_makers(self) -> bool:
-        return bool(np.any(self._makers)) or self.scenario.job.remote is not None
+    def _has_producers(self) -> bool:
+        return bool(np.any(self._producers)) or self.scenario.job.remote is not None
 
     @cached_property
     def _cycle(self) -> Real:
-        """Time between two batches of a rank that all its makers need, working side by side."""
-        if not self._has_makers:
+        """Time between two batches of a rank that all its workers need, working side by side."""
+        if not self._has_producers:
             return 0.0
         rate: Real = 0.0
         for group in self._groups:
-            workers = maker_count(self.scenario, self.topology, group)
+            workers = producer_count(self.scenario, self.topology, group)
             serial = self._serial(group)
             if not np.any(serial):
                 return 0.0
@@ -255,7 +265,7 @@ class Floors:
         return np.where(rate > 0.0, 1.0 / np.maximum(rate, 1e-300), 0.0)[()]
 
     def _serial(self, group: str) -> Real:
-        """What one maker of a group spends on a batch; the longer of two that hand over."""
+        """What one worker of a group spends on a batch; the longer of two that hand over."""
         whole = self._making(group, frozenset({Actor.WORKER}))
         if group or not self.scenario.job.loader.crew.reads_ahead:
             return whole
@@ -275,7 +285,7 @@ class Floors:
     @cached_property
     def _main(self) -> Real:
         """What the program's own thread does for a batch before it hands it to the device."""
-        if not self._has_makers:
+        if not self._has_producers:
             return self._making("") * self.chance + self._receive
         return 0.0 if self.scenario.job.loader.pin_memory else self._receive
 
@@ -323,7 +333,7 @@ class Floors:
         return self._last * self._per_batch + self._per_step
 
     @cached_property
-    def _after_makers(self) -> Real:
+    def _after_producers(self) -> Real:
         return self._last * (self._receive + self._copy) + self._after
 
     @cached_property
@@ -333,7 +343,7 @@ class Floors:
         receive, copy, batch, once = self._receive, self._copy, self._per_batch, self._per_step
         arrives = self._there + self._first * receive
         serial = work * batch + steps * once
-        there = self._received if self._has_makers else 0.0
+        there = self._received if self._has_producers else 0.0
         found = [
             there + work * receive + self._last * copy + self._after,
             arrives + work * copy + self._after,
@@ -405,7 +415,7 @@ class Floors:
         for stage in self.stages:
             if stage.slot.once_a_step:
                 continue
-            making = stage.actor in MAKERS
+            making = stage.actor in PRODUCERS
             for demand in stage.demands:
                 time = self._quick(demand, stage.group) * (self._least_made if making else 1.0)
                 no_time = stage.slot.beside_compute or (making and self._random)

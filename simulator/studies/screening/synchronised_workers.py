@@ -1,24 +1,24 @@
-"""Makers in step: all of them do the same at the same time, and so wait for the same things.
+"""Workers in step: all of them do the same at the same time, and so wait for the same things.
 
 They stay so in epochs too short to drift apart, and where the scenario says that they do.
 
-Equal makers of equal batches begin an epoch together. They share stores, memory and cores equally,
+Equal workers of equal batches begin an epoch together. They share stores, memory and cores equally,
 so they are at the same point at every moment, until one of them has to wait to be asked for its
 next batch. Whatever else goes on (receiving, copies, exchanges) slows all of them alike, or none.
-Two floors follow, higher than those that look at one unit or one maker at a time:
+Two floors follow, higher than those that look at one unit or one worker at a time:
 
-- *The first batches* are made by all makers at once, each at the share of one among so many.
-- *A generation*, one batch of every maker, takes all of a batch's parts one after another, each at
-  that share: while they write to memory the cores rest, as no maker is anywhere else. The cores
+- *The first batches* are made by all workers at once, each at the share of one among so many.
+- *A generation*, one batch of every worker, takes all of a batch's parts one after another, each at
+  that share: while they write to memory the cores rest, as no worker is anywhere else. The cores
   also carry what the receiving threads ask for. That holds for a whole epoch if nobody ever waits.
 
-Nobody waits where two batches of every maker may be asked for and not yet taken, and a generation
-is used up before the next one is made: then each maker is asked for its next batch in time, and
+Nobody waits where two batches of every worker may be asked for and not yet taken, and a generation
+is used up before the next one is made: then each worker is asked for its next batch in time, and
 by induction this stays so. That is shown with everything at its worst. Let receiving a batch take
-at most `a` and all else at most `u`, with all makers' threads runnable and all others' transfers
+at most `a` and all else at most `u`, with all workers' threads runnable and all others' transfers
 under way. A receiver, and a device behind it that begins a batch when it has come and the one
 before is done, get through a generation of w batches in at most (w - 1) max(a, u) + a + u; overlap
-only shortens that. No more is needed than the generation's time on the cores: while makers
+only shortens that. No more is needed than the generation's time on the cores: while workers
 read or write, everything else may stand still, and is still in time.
 """
 
@@ -37,22 +37,22 @@ from simulator.engine.recorder import MOST_STEPS
 from simulator.pipeline.loads import users
 from simulator.pipeline.run_length import Lengths
 from simulator.pipeline.shared_cores import ASKED_AHEAD
-from simulator.pipeline.stages.base import MAKERS, Actor, Demand, Path, StageDemands
+from simulator.pipeline.stages.base import PRODUCERS, Actor, Demand, Path, StageDemands
 from simulator.pipeline.topology import Location, Topology
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.loader import Assignment
 from simulator.studies.screening.chance import random
 from simulator.units import Real
 
-MOST_MAKERS: Final = MOST_STEPS // 8
-"""Makers of a rank up to which an epoch is surely simulated until its generations repeat."""
+MAX_PRODUCERS: Final = MOST_STEPS // 8
+"""Workers of a rank up to which an epoch is surely simulated until its generations repeat."""
 UNUSED: Final = 1e-280
 """Stands for no use of a unit: what is carried there takes no time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Crowd:
-    """All makers of a machine and what they take together; all may be arrays of candidates [s].
+    """All workers of a machine and what they take together; all may be arrays of candidates [s].
 
     `stages` is the demand table, `lengths` how long an epoch is.
     """
@@ -64,11 +64,11 @@ class Crowd:
 
     @cached_property
     def first(self) -> Real:
-        """From when makers begin to when the first batch is made; 0 where that is not known."""
+        """From when workers begin to when the first batch is made; 0 where that is not known."""
         if not self._equal:
             return 0.0
         lengths = self.lengths
-        # The engine may merge batches of a step: fewer makers then begin at once, on more each.
+        # The engine may merge batches of a step: fewer workers then begin at once, on more each.
         full = np.minimum(np.maximum(1.0, lengths.batches - lengths.accumulation), self.begun)
         # The last batch may be smaller; where it is not among the first, all of these are full.
         return np.where(self.begun < lengths.batches, self._made(full), 0.0)[()]
@@ -77,57 +77,57 @@ class Crowd:
     def begun(self) -> Real:
         """Batches of each rank that are begun at once."""
         crew = self.scenario.job.loader.crew
-        begun: Real = np.maximum(1.0, np.minimum(crew.makers, crew.credits))
+        begun: Real = np.maximum(1.0, np.minimum(crew.producers, crew.credits))
         return begun
 
     @cached_property
     def cycle(self) -> Real:
-        """Time between two batches of a rank while makers keep step; 0 where they may not."""
-        makers = np.maximum(1.0, self._makers)
-        return np.where(self._in_step, self._generation / makers, 0.0)[()]
+        """Time between two batches of a rank while workers keep step; 0 where they may not."""
+        producers = np.maximum(1.0, self._producers)
+        return np.where(self._in_step, self._generation / producers, 0.0)[()]
 
     def epoch(self, receive: Real, copy: Real, batch: Real, once: Real) -> Real:
-        """From when makers begin to the end of the last step; 0 where they may not keep step.
+        """From when workers begin to the end of the last step; 0 where they may not keep step.
 
         Parameters
         ----------
         receive, copy, batch, once : float or array
             Least times of what becomes of a batch, and of what the device does once a step [s].
         """
-        lengths, makers = self.lengths, np.maximum(1.0, self._makers)
-        whole = np.floor((lengths.batches - 1.0) / makers)
+        lengths, producers = self.lengths, np.maximum(1.0, self._producers)
+        whole = np.floor((lengths.batches - 1.0) / producers)
         # The last generation: so many full batches, and the last one, which may be smaller.
-        full, small = lengths.batches - 1.0 - whole * makers, lengths.last_share
+        full, small = lengths.batches - 1.0 - whole * producers, lengths.last_share
         last = np.where(full > 0.0, self._made(np.maximum(1.0, full)), small * self._made(1.0))
         ahead = np.where(full > 0.0, 1.0, small) * (receive + copy)
         used = ahead + (full + small) * batch + once
-        begun = self._made(makers) + (whole - 1.0) * self._generation
+        begun = self._made(producers) + (whole - 1.0) * self._generation
         taken = np.where(whole > 0.0, begun, 0.0) + last + used
         return np.where(self._in_step, taken, 0.0)[()]
 
-    # the makers
+    # the workers
 
     @cached_property
     def _equal(self) -> bool:
-        """Whether all makers work on the machine that trains, and alike."""
-        groups = {stage.group for stage in self.stages if stage.actor in MAKERS}
+        """Whether all workers work on the machine that trains, and alike."""
+        groups = {stage.group for stage in self.stages if stage.actor in PRODUCERS}
         uneven = self.scenario.job.loader.stragglers or random(self.scenario)
         return groups == {""} and not uneven
 
     @cached_property
-    def _makers(self) -> Real:
-        return self.scenario.job.loader.crew.makers
+    def _producers(self) -> Real:
+        return self.scenario.job.loader.crew.producers
 
     @cached_property
     def _making(self) -> tuple[Demand, ...]:
-        return tuple(d for s in self.stages if s.actor in MAKERS for d in s.demands)
+        return tuple(d for s in self.stages if s.actor in PRODUCERS for d in s.demands)
 
     def _made(self, each: Real) -> Real:
-        """A batch of each of so many makers of every rank."""
+        """A batch of each of so many workers of every rank."""
         return _total(self._together(demand, each) for demand in self._making)
 
     def _together(self, demand: Demand, each: Real) -> Real:
-        """A demand that so many makers of every rank have at once, and nobody else."""
+        """A demand that so many workers of every rank have at once, and nobody else."""
         number = self.topology.ranks * each
         if demand.path is Path.CORES:
             pool = self.topology.host.cpu
@@ -142,23 +142,25 @@ class Crowd:
     def _on_cores(self) -> Real:
         """What a generation computes for, at least: then others get on with its batches."""
         working = (d for d in self._making if d.path is Path.CORES)
-        return _total(self._together(demand, self._makers) for demand in working)
+        return _total(self._together(demand, self._producers) for demand in working)
 
     @cached_property
     def _generation(self) -> Real:
-        """A batch of every maker, and receiving as many.
+        """A batch of every worker, and receiving as many.
 
-        Receiving threads are done before the makers' work on the cores is. What they did while
-        makers still read, alone on the cores, doesn't lengthen that work.
+        Receiving threads are done before the workers' work on the cores is. What they did while
+        workers still read, alone on the cores, doesn't lengthen that work.
         """
         pool, ranks = self.topology.host.cpu, self.topology.ranks
         on_cores = [demand.path is Path.CORES for demand in self._making]
         last = max((place for place, works in enumerate(on_cores) if works), default=0)
-        waits = [self._together(d, self._makers) for d in self._making if d.path is not Path.CORES]
+        waits = [
+            self._together(d, self._producers) for d in self._making if d.path is not Path.CORES
+        ]
         before = _total(waits[: on_cores[:last].count(False)])
         work = _total(d.amount for d in self._making if d.path is Path.CORES)
         work = work + _total(d.amount for d in self._of(Actor.RECEIVER) if d.path is Path.CORES)
-        threads = ranks * self._makers
+        threads = ranks * self._producers
         most = np.maximum(pool.capacity_for(threads), pool.capacity_for(threads + ranks))
         asked = threads * work - pool.capacity_for(ranks) * before
         return _total(waits) + np.maximum(self._on_cores, asked / most)
@@ -167,8 +169,8 @@ class Crowd:
 
     @cached_property
     def _in_step(self) -> Real:
-        """For each candidate, whether no maker ever waits to be asked."""
-        job, makers = self.scenario.job, self._makers
+        """For each candidate, whether no worker ever waits to be asked."""
+        job, producers = self.scenario.job, self._producers
         crew = job.loader.crew
         in_turn = crew.in_order and crew.assignment is Assignment.ROUND_ROBIN
         if not self._equal or not in_turn or crew.reads_ahead:
@@ -176,12 +178,12 @@ class Crowd:
         receive = _total(self._at_worst(demand) for demand in self._of(Actor.RECEIVER))
         use = _total(self._at_worst(demand) for demand in self._used)
         slower = np.maximum(receive, use) if job.loader.pin_memory else receive + use
-        in_time = (makers - 1.0) * slower + receive + use <= self._on_cores
-        asked = np.logical_and(makers >= 1, crew.credits >= ASKED_AHEAD * makers)
+        in_time = (producers - 1.0) * slower + receive + use <= self._on_cores
+        asked = np.logical_and(producers >= 1, crew.credits >= ASKED_AHEAD * producers)
         alone = _total(d.amount for d in self._used if d.path is Path.CORES) == 0.0
         unmerged = job.train.accumulation < 2 * FEWEST
-        stay = np.logical_or(job.loader.in_step, self.lengths.batches < WAVES * makers)
-        sure = np.logical_and(np.logical_and(unmerged, alone), makers <= MOST_MAKERS)
+        stay = np.logical_or(job.loader.in_step, self.lengths.batches < WAVES * producers)
+        sure = np.logical_and(np.logical_and(unmerged, alone), producers <= MAX_PRODUCERS)
         sure = np.logical_and(sure, stay)
         return np.logical_and(np.logical_and(in_time, asked), sure)
 
@@ -191,15 +193,15 @@ class Crowd:
     @cached_property
     def _used(self) -> tuple[Demand, ...]:
         """All that becomes of a batch once it is received, as if each batch closed a step."""
-        before = MAKERS | {Actor.RECEIVER}
+        before = PRODUCERS | {Actor.RECEIVER}
         return tuple(d for s in self.stages if s.actor not in before for d in s.demands)
 
     def _at_worst(self, demand: Demand) -> Real:
-        """A demand of whichever rank takes longest, beside all others while makers compute."""
+        """A demand of whichever rank takes longest, beside all others while workers compute."""
         if demand.path is Path.COMPUTE:
             return demand.amount
         if demand.path is Path.CORES:
-            threads = self.topology.ranks * (self._makers + 1.0)
+            threads = self.topology.ranks * (self._producers + 1.0)
             return demand.amount * threads / self.topology.host.cpu.capacity_for(threads)
         rate: Real = np.inf if demand.ceiling is None else demand.ceiling
         for unit in dict.fromkeys(unit for unit, _ in self._taken(demand)):
@@ -208,7 +210,7 @@ class Crowd:
 
     @cached_property
     def _shares(self) -> Mapping[str, Real]:
-        """Rate of one of all transfers that are no maker's, were all under way at once."""
+        """Rate of one of all transfers that are no worker's, were all under way at once."""
         wanted: dict[str, Real] = {}
         for demand in (*self._of(Actor.RECEIVER), *self._used):
             for unit, use in self._taken(demand):

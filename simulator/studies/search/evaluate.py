@@ -22,8 +22,7 @@ from simulator.results.prediction import Prediction
 from simulator.schema.goal import Plain
 from simulator.schema.scenario import Scenario
 from simulator.studies.screening import BestCase, best_cases, best_with
-from simulator.studies.search.bugs import told
-from simulator.studies.search.outcome import Candidate, Outcome, Status
+from simulator.studies.search.outcome import Candidate, Outcome, Status, bug_reason
 from simulator.studies.search.scoring import exact
 from simulator.units import BYTE, show
 
@@ -187,7 +186,7 @@ def settled(candidate: Candidate, work: Callable[[Candidate], Answer]) -> Answer
     except PlanError as error:
         return Outcome(candidate=candidate, status=Status.REFUSED, reason=_first(error))
     except Exception as error:  # noqa: BLE001 - a bug met by one candidate must not end the others
-        return Outcome(candidate=candidate, status=Status.BUG, reason=told(error))
+        return Outcome(candidate=candidate, status=Status.BUG, reason=bug_reason(error))
 
 
 def _first(error: PlanError) -> str:
@@ -223,14 +222,14 @@ def _outcome(candidate: Candidate, prediction: Prediction, key: str) -> Outcome:
 def shortages(prediction: Prediction) -> str:
     """What the job does not fit into; empty if it fits, or may."""
     ram, memory = prediction.host_ram, prediction.memory
-    told: Iterable[tuple[str, Verdict, float, float]] = (
+    bug_reason: Iterable[tuple[str, Verdict, float, float]] = (
         ("host RAM", ram.verdict, ram.total, ram.capacity),
         *(() if memory is None else
           (("accelerator memory", memory.verdict, memory.total, memory.capacity),)),
     )  # fmt: skip
     return "; ".join(
         f"{name}: needs {show(float(total), BYTE)} of {show(float(capacity), BYTE)}"
-        for name, verdict, total, capacity in told
+        for name, verdict, total, capacity in bug_reason
         if verdict is Verdict.NO
     )
 

@@ -1,11 +1,4 @@
-"""The search itself: which candidates are predicted, by whom, and what is kept of each.
-
-Every candidate is read and bounded. Those that could still be wanted are predicted in rounds; what
-a round takes depends on the results of earlier rounds alone, never on time or on who worked, so
-the outcomes are the same to the last bit wherever they were worked out. What a store has is not
-worked out again, but it is asked only for what a round takes: a search that goes on takes the same
-way as one that was never stopped.
-"""
+"""Search candidates: bound all, predict the most promising in rounds, rule out what cannot win."""
 
 from __future__ import annotations
 
@@ -16,6 +9,7 @@ from itertools import chain, compress
 from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from simulator.errors import PlanError
 from simulator.results.metrics import Value
@@ -31,11 +25,146 @@ from simulator.studies.search.evaluate import (
     look_closer,
 )
 from simulator.studies.search.outcome import Candidate, Outcome, Status
-from simulator.studies.search.pareto import comparable
-from simulator.studies.search.rounds import FIRST, Rounds, beaten_by
-from simulator.studies.search.scoring import Criteria, exact
+from simulator.studies.search.scoring import (
+    Criteria,
+    Mask,
+    beats,
+    comparable,
+    exact,
+    front,
+    may_beat,
+)
 from simulator.studies.search.store import Store
-from simulator.studies.search.workers import Lost, Workers, lent_workers
+from simulator.studies.search.workers import Lost, Workers, borrowed_workers
+
+FIRST_ROUND: Final = 16
+"""Candidates of the usual first round; each later one takes twice as many, up to `MAX_ROUND`."""
+MAX_ROUND: Final = 128
+"""Candidates of a round: the more, the longer all workers are busy; the fewer, the less is
+looked at that a result of the same round would have ruled out."""
+NEAR_MISSES: Final = 2
+"""Of a round's candidates, how many are predicted before the others are compared with them."""
+
+
+class Rounds:
+    """The rounds of one search.
+
+    Parameters
+    ----------
+    least : array
+        A row for every candidate: the best each objective can be, less is better. Minus infinity:
+        anything is possible.
+    top : int, optional
+        Also keep all that could be among so many best by the first objective.
+    margin : float
+        Also keep all that could be so close to the front, as a share; below zero: give up what
+        could be better by no more than that.
+    first : int
+        Candidates of the first round.
+    """
+
+    def __init__(
+        self,
+        least: NDArray[np.float64],
+        *,
+        top: int | None = None,
+        margin: float = 0.0,
+        first: int = FIRST_ROUND,
+    ) -> None:
+        self.possible: Mask = np.ones(len(least), dtype=bool)
+        self._chosen: Mask = np.zeros(len(least), dtype=bool)
+        self.least = np.array(least, dtype=float)
+        self._top = top
+        self._margin = margin
+        self._found = np.empty((0, least.shape[1]))
+        self.taken = 0
+        self._size = first
+        # Where nothing can be ruled out, rounds would only make workers wait for one another.
+        hopeless = not len(least) or bool(np.isneginf(least).any(axis=1).all())
+        self._whole = hopeless and not top
+
+    def next(self) -> tuple[int, ...]:
+        """The candidates of the next round, in their order; empty if none is left."""
+        left = np.flatnonzero(self.possible)
+        if not len(left):
+            return ()
+        size = len(left) if self._whole else self._size
+        self._size = min(2 * self._size, MAX_ROUND)
+        chosen = sorted(self._promising(left, size))
+        self.possible[chosen] = False
+        self._chosen[chosen] = True
+        self.taken += len(chosen)
+        return tuple(chosen)
+
+    @property
+    def compares(self) -> bool:
+        """Whether a closer look at the round's candidates may spare predictions.
+
+        Those of the first round are predicted before any is ruled out.
+        """
+        return len(self._found) > 0 and not self._whole
+
+    def know(self, rows: Sequence[int], least: Sequence[Sequence[float]]) -> None:
+        """How good some candidates can be at best, as a closer look has told."""
+        nearer = np.array(least, dtype=float).reshape(-1, self.least.shape[1])
+        chosen = list(rows)
+        self.least[chosen] = np.maximum(self.least[chosen], nearer)
+
+    def closest(self) -> tuple[int, ...]:
+        """Of the round's candidates those to predict now, in their order; empty if none is left.
+
+        The others are compared with what these turn out to be.
+        """
+        chosen = np.flatnonzero(self._chosen)
+        left = chosen[self._wanted(self.least[chosen])]
+        self._chosen[:] = False
+        if not self.compares:
+            return tuple(left.tolist())
+        now = sorted(self._promising(left, NEAR_MISSES))
+        self._chosen[left] = True
+        self._chosen[now] = False
+        return tuple(now)
+
+    def tell(self, scores: Sequence[Sequence[float]]) -> None:
+        """What predicted candidates that count turned out to be, a row each."""
+        found = np.array(scores, dtype=float).reshape(-1, self.least.shape[1])
+        self._found = np.vstack([self._found, found])
+        self.possible &= self._wanted(self.least)
+
+    def _wanted(self, least: NDArray[np.float64]) -> Mask:
+        """Which rows may be wanted still."""
+        return may_beat(least, self._found, top=self._top, margin=self._margin)
+
+    def _promising(self, left: NDArray[np.intp], size: int) -> list[int]:
+        """The best by what they can be: the bounds' own front first, then the front behind it."""
+        chosen: list[int] = []
+        while len(left) and len(chosen) < size:
+            on_front = front(self.least[left])
+            layer, room = left[on_front], size - len(chosen)
+            if len(layer) > room:
+                layer = self._spread(layer, room)
+            chosen += layer.tolist()
+            left = left[~on_front]
+        return chosen
+
+    def _spread(self, layer: NDArray[np.intp], room: int) -> NDArray[np.intp]:
+        """So many of a front, evenly along it."""
+        order = np.lexsort((layer, self.least[layer, 0]))
+        places = np.linspace(0, len(layer) - 1, room).round().astype(int)
+        return np.asarray(layer[order[places]])
+
+
+def beaten_by(least: NDArray[np.float64], scores: Mapping[int, Sequence[float]]) -> tuple[int, ...]:
+    """For every row of `least` the first name in `scores` whose row beats it; -1 if none does."""
+    names = np.array(sorted(scores), dtype=int)
+    points = np.array([scores[name] for name in names], dtype=float)
+    first = np.full(len(least), -1)
+    if len(names):
+        kept = front(points)
+        for name, point in zip(names[kept][::-1], points[kept][::-1], strict=True):
+            first[beats(point, least)] = name
+    return tuple(first.tolist())
+
 
 READ_AT_ONCE: Final = 2500
 """Candidates that a worker reads and bounds as one task at most."""
@@ -43,7 +172,7 @@ READ_IN_PARTS: Final = 8
 """Tasks that reading is made of at least, so that all workers have some of it."""
 READ_FIRST: Final = 16
 """Candidates that are read before workers have started, for a first prediction to store."""
-EARLY: Final = 2
+EARLY_ROUNDS: Final = 2
 """Of those that are read first, candidates that are predicted at once: those that seem best."""
 PREDICTED_AT_ONCE: Final = 4
 """Candidates that a worker predicts as one task at most; what it has finished is stored then."""
@@ -52,12 +181,12 @@ ALIKE_AT_ONCE: Final = 8
 TASKS_OF_A_ROUND: Final = 16
 """Tasks that a round is made of at least, where it has as many candidates: one of them may take a
 hundred times as long as another, and all workers are to be busy to the end."""
-NOTHING: Final[Mapping[int, Mapping[str, float]]] = {}
+NO_BOUNDS: Final[Mapping[int, Mapping[str, float]]] = {}
 UNSOUND: Final = frozenset({Status.FAILED, Status.BUG, Status.SCREENED})
 """Outcomes that are not stored: another time, another version or another search may do better."""
-READING: Final = 0.05
+READING_SHARE: Final = 0.05
 """Reading and bounding a candidate, in predictions."""
-LOOKING: Final = 0.5
+LOOKUP_SHARE: Final = 0.5
 """Simulating the later epochs of a candidate, in predictions."""
 NOT_STORED: Final = "not predicted in what is stored"
 """Why a candidate that was wanted has no figures where only what is stored counts."""
@@ -117,7 +246,7 @@ class Request:
     where: str = ""
     seed: int = 0
     intervals: bool = False
-    first: int = FIRST
+    first: int = FIRST_ROUND
     judge: Judge | None = None
     bounded: Mapping[int, Bounded] | None = None
 
@@ -169,7 +298,7 @@ def explore(
     """
     keys = dict.fromkeys(key for c in request.candidates for key in c.settings)
     criteria = Criteria(request.objectives, request.where, tuple(keys))
-    team = lent_workers(executor) if executor is not None else workers or Workers(None)
+    team = borrowed_workers(executor) if executor is not None else workers or Workers(None)
     search = _Search(request, criteria, team, store, progress or (lambda _: None))
     left = search.read()
     if request.exhaustive:
@@ -293,7 +422,7 @@ class _Search:
             yield bound(Chunk(assignment=self._assignment, candidates=few))
         rest = self._all[len(few) :]
         at_once = min(READ_AT_ONCE, -(-len(rest) // READ_IN_PARTS) or 1)
-        yield from self._answers(bound, _parts(rest, at_once), READING, _unread)
+        yield from self._answers(bound, _parts(rest, at_once), READING_SHARE, _unread)
 
     def _begins_early(self) -> bool:
         return self._store is not None and not self._stored_only and len(self._all) > READ_FIRST
@@ -308,7 +437,7 @@ class _Search:
         if self._store is None or not self._begins_early():
             return
         may_run = (one for one in part if one.outcome is None)
-        best = sorted(may_run, key=lambda one: self._criteria.least(one.best)[0])[:EARLY]
+        best = sorted(may_run, key=lambda one: self._criteria.least(one.best)[0])[:EARLY_ROUNDS]
         stored = self._store.found(one.key for one in best)
         for one in best:
             if one.key not in stored and one.key not in self._by_key:
@@ -341,7 +470,7 @@ class _Search:
             new = {}
         parts = alike_together([one for one in chosen if one.candidate.index in new])
         best = {one.candidate.index: one.best for one in chosen}
-        for part in self._answers(look_closer, parts, LOOKING, _died, best=best):
+        for part in self._answers(look_closer, parts, LOOKUP_SHARE, _died, best=best):
             told = [_as_bounded(outcome, new[outcome.candidate.index]) for outcome in part]
             if self._store is not None:
                 self._store.add([o for o in told if o.status is Status.SCREENED])
@@ -384,8 +513,8 @@ class _Search:
         self._given_up = self._given_up if given_up is None else given_up
         settled = len(self.found) + self._given_up
         count = len(self._all)
-        worked = READING * self._read + LOOKING * self._looked + self._predicted
-        open_ = READING * (count - self._read) + max(0, count - settled)
+        worked = READING_SHARE * self._read + LOOKUP_SHARE * self._looked + self._predicted
+        open_ = READING_SHARE * (count - self._read) + max(0, count - settled)
         self._progress(
             Standing(
                 done=worked / ((worked + open_) or 1.0),
@@ -427,7 +556,7 @@ class _Search:
         weight: float,
         lost: Callable[[Candidate, int], Answer],
         *,
-        best: Mapping[int, Mapping[str, float]] = NOTHING,
+        best: Mapping[int, Mapping[str, float]] = NO_BOUNDS,
     ) -> Iterator[tuple[Answer, ...]]:
         """Answers chunk by chunk; candidates of a chunk that kills its workers go one by one."""
         chunks = [

@@ -1,4 +1,8 @@
-"""What a search knows of a candidate: its settings, and its figures or why there are none."""
+"""Candidates of a search with their outcomes, and bugs of plan that a study met.
+
+Predictions that contradict themselves are bugs (`invariants`): a study marks the figures that one
+spoils, goes on and reports it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from simulator.errors import BrokenInvariant
 from simulator.results.metrics import Value
 from simulator.schema.goal import Plain
 
@@ -51,3 +56,36 @@ class Outcome:
     reason: str = ""
     warnings: tuple[str, ...] = ()
     key: str = ""
+
+
+def bug_reason(error: Exception) -> str:
+    """A bug as the reason why there is no figure.
+
+    Examples
+    --------
+    >>> told(KeyError("gpu"))
+    "a bug of ours: KeyError: 'gpu'"
+    """
+    kind = "" if isinstance(error, BrokenInvariant) else f"{type(error).__name__}: "
+    return f"a bug of ours: {kind}{error}"
+
+
+@dataclass(frozen=True, slots=True)
+class BugLog:
+    """Bugs that a study met, in its order: `reasons` are as the spoilt places tell them."""
+
+    reasons: list[str] = field(default_factory=list)
+
+
+def log_bug(error: BrokenInvariant, met: BugLog | None) -> str:
+    """The reason why there is no figure where a bug was met, noted in `met`.
+
+    Raises
+    ------
+    BrokenInvariant
+        If nobody listens: a bug must not pass in silence.
+    """
+    if met is None:
+        raise error
+    met.reasons.append(bug_reason(error))
+    return met.reasons[-1]

@@ -1,7 +1,9 @@
-"""Whoever does the work of a study: this process, several of this machine, or a cluster.
+"""Workers of a study: this process, several processes of this machine, or a Dask cluster.
 
-All of them are `concurrent.futures.Executor`s, and nobody above can tell which it was: answers go
-by their task's number, and a task whose worker died is given to another one.
+All of them are `concurrent.futures.Executor`s: answers go by their task's number, and a task whose
+worker died is given to another one. The scheduler of a Dask cluster gives the task of a lost worker
+to another one by itself, and gives up only after several were lost; the library is imported when a
+cluster is requested.
 """
 
 from __future__ import annotations
@@ -21,19 +23,22 @@ from concurrent.futures import (
     ProcessPoolExecutor,
     wait,
 )
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Final, Generic, Protocol, TypeVar
+from importlib import import_module
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+from simulator.errors import PlanError
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 Progress = Callable[[float], None]
 
-WORTH_A_PROCESS: Final = 24
+MIN_TASKS: Final = 24
 """Tasks below which starting processes takes longer than it saves."""
-LENT: Final = 512
+BORROWED_WINDOW: Final = 512
 """Tasks that are given to somebody else's executor at a time."""
-DEATHS: Final = 3
+MAX_DEATHS: Final = 3
 """Workers that may die over a task before it is given up."""
 
 
@@ -41,7 +46,7 @@ DEATHS: Final = 3
 class Lost:
     """In place of an answer: every worker that was given the task died."""
 
-    deaths: int = DEATHS
+    deaths: int = MAX_DEATHS
 
 
 class Team(Protocol):
@@ -72,7 +77,7 @@ class Workers:
         Weight of tasks from which on processes are started.
     """
 
-    def __init__(self, team: Team | None, worth: float = WORTH_A_PROCESS) -> None:
+    def __init__(self, team: Team | None, worth: float = MIN_TASKS) -> None:
         self._team = team
         self._worth = worth
         self._executor: Executor | None = None
@@ -120,7 +125,7 @@ class Workers:
         if self._team is None or (weight < self._worth and self._executor is None):
             yield from ((number, function(task)) for number, task in enumerate(tasks))
             return
-        round_ = _Round(team=self._team, function=function, tasks=tasks)
+        round_ = _Batch(team=self._team, function=function, tasks=tasks)
         while round_.unfinished:
             if self._executor is None:
                 self._executor = self._team.start()
@@ -136,7 +141,7 @@ class Workers:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Round(Generic[Task, Answer]):
+class _Batch(Generic[Task, Answer]):
     """Tasks on their way: what waits, what flies, and what was there when a worker died.
 
     Nobody says over which task a process died, so all that flew are suspects: each is tried again
@@ -195,7 +200,7 @@ class _Round(Generic[Task, Answer]):
             raise error
         self.broken = self.broken or isinstance(error, BrokenExecutor)
         self.deaths[number] = self.deaths.get(number, 0) + died
-        if self.deaths[number] < DEATHS:
+        if self.deaths[number] < MAX_DEATHS:
             self.suspects.append(number)
         else:
             yield number, Lost()
@@ -233,7 +238,7 @@ class _Processes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lent:
+class _Borrowed:
     """An executor that somebody else made and ends: it is never shut down here."""
 
     executor: Executor
@@ -241,7 +246,7 @@ class _Lent:
     @property
     def window(self) -> int:
         """Tasks that wait at most; enough for the widest pools to be busy."""
-        return LENT
+        return BORROWED_WINDOW
 
     def start(self) -> Executor:
         return self.executor
@@ -255,7 +260,7 @@ class _Lent:
         return 0
 
 
-def lent_workers(executor: Executor) -> Workers:
+def borrowed_workers(executor: Executor) -> Workers:
     """The workers of any `concurrent.futures.Executor`; its owner shuts it down.
 
     Processes of a pool must be able to import this package; a pool that breaks ends the study
@@ -268,7 +273,7 @@ def lent_workers(executor: Executor) -> Workers:
     ...     lent_workers(pool).map(abs, [-1, 2, -3])
     [1, 2, 3]
     """
-    return Workers(_Lent(executor), worth=0.0)
+    return Workers(_Borrowed(executor), worth=0.0)
 
 
 def cores() -> int:
@@ -279,7 +284,7 @@ def cores() -> int:
 
 
 @contextmanager
-def local_workers(processes: int, worth: float = WORTH_A_PROCESS) -> Iterator[Workers]:
+def local_workers(processes: int, worth: float = MIN_TASKS) -> Iterator[Workers]:
     """Processes of this machine that are gone when this is left; 1: this process itself."""
     made = Workers(None if processes == 1 else _Processes(processes), worth)
     try:
@@ -304,3 +309,92 @@ def _leave_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
+
+
+LOCAL_CLUSTER: Final = "local"
+"""In place of an address: a cluster of this machine's processes."""
+IN_FLIGHT: Final = 512
+"""Tasks the scheduler holds at a time."""
+CONNECT_TIMEOUT: Final = 10.0
+"""How long to wait for the scheduler [s]."""
+
+
+@contextmanager
+def dask_workers(address: str, processes: int) -> Iterator[Workers]:
+    """Workers of a cluster, left when this is; one that was started here ends with it.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler, such as ``tcp://10.0.0.1:8786``, or `LOCAL_CLUSTER`.
+    processes : int
+        Of a local cluster.
+
+    Raises
+    ------
+    PlanError
+        If the library is missing, or there is no scheduler.
+    """
+    with _connected(address, processes) as client:
+        made = Workers(_Cluster(client), worth=0.0)
+        try:
+            yield made
+        finally:
+            made.end()
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    """The workers that a client's scheduler has."""
+
+    client: Any
+
+    @property
+    def window(self) -> int:
+        return IN_FLIGHT
+
+    def start(self) -> Executor:
+        executor: Executor = self.client.get_executor()
+        return executor
+
+    def stop(self, executor: Executor) -> None:
+        # A scheduler that is gone has nothing left to cancel.
+        with suppress(Exception):
+            executor.shutdown(wait=False, cancel_futures=True)
+
+    def deaths(self, error: BaseException) -> int:
+        if isinstance(error, ModuleNotFoundError):
+            msg = f"the cluster's workers lack '{error.name}'; install the same plan on all of them"
+            raise PlanError(msg) from error
+        return MAX_DEATHS if isinstance(error, _library().KilledWorker) else 0
+
+
+@contextmanager
+def _connected(address: str, processes: int) -> Iterator[Any]:
+    distributed = _library()
+    options: dict[str, Any] = {"set_as_default": False, "timeout": CONNECT_TIMEOUT}
+    if address != LOCAL_CLUSTER:
+        try:
+            client = distributed.Client(address, **options)
+        except (OSError, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            msg = f"--cluster {address}: no scheduler answers there: {reason}"
+            raise PlanError(msg) from error
+        with client:
+            yield client
+        return
+    with (
+        distributed.LocalCluster(
+            n_workers=processes, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster, **options) as client,
+    ):
+        yield client
+
+
+def _library() -> Any:  # noqa: ANN401 - an extra that need not be there, and carries few types
+    try:
+        return import_module("distributed")
+    except ImportError as error:
+        msg = "--cluster needs the package 'distributed': pip install 'plan-simulator[dask]'"
+        raise PlanError(msg) from error

@@ -8,9 +8,9 @@ import pytest
 from fitting.figures import free, shipped
 from fitting.kernels import expected, fit_all, measured
 from fitting.language_models import Runs, runs
-from simulator.physics.describe import describe, kernels_of
 from simulator.physics.footprint import memory_fit
-from simulator.physics.step import training_step
+from simulator.physics.training_step import training_step
+from simulator.physics.transformer import kernels_of, transformer_step
 from simulator.reading.fitted.kernel_figures import kernel_files, with_values
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,7 @@ def found() -> Runs:
 def test_runs_together_are_predicted_as_one_by_one(found: Runs) -> None:
     """Stacked descriptions and figures give each run's own step and memory, to the last digit."""
     some = found.chosen(np.arange(len(found.rows)) % 100 == 0)
-    alone = [float(training_step(describe(s), kernels_of(s)).total) for s in some.scenarios]
+    alone = [float(training_step(transformer_step(s), kernels_of(s)).total) for s in some.scenarios]
     assert some.step_times(kernel_files()) == pytest.approx(alone, rel=1e-12)
     memory = memory_fit(some.scenarios[0])
     assert memory is not None

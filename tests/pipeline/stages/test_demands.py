@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.scenarios import host, link, scenario, simulate, store
 
-from simulator.physics.checkpoint import checkpoint_shares
+from simulator.physics.footprint import checkpoint_shares
 from simulator.pipeline.loads import alone
 from simulator.pipeline.stages.allreduce import AllReduce, bucket_shares
 from simulator.pipeline.stages.base import Path, Phase, Resource

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from support.scenarios import host, scenario, simulate
 
-from simulator.physics.cost_model import cost_model
+from simulator.physics.device_time import cost_model
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.slowest import Slowest, SlowestDevice
 from simulator.reading.scenario import load_scenario

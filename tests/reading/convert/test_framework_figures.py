@@ -10,10 +10,9 @@ from statistics import median
 import pytest
 
 from simulator import units
-from simulator.physics.describe import describe, kernels_of
-from simulator.physics.operator_time import work_of
-from simulator.physics.rates import rates_of
-from simulator.physics.step import training_step
+from simulator.physics.operators import operator_time, rates_of
+from simulator.physics.training_step import training_step
+from simulator.physics.transformer import kernels_of, transformer_step
 from simulator.reading.convert.models import load_model
 from simulator.reading.fitted.kernel_figures import kernel_files
 from simulator.reading.fitted.kernels import Use, kernels
@@ -63,7 +62,7 @@ def step_time(model: Model, measured: StepTimes, index: int) -> float:
     gpu, precision = accelerator(measured.gpu), measured.precision
     k = found(gpu, measured.framework, precision)
     operators = model.operators(measured.batch_sizes[index], precision)
-    work = work_of(operators, rates_of(gpu, precision, k), k)
+    work = operator_time(operators, rates_of(gpu, precision, k), k)
     return float(work.forward + work.backward)
 
 
@@ -131,7 +130,7 @@ def test_a_model_of_any_family_goes_by_the_same_figures() -> None:
     scenario = load_scenario("gpt2-tokens-h100")
     gpu, k = scenario.cluster.trainers.host.gpu, kernels_of(scenario)
     assert gpu is not None
-    rates, device = rates_of(gpu, Precision.BF16, k), describe(scenario).device
+    rates, device = rates_of(gpu, Precision.BF16, k), transformer_step(scenario).device
     assert rates.matrix == device.peak * k.product.share
     assert rates.attention[0] == device.peak16 * k.kernel.attention
     assert rates.memory == device.bandwidth * k.kernel.memory
@@ -205,7 +204,7 @@ def test_what_the_file_says_of_stages_and_sums_wins() -> None:
 def test_stages_dealt_by_compute_leave_the_head_s_stage_fewer_layers() -> None:
     """With 16 layers on each of two, the one with the head is the longer; with 18 and 14 not."""
     even, dealt = (
-        training_step(describe(job), kernels_of(job)).stages
+        training_step(transformer_step(job), kernels_of(job)).stages
         for job in (spread("nanotron", f"parallelism.partition={way}") for way in WAYS)
     )
     assert even[0] < even[2]

@@ -117,8 +117,8 @@ def test_sums_of_gradients() -> None:
 def test_what_is_at_its_bound_is_told() -> None:
     """Those whose fit ended at a bound are named with the figures."""
     shared = kernel_files()["shared"]
-    ended = shared.figures["blend"].model_copy(update={"at_bound": "low"})
-    tried = shared.model_copy(update={"figures": {**shared.figures, "blend": ended}})
+    ended = replace(shared.figures["blend"], at_bound="low")
+    tried = replace(shared, figures={**shared.figures, "blend": ended})
     assert "blend" in figures(files={**kernel_files(), "shared": tried}).at_bound
     assert "blend" not in figures().at_bound
 

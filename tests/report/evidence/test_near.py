@@ -11,7 +11,7 @@ from simulator.report.evidence.near import as_json, as_text, headline
 from simulator.report.html.prediction import as_page
 from simulator.results.prediction import Prediction
 from simulator.uncertainty.measurement import Row, Split
-from simulator.validation.nearest import Near, Neighbourhood
+from simulator.validation.local_coverage import Near, Neighbourhood
 from simulator.validation.scores import Point, Score, score
 from simulator.validation.validate import Judged
 

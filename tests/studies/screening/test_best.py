@@ -27,7 +27,7 @@ from simulator.schema.workload.dataset import CachePolicy
 from simulator.schema.workload.distribution import Shape, Spread
 from simulator.schema.workload.loader import LoaderKind
 from simulator.studies.screening import best_cases
-from simulator.studies.search.pareto import front, may_beat
+from simulator.studies.search.scoring import front, may_beat
 
 FEW = settings(max_examples=50, deadline=None, derandomize=True)
 CHOICES = {
@@ -118,7 +118,7 @@ def test_epochs_that_run_on_take_what_their_slowest_resource_takes() -> None:
     ids=["one batch each", "actors"],
 )
 def test_long_epochs_that_never_repeat_are_not_undercut(changes: dict[str, object]) -> None:
-    """Makers that wait to be asked get out of step, and part of an epoch stands for all of it."""
+    """Workers that wait to be asked get out of step, and part of an epoch stands for all of it."""
     usual: dict[str, object] = {
         "batches": 1000,
         "compute": 1e-6,
@@ -284,7 +284,7 @@ def test_a_model_spread_over_machines_is_bounded_by_its_number_of_machines() -> 
 def test_what_is_expected_lies_between_the_best_case_and_the_prediction(
     workers: int, batch: int
 ) -> None:
-    """Makers and receivers that share cores settle to more than any bound says of them."""
+    """Workers and receivers that share cores settle to more than any bound says of them."""
     changes = {
         "hardware.machine": "instance/aws/g7e.12xlarge",
         "input.workers": workers,

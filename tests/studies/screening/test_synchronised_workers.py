@@ -1,4 +1,4 @@
-"""Makers in step: what they take together is never undercut, and is nearly what is predicted."""
+"""Workers in step: what they take together is never undercut, and is nearly what is predicted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def on_machine(machine: str, workers: int, batch: int) -> Scenario:
 
 
 def crowd(job: Scenario) -> Crowd:
-    """The makers of a job with warm caches."""
+    """The workers of a job with warm caches."""
     stages = demand_table(job, Phase.WARM)
     return Crowd(scenario=job, topology=build(job), stages=stages, lengths=lengths(job))
 
@@ -91,13 +91,13 @@ def busy_cores(draw: st.DrawFn) -> Scenario:
 @pytest.mark.slow
 @FEW
 @given(busy_cores())
-def test_makers_in_step_are_never_undercut(job: Scenario) -> None:
+def test_producers_in_step_are_never_undercut(job: Scenario) -> None:
     """Few batches or many, read, computed and written at whatever rates."""
     assert better(best_cases([job])[0], predict(job, intervals=False)) == []
 
 
 @pytest.mark.parametrize(("machine", "workers", "batch"), BUSY_CORES)
-def test_a_generation_is_nearly_what_makers_take(machine: str, workers: int, batch: int) -> None:
+def test_a_generation_is_nearly_what_producers_take(machine: str, workers: int, batch: int) -> None:
     """Where cores are busy the best case lies within a percent of the prediction, and not above.
 
     A step is not known as well: an epoch that ends before its steps repeat counts batches that
@@ -156,7 +156,7 @@ def test_a_generation_by_hand() -> None:
     ],
     ids=["device", "prefetch", "order", "merged", "straggler", "drift"],
 )
-def test_makers_that_may_wait_are_not_in_step(changes: dict[str, object]) -> None:
+def test_producers_that_may_wait_are_not_in_step(changes: dict[str, object]) -> None:
     """Nothing is claimed of their pace then."""
     assert crowd(starved(**changes)).cycle == 0.0
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from support.search import BASE, SHORT
 
-from simulator.cli.exits import Exit
+from simulator.cli.output import Exit
 from simulator.errors import PlanError
-from simulator.studies.search import dask_cluster as module
+from simulator.studies.search import workers as module
 
 OVER = ("input.workers=1..8", "train.batch_size=16,32,48,64")
 needs_dask = pytest.mark.skipif(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from simulator.studies.search.pareto import front, may_beat
+from simulator.studies.search.scoring import front, may_beat
 
 FEW = settings(max_examples=150, deadline=None, derandomize=True)
 VALUES = st.sampled_from([-9.0, -2.0, 0.0, 1.0, 1.5, 2.0, 3.0, np.inf])

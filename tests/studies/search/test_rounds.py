@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.studies.search.pareto import comparable, within
-from simulator.studies.search.pareto import front as on_front
-from simulator.studies.search.rounds import CLOSEST, FIRST, Rounds, beaten_by
+from simulator.studies.search.explore import FIRST_ROUND, NEAR_MISSES, Rounds, beaten_by
+from simulator.studies.search.scoring import comparable, within
+from simulator.studies.search.scoring import front as on_front
 
 NUMBER = st.integers(0, 6).map(float)
 POINTS = st.lists(st.tuples(NUMBER, NUMBER), min_size=1, max_size=120)
@@ -100,7 +100,7 @@ def test_the_beaten_are_spared() -> None:
     truth = [(float(i % 20), float(i // 20) + float(i % 20 == 0)) for i in range(200)]
     found = searched(np.array(truth), truth)
     assert front(truth) <= found
-    assert len(found) <= FIRST + len(front(truth))
+    assert len(found) <= FIRST_ROUND + len(front(truth))
 
 
 def test_a_closer_look_spares_predictions() -> None:
@@ -110,7 +110,7 @@ def test_a_closer_look_spares_predictions() -> None:
     assert len(searched(least, truth)) == len(truth)
     found = looked_at(least, truth)
     assert 0 in found
-    assert len(found) <= FIRST + CLOSEST
+    assert len(found) <= FIRST_ROUND + NEAR_MISSES
 
 
 def test_without_best_cases_all_is_one_round() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.studies.search.workers import DEATHS, Lost, Workers, local_workers
+from simulator.studies.search.workers import MAX_DEATHS, Lost, Workers, local_workers
 
 
 def doubled(number: int) -> int:
@@ -27,7 +27,7 @@ def deadly(task: tuple[Path, int]) -> int:
     if number in (5, 9):
         with (folder / str(number)).open("a", encoding="utf-8") as log:
             log.write("x")
-        if (folder / str(number)).stat().st_size <= (DEATHS if number == 5 else 1):
+        if (folder / str(number)).stat().st_size <= (MAX_DEATHS if number == 5 else 1):
             os._exit(3)
     return number
 
@@ -47,7 +47,7 @@ def test_a_lost_task_is_tried_again_and_given_up_in_the_end(tmp_path: Path) -> N
     tasks = [(tmp_path, number) for number in range(12)]
     with local_workers(2, worth=0.0) as workers:
         found = dict(workers.answers(deadly, tasks))
-    assert found.pop(5) == Lost(DEATHS)
+    assert found.pop(5) == Lost(MAX_DEATHS)
     assert found == {number: number for number in range(12) if number != 5}
 
 

@@ -43,7 +43,7 @@ def flops(model: EncoderDecoder) -> dict[str, float]:
 def test_version_1_1_has_gated_mlps_and_a_head_of_its_own() -> None:
     """248 million parameters, as transformers builds them.
 
-    See tests/importers/huggingface/test_config.py.
+    See tests/importers/test_huggingface.py.
     """
     assert base(ffn=2048, gated=True, tied=False).parameters == 247_577_856
 

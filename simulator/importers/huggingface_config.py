@@ -1,0 +1,475 @@
+"""Hugging Face ``config.json`` as the [model] section of a scenario.
+
+A model of one of the library's families becomes a section (or a file of the library). For other
+models, parameters, operations and cached bytes are counted and shown, and no section is written.
+Counted are the weights as transformers builds them (a multiply-add is two operations; the forward
+pass; attention of all pairs a fused causal kernel computes). Lookups cost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from simulator import units
+from simulator.errors import Problem
+from simulator.importers.foreign import Entry, changed, read_json, refuse
+from simulator.importers.huggingface_shape import KNOWN, Config, Experts, Latent, Shape, shape_of
+from simulator.importers.result import Fragment, Kind
+from simulator.reading.hardware.profile_text import comment, quote
+from simulator.reading.reading import fail
+from simulator.schema.fields import nearest_hint
+from simulator.units import Bytes, Flops
+
+_MULTIPLY_ADD: Final = 2.0
+_HALF: Final = 2.0
+"""Bytes of an element of the cache: 16 bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Weights of one kind: all of them, and those each token is multiplied with."""
+
+    name: str
+    parameters: int
+    used: int
+
+
+def parts(shape: Shape) -> tuple[Part, ...]:
+    """Return all weights of a shape, by kind."""
+    found: dict[str, Part] = {}
+    for part in _parts(shape):
+        before = found.get(part.name, Part(name=part.name, parameters=0, used=0))
+        found[part.name] = Part(
+            name=part.name,
+            parameters=before.parameters + part.parameters,
+            used=before.used + part.used,
+        )
+    return tuple(part for part in found.values() if part.parameters)
+
+
+def parameters(shape: Shape) -> int:
+    """Return all trainable parameters."""
+    return sum(part.parameters for part in parts(shape))
+
+
+def active_parameters(shape: Shape) -> int:
+    """Return parameters that one token meets: all but the experts it is not sent to."""
+    experts = shape.experts
+    if experts is None:
+        return parameters(shape)
+    idle = experts.count - experts.chosen
+    return parameters(shape) - idle * experts.layers * _mlp(shape, experts.width)
+
+
+def forward_flops(shape: Shape, sequence: int) -> Flops:
+    """Return operations of a forward pass over one of `sequence` tokens [FLOP]."""
+    # a head without weights of its own is computed all the same
+    products = _MULTIPLY_ADD * sum(part.used for part in _parts(shape))
+    seen = min(sequence, shape.window or sequence)
+    pairs = seen * (0.5 if shape.causal else 1.0)
+    # T5's second stack looks at what came before it, and at all of the first stack.
+    own = shape.layers + shape.decoder_layers * (0.5 + 1.0)
+    return products + _MULTIPLY_ADD * own * pairs * _pair_width(shape)
+
+
+def cached_bytes(shape: Shape) -> Bytes | None:
+    """Return keys and values of one token in 16 bits, all layers [B].
+
+    None where nothing is generated.
+    """
+    if not shape.causal and not shape.decoder_layers:
+        return None
+    if shape.latent is not None:
+        return _HALF * shape.layers * (shape.latent.rank + shape.latent.rotary)
+    layers = shape.decoder_layers or shape.layers
+    return _HALF * layers * 2.0 * shape.kv_heads * shape.head_width
+
+
+def _pair_width(shape: Shape) -> float:
+    if shape.latent is not None:
+        return float(shape.heads * (shape.head_width + shape.latent.value))
+    return 2.0 * shape.heads * shape.head_width
+
+
+def _parts(shape: Shape) -> Iterator[Part]:
+    yield from _embedding(shape)
+    if shape.decoder_layers:
+        yield from _encoder_decoder_parts(shape)
+    else:
+        yield from _times(shape.layers, _attention(shape))
+        yield from _mlps(shape)
+        yield _norms(shape, 2 * shape.layers + 1)
+    yield from _head(shape)
+
+
+def _embedding(shape: Shape) -> Iterator[Part]:
+    rows = shape.vocabulary + shape.positions + shape.segments
+    yield Part(name="embedding", parameters=rows * shape.hidden, used=0)
+
+
+def _head(shape: Shape) -> Iterator[Part]:
+    table = shape.vocabulary * shape.hidden
+    # An encoder's file describes what its pooler gives, without a head over tokens.
+    if shape.pooler:
+        yield _product("pooler", shape.hidden, shape.hidden, bias=True)
+    else:
+        yield Part(name="head", parameters=0 if shape.tied else table, used=table)
+
+
+def _times(count: int, found: Iterator[Part]) -> Iterator[Part]:
+    for part in found:
+        yield Part(name=part.name, parameters=count * part.parameters, used=count * part.used)
+
+
+def _product(name: str, inputs: int, outputs: int, *, bias: bool = False) -> Part:
+    weights = inputs * outputs
+    return Part(name=name, parameters=weights + (outputs if bias else 0), used=weights)
+
+
+def _norms(shape: Shape, count: int) -> Part:
+    learned = count * shape.hidden * (2 if shape.centred else 1)
+    return Part(name="norms", parameters=learned, used=0)
+
+
+def _attention(shape: Shape) -> Iterator[Part]:
+    if shape.latent is not None:
+        yield from _latent_attention(shape, shape.latent)
+        return
+    wide, narrow = shape.heads * shape.head_width, shape.kv_heads * shape.head_width
+    yield _product("attention", shape.hidden, wide + 2 * narrow, bias=shape.qkv_bias)
+    yield _product("attention", wide, shape.hidden, bias=shape.output_bias)
+    if shape.head_norms:
+        yield Part(name="norms", parameters=2 * shape.head_width, used=0)
+
+
+def _latent_attention(shape: Shape, latent: Latent) -> Iterator[Part]:
+    hidden, heads, query = shape.hidden, shape.heads, latent.query_rank
+    if query:
+        yield _product("attention", hidden, query)
+        yield Part(name="norms", parameters=query, used=0)
+    yield _product("attention", query or hidden, heads * shape.head_width)
+    yield _product("attention", hidden, latent.rank + latent.rotary)
+    yield Part(name="norms", parameters=latent.rank, used=0)
+    yield _product("attention", latent.rank, heads * (latent.plain + latent.value))
+    yield _product("attention", heads * latent.value, hidden)
+
+
+def _mlp(shape: Shape, width: int) -> int:
+    bias = ((2 if shape.gated else 1) * width + shape.hidden) if shape.mlp_bias else 0
+    return (3 if shape.gated else 2) * shape.hidden * width + bias
+
+
+def _mlps(shape: Shape) -> Iterator[Part]:
+    experts = shape.experts
+    plain = shape.layers - (experts.layers if experts else 0)
+    bias = ((2 if shape.gated else 1) * shape.ffn + shape.hidden) if shape.mlp_bias else 0
+    weights = plain * _mlp(shape, shape.ffn)
+    yield Part(name="MLP", parameters=weights, used=weights - plain * bias)
+    if experts is not None:
+        yield from _times(experts.layers, _sparse(shape, experts))
+
+
+def _sparse(shape: Shape, experts: Experts) -> Iterator[Part]:
+    one = _mlp(shape, experts.width)
+    yield Part(name="experts", parameters=experts.count * one, used=experts.chosen * one)
+    yield _product("router", shape.hidden, experts.count)
+    if experts.shared:
+        weights = _mlp(shape, experts.shared)
+        yield Part(name="shared experts", parameters=weights, used=weights)
+    if experts.shared_gate:
+        yield _product("router", shape.hidden, 1)
+
+
+def _encoder_decoder_parts(shape: Shape) -> Iterator[Part]:
+    """T5: the second stack attends to itself and to the first; norms without bias."""
+    below, above = shape.layers, shape.decoder_layers
+    mlp = _mlp(shape, shape.ffn)
+    yield from _times(below + 2 * above, _attention(shape))
+    yield Part(name="MLP", parameters=(below + above) * mlp, used=(below + above) * mlp)
+    yield _norms(shape, 2 * below + 3 * above + 2)
+    yield Part(name="position buckets", parameters=2 * shape.buckets * shape.heads, used=0)
+
+
+WANTED: Final = "a config.json of Hugging Face"
+
+_MAX_SEQUENCE: Final = 4096
+"""Tokens of a sample where the model could take more and none are given."""
+_MLP_RATIO: Final = 4
+_MASKED_SHARE: Final = 0.15
+_HEAD_ASSUMED: Final = (
+    f"a head over {_MASKED_SHARE:.0%} of the tokens is assumed (shape.scored_share: 1 where all "
+    "are scored, as transformers does in pre-training; next to 0 in fine-tuning)"
+)
+_SOURCE: Final = "Hugging Face config.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Described:
+    """A transformer as its configuration describes it.
+
+    `summary` is for people. `fragment` is the section, None where no family of the library
+    expresses the shape: `lacking` says why.
+    """
+
+    summary: tuple[str, ...]
+    fragment: Fragment | None
+    lacking: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def read(
+    path: Path, *, sequence: int | None = None, name: str = "", library: bool = False
+) -> Described:
+    """Read the shape of the transformer of a ``config.json``.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        The file.
+    sequence : int, optional
+        Tokens of a sample; by default the longest the model was made for, at most 4096.
+    name : str
+        What to call the model; what the file says by default.
+    library : bool
+        Write a whole file of the model library instead of a section.
+
+    Raises
+    ------
+    InputError
+        For files that are no JSON, of an unknown ``model_type``, or with impossible figures.
+    """
+    config, inner = _config(path)
+    shape = shape_of(config)
+    problems = config.entry.problems
+    problems += () if problems else _contradictions(shape, str(path))
+    refuse(problems)
+    tokens = min(shape.longest, _MAX_SEQUENCE) if sequence is None else sequence
+    if shape.positions and tokens > shape.positions:
+        hint = f"at most {shape.positions}"
+        fail(str(path), f"has no positions for {tokens} tokens", hint=hint)
+    said = _Told(
+        shape=shape,
+        tokens=tokens,
+        name=name or _own_name(config, path),
+        file=path.name,
+        date=changed(path),
+        warnings=tuple(_warnings(config, shape, tokens, inner=inner, given=sequence is not None)),
+    )
+    lacking = _lacking(shape)
+    fragment = None if lacking else _fragment(said, library=library)
+    return Described(
+        summary=_summary(said), fragment=fragment, lacking=lacking, warnings=said.warnings
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """A shape, and facts of it in texts."""
+
+    shape: Shape
+    tokens: int
+    name: str
+    file: str
+    date: str
+    warnings: tuple[str, ...]
+
+
+def _config(path: Path) -> tuple[Config, bool]:
+    """Return the configuration of the text model, and whether it lies inside another one."""
+    top = Entry(read_json(path, WANTED), str(path))
+    if not top.is_mapping():
+        fail(str(path), f"is not {WANTED}", hint="it should be one JSON object")
+    inner = top.get("text_config")
+    inside = inner is not None and inner.is_mapping()
+    entry = inner if inner is not None and inside else top
+    kind = entry.text_at("model_type") or ""
+    if inside:
+        kind = kind.removesuffix("_text") or (top.text_at("model_type") or "")
+    if not kind:
+        fail(str(path), "has no 'model_type'", hint=f"it should be {WANTED}")
+    if kind not in KNOWN:
+        message = f"describes a model of the type '{kind}', which is not known"
+        fail(str(path), message, hint=nearest_hint(kind, KNOWN))
+    return Config(entry, kind), inside
+
+
+def _own_name(config: Config, path: Path) -> str:
+    return config.entry.text_at("_name_or_path") or f"{config.kind} of {path.name}"
+
+
+def _contradictions(shape: Shape, origin: str) -> Iterator[Problem]:
+    if shape.heads % shape.kv_heads:
+        message = f"has {shape.heads} heads, which {shape.kv_heads} key-value heads don't divide"
+        yield Problem(origin=origin, message=message)
+    experts = shape.experts
+    if experts is not None and experts.chosen > experts.count:
+        message = f"sends each token to {experts.chosen} of {experts.count} experts"
+        yield Problem(origin=origin, message=message)
+
+
+def _warnings(
+    config: Config, shape: Shape, tokens: int, *, inner: bool, given: bool
+) -> Iterator[str]:
+    if inner:
+        yield "only the text model (text_config) is read; towers for images or sound are left out"
+    if not given and shape.longest > tokens:
+        yield f"samples of {tokens} tokens are assumed; give --sequence for others"
+    if not shape.positions and tokens > shape.longest:
+        yield f"{tokens} tokens are more than the {shape.longest} it was made for"
+    if not config.given("tie_word_embeddings") and not shape.tied:
+        table = shape.vocabulary * shape.hidden
+        yield (
+            "tie_word_embeddings is not in the file: the output has a table of its own, as by "
+            f"default; if they share one, it has {table:,} parameters fewer"
+        )
+    if shape.window is not None and shape.window < tokens:
+        yield f"attention looks back {shape.window} tokens; a section counts all {tokens}"
+
+
+def _lacking(shape: Shape) -> str:
+    """Return the reason why no family of the library expresses the shape; empty if one does."""
+    if shape.decoder_layers:
+        return ""
+    fixed = shape.kind in {"gpt2", "bert"}
+    latent, sparse = shape.latent, _is_sparse(shape)
+    wide = shape.heads * shape.head_width
+    reasons = (
+        (latent is not None and not sparse, "multi-head latent attention without experts"),
+        (
+            latent is not None and not latent.query_rank,
+            "multi-head latent attention whose queries are not squeezed",
+        ),
+        (sparse and not shape.gated, "experts whose MLPs are not gated"),
+        (
+            wide != shape.hidden and not sparse,
+            f"{shape.heads} heads of {shape.head_width} values, but a width of {shape.hidden}",
+        ),
+        (fixed and shape.ffn != _MLP_RATIO * shape.hidden, "MLPs that are not 4 times as wide"),
+        (fixed and not shape.tied, f"{shape.kind} whose scores have a table of their own"),
+        (not fixed and not shape.gated, f"{shape.kind} (rotary positions, plain MLPs)"),
+    )
+    return next((why for holds, why in reasons if holds), "")
+
+
+def _is_sparse(shape: Shape) -> bool:
+    return shape.experts is not None and shape.experts.layers > 0
+
+
+def _summary(said: _Told) -> tuple[str, ...]:
+    shape, total = said.shape, parameters(said.shape)
+    active = active_parameters(shape)
+    width = max(len(part.name) for part in parts(shape))
+    lines = [f"{said.name}: {total:,} parameters"]
+    lines += [f"  {part.name:<{width}}  {part.parameters:>18,}" for part in parts(shape)]
+    if active != total:
+        lines.append(f"each token meets {active:,} of them ({active / total:.1%})")
+    flops = units.show(forward_flops(shape, said.tokens), units.FLOP)
+    per = "input and output token together" if shape.decoder_layers else "token"
+    lines.append(f"forward pass: {flops} for each {per}, sequences of {said.tokens} tokens")
+    cached = cached_bytes(shape)
+    if cached is not None:
+        size = units.show(cached, units.BYTE)
+        lines.append(f"keys and values: {size} for each token in 16 bits")
+    return tuple(lines)
+
+
+def _fragment(said: _Told, *, library: bool) -> Fragment:
+    family, figures = _figures(said.shape, said.tokens)
+    warnings = list(said.warnings)
+    if said.shape.kind not in {"gpt2", "bert"} and said.shape.qkv_bias:
+        left = said.shape.layers * (
+            (said.shape.heads + 2 * said.shape.kv_heads) * said.shape.head_width
+        )
+        warnings.append(f"biases of queries, keys and values are left out: {left:,} parameters")
+    if said.shape.kind == "bert":
+        warnings.append(_HEAD_ASSUMED)
+    if said.shape.decoder_layers:
+        warnings.append("as many tokens written as read are assumed (shape.target)")
+    body = [f"{key} = {value}" for key, value in figures.items()]
+    head = comment("\n".join([f"From {said.file} ({_SOURCE}, {said.date}).", *_summary(said)]))
+    text = _library_text(said, family, body) if library else _section_text(family, body)
+    return Fragment(
+        kind=Kind.SCENARIO,
+        text=f"{head}\n{text}\n",
+        summary=_summary(said),
+        warnings=tuple(warnings),
+    )
+
+
+def _section_text(family: str, body: list[str]) -> str:
+    return "\n".join(["[model]", f"family = {quote(family)}", "", "[model.shape]", *body])
+
+
+def _library_text(said: _Told, family: str, body: list[str]) -> str:
+    source = [f"source = {quote(f'{_SOURCE}: {said.file}')}", f"date = {quote(said.date)}"]
+    title = f"{said.name}, training on {said.tokens} tokens"
+    top = ["schema = 1", f"title = {quote(title)}", f"family = {quote(family)}"]
+    return "\n".join([*top, "", "[shape]", *body, *source])
+
+
+def _figures(shape: Shape, tokens: int) -> tuple[str, Mapping[str, str]]:
+    """Return the family of the library and the figures of its shape."""
+    stack = {"layers": shape.layers, "hidden": shape.hidden, "heads": shape.heads}
+    words = {"vocabulary": shape.vocabulary}
+    learned = {"positions": shape.positions}
+    if shape.decoder_layers:
+        samples = {**words, "sequence": tokens, "target": tokens}
+        return "t5", {**_texts(stack), **_encoder_decoder_figures(shape), **_texts(samples)}
+    if shape.kind == "gpt2":
+        figures = {**stack, **words, **learned, "sequence": tokens}
+        return "gpt", {key: str(value) for key, value in figures.items()}
+    if shape.kind == "bert":
+        figures = {**stack, **words, **learned, "segments": shape.segments, "sequence": tokens}
+        texts = {key: str(value) for key, value in figures.items()}
+        return "bert", {**texts, "scored_share": str(_MASKED_SHARE)}
+    if shape.experts is not None and _is_sparse(shape):
+        figures = {**stack, **_sparse_figures(shape, shape.experts), **words, "sequence": tokens}
+        texts = {key: str(value) for key, value in figures.items()}
+        return "moe", texts | ({"tied": "true"} if shape.tied else {})
+    figures = {**stack, "kv_heads": shape.kv_heads, "ffn": shape.ffn, **words, "sequence": tokens}
+    texts = {key: str(value) for key, value in figures.items()}
+    return "llama", texts | ({"tied": "true"} if shape.tied else {})
+
+
+def _texts(figures: Mapping[str, int]) -> dict[str, str]:
+    return {key: str(value) for key, value in figures.items()}
+
+
+def _encoder_decoder_figures(shape: Shape) -> dict[str, str]:
+    """Return the figures of an encoder and a decoder in addition to those of any stack."""
+    figures = {
+        "decoder_layers": shape.decoder_layers,
+        "head_dim": shape.head_width,
+        "ffn": shape.ffn,
+        "buckets": shape.buckets,
+    }
+    switches = {"gated": shape.gated, "tied": shape.tied}
+    return _texts(figures) | {key: str(on).lower() for key, on in switches.items()}
+
+
+def _sparse_figures(shape: Shape, experts: Experts) -> Mapping[str, int]:
+    """Return the figures of a stack of experts, and of latent attention where it has that."""
+    figures = {
+        "kv_heads": shape.kv_heads,
+        "experts": experts.count,
+        "top_k": experts.chosen,
+        "expert_ffn": experts.width,
+        "shared_ffn": experts.shared,
+    }
+    dense = shape.layers - experts.layers
+    if dense:
+        figures |= {"dense_layers": dense, "ffn": shape.ffn}
+    if shape.latent is not None:
+        latent = shape.latent
+        return figures | {
+            "query_rank": latent.query_rank,
+            "kv_rank": latent.rank,
+            "rope_dim": latent.rotary,
+            "nope_dim": latent.plain,
+            "value_dim": latent.value,
+        }
+    other = shape.heads * shape.head_width != shape.hidden
+    return figures | ({"head_dim": shape.head_width} if other else {})

@@ -1,0 +1,449 @@
+"""Shape of a transformer from a Hugging Face ``config.json``, defaults filled in.
+
+A configuration file leaves out the defaults of its ``model_type``. They are those of transformers
+4.57.6 (2026-01), ``models/*/configuration_*.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from simulator.importers.foreign import Entry
+
+_LLAMA: Final = {
+    "num_hidden_layers": 32,
+    "hidden_size": 4096,
+    "num_attention_heads": 32,
+    "intermediate_size": 11008,
+    "vocab_size": 32000,
+    "max_position_embeddings": 2048,
+}
+_MISTRAL: Final = {
+    **_LLAMA,
+    "num_key_value_heads": 8,
+    "intermediate_size": 14336,
+    "max_position_embeddings": 131072,
+}
+_QWEN: Final = {
+    **_LLAMA,
+    "num_key_value_heads": 32,
+    "intermediate_size": 22016,
+    "vocab_size": 151936,
+    "max_position_embeddings": 32768,
+}
+_QWEN_MOE: Final = {
+    **_QWEN,
+    "num_hidden_layers": 24,
+    "hidden_size": 2048,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 16,
+    "intermediate_size": 5632,
+    "decoder_sparse_step": 1,
+    "num_experts": 60,
+    "num_experts_per_tok": 4,
+    "moe_intermediate_size": 1408,
+    "shared_expert_intermediate_size": 5632,
+}
+DEFAULTS: Final[Mapping[str, Mapping[str, int]]] = {
+    "llama": _LLAMA,
+    "mistral": _MISTRAL,
+    "mixtral": {**_MISTRAL, "num_local_experts": 8, "num_experts_per_tok": 2},
+    "qwen2": _QWEN,
+    "qwen2_moe": _QWEN_MOE,
+    "qwen3": {**_QWEN, "head_dim": 128},
+    "qwen3_moe": {
+        **_QWEN_MOE,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 4,
+        "intermediate_size": 6144,
+        "num_experts": 128,
+        "num_experts_per_tok": 8,
+        "moe_intermediate_size": 768,
+        "shared_expert_intermediate_size": 0,
+    },
+    "deepseek_v3": {
+        "num_hidden_layers": 61,
+        "hidden_size": 7168,
+        "num_attention_heads": 128,
+        "num_key_value_heads": 128,
+        "intermediate_size": 18432,
+        "vocab_size": 129280,
+        "max_position_embeddings": 4096,
+        "q_lora_rank": 1536,
+        "kv_lora_rank": 512,
+        "qk_nope_head_dim": 128,
+        "qk_rope_head_dim": 64,
+        "v_head_dim": 128,
+        "first_k_dense_replace": 3,
+        "n_routed_experts": 256,
+        "n_shared_experts": 1,
+        "num_experts_per_tok": 8,
+        "moe_intermediate_size": 2048,
+    },
+    "gpt2": {
+        "n_layer": 12,
+        "n_embd": 768,
+        "n_head": 12,
+        "vocab_size": 50257,
+        "n_positions": 1024,
+    },
+    "gpt_neox": {
+        "num_hidden_layers": 44,
+        "hidden_size": 6144,
+        "num_attention_heads": 64,
+        "intermediate_size": 24576,
+        "vocab_size": 50432,
+        "max_position_embeddings": 2048,
+    },
+    "bert": {
+        "num_hidden_layers": 12,
+        "hidden_size": 768,
+        "num_attention_heads": 12,
+        "intermediate_size": 3072,
+        "vocab_size": 30522,
+        "max_position_embeddings": 512,
+        "type_vocab_size": 2,
+    },
+    "t5": {
+        "num_layers": 6,
+        "d_model": 512,
+        "num_heads": 8,
+        "d_kv": 64,
+        "d_ff": 2048,
+        "vocab_size": 32128,
+        "relative_attention_num_buckets": 32,
+        "n_positions": 512,
+    },
+}
+"""Type: its keys and their defaults."""
+TIED: Final = frozenset({"gpt2", "bert", "t5"})
+"""Types whose scores use the table of tokens unless the file says otherwise."""
+OTHER_NAMES: Final = {"num_experts": ("num_local_experts",), "n_positions": ("n_ctx",)}
+"""Keys that later or earlier versions write under another name."""
+KNOWN: Final = tuple(DEFAULTS)
+"""The ``model_type`` values that are read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experts:
+    """A layer's MLPs of which a router picks `chosen` for each token, in `layers` of the layers.
+
+    `shared` is the width of the MLP every token passes as well; `shared_gate` a row of weights
+    that scales what it gives.
+    """
+
+    count: int
+    chosen: int
+    width: int
+    layers: int
+    shared: int = 0
+    shared_gate: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latent:
+    """Multi-head latent attention: ranks and widths per head. `query_rank` 0: not compressed."""
+
+    query_rank: int
+    rank: int
+    plain: int
+    rotary: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A stack of layers of attention and MLP, and the embeddings around it.
+
+    `decoder_layers` are layers of a second stack that looks at the first (T5). `positions` and
+    `segments` are learned rows; `qkv_bias`, `output_bias` and `mlp_bias` say which products have
+    one, `centred` whether norms do (layer norm). `longest` is the longest sequence it was made for.
+    """
+
+    kind: str
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_width: int
+    ffn: int
+    vocabulary: int
+    tied: bool
+    gated: bool
+    longest: int
+    positions: int = 0
+    segments: int = 0
+    qkv_bias: bool = False
+    output_bias: bool = False
+    mlp_bias: bool = False
+    centred: bool = False
+    head_norms: bool = False
+    pooler: bool = False
+    causal: bool = True
+    window: int | None = None
+    buckets: int = 0
+    decoder_layers: int = 0
+    experts: Experts | None = None
+    latent: Latent | None = None
+
+
+_MAX_NUMBER: Final = 5e9
+_MAX_LAYERS: Final = 10_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A configuration of a known type: its keys, with defaults where they are left out."""
+
+    entry: Entry
+    kind: str
+
+    def count(
+        self,
+        key: str,
+        other: int | None = None,
+        *,
+        least: float = 1.0,
+        most: float = _MAX_NUMBER,
+    ) -> int:
+        """Return the whole number under `key`; the type's default, else `other`, if left out.
+
+        A problem is noted, and 1 returned, for what is no such number or has no default.
+        """
+        names = (key, *OTHER_NAMES.get(key, ()))
+        found = next((e for e in map(self.entry.get, names) if e is not None), None)
+        if found is None:
+            default = DEFAULTS[self.kind].get(key, other)
+            if default is None:
+                self.entry.fault(f"has no '{key}'")
+            return 1 if default is None else default
+        value = found.number(least, most)
+        if value is not None and value != int(value):
+            found.fault("is no whole number", found=found.value)
+        return 1 if value is None else int(value)
+
+    def layers(self, key: str = "num_hidden_layers", other: int | None = None) -> int:
+        """Return the number of layers under `key`."""
+        return self.count(key, other, most=_MAX_LAYERS)
+
+    def split(self, width: int, heads: int) -> int:
+        """Return width of a head where all of them together have that of a layer."""
+        if width % heads and not self.entry.problems:
+            self.entry.fault(f"has {heads} heads, which don't divide the width {width}")
+        return max(1, width // heads)
+
+    def given(self, key: str) -> bool:
+        """Return true if the file says it."""
+        return self.entry.get(key) is not None
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """Return the switch under `key`."""
+        found = self.entry.get(key)
+        if found is None:
+            return default
+        if not isinstance(found.value, bool):
+            found.fault("is neither true nor false", found=found.value)
+        return bool(found.value)
+
+
+def shape_of(config: Config) -> Shape:
+    """Return the shape that a configuration describes; problems are noted in its entry."""
+    return _READERS.get(config.kind, _decoder)(config)
+
+
+def ties(config: Config) -> bool:
+    """Return true if input and output share one table of tokens."""
+    return config.flag("tie_word_embeddings", default=config.kind in TIED)
+
+
+def _decoder(config: Config) -> Shape:
+    """Decoders with rotary positions and gated MLPs: Llama, Mistral, Mixtral, Qwen."""
+    kind = config.kind
+    hidden, heads = config.count("hidden_size"), config.count("num_attention_heads")
+    layers = config.layers()
+    fixed = config.flag("attention_bias", default=False)
+    with_bias = kind in {"qwen2", "qwen2_moe"} and config.flag("qkv_bias", default=True)
+    return Shape(
+        kind=kind,
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=config.count("num_key_value_heads", heads),
+        head_width=_head_width(config, hidden, heads),
+        ffn=config.count("intermediate_size"),
+        vocabulary=config.count("vocab_size"),
+        tied=ties(config),
+        gated=True,
+        longest=config.count("max_position_embeddings"),
+        qkv_bias=with_bias or fixed,
+        output_bias=fixed,
+        mlp_bias=config.flag("mlp_bias", default=False),
+        head_norms=kind in {"qwen3", "qwen3_moe"},
+        window=_window(config),
+        experts=_experts(config, layers),
+    )
+
+
+def _head_width(config: Config, hidden: int, heads: int) -> int:
+    fixed = config.given("head_dim") or "head_dim" in DEFAULTS[config.kind]
+    return config.count("head_dim") if fixed else config.split(hidden, heads)
+
+
+def _window(config: Config) -> int | None:
+    used = config.flag("use_sliding_window", default=config.kind in {"mistral", "mixtral"})
+    return config.count("sliding_window") if used and config.given("sliding_window") else None
+
+
+def _experts(config: Config, layers: int) -> Experts | None:
+    if config.kind == "mixtral":
+        width = config.count("intermediate_size")
+        count = config.count("num_local_experts")
+        return Experts(count=count, chosen=_chosen(config), width=width, layers=layers)
+    if config.kind not in {"qwen2_moe", "qwen3_moe"}:
+        return None
+    shared = config.count("shared_expert_intermediate_size", 0, least=0.0)
+    return Experts(
+        count=config.count("num_experts"),
+        chosen=_chosen(config),
+        width=config.count("moe_intermediate_size"),
+        layers=_sparse_layers(config, layers),
+        shared=shared if config.kind == "qwen2_moe" else 0,
+        shared_gate=config.kind == "qwen2_moe",
+    )
+
+
+def _chosen(config: Config) -> int:
+    return config.count("num_experts_per_tok")
+
+
+def _sparse_layers(config: Config, layers: int) -> int:
+    """Return the number of layers with experts.
+
+    Each `decoder_sparse_step`-th not listed as plain.
+    """
+    step = config.count("decoder_sparse_step")
+    listed = config.entry.get("mlp_only_layers")
+    plain = set() if listed is None else {item.number() for item in listed.entries()}
+    return sum((i + 1) % step == 0 and i not in plain for i in range(layers))
+
+
+def _latent(config: Config) -> Shape:
+    """DeepSeek-V3: latent attention, first layers plain, then experts with shared ones."""
+    layers, width = config.layers(), config.count("moe_intermediate_size")
+    heads = config.count("num_attention_heads")
+    first = config.count("first_k_dense_replace", least=0.0)
+    query = config.entry.value
+    compressed = not isinstance(query, Mapping) or query.get("q_lora_rank", 1) is not None
+    latent = Latent(
+        query_rank=config.count("q_lora_rank") if compressed else 0,
+        rank=config.count("kv_lora_rank"),
+        plain=config.count("qk_nope_head_dim"),
+        rotary=config.count("qk_rope_head_dim"),
+        value=config.count("v_head_dim"),
+    )
+    experts = Experts(
+        count=config.count("n_routed_experts"),
+        chosen=_chosen(config),
+        width=width,
+        layers=max(0, layers - first),
+        shared=width * config.count("n_shared_experts", least=0.0),
+    )
+    return Shape(
+        kind=config.kind,
+        layers=layers,
+        hidden=config.count("hidden_size"),
+        heads=heads,
+        kv_heads=heads,
+        head_width=latent.plain + latent.rotary,
+        ffn=config.count("intermediate_size"),
+        vocabulary=config.count("vocab_size"),
+        tied=ties(config),
+        gated=True,
+        longest=config.count("max_position_embeddings"),
+        experts=experts,
+        latent=latent,
+    )
+
+
+def _gpt2(config: Config) -> Shape:
+    hidden, heads = config.count("n_embd"), config.count("n_head")
+    longest = config.count("n_positions")
+    return Shape(
+        kind=config.kind,
+        layers=config.layers("n_layer"),
+        hidden=hidden,
+        heads=heads,
+        kv_heads=heads,
+        head_width=config.split(hidden, heads),
+        ffn=config.count("n_inner", 4 * hidden),
+        vocabulary=config.count("vocab_size"),
+        tied=ties(config),
+        gated=False,
+        longest=longest,
+        positions=longest,
+        qkv_bias=True,
+        output_bias=True,
+        mlp_bias=True,
+        centred=True,
+    )
+
+
+def _biased(config: Config) -> Shape:
+    """GPT-NeoX and BERT: plain MLPs and biases everywhere."""
+    hidden, heads = config.count("hidden_size"), config.count("num_attention_heads")
+    encoder = config.kind == "bert"
+    longest = config.count("max_position_embeddings")
+    biased = config.flag("attention_bias", default=True)
+    return Shape(
+        kind=config.kind,
+        layers=config.layers(),
+        hidden=hidden,
+        heads=heads,
+        kv_heads=heads,
+        head_width=config.split(hidden, heads),
+        ffn=config.count("intermediate_size"),
+        vocabulary=config.count("vocab_size"),
+        tied=ties(config),
+        gated=False,
+        longest=longest,
+        positions=longest if encoder else 0,
+        segments=config.count("type_vocab_size", 2) if encoder else 0,
+        qkv_bias=biased,
+        output_bias=biased,
+        mlp_bias=True,
+        centred=True,
+        pooler=encoder,
+        causal=not encoder,
+    )
+
+
+def _t5(config: Config) -> Shape:
+    layers, heads = config.layers("num_layers"), config.count("num_heads")
+    activation = config.entry.text_at("feed_forward_proj") or "relu"
+    return Shape(
+        kind=config.kind,
+        layers=layers,
+        hidden=config.count("d_model"),
+        heads=heads,
+        kv_heads=heads,
+        head_width=config.count("d_kv"),
+        ffn=config.count("d_ff"),
+        vocabulary=config.count("vocab_size"),
+        tied=ties(config),
+        gated=activation.startswith("gated-"),
+        longest=config.count("n_positions"),
+        causal=False,
+        buckets=config.count("relative_attention_num_buckets"),
+        decoder_layers=config.layers("num_decoder_layers", layers),
+    )
+
+
+_READERS: Final[Mapping[str, Callable[[Config], Shape]]] = {
+    "deepseek_v3": _latent,
+    "gpt2": _gpt2,
+    "gpt_neox": _biased,
+    "bert": _biased,
+    "t5": _t5,
+}

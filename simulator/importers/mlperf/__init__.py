@@ -1,1 +1,0 @@
-"""MLPerf Storage (DLIO) and MLPerf Training: workloads, result folders and logs."""

@@ -1,1 +1,0 @@
-"""What nvidia-smi shows of a machine, as a node profile."""

@@ -1,0 +1,342 @@
+"""Events of a PyTorch profiler trace, and unions and differences of their intervals.
+
+Format: Chrome trace JSON as Kineto writes it (pytorch/kineto ``output_json.cpp``,
+``CuptiActivity.h``); torch 2.13.0 on CPU was run. ``ts`` and ``dur`` are in us, since 2024 relative
+to ``baseTimeNanoseconds``. A kernel names its launch by ``correlation`` and its operator by
+``External id``. Categories had other names in 2021.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator import units
+from simulator.errors import Problem
+from simulator.importers.foreign import MAX_PROBLEMS, Entry, parse_json, read_text, refuse
+from simulator.reading.reading import fail
+from simulator.units import Bytes, Seconds
+
+Intervals: TypeAlias = NDArray[np.float64]
+"""Rows of start and end [s], sorted, without overlap."""
+
+
+def union(pairs: Iterable[tuple[float, float]]) -> Intervals:
+    """Return the times that lie in any of `pairs`.
+
+    Examples
+    --------
+    >>> union([(3.0, 4.0), (0.0, 2.0), (1.0, 2.5)]).tolist()
+    [[0.0, 2.5], [3.0, 4.0]]
+    """
+    rows = np.array(list(pairs), dtype=np.float64).reshape(-1, 2)
+    rows = rows[rows[:, 1] > rows[:, 0]]
+    rows = rows[np.argsort(rows[:, 0], kind="stable")]
+    if not len(rows):
+        return rows
+    reach = np.maximum.accumulate(rows[:, 1])
+    begins = np.concatenate(([True], rows[1:, 0] > reach[:-1]))
+    firsts = np.flatnonzero(begins)
+    lasts = np.concatenate((firsts[1:] - 1, [len(rows) - 1]))
+    return np.column_stack((rows[firsts, 0], reach[lasts]))
+
+
+def both(left: Intervals, right: Intervals) -> Intervals:
+    """Return the times that lie in both.
+
+    Examples
+    --------
+    >>> both(union([(0.0, 2.0), (3.0, 5.0)]), union([(1.0, 4.0)])).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    edges = np.unique(np.concatenate((left.ravel(), right.ravel())))
+    middles = (edges[1:] + edges[:-1]) / 2.0
+    inside = _holds(left, middles) & _holds(right, middles)
+    return union(zip(edges[:-1][inside], edges[1:][inside], strict=True))
+
+
+def without(left: Intervals, right: Intervals) -> Intervals:
+    """Return the times of `left` that lie not in `right`.
+
+    Examples
+    --------
+    >>> without(union([(0.0, 4.0)]), union([(1.0, 2.0)])).tolist()
+    [[0.0, 1.0], [2.0, 4.0]]
+    """
+    edges = np.unique(np.concatenate((left.ravel(), right.ravel())))
+    middles = (edges[1:] + edges[:-1]) / 2.0
+    inside = _holds(left, middles) & ~_holds(right, middles)
+    return union(zip(edges[:-1][inside], edges[1:][inside], strict=True))
+
+
+def length(times: Intervals) -> Seconds:
+    """Return their total length [s].
+
+    Examples
+    --------
+    >>> length(union([(0.0, 2.0), (3.0, 5.0)]))
+    4.0
+    """
+    return float(np.sum(times[:, 1] - times[:, 0]))
+
+
+def _holds(times: Intervals, points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return a mask of the points that lie inside."""
+    if not len(times):
+        return np.zeros(len(points), dtype=bool)
+    at = np.searchsorted(times[:, 0], points, side="right") - 1
+    found: NDArray[np.bool_] = (at >= 0) & (points < times[np.maximum(at, 0), 1])
+    return found
+
+
+WANTED: Final = "a trace of the PyTorch profiler"
+
+_MICROSECOND: Final = units.parse("1 us", units.SECOND)
+_GIGABYTE: Final = units.parse("1 GB", units.BYTE)
+_RATE_TOLERANCE: Final = 0.1
+_MIN_COPY: Final = 20.0 * _MICROSECOND
+"""Copies from which on rate, size and time are held against each other [s]."""
+_LOADER: Final = re.compile(r"enumerate\(DataLoader\)#.*__next__")
+_STEP: Final = re.compile(r"ProfilerStep#(\d+)")
+_UPDATE: Final = re.compile(r"Optimizer\.(step|zero_grad)#")
+_COLLECTIVE: Final = re.compile(r"nccl|rccl", re.IGNORECASE)
+_WAITS: Final = re.compile(r"(cuda|hip|cu)(Device|Stream|Event|Ctx)Synchronize")
+
+
+class Kind(Enum):
+    """Kind of an event."""
+
+    STEP = auto()
+    LOAD = auto()
+    UPDATE = auto()
+    OPERATOR = auto()
+    LAUNCH = auto()
+    WAIT = auto()
+    KERNEL = auto()
+    COLLECTIVE = auto()
+    TO_DEVICE = auto()
+    TO_HOST = auto()
+
+
+DEVICE: Final = (Kind.KERNEL, Kind.COLLECTIVE, Kind.TO_DEVICE, Kind.TO_HOST)
+"""What a device does; copies within it and fills count as kernels."""
+
+_HOST_CATEGORIES: Final = frozenset({"user_annotation", "cpu_op", "operator"})
+_RUNTIME: Final = frozenset(
+    {"cuda_runtime", "cuda_driver", "runtime", "hip_runtime", "xpu_runtime"}
+)
+_KERNELS: Final = frozenset({"kernel", "gpu_memset", "memset"})
+_COPIES: Final = frozenset({"gpu_memcpy", "memcpy"})
+_KEPT_ARGUMENTS: Final = frozenset(
+    {"bytes", "Collective name", "In msg nelems", "Out msg nelems", "Group size", "dtype"}
+)
+
+
+@dataclass(slots=True)
+class Event:
+    """One event: times in seconds since the trace's first event, `lane` its thread or stream."""
+
+    name: str
+    kind: Kind
+    start: Seconds
+    duration: Seconds
+    lane: str
+    device: str = ""
+    correlation: int | None = None
+    external: int | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def end(self) -> Seconds:
+        """Its end [s]."""
+        return self.start + self.duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """The events of one rank by kind, each by rising start, and the file's other facts."""
+
+    origin: str
+    events: Mapping[Kind, tuple[Event, ...]]
+    device: str
+    memory: Bytes | None
+    ranks: int | None
+    left_out: int
+    warnings: tuple[str, ...] = ()
+
+    def of(self, *kinds: Kind) -> list[Event]:
+        """Return all events of some kinds, by rising start."""
+        found = [event for kind in kinds for event in self.events.get(kind, ())]
+        return sorted(found, key=lambda event: event.start)
+
+
+_LEFT_OUT: Final[dict[str, Any]] = {}
+"""All events that do not count, as one object: most of a large trace."""
+
+
+def _only_counted(value: dict[str, Any]) -> dict[str, Any]:
+    if "ph" in value and (value["ph"] != "X" or _kind(value) is None):
+        return _LEFT_OUT
+    return value
+
+
+def read_trace(path: Path) -> Trace:
+    """Read the trace of one rank.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        JSON, gzip or not.
+
+    Raises
+    ------
+    InputError
+        For files that are not such a trace or are cut off, and for impossible times.
+    """
+    origin = str(path)
+    top = parse_json(read_text(path, WANTED), origin, _only_counted)
+    if not isinstance(top, dict):
+        fail(origin, f"is not a JSON object but a {'list' if isinstance(top, list) else 'value'}")
+    if "traceEvents" not in top:
+        fail(origin, "has no 'traceEvents'", hint=f"it should be {WANTED}")
+    records = top["traceEvents"] if isinstance(top["traceEvents"], list) else []
+    problems: list[Problem] = []
+    events: list[Event] = []
+    left_out = 0
+    for index, value in enumerate(records):
+        if len(problems) > MAX_PROBLEMS:
+            break
+        entry = Entry(value, origin, ("traceEvents", index), problems)
+        kind = _kind(value) if isinstance(value, dict) and value.get("ph") == "X" else None
+        if not isinstance(value, dict):
+            entry.fault("is no event", found=value)
+        elif kind is None:
+            left_out += 1
+        elif (event := _event(entry, value, kind)) is not None:
+            events.append(event)
+    refuse(problems)
+    if not events:
+        hint = "record with torch.profiler.profile and export_chrome_trace"
+        fail(origin, f"has {len(records)} events, none of them of the PyTorch profiler", hint=hint)
+    return _trace(origin, events, left_out, top)
+
+
+def _kind(value: Mapping[str, Any]) -> Kind | None:
+    """Return the kind of an event; None for events that don't count."""
+    category, name = str(value.get("cat", "")).lower(), str(value.get("name", ""))
+    if category in _HOST_CATEGORIES:
+        marks = ((_STEP, Kind.STEP), (_LOADER, Kind.LOAD), (_UPDATE, Kind.UPDATE))
+        found = next((kind for mark, kind in marks if mark.match(name)), None)
+        return found or (None if category == "user_annotation" else Kind.OPERATOR)
+    if category in _RUNTIME:
+        return Kind.WAIT if _WAITS.match(name) else Kind.LAUNCH
+    if category in _KERNELS:
+        return Kind.COLLECTIVE if _COLLECTIVE.search(name) else Kind.KERNEL
+    if category in _COPIES:
+        return _direction(name)
+    return None
+
+
+def _direction(name: str) -> Kind:
+    if "HtoD" in name or "HostToDevice" in name:
+        return Kind.TO_DEVICE
+    return Kind.TO_HOST if "DtoH" in name or "DeviceToHost" in name else Kind.KERNEL
+
+
+def _event(entry: Entry, value: Mapping[str, Any], kind: Kind) -> Event | None:
+    start = entry.need("ts")
+    length = entry.need("dur")
+    begins = None if start is None else start.number(-math.inf)
+    takes = None if length is None else length.number()
+    if begins is None or takes is None:
+        return None
+    said = value.get("args")
+    args: Mapping[str, Any] = said if isinstance(said, dict) else {}
+    event = Event(
+        name=str(value.get("name", "")),
+        kind=kind,
+        start=begins,
+        duration=takes * _MICROSECOND,
+        lane=f"{value.get('pid')}/{value.get('tid')}",
+        device=str(args.get("device", "")) if kind in DEVICE else "",
+        correlation=_identity(args, "correlation"),
+        external=_identity(args, "External id", "external id"),
+        about={key: args[key] for key in _KEPT_ARGUMENTS if key in args},
+    )
+    if kind in {Kind.TO_DEVICE, Kind.TO_HOST}:
+        _check_copy(entry, event, args)
+    return event
+
+
+def _identity(args: Mapping[str, Any], *names: str) -> int | None:
+    found = next((args[name] for name in names if name in args), None)
+    return found if isinstance(found, int) and found > 0 else None
+
+
+def _check_copy(entry: Entry, event: Event, args: Mapping[str, Any]) -> None:
+    """Return a copy's size, and check it against the rate of the same event."""
+    inside = Entry(args, entry.origin, (*entry.path, "args"), entry.problems)
+    size = inside.number_at("bytes")
+    rate = args.get("memory bandwidth (GB/s)")
+    if size is None or not isinstance(rate, int | float) or event.duration < _MIN_COPY:
+        return
+    moved = size / event.duration / _GIGABYTE
+    if rate > 0.0 and abs(moved / rate - 1.0) > _RATE_TOLERANCE:
+        message = f"moves {size:.0f} B in its time, {moved:.4g} GB/s, but says {rate:.4g} GB/s"
+        inside.fault(message, hint="'dur' has to be in us")
+
+
+def _trace(origin: str, events: list[Event], left_out: int, top: Mapping[str, Any]) -> Trace:
+    kept, warnings = _of_one_device(events)
+    first = min(event.start for event in kept)
+    for event in kept:
+        # Subtracted before it is scaled: the time of day leaves few digits for the rest.
+        event.start = (event.start - first) * _MICROSECOND
+    by_kind: dict[Kind, list[Event]] = {}
+    for event in sorted(kept, key=lambda event: event.start):
+        by_kind.setdefault(event.kind, []).append(event)
+    name, memory = _device(top)
+    about = top.get("distributedInfo")
+    ranks = about.get("world_size") if isinstance(about, dict) else None
+    return Trace(
+        origin=origin,
+        events={kind: tuple(found) for kind, found in by_kind.items()},
+        device=name,
+        memory=memory,
+        ranks=ranks if isinstance(ranks, int) and ranks > 0 else None,
+        left_out=left_out,
+        warnings=warnings,
+    )
+
+
+def _of_one_device(events: list[Event]) -> tuple[list[Event], tuple[str, ...]]:
+    """Return the events without those of all devices but the busiest."""
+    busy: dict[str, float] = {}
+    for event in events:
+        if event.kind in DEVICE:
+            busy[event.device] = busy.get(event.device, 0.0) + event.duration
+    if len(busy) <= 1:
+        return events, ()
+    chosen = max(busy, key=lambda device: busy[device])
+    kept = [event for event in events if event.kind not in DEVICE or event.device == chosen]
+    said = f"{len(busy)} devices worked for one process; only device {chosen} is read"
+    return kept, (said,)
+
+
+def _device(top: Mapping[str, Any]) -> tuple[str, Bytes | None]:
+    """Name and memory of the device; empty on a CPU."""
+    listed = top.get("deviceProperties")
+    first = listed[0] if isinstance(listed, list) and listed else {}
+    if not isinstance(first, dict):
+        return "", None
+    memory = first.get("totalGlobalMem")
+    known = isinstance(memory, int | float) and not isinstance(memory, bool)
+    return str(first.get("name", "")), float(memory or 0.0) if known else None

@@ -1,1 +1,0 @@
-"""Logs of how busy devices and hosts were, from several monitoring tools."""

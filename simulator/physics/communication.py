@@ -1,0 +1,454 @@
+"""Bytes that the exchange of a spread model puts on links: what a device sends, and where to.
+
+The ways are those of `exchange`, which says how long they take. A collective over several machines
+passes each byte on inside of them and sends a machine's part between them, so that both together
+are what a ring over all its ranks sends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simulator.equations.collectives import distinct_places, ring_wire_bytes, shard_bytes
+from simulator.equations.pipeline import slowest_stage
+from simulator.physics.collectives import EFFICIENCY, HOP, all_reduce_latency, ring_latency
+from simulator.physics.parameters import (
+    between_copies,
+    expert_copies,
+    layer_parameters,
+    learned_parameters,
+    learned_table,
+    shared_part,
+    sharers,
+    stage_layers,
+    tokens,
+)
+from simulator.physics.transformer import TransformerStep
+from simulator.schema.workload.kernels import Kernels
+from simulator.units import (
+    Bytes,
+    BytesPerSecond,
+    Real,
+    Seconds,
+    anywhere,
+    at_least,
+    at_most,
+    rounded_up,
+    where,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Bytes that a device sends: to others of its machine, and out of the machine."""
+
+    inside: Bytes | Real = 0.0
+    outside: Bytes | Real = 0.0
+
+    def __add__(self, other: Moved) -> Moved:
+        """Both together."""
+        return Moved(self.inside + other.inside, self.outside + other.outside)
+
+    def times(self, factor: Real) -> Moved:
+        """So many times as much."""
+        return Moved(self.inside * factor, self.outside * factor)
+
+    @property
+    def whole(self) -> Bytes | Real:
+        """All of them [B]."""
+        return self.inside + self.outside
+
+    @property
+    def outward(self) -> Real:
+        """Share of them that leaves the machine, 0 to 1."""
+        return where(self.whole > 0.0, self.outside / at_least(self.whole, 1e-300), 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """What a device of the fullest stage sends for a micro-batch, and once a step.
+
+    `tensor`, `experts` and `parameters` (gathers of sharded ones, and scatters of their gradients)
+    are of one of its `layers`, `sends` of all its chunks; `gradients` (there, and parameters back)
+    are once a step.
+    """
+
+    layers: Real
+    tensor: Moved
+    experts: Moved
+    parameters: Moved
+    sends: Moved
+    gradients: Moved
+
+    @property
+    def micro_batch(self) -> Moved:
+        """For one micro-batch."""
+        layer = self.tensor + self.experts + self.parameters
+        return layer.times(self.layers) + self.sends
+
+
+def traffic(step: TransformerStep) -> Traffic:
+    """What a device sends in a training step.
+
+    Parameters
+    ----------
+    step : Description
+        The step; its numbers may be arrays of candidates.
+    """
+    dealt = stage_layers(step)
+    layers = slowest_stage(dealt.first, dealt.middle, dealt.last, step.layout.pipeline)
+    return Traffic(
+        layers=layers,
+        tensor=_tensor_traffic(step),
+        experts=_expert_traffic(step) if anywhere(step.shape.experts > 0) else Moved(),
+        parameters=_parameter_traffic(step),
+        sends=_send_traffic(step),
+        gradients=_gradient_traffic(step, layers),
+    )
+
+
+def tensor_reduces(step: TransformerStep) -> tuple[Real, Real]:
+    """All-reduces of a layer in the forward and in the backward pass of a micro-batch.
+
+    Sequence parallelism scatters and gathers in place of each, which moves as much, and gathers
+    once more in the backward pass. A layer of experts reduces once, after attention.
+    """
+    forward = where(step.shape.experts > 0, 1.0 + step.shape.dense_share, 2.0)
+    gathered = where(step.layout.sequence_parallel > 0, _GATHERED_AGAIN, 0.0)
+    again = step.work.recomputation.layers * step.work.recomputation.exchange
+    return forward, forward * (1.0 + gathered + again)
+
+
+_GATHERED_AGAIN = 0.5
+"""Part of an all-reduce that sequence parallelism repeats in the backward pass: a gather."""
+
+
+def all_reduce_bytes(size: Bytes | Real, ranks: Real, domain: Real) -> Moved:
+    """An all-reduce over neighbouring ranks: inside each machine, and of the parts between them."""
+    local = at_most(ranks, domain)
+    machines = rounded_up(ranks / domain)
+    return Moved(ring_wire_bytes(size, local), ring_wire_bytes(size, machines) / local)
+
+
+def all_gather_bytes(
+    size: Bytes | Real, ranks: Real, step: TransformerStep, *, apart: Real = 1.0
+) -> Moved:
+    """A gather or scatter of `size` bytes in all over replicas that lie `apart`."""
+    local, machines = placed(ranks, step, apart=apart)
+    sent = Moved(shard_bytes(size, local), shard_bytes(size, machines) / local)
+    return sent.times(where(ranks > 1, 1.0, 0.0))
+
+
+def placed(ranks: Real, step: TransformerStep, *, apart: Real = 1.0) -> tuple[Real, Real]:
+    """Ranks of a data-parallel group on one machine, and the machines it is spread over."""
+    inner = at_most(step.layout.tensor * step.layout.context * apart, step.layout.domain)
+    local = at_most(at_least(step.layout.domain / inner, 1.0), ranks)
+    return local, ranks / local
+
+
+def _tensor_traffic(step: TransformerStep) -> Moved:
+    forward, backward = tensor_reduces(step)
+    size = tokens(step) * step.shape.hidden * step.work.element
+    once = all_reduce_bytes(size, step.layout.tensor, step.layout.domain)
+    return once.times(forward + backward)
+
+
+def _expert_traffic(step: TransformerStep) -> Moved:
+    """Dispatch and combination of tokens, forward and backward, on average over the layers."""
+    size = tokens(step) / step.layout.tensor * step.work.element * step.shape.hidden
+    return all_to_all_bytes(size, step).times(
+        4.0 * step.shape.routed * where(step.layout.expert > 1, 1.0, 0.0)
+    )
+
+
+def all_to_all_bytes(size: Bytes | Real, step: TransformerStep) -> Moved:
+    """Tokens of `size` bytes to the ranks of their experts.
+
+    Each goes to `top_k` experts: a copy for each, or one for each rank inside the machine and each
+    machine beyond it.
+    """
+    ranks, choices, once = step.layout.expert, step.shape.top_k, step.layout.deduplicated > 0
+    local = at_most(ranks, step.layout.domain)
+    machines = ranks / local
+    near = where(once, distinct_places(ranks, choices), choices) * (1.0 - 1.0 / local)
+    far = where(once, distinct_places(machines, choices), choices) * (1.0 - 1.0 / machines)
+    return Moved(size * near / machines, size * far)
+
+
+def _parameter_traffic(step: TransformerStep) -> Moved:
+    """Gathers of a layer's sharded parameters, and the scatter of their gradients."""
+    layout = step.layout
+    if not anywhere(layout.sharded > 0):
+        return Moved()
+    held, shared = layer_parameters(step)
+    learned, of_all = learned_parameters(step)
+    ranks = at_most(layout.replicas, layout.shard_group)
+    gathered, scattered = step.work.gather_bytes * (1.0 + layout.again), step.work.gradient_bytes
+    sent = all_gather_bytes(shared * gathered + of_all * scattered, ranks, step)
+    if anywhere(step.shape.experts > 0):
+        size = (held - shared) * gathered + (learned - of_all) * scattered
+        own = all_gather_bytes(size, expert_copies(step), step, apart=between_copies(step))
+        sent = sent + own.times(where(step.shape.experts > 0, 1.0, 0.0))
+    return sent.times(where(layout.sharded > 0, 1.0, 0.0))
+
+
+def _send_traffic(step: TransformerStep) -> Moved:
+    """An activation to the next stage and a gradient to the one before, for each chunk."""
+    layout = step.layout
+    part = sent_part(activation_bytes(step), step)
+    stage = layout.tensor * layout.context * layout.replicas
+    several = layout.devices > layout.domain
+    leaves = where(several, at_most(stage / layout.domain, 1.0), 0.0)
+    gathered = where(layout.scattered_sends > 0, part * (layout.tensor - 1.0), 0.0)
+    sent = Moved(part * (1.0 - leaves) + gathered, part * leaves)
+    return sent.times(2.0 * layout.chunks * where(layout.pipeline > 1, 1.0, 0.0))
+
+
+def activation_bytes(step: TransformerStep) -> Bytes | Real:
+    """What a micro-batch of a stage hands to the next one [B]."""
+    along = where(step.layout.sequence_parallel > 0, step.layout.tensor, 1.0)
+    return tokens(step) * step.shape.hidden * step.work.element / along
+
+
+def sent_part(size: Bytes | Real, step: TransformerStep) -> Bytes | Real:
+    """A device's part of a send of `size` bytes where those of a tensor group share it [B]."""
+    return size / where(step.layout.scattered_sends > 0, step.layout.tensor, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradientReduction:
+    """Gradients that are added up once a step, over ranks that hold copies of their parameters.
+
+    `there` bytes of gradients are summed, `back` bytes are those of the updated parameters;
+    `ranks` lie `apart` replicas. `scattered`: 1 where each rank sums a part, 0 where all ranks get
+    the whole sum. `gathered`: 1 where each updates a part and gathers the others' parameters.
+    `share`: 1, or 0 where this layout adds up nothing here.
+    """
+
+    there: Bytes | Real
+    back: Bytes | Real
+    ranks: Real
+    apart: Real
+    scattered: Real
+    gathered: Real
+    share: Real
+
+    @property
+    def passed(self) -> Bytes | Real:
+        """Bytes of all gathers and scatters, of which an all-reduce is two [B]."""
+        summed = self.there * (2.0 - self.scattered)
+        return summed + self.back * self.gathered
+
+
+def gradient_reductions(step: TransformerStep, layers: Real) -> tuple[GradientReduction, ...]:
+    """All sums of gradients of a stage of so many layers: within groups, experts', between groups.
+
+    Copies of the table of tokens are not among them (`tied_bytes`).
+    """
+    layout, table = step.layout, learned_table(step)
+    held, shared = learned_parameters(step)
+    whole = where(layout.sharded > 0, 0.0, 1.0)
+    of_all, of_experts = shared * layers + table, (held - shared) * layers
+    found = [_gradient_reduction(step, of_all, sharers(step), 1.0, whole)]
+    if anywhere(step.shape.experts > 0):
+        routed = where(step.shape.experts > 0, whole, 0.0)
+        found.append(
+            _gradient_reduction(step, of_experts, expert_copies(step), between_copies(step), routed)
+        )
+    group = at_most(layout.replicas, layout.shard_group)
+    own = shared_part(step, of_all, of_experts) * step.work.gradient_bytes
+    between = GradientReduction(
+        there=own,
+        back=own,
+        ranks=layout.replicas / group,
+        apart=group,
+        scattered=0.0,
+        gathered=0.0,
+        share=1.0,
+    )
+    return (*found, between)
+
+
+def _gradient_reduction(
+    step: TransformerStep, parameters: Real, ranks: Real, apart: Real, share: Real
+) -> GradientReduction:
+    parts = step.layout.sharded_optimizer
+    return GradientReduction(
+        there=parameters * step.work.gradient_bytes,
+        back=parameters * step.work.gather_bytes,
+        ranks=ranks,
+        apart=apart,
+        scattered=parts * step.layout.scattered_sums,
+        gathered=parts,
+        share=share,
+    )
+
+
+def tied_bytes(step: TransformerStep) -> Bytes | Real:
+    """Gradients of the table of tokens to its copy on the last stage and back, where waited for."""
+    layout = step.layout
+    tied = where((layout.pipeline > 1) & (layout.overlapped_gradients == 0), 1.0, 0.0)
+    return 2.0 * learned_table(step) * step.work.gradient_bytes * tied
+
+
+def _gradient_traffic(step: TransformerStep, layers: Real) -> Moved:
+    """Gradients there and parameters (or gradients) back, between the copies of each."""
+    sent = all_gather_bytes(tied_bytes(step), 2.0, step)
+    for one in gradient_reductions(step, layers):
+        passed = all_gather_bytes(one.passed, one.ranks, step, apart=one.apart)
+        sent = sent + passed.times(one.share)
+    return sent
+
+
+def machine_all_reduce_time(
+    size: Bytes | Real, ranks: Real, step: TransformerStep, kernels: Kernels
+) -> Seconds | Real:
+    """All-reduce over ranks of one machine [s]; a scatter and a gather with sequence parallelism.
+
+    What NCCL alone takes, and the framework's part of each.
+    """
+    part, share = kernels.exchange.latency, kernels.exchange.link
+    shard, whole = shard_bytes(size, ranks), ring_wire_bytes(size, ranks)
+    scattered = step.device.scatter.over(ranks).time(shard, share) + part
+    gathered = step.device.gather.over(ranks).time(shard, share) + part
+    summed = step.device.reduce.over(ranks).time(whole, share) + part
+    time = where(step.layout.sequence_parallel > 0, scattered + gathered, summed)
+    return where(ranks > 1, time, 0.0)
+
+
+def tensor_all_reduce_times(
+    size: Bytes | Real, step: TransformerStep, kernels: Kernels
+) -> tuple[Seconds | Real, Seconds | Real]:
+    """All-reduce of a tensor-parallel group: inside machines, and between them [s].
+
+    Over machines all their cards take part, and the two stages follow each other.
+    """
+    machines = rounded_up(step.layout.tensor / step.layout.domain)
+    local = machine_all_reduce_time(
+        size, at_most(step.layout.tensor, step.layout.domain), step, kernels
+    )
+    moved = 2.0 * (machines - 1.0) / machines * size
+    far = kernels.exchange.network_latency
+    latency = 2.0 * ring_latency(machines, machines, far, far)
+    between = moved / (step.device.network * kernels.exchange.network) + latency
+    return local, where(machines > 1, between, 0.0)
+
+
+def all_gather_time(  # noqa: PLR0913 - the group, and what it does
+    size: Bytes | Real,
+    ranks: Real,
+    step: TransformerStep,
+    kernels: Kernels,
+    *,
+    apart: Real = 1.0,
+    messages: Real = 1.0,
+) -> Seconds | Real:
+    """Gather or scatter of `size` bytes in all over data-parallel ranks, `apart` replicas each [s].
+
+    It comes in so many `messages`, each of which passes all ranks in turn.
+    """
+    _, machines = placed(ranks, step, apart=apart)
+    far = kernels.exchange.network_latency + ring_latency(
+        ranks, machines, HOP, kernels.exchange.ring
+    )
+    near = kernels.exchange.latency + step.device.gather.over(ranks).large_latency
+    bytes_pass = _slowest_link_time(size, ranks, step, kernels, apart)
+    latency = messages * where(machines > 1, far, near)
+    return where(ranks > 1, bytes_pass + latency, 0.0)
+
+
+def all_reduce_time(  # noqa: PLR0913 - the group, and what it does
+    size: Bytes | Real,
+    ranks: Real,
+    step: TransformerStep,
+    kernels: Kernels,
+    *,
+    apart: Real = 1.0,
+    messages: Real = 1.0,
+) -> Seconds | Real:
+    """All-reduce of `size` bytes over data-parallel ranks, by rings or a tree over machines [s]."""
+    _, machines = placed(ranks, step, apart=apart)
+    steps = all_reduce_latency(ranks, machines, HOP, kernels.exchange.ring)
+    far = 2.0 * kernels.exchange.network_latency + steps
+    near = kernels.exchange.latency + step.device.reduce.over(ranks).large_latency
+    bytes_pass = 2.0 * _slowest_link_time(size, ranks, step, kernels, apart)
+    latency = messages * where(machines > 1, far, near)
+    return where(ranks > 1, bytes_pass + latency, 0.0)
+
+
+def _slowest_link_time(
+    size: Bytes | Real, ranks: Real, step: TransformerStep, kernels: Kernels, apart: Real
+) -> Seconds | Real:
+    """Bytes of a gather or scatter, in pieces, between machines and inside of them at once [s]."""
+    return at_least(*_link_and_network_times(size, ranks, step, kernels, apart))
+
+
+def _link_and_network_times(
+    size: Bytes | Real, ranks: Real, step: TransformerStep, kernels: Kernels, apart: Real
+) -> tuple[Seconds | Real, Seconds | Real]:
+    """Time of a gather's bytes on links, and on the network [s].
+
+    The groups of a machine share its network; one that holds a part of its devices does not reach
+    all of its cards.
+    """
+    local, _ = placed(ranks, step, apart=apart)
+    moved = all_gather_bytes(size, ranks, step, apart=apart)
+    partly = (local > 1) & (local < step.layout.domain)
+    reached = kernels.exchange.network_gradients * where(partly, kernels.exchange.part, 1.0)
+    network = moved.outside / (_own_network(step) * reached)
+    rate = step.device.gather.over(local).large_rate * kernels.exchange.link
+    return moved.inside / rate, network
+
+
+def gather_channels(
+    size: Bytes | Real, ranks: Real, step: TransformerStep, kernels: Kernels
+) -> Real:
+    """Channels of a gather over those that fill the links between accelerators, at most 1.
+
+    Each channel keeps a multiprocessor busy, and there are no more than the network can feed: all
+    of them together are busy no longer than on a network as fast as the links.
+    """
+    _, network = _link_and_network_times(size, ranks, step, kernels, 1.0)
+    longer = network * (1.0 - at_most(step.device.network / step.device.link, 1.0))
+    whole = all_gather_time(size, ranks, step, kernels)
+    return where(whole > 0.0, at_most(1.0, 1.0 - longer / where(whole > 0.0, whole, 1.0)), 1.0)
+
+
+def send_time(size: Bytes | Real, step: TransformerStep, kernels: Kernels) -> Seconds | Real:
+    """Send of `size` bytes to the next stage [s]: the slowest, out of the machine where one ends.
+
+    Each device sends through its own part of the machine's network.
+    """
+    layout, link = step.layout, step.device.link * EFFICIENCY * kernels.exchange.link
+    scattered, part = layout.scattered_sends > 0, sent_part(size, step)
+    crosses = layout.devices > layout.domain
+    network = part / (_own_network(step) * kernels.exchange.network_sends)
+    gathered = where(scattered, size / link, 0.0)
+    time = where(crosses, network + gathered, part / link) + kernels.exchange.network_latency
+    return where(layout.pipeline > 1, time, 0.0)
+
+
+def all_to_all_time(
+    rows: Real, width: Bytes | Real, step: TransformerStep, kernels: Kernels
+) -> Seconds | Real:
+    """Tokens to the ranks of their experts [s].
+
+    Parameters
+    ----------
+    rows : float or array
+        Tokens a device sends, each to `top_k` experts: a copy for each, or one for each rank inside
+        the machine and each machine beyond it.
+    width : float or array
+        Bytes of a token [B].
+    """
+    sent = all_to_all_bytes(rows * width, step)
+    local = at_most(step.layout.expert, step.layout.domain)
+    rate = step.device.all_to_all.over(local).large_rate * kernels.exchange.link
+    link = sent.inside / rate
+    network = sent.outside / (_own_network(step) * kernels.exchange.network_experts)
+    return where(step.layout.expert > 1, link + network + kernels.exchange.network_latency, 0.0)
+
+
+def _own_network(step: TransformerStep) -> BytesPerSecond | Real:
+    """A device's part of its machine's network [B/s]."""
+    return step.device.network / step.layout.domain

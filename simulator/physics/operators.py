@@ -1,0 +1,349 @@
+"""How long a device works on operators, of any model family, and how many kernels they are.
+
+A matrix product takes what its tiles take, or the longer time to move what it reads and writes.
+Other operators take the longer of their arithmetic and their traffic, and each kernel a while to
+start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.equations.roofline import roofline_time
+from simulator.errors import NotModelled
+from simulator.physics.kernels import (
+    NOTHING,
+    Both,
+    Gemms,
+    Parts,
+    Terms,
+    Units,
+    device_terms,
+    forward_and_backward,
+    launch_time,
+    overlapped_with_launches,
+    stacked,
+    three_passes,
+    with_repeated_launches,
+)
+from simulator.physics.transformer import NO_RECOMPUTATION, Recomputation, peak_of_values
+from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.hardware.host import Host
+from simulator.schema.precision import Precision
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.kernels import Kernels
+from simulator.schema.workload.models import Kind, Operator
+from simulator.schema.workload.train import Train
+from simulator.uncertainty.provenance import Source
+from simulator.units import BytesPerSecond, FlopsPerSecond, Real, Seconds
+
+Array: TypeAlias = NDArray[np.float64]
+_FLOP_PER_MAC: Final = 2.0
+BLOCK_RATE: Final = 10e9
+"""What one block of threads streams, alone on its unit [B/s]: fitted to one row, ResNet-50 in fp16
+channels-first on an A100 SXM (lambdal/deeplearning-benchmark@aa5addb6 pytorch-train-throughput-v2,
+2025). Rows of the same table on H100, GH200, H200 and B200 check it
+(docs/internals/evidence-scaling.md)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """What a device reaches: matrix and other arithmetic [FLOP/s], memory [B/s].
+
+    `attention` in one kernel, forward and backward [FLOP/s]. `units` compute a tile of a product
+    each; None where their number is not known. `throttle` is how far the clock sinks when only
+    matrix units work, as a share of it.
+    """
+
+    matrix: FlopsPerSecond
+    vector: FlopsPerSecond
+    memory: BytesPerSecond
+    attention: tuple[FlopsPerSecond, FlopsPerSecond]
+    units: float | None = None
+    throttle: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorTime:
+    """A forward and a backward pass: on the device and on the host that launches its kernels.
+
+    `kernels` is their number, with those launched again, `host` the time to launch them.
+    """
+
+    terms: Terms
+    kernels: Both
+    host: Both
+
+    @property
+    def forward(self) -> Seconds | Real:
+        """The forward pass [s]."""
+        return self.terms.forward.value
+
+    @property
+    def backward(self) -> Seconds | Real:
+        """The backward pass [s]."""
+        return self.terms.backward.value
+
+
+def operator_time(
+    operators: Sequence[Operator],
+    rates: Rates,
+    kernels: Kernels | None,
+    recomputation: Recomputation = NO_RECOMPUTATION,
+) -> OperatorTime:
+    """Time of all operators.
+
+    Parameters
+    ----------
+    operators : sequence of Operator
+        Of one batch.
+    rates : Rates
+        What the device reaches where all of its units are busy.
+    kernels : Kernels or None
+        What kernels reach and cost beside their work; None: cores, which nobody launches kernels
+        on.
+    recomputation : Recomputation
+        What the backward pass does again.
+    """
+    number = Both(sum(op.kernels for op in operators), sum(op.backward_kernels for op in operators))
+    attention = [op for op in operators if op.kind is Kind.ATTENTION]
+    products = [op for op in operators if op.matrix and op.kind is not Kind.ATTENTION]
+    tiled = [op for op in products if _is_tiled(op, rates, kernels)]
+    whole = [op for op in products if not _is_tiled(op, rates, kernels)]
+    parts = Parts(
+        products=_tiled_products(tiled, rates, kernels) + _rooflines(whole, rates, rates.matrix),
+        attention=Both(
+            _rooflines(attention, rates, rates.attention[0]).forward,
+            _rooflines(attention, rates, rates.attention[1]).backward,
+        ),
+        passes=_memory_operators([op for op in operators if not op.matrix], rates, kernels),
+        starts=number.times(0.0 if kernels is None else kernels.kernel.start),
+        host=NOTHING
+        if kernels is None
+        else launch_time(number, kernels).times(kernels.launch.factor),
+    )
+    terms, host = (
+        device_terms(parts, rates.throttle, recomputation),
+        with_repeated_launches(parts.host, recomputation),
+    )
+    if kernels is not None:
+        terms = Terms(
+            overlapped_with_launches(kernels, terms.forward, host.forward),
+            overlapped_with_launches(kernels, terms.backward, host.backward),
+        )
+    return OperatorTime(
+        terms=terms, kernels=with_repeated_launches(number, recomputation), host=host
+    )
+
+
+def _is_tiled(op: Operator, rates: Rates, kernels: Kernels | None) -> bool:
+    """Whether the shape of an operator's products and the device's units are known."""
+    return kernels is not None and rates.units is not None and op.product is not None
+
+
+def _rooflines(operators: Sequence[Operator], rates: Rates, rate: FlopsPerSecond) -> Both:
+    """Operators one after another."""
+    time = NOTHING
+    for op in operators:
+        memory = _memory_rate(op, rates)
+        time += Both(
+            roofline_time(op.flops, op.traffic, rate, memory),
+            roofline_time(op.backward_flops, op.backward_traffic, rate, memory),
+        )
+    return time
+
+
+def _memory_operators(operators: Sequence[Operator], rates: Rates, kernels: Kernels | None) -> Both:
+    """Operators without products; those without arithmetic move more or less than is counted."""
+    moved = [op if np.any(op.flops) else _as_moved(op, kernels) for op in operators]
+    return _rooflines(moved, rates, rates.vector)
+
+
+def _as_moved(op: Operator, kernels: Kernels | None) -> Operator:
+    """An operator with the traffic that kernels of the framework have over what is counted."""
+    if kernels is None:
+        return op
+    fitted = {Kind.PLAIN: kernels.kernel.plain, Kind.GATED: kernels.kernel.gated}
+    factor = fitted.get(op.kind, kernels.kernel.others)
+    if factor == 1.0:
+        return op
+    return replace(op, traffic=factor * op.traffic, backward_traffic=factor * op.backward_traffic)
+
+
+def _memory_rate(op: Operator, rates: Rates) -> BytesPerSecond:
+    """The memory's rate, or that of the units that an operator's few blocks keep busy."""
+    if rates.units is None or np.isinf(op.blocks):
+        return rates.memory
+    return min(rates.memory, min(op.blocks, rates.units) * BLOCK_RATE)
+
+
+def _tiled_products(operators: Sequence[Operator], rates: Rates, kernels: Kernels | None) -> Both:
+    """Products forward, and the gradients of their inputs and weights, as far as each is counted.
+
+    Where a backward pass has less arithmetic than two gradients, that of the input is left out.
+    """
+    if not operators or kernels is None or rates.units is None:
+        return NOTHING
+    rows = [
+        (*op.product[:4], op.flops, op.backward_flops, op.traffic, op.backward_traffic)
+        for op in operators
+        if op.product is not None
+    ]
+    m, n, inner, count, flops, back, traffic, back_traffic = stacked(rows)
+    one = _FLOP_PER_MAC * m * n * inner * count
+    of_weights = np.minimum(1.0, flops / np.maximum(back, 1.0))
+    shares = np.array((np.ones_like(of_weights), 1.0 - of_weights, of_weights))
+    all_flops = shares * np.array((flops, back, back))
+    moved = shares * np.array((traffic, back_traffic, back_traffic))
+    units = Units(rates.matrix, rates.memory, rates.units, kernels.product)
+    gemms = Gemms(*three_passes(m, n, inner), count, all_flops / one, moved)
+    candidates = np.broadcast_shapes(*(np.shape(value) for row in rows for value in row))
+    forward, backward = forward_and_backward(gemms, units)
+    return Both(_sum(forward, candidates), _sum(backward, candidates))
+
+
+def _sum(times: Array, candidates: tuple[int, ...]) -> Real:
+    """Sum over products: a number, or an array as the candidates stand."""
+    total: Real = times.sum(axis=0).reshape(candidates)[()]
+    return total
+
+
+UNSTATED: Final = Source(reference="the accelerator's profile", date="undated")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Computing:
+    """What computes: what it reaches, in which format, and what kernels reach and cost there."""
+
+    rates: Rates
+    precision: Precision
+    kernels: Kernels | None
+    source: Source
+
+
+def gpu_computing(scenario: Scenario, train: Train, gpu: Gpu) -> Computing:
+    """What an accelerator computes a scenario's model with; `train` has the precision."""
+    kernels = scenario.job.software.kernels
+    rates = rates_of(gpu, scenario.job.train.precision, kernels)
+    return Computing(
+        rates=_calibrated(scenario, rates),
+        precision=_computed_precision(gpu, train.precision),
+        kernels=kernels,
+        source=_rate_source(gpu, train.precision, kernels),
+    )
+
+
+def core_computing(scenario: Scenario) -> Computing:
+    """What the cores of the training machine compute its model with.
+
+    Raises
+    ------
+    NotModelled
+        If no rate of them is known.
+    """
+    host = scenario.cluster.trainers.host
+    rates, vector = core_rates(host), host.cpu.vector
+    if rates is None or vector is None:
+        msg = f"no rate is known at which the cores of {host.name} compute"
+        raise NotModelled(msg)
+    return Computing(
+        rates=_calibrated(scenario, rates),
+        precision=Precision.FP32,
+        kernels=None,
+        source=vector.source,
+    )
+
+
+def core_rates(host: Host) -> Rates | None:
+    """Arithmetic and memory of all cores, in fp32; None where no rate of them is known.
+
+    Parameters
+    ----------
+    host : Host
+        The machine; its processor says which share of the peak is reached.
+    """
+    peak, units = core_peak(host, Precision.FP32), host.cpu.vector
+    if peak is None or units is None or host.memory_bandwidth is None:
+        return None
+    reached, memory = units.share * peak, units.memory_share * host.memory_bandwidth
+    return Rates(matrix=reached, vector=reached, memory=memory, attention=(reached, reached))
+
+
+def core_peak(host: Host, precision: Precision) -> FlopsPerSecond | None:
+    """Most that all cores of a machine multiply and add [FLOP/s]; None where it is not known.
+
+    Parameters
+    ----------
+    host : Host
+        The machine: cores x base clock x operations of a cycle.
+    precision : Precision
+        Number format. In 16 bit and less those of matrix units, where cores have some; else values
+        are widened.
+    """
+    cpu, units = host.cpu, host.cpu.vector
+    if units is None or cpu.base_clock is None or host.memory_bandwidth is None:
+        return None
+    narrow = None if precision is Precision.FP32 else units.matrix_per_cycle
+    return cpu.cores * cpu.base_clock * (narrow or units.flop_per_cycle)
+
+
+def _calibrated(scenario: Scenario, own: Rates) -> Rates:
+    calibration = scenario.calibration
+    arithmetic = calibration.value("compute")
+    return replace(
+        own,
+        matrix=own.matrix * arithmetic,
+        vector=own.vector * arithmetic,
+        attention=(own.attention[0] * arithmetic, own.attention[1] * arithmetic),
+        memory=own.memory * calibration.value("device_memory"),
+    )
+
+
+def rates_of(gpu: Gpu, precision: Precision, kernels: Kernels | None) -> Rates:
+    """What operators reach on a device.
+
+    A precision that the device lacks runs at the rate of its stated fallback.
+
+    Parameters
+    ----------
+    gpu : Gpu
+        The accelerator.
+    precision : Precision
+        Of the bulk of the arithmetic.
+    kernels : Kernels or None
+        Shares of the data sheet's rates; None: all of them.
+    """
+    runs_as = _computed_precision(gpu, precision)
+    peak, bandwidth = gpu.peak[runs_as], gpu.memory_bandwidth
+    vector = gpu.peak.get(Precision.FP32, peak)
+    if kernels is None:
+        return Rates(matrix=peak, vector=vector, memory=bandwidth, attention=(peak, peak))
+    attention = peak_of_values(gpu, precision) * kernels.kernel.attention
+    return Rates(
+        matrix=peak * kernels.product.share,
+        vector=vector,
+        memory=bandwidth * kernels.kernel.memory,
+        attention=(attention, attention * kernels.kernel.attention_backward),
+        units=gpu.multiprocessors,
+        throttle=kernels.product.throttle,
+    )
+
+
+def _rate_source(gpu: Gpu, precision: Precision, kernels: Kernels | None) -> Source:
+    """Where the rates of a roofline come from: the datasheet, and the share of it in training."""
+    peak = gpu.sources.get(f"peak.{_computed_precision(gpu, precision)}", UNSTATED)
+    share = UNSTATED if kernels is None else kernels.sources["share16"]
+    return Source(
+        reference=f"{peak.reference}; shares of the datasheet: {share.reference}",
+        date=share.date,
+        verified=peak.verified and share.verified,
+    )
+
+
+def _computed_precision(gpu: Gpu, precision: Precision) -> Precision:
+    return gpu.fallback.get(precision, precision)

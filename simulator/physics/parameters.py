@@ -1,0 +1,360 @@
+"""Matrix products of one layer on one device, and the parameters it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from simulator.equations.batch import mean_square_length
+from simulator.equations.pipeline import back_layers, end_layers, front_layers, middle_layers
+from simulator.physics.transformer import (
+    Layout,
+    TransformerStep,
+    learning_head,
+    once,
+    shape_of,
+    work_of,
+)
+from simulator.schema.scenario import Job
+from simulator.schema.workload.kernels import Kernels
+from simulator.schema.workload.models import Product
+from simulator.schema.workload.models.transformer import Transformer
+from simulator.units import Bytes, Real, anywhere, at_least, at_most, rounded_up, where
+
+_VOCABULARY_TILE: Final = 128.0
+"""Columns that a padded vocabulary is a multiple of, on each tensor-parallel rank."""
+_END_STAGES: Final = 2.0
+"""Stages that hold an embedding or a head."""
+_ALIGNED: Final = 8.0
+"""Columns whose multiples let matrix units read whole words."""
+_WHOLE: Final = 1e-8
+"""Columns beyond a multiple that are rounding."""
+
+
+@once
+def tokens(step: TransformerStep) -> Real:
+    """Tokens of one micro-batch that one device computes, on average."""
+    return step.layout.micro_batch * step.shape.sequence * step.shape.filled / step.layout.context
+
+
+def attended(step: TransformerStep) -> Real:
+    """Length of a sequence whose square is the mean number of pairs of positions in one."""
+    share: Real = mean_square_length(step.shape.filled) ** 0.5
+    return step.shape.sequence * share
+
+
+@once
+def scored_tokens(step: TransformerStep) -> Real:
+    """Those that the head scores: all of a decoder's, an encoder's masked ones."""
+    return tokens(step) * step.shape.scored_share
+
+
+@dataclass(frozen=True, slots=True)
+class StageLayers:
+    """Layers of the first stage, of one between, and of the last."""
+
+    first: Real
+    middle: Real
+    last: Real
+
+
+@once
+def stage_layers(step: TransformerStep) -> StageLayers:
+    """How layers are dealt to the stages of the pipeline."""
+    layers, stages = step.shape.layers, step.layout.pipeline
+    ends, between = end_layers(layers, stages), middle_layers(layers, stages)
+    if not anywhere(step.layout.by_compute > 0):
+        return StageLayers(ends, between, ends)
+    head, dealt = _head_in_layers(step), step.layout.by_compute > 0
+    front, back = front_layers(layers, stages, head), back_layers(layers, stages, head)
+    others = at_least(stages - _END_STAGES, 1.0)
+    left = where(stages > _END_STAGES, (layers - front - back) / others, between)
+    return StageLayers(
+        where(dealt, front, ends), where(dealt, left, between), where(dealt, back, ends)
+    )
+
+
+def _head_in_layers(step: TransformerStep) -> Real:
+    """Products of the head over those of a layer, of whose experts a token passes some."""
+    held, shared = layer_parameters(step)
+    passed = step.shape.top_k * step.layout.expert / at_least(step.shape.experts, 1.0)
+    head: Real = table_parameters(step) / at_least(shared + (held - shared) * passed, 1.0)
+    return head
+
+
+@once
+def padded_vocabulary(step: TransformerStep) -> Real:
+    """Rows of the table of tokens as stored."""
+    group = _VOCABULARY_TILE * step.layout.tensor
+    whole = rounded_up(step.shape.vocabulary / group) * group
+    return where(step.work.padded_vocabulary > 0, whole, step.shape.vocabulary)
+
+
+def attention_products(step: TransformerStep) -> list[Product]:
+    """Products before and after attention, plain or latent, split over tensor-parallel ranks."""
+    shape, t, rows = step.shape, step.layout.tensor, tokens(step)
+    plain = (shape.heads + 2.0 * shape.kv_heads) * shape.head_width / t
+    found = [
+        Product(rows, plain, shape.hidden, share=1.0 - shape.latent),
+        Product(rows, shape.hidden, shape.heads * shape.value_width / t),
+    ]
+    if anywhere(shape.latent > 0):
+        still = shape.heads * (shape.head_width - shape.rope_width + shape.value_width) / t
+        sides = (
+            (shape.query_rank, shape.hidden),
+            (shape.heads * shape.head_width / t, shape.query_rank),
+            (shape.kv_rank + shape.rope_width, shape.hidden),
+            (still, shape.kv_rank),
+        )
+        found += [
+            Product(rows, at_least(n, 1.0), at_least(inner, 1.0), share=shape.latent)
+            for n, inner in sides
+        ]
+    return found
+
+
+def mlp_products(step: TransformerStep) -> list[Product]:
+    """Products of the plain MLP, for the layers that have one."""
+    shape, t, rows = step.shape, step.layout.tensor, tokens(step)
+    share = 1.0 - shape.routed
+    return [
+        Product(rows, shape.ffn * (1.0 + shape.gated) / t, shape.hidden, share=share),
+        Product(rows, shape.hidden, shape.ffn / t, share=share),
+    ]
+
+
+def score_products(step: TransformerStep) -> list[Product]:
+    """Scores and weighted values of unfused attention: many small products in 16 bit."""
+    shape, many = step.shape, step.layout.micro_batch * step.shape.heads / step.layout.tensor
+    share, length = 1.0 - step.work.fused_attention, attended(step)
+    return [
+        Product(length, length, shape.head_width, many, share, 0.0),
+        Product(length, shape.head_width, length, many, share, 0.0),
+    ]
+
+
+def expert_products(step: TransformerStep, kernels: Kernels) -> list[Product]:
+    """Products of the experts on this device, one of a batch each, and of the shared ones."""
+    shape, share = step.shape, step.shape.routed
+    rows = tokens(step) / step.layout.tensor
+    local = at_least(1.0, shape.experts / step.layout.expert)
+    padding = where(step.layout.padded_experts > 0, kernels.expert.padding, 1.0)
+    chosen = at_least(1.0, rows * shape.top_k / local) * padding * step.layout.imbalance
+    inside, shared = at_least(shape.expert_ffn, 1.0), at_least(shape.shared_ffn, 1.0)
+    both = share * where(shape.shared_ffn > 0, 1.0, 0.0)
+    return [
+        Product(chosen, inside * (1.0 + shape.gated), shape.hidden, local, share),
+        Product(chosen, shape.hidden, inside, local, share),
+        Product(rows, shared * (1.0 + shape.gated), shape.hidden, 1.0, both),
+        Product(rows, shape.hidden, shared, 1.0, both),
+    ]
+
+
+def head_product(step: TransformerStep, kernels: Kernels) -> Product:
+    """Scores of the tokens, in 16 bit; slow where the vocabulary is not a multiple of eight."""
+    columns = padded_vocabulary(step) / step.layout.tensor
+    whole = columns % _ALIGNED < _WHOLE
+    aligned = where(whole, 1.0, kernels.product.unaligned)
+    return Product(scored_tokens(step), columns, step.shape.hidden, low=0.0, aligned=aligned)
+
+
+@once
+def attention_parameters(step: TransformerStep) -> Real:
+    """Weights of a layer's attention on one device."""
+    shape = step.shape
+    plain = shape.hidden * (shape.heads + 2.0 * shape.kv_heads) * shape.head_width
+    still = shape.head_width - shape.rope_width + shape.value_width
+    latent = (
+        shape.hidden * (shape.query_rank + shape.kv_rank + shape.rope_width)
+        + shape.query_rank * shape.heads * shape.head_width
+        + shape.kv_rank * shape.heads * still
+    )
+    own = where(shape.latent > 0, latent, plain) + shape.heads * shape.value_width * shape.hidden
+    return own / step.layout.tensor
+
+
+@once
+def layer_parameters(step: TransformerStep) -> tuple[Real, Real]:
+    """Weights of a layer on one device: all of them, and without the experts it shares out."""
+    shape = step.shape
+    matrices = (2.0 + shape.gated) * shape.hidden
+    plain = attention_parameters(step) + matrices * shape.ffn / step.layout.tensor * (
+        1.0 - shape.routed
+    )
+    shared = matrices * shape.shared_ffn * shape.routed
+    own = (
+        shape.experts
+        / at_least(1.0, step.layout.expert)
+        * matrices
+        * shape.expert_ffn
+        * shape.routed
+    )
+    return plain + shared + own, plain + shared
+
+
+@once
+def sharers(step: TransformerStep) -> Real:
+    """Ranks that one copy of sharded state is spread over; context-parallel ones take part."""
+    return at_most(step.layout.replicas, step.layout.shard_group) * step.layout.context
+
+
+@once
+def expert_copies(step: TransformerStep) -> Real:
+    """Ranks that hold the same experts, among those that share state."""
+    return at_least(1.0, sharers(step) * step.layout.tensor / at_least(1.0, step.layout.expert))
+
+
+def between_copies(step: TransformerStep) -> Real:
+    """Replicas from one rank to the next that holds the same experts."""
+    apart: Real = step.layout.expert / (step.layout.tensor * step.layout.context)
+    return apart
+
+
+def shared_part(step: TransformerStep, of_all: Real, of_experts: Real) -> Real:
+    """Parameters whose state is this rank's where it is sharded.
+
+    Parameters
+    ----------
+    of_all : float or array
+        Parameters on this device of which each replica has a copy.
+    of_experts : float or array
+        Those of its experts, of which there are fewer copies.
+    """
+    part: Real = of_all / sharers(step) + of_experts / expert_copies(step)
+    return part
+
+
+def updated_parameters(step: TransformerStep, of_all: Real, of_experts: Real) -> Real:
+    """Parameters that this rank updates: its part where the optimizer's state is sharded."""
+    sharded = (step.layout.sharded > 0) | (step.layout.sharded_optimizer > 0)
+    return where(sharded, shared_part(step, of_all, of_experts), of_all + of_experts)
+
+
+@once
+def table_parameters(step: TransformerStep) -> Real:
+    """Weights of the table of tokens on one device."""
+    return padded_vocabulary(step) * step.shape.hidden / step.layout.tensor
+
+
+ADAPTER_KERNELS: Final = (4.0, 6.0)
+"""Kernels of an adapter, forward and backward: two products, the scale and the sum; four products,
+the scale and the sum of two gradients of its input."""
+_SCALED: Final = 2.0
+_SUMMED: Final = 3.0
+"""How often a value moves where it is scaled, and where two are added up."""
+
+
+class Adapter(NamedTuple):
+    """An adapter on one device: `inputs` x rank and rank x `outputs`, on a `share` of layers."""
+
+    inputs: Real
+    outputs: Real
+    share: Real
+
+
+def layer_adapters(step: TransformerStep) -> tuple[Adapter, ...]:
+    """The adapters of a layer; none where all parameters learn."""
+    if not anywhere(step.work.rank > 0):
+        return ()
+    return tuple(_attention_adapters(step)) + tuple(_mlp_adapters(step))
+
+
+def _attention_adapters(step: TransformerStep) -> Iterator[Adapter]:
+    shape, t, work = step.shape, step.layout.tensor, step.work
+    queries, keys = shape.heads * shape.head_width / t, shape.kv_heads * shape.head_width / t
+    values = shape.kv_heads * shape.value_width / t
+    plain = 1.0 - shape.latent
+    if anywhere(work.joined > 0):
+        yield Adapter(shape.hidden, queries + keys + values, plain * work.joined)
+    apart = plain * (1.0 - work.joined)
+    yield Adapter(shape.hidden, queries, apart)
+    yield Adapter(shape.hidden, keys, apart * work.adapted_keys)
+    yield Adapter(shape.hidden, values, apart)
+    if anywhere(shape.latent > 0):
+        still = shape.heads * (shape.head_width - shape.rope_width + shape.value_width) / t
+        yield Adapter(shape.hidden, shape.query_rank, shape.latent)
+        yield Adapter(shape.query_rank, shape.heads * shape.head_width / t, shape.latent)
+        yield Adapter(shape.hidden, shape.kv_rank + shape.rope_width, shape.latent)
+        yield Adapter(shape.kv_rank, still, shape.latent)
+    yield Adapter(shape.heads * shape.value_width / t, shape.hidden, work.adapted_output)
+
+
+def _mlp_adapters(step: TransformerStep) -> Iterator[Adapter]:
+    shape, inside = step.shape, step.shape.ffn / step.layout.tensor
+    share, joined = step.work.adapted_mlp * (1.0 - shape.routed), step.work.joined
+    if anywhere(joined > 0):
+        yield Adapter(shape.hidden, inside * (1.0 + shape.gated), share * joined)
+    yield Adapter(shape.hidden, inside, share * (1.0 - joined))
+    yield Adapter(shape.hidden, inside, share * shape.gated * (1.0 - joined))
+    yield Adapter(inside, shape.hidden, share)
+
+
+def adapter_products(step: TransformerStep) -> list[Product]:
+    """Products of a layer's adapters, in 16 bit."""
+    rows, rank = tokens(step), step.work.rank
+    return [
+        product
+        for one in layer_adapters(step)
+        for product in (
+            Product(rows, rank, one.inputs, share=one.share, low=0.0),
+            Product(rows, one.outputs, rank, share=one.share, low=0.0),
+        )
+    ]
+
+
+@once
+def adapters_per_layer(step: TransformerStep) -> Real:
+    """Adapters of a layer, on average over the layers."""
+    return sum((one.share for one in layer_adapters(step)), 0.0)
+
+
+def adapter_traffic(step: TransformerStep) -> tuple[Bytes | Real, Bytes | Real]:
+    """Bytes of scales and sums, forward and backward [B]."""
+    forward: Bytes | Real = 0.0
+    backward: Bytes | Real = 0.0
+    for one in layer_adapters(step):
+        size = tokens(step) * step.work.element * one.share
+        forward = forward + size * (_SCALED + _SUMMED) * one.outputs
+        backward = backward + size * (_SCALED * one.outputs + _SUMMED * one.inputs)
+    return forward, backward
+
+
+def adapter_activations(step: TransformerStep) -> Real:
+    """Values of a token that a layer's adapters keep between their two products."""
+    return step.work.rank * adapters_per_layer(step)
+
+
+@once
+def learned_parameters(step: TransformerStep) -> tuple[Real, Real]:
+    """Parameters of a layer that learn, on one device: all of them, and without its experts."""
+    held, shared = layer_parameters(step)
+    if not anywhere(step.work.rank > 0):
+        return held, shared
+    own = sum(
+        (one.share * step.work.rank * (one.inputs + one.outputs) for one in layer_adapters(step)),
+        0.0,
+    )
+    learned = step.work.learned > 0
+    return where(learned, held, own), where(learned, shared, own)
+
+
+def learned_table(step: TransformerStep) -> Real:
+    """Parameters of the table of tokens that learn, on one device."""
+    return step.work.learned * table_parameters(step)
+
+
+def learned_in_all(job: Job) -> float:
+    """Parameters of a whole model that learn: all of them, or those of its head or adapters."""
+    model = job.model
+    if job.train.head_only:
+        return learning_head(model)
+    if model is None or job.train.adapters is None or not isinstance(model, Transformer):
+        return 0.0 if model is None else model.parameters
+    one = Layout(
+        **dict.fromkeys(("devices", "domain", "tensor", "pipeline", "chunks"), 1.0),
+        **dict.fromkeys(("context", "expert", "replicas", "micro_batch", "micro_batches"), 1.0),
+    )
+    alone = TransformerStep(shape=shape_of(model), layout=one, work=work_of(job, model))
+    held, _ = learned_parameters(alone)
+    return float(held * alone.shape.layers)

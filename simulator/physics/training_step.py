@@ -1,0 +1,390 @@
+"""The optimizer on the host: gradients go down, the processors update, parameters come up.
+
+As ZeRO-Offload does it [1]_ without its delayed update: each device sends its part of the gradients
+beside every backward pass, the host updates what all devices of the machine have sent, and sends
+parameters back while it updates the next ones. What the update reaches of host memory's bandwidth
+was fitted to one row; links are those of datasheets.
+
+References
+----------
+.. [1] Ren et al., "ZeRO-Offload: Democratizing Billion-Scale Model Training", 2021,
+       https://arxiv.org/abs/2101.06840
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from simulator.equations.pipeline import pipeline_bubble, slowest_stage, stage_time
+from simulator.equations.step import host_update_bytes, late_copies, waited_exchange
+from simulator.physics.communication import (
+    GradientReduction,
+    activation_bytes,
+    all_gather_time,
+    all_reduce_time,
+    gradient_reductions,
+    send_time,
+    tied_bytes,
+)
+from simulator.physics.kernels import update_time
+from simulator.physics.layer_time import (
+    EmbeddingAndHead,
+    embedding_and_head,
+    gathering_times,
+    layer_pass,
+    layer_times,
+    slowest_pass,
+    stage_pass,
+)
+from simulator.physics.parameters import (
+    learned_parameters,
+    learned_table,
+    stage_layers,
+    updated_parameters,
+)
+from simulator.physics.transformer import TransformerStep
+from simulator.schema.workload.kernels import Kernels
+from simulator.terms import Term, product_of, stated, term
+from simulator.units import Bytes, BytesPerSecond, Real, Seconds, anywhere, at_least, plain, where
+
+_NOTHING: Final = stated(nothing=0.0)
+_HALF: Final = 2.0
+"""Bytes of a parameter that comes back [B]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostUpdate:
+    """What a step waits for where the optimizer runs on the host [s]; nothing where it does not.
+
+    `update` is the processors', `rate` how fast it moves through the memory of a machine what it
+    moves [B/s]; `sending`, `fetching` and `moving` are the equations of the rest.
+    """
+
+    sending: Term = _NOTHING
+    update: Seconds | Real = 0.0
+    fetching: Term = _NOTHING
+    moving: Term = _NOTHING
+    rate: BytesPerSecond | Real = np.inf
+
+    @property
+    def sent(self) -> Seconds | Real:
+        """Gradients on their way down that no backward pass hides [s]."""
+        return self.sending.value
+
+    @property
+    def fetched(self) -> Seconds | Real:
+        """Parameters on their way up that the update does not hide [s]."""
+        return self.fetching.value
+
+    @property
+    def moved(self) -> Bytes | Real:
+        """What the update moves through the memory of a machine [B]."""
+        return self.moving.value
+
+    @property
+    def total(self) -> Seconds | Real:
+        """All of it, once a step."""
+        return self.sent + self.update + self.fetched
+
+
+ON_DEVICE: Final = HostUpdate()
+"""Nothing: the device updates its parameters itself."""
+
+
+def host_update(
+    step: TransformerStep, kernels: Kernels, layers: Real, behind: Seconds | Real
+) -> HostUpdate:
+    """What a step waits for the host.
+
+    Parameters
+    ----------
+    step : Description
+        The step; its numbers may be arrays of candidates.
+    kernels : Kernels
+        What an update reaches of host memory's bandwidth.
+    layers : float or array
+        Layers of the stage that has most.
+    behind : float or array
+        Backward pass of a micro-batch [s].
+    """
+    if not anywhere(step.layout.offloaded > 0):
+        return ON_DEVICE
+    engine = where(step.layout.offloaded > 0, 1.0, 0.0)
+    held, shared = learned_parameters(step)
+    whole = shared * layers + learned_table(step)
+    own = engine * updated_parameters(step, whole, (held - shared) * layers)
+    down = own * step.work.gradient_bytes / step.device.host_link
+    up = own * _HALF / step.device.host_link
+    moving = term(
+        host_update_bytes, parameters=own * step.layout.domain, state=step.work.optimizer_bytes
+    )
+    rate = step.device.host_memory * kernels.update.host
+    update = moving.value / rate
+    late = term(late_copies, copies=down, behind=behind, parts=layers)
+    return HostUpdate(
+        sending=product_of(late=late, micro_batches=step.layout.micro_batches),
+        update=update,
+        fetching=term(late_copies, copies=up, behind=update, parts=layers),
+        moving=moving,
+        rate=rate,
+    )
+
+
+_LONGER: Final = 1.1
+"""How much longer small kernels are made to see what a step gains by it."""
+_SLOWER: Final = 4.5
+"""How much slower gathers are made: a tenth of those that nobody measured are slower still."""
+_BEHIND: Final = 0.5
+"""Share of a stage's last micro-batch, its backward pass, that gradients can hide behind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passes:
+    """A forward and a backward pass, as values of the equations that gave them."""
+
+    terms: Mapping[str, Term]
+
+    @property
+    def forward(self) -> Seconds | Real:
+        """The forward pass [s]."""
+        return self.terms["forward"].value
+
+    @property
+    def backward(self) -> Seconds | Real:
+        """The backward pass [s]."""
+        return self.terms["backward"].value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingStep(Passes):
+    """One optimizer step [s].
+
+    `forward`, `backward` and `exchange` (waiting for it) are of one micro-batch on the slowest
+    stage, of which there are `micro_batches`; `bubble`, `gradients` (waiting for their exchange),
+    `update` and `launches` are once a step. `hidden` is exchange that compute hides, in a step;
+    `hidden_gradients` is the part of it that comes once.
+    `stages` are a micro-batch's lengths on the first, middle and last stage, sends included; `host`
+    is what the step waits for an optimizer there.
+    """
+
+    micro_batches: Real
+    hidden: Seconds | Real
+    hidden_gradients: Seconds | Real
+    stages: tuple[Seconds | Real, Seconds | Real, Seconds | Real]
+    host: HostUpdate = ON_DEVICE
+
+    @property
+    def exchange(self) -> Seconds | Real:
+        """Waiting for the exchange of one micro-batch there [s]."""
+        return self.terms["exchange"].value
+
+    @property
+    def bubble(self) -> Seconds | Real:
+        """Waiting for the other stages, once a step [s]."""
+        return self.terms["bubble"].value
+
+    @property
+    def gradients(self) -> Seconds | Real:
+        """Waiting for the exchange of gradients, once a step [s]."""
+        return self.terms["gradients"].value
+
+    @property
+    def update(self) -> Seconds | Real:
+        """The update on the device, once a step [s]."""
+        return self.terms["update"].value
+
+    @property
+    def launches(self) -> Seconds | Real:
+        """The host's launches once a step [s]."""
+        return self.terms["launches"].value
+
+    @property
+    def total(self) -> Seconds | Real:
+        """The whole step."""
+        passes = self.micro_batches * (self.forward + self.backward + self.exchange)
+        once = self.bubble + self.gradients + self.update + self.launches
+        return passes + once + self.host.total
+
+    @property
+    def hidden_exchange(self) -> Seconds | Real:
+        """Exchange of one micro-batch that compute hides [s]."""
+        return (self.hidden - self.hidden_gradients) / self.micro_batches
+
+
+def training_step(step: TransformerStep, kernels: Kernels) -> TrainingStep:
+    """Time of one optimizer step.
+
+    Parameters
+    ----------
+    step : Description
+        What one device computes and sends; numbers, or arrays of candidates.
+    kernels : Kernels
+        What kernels, launches and links reach.
+
+    Returns
+    -------
+    TrainingStep
+        Floats, or arrays of one entry a candidate.
+    """
+    times, layout = layer_times(step, kernels), step.layout
+    one = layer_pass(step, kernels, times, gathering_times(step, kernels))
+    dealt = stage_layers(step)
+    front, back = embedding_and_head(step, kernels, times)
+    first = stage_pass(step, kernels, one, layers=dealt.first, beside=front)
+    middle = stage_pass(step, kernels, one, layers=dealt.middle, beside=EmbeddingAndHead())
+    last = stage_pass(step, kernels, one, layers=dealt.last, beside=back)
+    sent = _send_times(step, kernels)
+    lengths = (first.length + sent, middle.length + sent, last.length + sent)
+    slow = slowest_stage(*lengths, layout.pipeline)
+    own = slowest_pass((lengths[0] == slow, lengths[1] == slow), first, middle, last)
+    most = slowest_stage(dealt.first, dealt.middle, dealt.last, layout.pipeline)
+    held, _ = learned_parameters(step)
+    wait, hidden = _gradient_exchange(step, kernels, most, _BEHIND * middle.length)
+    late = kernels.slowness
+    idle = term(
+        pipeline_bubble,
+        first=lengths[0],
+        middle=lengths[1],
+        last=lengths[2],
+        stages=layout.pipeline,
+        chunks=layout.chunks,
+    )
+    terms = {
+        "forward": _computed(own.layers, one.alone.forward, own.ends_forward, late),
+        "backward": _computed(own.layers, one.alone.backward, own.ends_backward, late),
+        "exchange": term(waited_exchange, exposed=own.exposed, sent=sent, slowness=late),
+        "bubble": product_of(idle=idle, slowness=late),
+        "gradients": product_of(wait=wait, slowness=late),
+        "update": product_of(update=update_time(step, kernels, most, held), slowness=late),
+        "launches": product_of(launches=kernels.launch.step * kernels.launch.factor, slowness=late),
+    }
+    return TrainingStep(
+        micro_batches=layout.micro_batches,
+        terms=terms,
+        hidden=layout.micro_batches * own.hidden + hidden,
+        hidden_gradients=hidden,
+        stages=(lengths[0] * late, lengths[1] * late, lengths[2] * late),
+        host=host_update(step, kernels, most, own.backward),
+    )
+
+
+def _computed(layers: Real, layer: Term, ends: Seconds | Real, slowness: Real) -> Term:
+    """One pass of a micro-batch over a stage, as much slower as its machines are."""
+    whole = term(stage_time, layers=layers, layer=layer, ends=ends)
+    return product_of(stage=whole, slowness=slowness)
+
+
+def _send_times(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
+    """Sends of an activation and of its gradient, for each chunk of layers, as far as seen."""
+    layout = step.layout
+    seen = where(layout.async_sends > 0, kernels.exchange.unhidden_sends, 1.0)
+    return 2.0 * send_time(activation_bytes(step), step, kernels) * layout.chunks * seen
+
+
+def _gradient_exchange(
+    step: TransformerStep, kernels: Kernels, layers: Real, behind: Seconds | Real
+) -> tuple[Seconds | Real, Seconds | Real]:
+    """Exchange of gradients and updated parameters that is waited for, and what is hidden.
+
+    What overlaps hides behind the backward pass of one micro-batch. Copies of the table of tokens
+    on the first and last stage add up their gradients.
+    """
+    whole: Seconds | Real = 0.0
+    for one in gradient_reductions(step, layers):
+        whole = whole + one.share * _reduction_time(step, kernels, one, layers)
+    left = at_least(whole * kernels.exchange.unhidden_gradients, whole - behind)
+    seen = where(step.layout.overlapped_gradients > 0, left, whole)
+    tied = tied_bytes(step)
+    copies = where(tied > 0.0, all_gather_time(tied, 2.0, step, kernels), 0.0)
+    return seen + copies, whole - seen
+
+
+def _reduction_time(
+    step: TransformerStep, kernels: Kernels, one: GradientReduction, messages: Real
+) -> Seconds | Real:
+    """A sum of gradients over the ranks that hold copies [s], a message for each layer.
+
+    Where each rank updates its part, gradients are scattered, or summed whole, and updated
+    parameters gathered.
+    """
+    whole = all_reduce_time(one.there, one.ranks, step, kernels, apart=one.apart, messages=messages)
+    there = all_gather_time(one.there, one.ranks, step, kernels, apart=one.apart, messages=messages)
+    back = all_gather_time(one.back, one.ranks, step, kernels, apart=one.apart, messages=messages)
+    return where(one.scattered > 0, there, whole) + where(one.gathered > 0, back, 0.0)
+
+
+def small_kernels_share(step: TransformerStep, kernels: Kernels) -> Real:
+    """How much longer a step gets the longer norms and activations take, 0 to 1.
+
+    Parameters
+    ----------
+    step : Description
+        What one device computes and sends.
+    kernels : Kernels
+        What kernels, launches and links reach.
+
+    Returns
+    -------
+    float or array
+        Relative change of the step over that of its small kernels.
+    """
+    own = kernels.kernel
+    longer = replace(own, gated=_LONGER * own.gated, plain=_LONGER * own.plain)
+    share: Real = (_times_as_long(step, kernels, replace(kernels, kernel=longer)) - 1.0) / (
+        _LONGER - 1.0
+    )
+    return share
+
+
+def network_share(step: TransformerStep, kernels: Kernels) -> Real:
+    """How much longer a step gets the slower gathers and scatters are between machines, 0 to 1.
+
+    Parameters
+    ----------
+    step : Description
+        What one device computes and sends.
+    kernels : Kernels
+        What kernels, launches and links reach.
+
+    Returns
+    -------
+    float or array
+        Logarithm of how much longer the step is where they take 4.5 times as long, over that of
+        4.5.
+    """
+    own = kernels.exchange
+    slower = replace(own, network_gradients=own.network_gradients / _SLOWER)
+    ratio = _times_as_long(step, kernels, replace(kernels, exchange=slower))
+    share: Real = plain(np.log(ratio)) / math.log(_SLOWER)
+    return share
+
+
+def launch_share(step: TransformerStep, kernels: Kernels) -> Real:
+    """How much longer a step gets the longer the host takes to launch its kernels, 0 to 1.
+
+    Parameters
+    ----------
+    step : Description
+        What one device computes and sends.
+    kernels : Kernels
+        What kernels, launches and links reach.
+
+    Returns
+    -------
+    float or array
+        Logarithm of how much longer the step is where launches take twice as long, over that of 2.
+    """
+    slower = replace(kernels.launch, factor=2.0 * kernels.launch.factor)
+    share: Real = plain(np.log2(_times_as_long(step, kernels, replace(kernels, launch=slower))))
+    return share
+
+
+def _times_as_long(step: TransformerStep, own: Kernels, other: Kernels) -> Real:
+    """How many times as long a step is with other figures."""
+    ratio: Real = training_step(step, other).total / training_step(step, own).total
+    return ratio

@@ -1,0 +1,605 @@
+"""What one device of a spread model computes and sends: numbers, or arrays of candidates.
+
+Switches are 0 or 1, so that candidates may differ in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, wraps
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from simulator.equations.memory import FULL_PRECISION, state_bytes
+from simulator.errors import NotModelled
+from simulator.memo import Memo
+from simulator.physics.collectives import InMachine, Protocols, in_machine
+from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.link import Collective
+from simulator.schema.precision import Precision
+from simulator.schema.scenario import Job, Scenario
+from simulator.schema.workload.kernels import Kernels
+from simulator.schema.workload.models import Model
+from simulator.schema.workload.models.convnet import ConvNet
+from simulator.schema.workload.models.transformer import Transformer
+from simulator.schema.workload.parallelism import Partition, Schedule, Sharding
+from simulator.schema.workload.software import CudaGraphs
+from simulator.schema.workload.train import Recompute, Targets, Train
+from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, in_common, where
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """The model: `layers` with those that predict further tokens, widths, vocabulary.
+
+    `head_width` is that of queries and keys, `value_width` that of values. `latent` attention has
+    the ranks and `rope_width`. `dense_share` is that of layers with a plain MLP, `scored` how many
+    sets of scores are computed, for a `scored_share` of the positions, `attention_share` what
+    windows leave of full attention. `filled` is the mean share of the positions that is computed.
+    `tied`: one table of tokens serves embedding and head.
+    """
+
+    layers: Real
+    hidden: Real
+    heads: Real
+    kv_heads: Real
+    ffn: Real
+    head_width: Real
+    value_width: Real
+    vocabulary: Real
+    sequence: Real
+    gated: Real
+    bias: Real
+    dropout: Real
+    rotary: Real
+    tied: Real = 1.0
+    causal: Real = 1.0
+    latent: Real = 0.0
+    query_rank: Real = 0.0
+    kv_rank: Real = 0.0
+    rope_width: Real = 0.0
+    experts: Real = 0.0
+    top_k: Real = 0.0
+    expert_ffn: Real = 0.0
+    shared_ffn: Real = 0.0
+    dense_share: Real = 1.0
+    scored: Real = 1.0
+    attention_share: Real = 1.0
+    scored_share: Real = 1.0
+    filled: Real = 1.0
+
+    @cached_property
+    def routed(self) -> Real:
+        """Share of layers with experts."""
+        return where(self.experts > 0, 1.0 - self.dense_share, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Degrees of parallelism, batches, and what is split or overlapped.
+
+    `domain` is how many devices one machine joins. `replicas` are copies of the model,
+    `micro_batch` the samples of one of their passes, `micro_batches` those of a step. `sharded`:
+    parameters are gathered layer by layer, and `again` for the backward pass;
+    `sharded_optimizer`: each replica updates its part; either over at most `shard_group` ranks.
+    `offloaded`: optimizer state is on the host. `all_forward`: no backward pass before all
+    micro-batches are through. `by_compute`: stages are dealt layers by what they compute.
+    `scattered_sums`: where each replica updates its part, it gets the sum of that part alone.
+    `imbalance` is the load of the busiest expert rank over the mean one.
+    """
+
+    devices: Real
+    domain: Real
+    tensor: Real
+    pipeline: Real
+    chunks: Real
+    context: Real
+    expert: Real
+    replicas: Real
+    micro_batch: Real
+    micro_batches: Real
+    sequence_parallel: Real = 0.0
+    async_tensor: Real = 0.0
+    scattered_sends: Real = 0.0
+    async_sends: Real = 0.0
+    overlapped_gradients: Real = 0.0
+    overlapped_experts: Real = 0.0
+    deduplicated: Real = 0.0
+    padded_experts: Real = 0.0
+    imbalance: Real = 1.0
+    unbalanced_context: Real = 0.0
+    sharded: Real = 0.0
+    again: Real = 0.0
+    sharded_optimizer: Real = 0.0
+    shard_group: Real = np.inf
+    offloaded: Real = 0.0
+    all_forward: Real = 0.0
+    by_compute: Real = 0.0
+    scattered_sums: Real = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recomputation:
+    """Shares of a forward pass that the backward pass repeats, in a share of the `layers`.
+
+    Of `products`, `attention`, `passes` over memory, `exchange` and `launches`.
+    """
+
+    products: Real = 0.0
+    attention: Real = 0.0
+    passes: Real = 0.0
+    exchange: Real = 0.0
+    launches: Real = 0.0
+    layers: Real = 1.0
+
+
+NO_RECOMPUTATION: Final = Recomputation()
+"""Everything is kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """How it is computed: bytes of numbers, what is recomputed, which kernels there are.
+
+    `element` is what a stored value takes. `low`: linear layers compute in `width` bytes below
+    16 bit. `optimizer_bytes` are those of state in fp32 for a weight. `recomputation` is what the
+    backward pass of a layer repeats. `fused_softmax`: scale, mask and softmax of unfused attention
+    are one kernel. `waits`: the host waits for the counts of tokens that go to
+    experts. `eager_activation`: the activation of experts is many kernels. `learned` is 0 where
+    the model's own parameters are frozen, in `frozen_bytes` each; adapters of `rank` then learn:
+    those of queries and values, and of what is `adapted_*`; `joined`: one for projections that are
+    one product. `widened`: frozen weights are stored in
+    less than they compute in.
+    """
+
+    element: Bytes | Real = 2.0
+    low: Real = 0.0
+    width: Bytes | Real = 2.0
+    gradient_bytes: Bytes | Real = 2.0
+    gather_bytes: Bytes | Real = 2.0
+    optimizer_bytes: Bytes | Real = 8.0
+    wide_gradients: Real = 0.0
+    recomputation: Recomputation = NO_RECOMPUTATION
+    fused_attention: Real = 1.0
+    fused_softmax: Real = 1.0
+    padded_vocabulary: Real = 1.0
+    waits: Real = 0.0
+    eager_activation: Real = 0.0
+    fused_experts: Real = 0.0
+    learned: Real = 1.0
+    rank: Real = 0.0
+    adapted_keys: Real = 0.0
+    adapted_output: Real = 0.0
+    adapted_mlp: Real = 0.0
+    joined: Real = 0.0
+    frozen_bytes: Bytes | Real = 2.0
+    widened: Real = 0.0
+
+
+WHOLE: Final = Shape(
+    layers=1.0,
+    hidden=0.0,
+    heads=0.0,
+    kv_heads=0.0,
+    ffn=0.0,
+    head_width=0.0,
+    value_width=0.0,
+    vocabulary=0.0,
+    sequence=0.0,
+    gated=0.0,
+    bias=0.0,
+    dropout=0.0,
+    rotary=0.0,
+)
+"""A model that is known as a whole: one layer, of which nothing is counted from its shape."""
+_FREE: Final = InMachine(*(Protocols(0.0, np.inf, 0.0, np.inf) for _ in range(3)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """Datasheet of a device: `peak16` and `peak` at the precision of linear layers.
+
+    `units` compute tiles side by side, `link` is its rate to the others of its machine, `reduce`,
+    `gather`, `scatter` and `all_to_all` what collectives with them take, `network` the rate of
+    all the machine's devices in use. `host_link` is its rate to the host where all of them
+    copy at once, `host_memory` that of the machine's memory.
+    """
+
+    peak16: FlopsPerSecond | Real
+    peak: FlopsPerSecond | Real
+    bandwidth: BytesPerSecond | Real
+    link: BytesPerSecond | Real
+    units: Real
+    network: BytesPerSecond | Real
+    host_link: BytesPerSecond | Real = np.inf
+    host_memory: BytesPerSecond | Real = np.inf
+    reduce: InMachine = _FREE
+    gather: InMachine = _FREE
+    scatter: InMachine = _FREE
+    all_to_all: InMachine = _FREE
+
+
+NO_DEVICE: Final = Device(peak16=0.0, peak=0.0, bandwidth=0.0, link=0.0, units=1.0, network=0.0)
+"""Stands where only memory is asked about, which no rate decides."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformerStep:
+    """One training step as its devices see it."""
+
+    shape: Shape
+    layout: Layout
+    work: Work
+    device: Device = NO_DEVICE
+    known: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Answers of functions that are asked `once`."""
+
+
+def once(function: Callable[[TransformerStep], _Answer]) -> Callable[[TransformerStep], _Answer]:
+    """A function of a description, worked out when first asked: many parts of a step ask alike."""
+
+    @wraps(function)
+    def answer(d: TransformerStep) -> _Answer:
+        found: _Answer | None = d.known.get(answer)
+        if found is None:
+            found = d.known[answer] = function(d)
+        return found
+
+    return answer
+
+
+NARROW: Final = (Precision.FP8, Precision.FP4)
+SIXTEEN: Final = (Precision.BF16, Precision.FP16)
+FULL: Final = (Precision.TF32, Precision.FP32)
+"""Values are stored in 32 bit. Nothing was fitted to them: shares are those of 16 bit."""
+_HALF_WIDTH: Final = Precision.BF16.bytes_per_element
+_LOW_WIDTH: Final = 1.0
+"""Bytes of a value that a product below 16 bit reads; 4-bit ones are as wide with their scales."""
+_SOFTMAX_GROUP: Final = 4.0
+_SOFTMAX_LONGEST: Final = 2048.0
+"""Megatron's kernel for scale, mask and softmax takes whole groups of matrices and rows so long:
+NVIDIA/Megatron-LM megatron/model/fused_softmax.py."""
+_SMALL_MODULES: Final = 0.2
+"""Part of a layer's passes over memory that recomputing its small modules repeats."""
+_EVERY_SECOND: Final = 0.5
+_SCALES: Final = 0.127 / 8.0
+"""Bytes of scales beside a weight in 4 bit, themselves in 8 bit: 0.127 bit a parameter (Dettmers
+et al., "QLoRA", section 3, https://arxiv.org/abs/2305.14314)."""
+
+
+def of_tokens(model: Model | None) -> bool:
+    """Whether a model is a stack of transformer layers over tokens, a decoder or an encoder."""
+    return isinstance(model, Transformer) and model.embedding.tokens > 0
+
+
+def is_classifier(model: Model | None) -> bool:
+    """Whether a model of images ends in a layer that gives scores of classes."""
+    known = isinstance(model, ConvNet | Transformer) and not of_tokens(model)
+    return known and learning_head(model) > 0.0
+
+
+def learning_head(model: Model | None) -> float:
+    """Parameters of the layer that gives scores, where the model says which they are."""
+    return model.head_parameters if isinstance(model, ConvNet | Transformer) else 0.0
+
+
+def has_kernels(scenario: Scenario) -> bool:
+    """Whether there are figures for the scenario's model, software, precision and device."""
+    job = scenario.job
+    found = job.software.kernels
+    known = of_tokens(job.model) and found is not None and found.of_layers
+    return known and job.train.precision in (*NARROW, *SIXTEEN, *FULL)
+
+
+def kernels_of(scenario: Scenario) -> Kernels:
+    """The fitted figures of a scenario that is covered.
+
+    Raises
+    ------
+    NotModelled
+        If there are none.
+    """
+    found = scenario.job.software.kernels
+    if found is None or not found.of_layers:
+        msg = f"{scenario.name}: nothing is known of the kernels of its software on its device"
+        raise NotModelled(msg)
+    return found
+
+
+def transformer_step(scenario: Scenario) -> TransformerStep:
+    """What one device of a job computes and sends in a step.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Its job trains a transformer over tokens; batch, accumulation and rates may be arrays of
+        candidates.
+
+    Returns
+    -------
+    Description
+        Factors of calibration are in the device's rates.
+
+    Raises
+    ------
+    NotModelled
+        If the model is no transformer or there is no accelerator.
+    """
+    return _steps.of((scenario,), lambda: _transformer_step(scenario))
+
+
+def describe_memory(scenario: Scenario) -> TransformerStep:
+    """What one device of a job holds in a step of training; its rates are left out.
+
+    A model that is no transformer is described as a `WHOLE`. Samples are as long as the longest,
+    which memory has to hold.
+    """
+    job = scenario.job
+    if not isinstance(job.model, Transformer) or job.train.head_only:
+        return TransformerStep(shape=WHOLE, layout=_layout(scenario), work=_common_work(job))
+    model, work = job.model, work_of(job, job.model)
+    shape = _shapes.of((model,), lambda: shape_of(model))
+    return TransformerStep(shape=_longest(shape), layout=_layout(scenario), work=work)
+
+
+def _longest(shape: Shape) -> Shape:
+    """The same where every position is computed."""
+    filled = shape.filled
+    whole = not isinstance(filled, np.ndarray) and filled == 1.0
+    return shape if whole else replace(shape, filled=1.0)
+
+
+_steps: Final[Memo[TransformerStep]] = Memo(16)
+"""Of the scenarios asked about last: time, memory and each stage ask in turn."""
+_shapes: Final[Memo[Shape]] = Memo(64)
+_devices: Final[Memo[Device]] = Memo(64)
+
+
+def _transformer_step(scenario: Scenario) -> TransformerStep:
+    job, gpu = scenario.job, scenario.cluster.trainers.host.gpu
+    model = job.model
+    if not isinstance(model, Transformer) or gpu is None:
+        msg = f"{scenario.name}: only transformers on accelerators can be spread over devices"
+        raise NotModelled(msg)
+    return TransformerStep(
+        shape=_shapes.of((model,), lambda: shape_of(model)),
+        layout=_layout(scenario),
+        work=work_of(job, model),
+        device=_devices.of(
+            (scenario.cluster, scenario.calibration),
+            lambda: _device(scenario, gpu),
+            job.train.precision,
+        ),
+    )
+
+
+def shape_of(model: Transformer) -> Shape:
+    """Widths and shares of a model, as its layers are computed."""
+    head = model.head_width or model.hidden / model.heads
+    latent, experts = model.latent, model.experts
+    return Shape(
+        layers=float(model.depth),
+        hidden=float(model.hidden),
+        heads=float(model.heads),
+        kv_heads=float(model.kv_heads),
+        ffn=float(model.ffn),
+        head_width=head,
+        value_width=head if latent is None else float(latent.value_dim),
+        vocabulary=float(model.head.features),
+        sequence=float(model.sequence),
+        gated=float(model.gated),
+        bias=float(model.bias),
+        dropout=float(model.dropout),
+        rotary=float(model.gated or model.rotary),
+        tied=float(model.head.tied),
+        causal=float(model.causal),
+        latent=0.0 if latent is None else 1.0,
+        query_rank=0.0 if latent is None else float(latent.query_rank),
+        kv_rank=0.0 if latent is None else float(latent.kv_rank),
+        rope_width=0.0 if latent is None else float(latent.rope_dim),
+        experts=0.0 if experts is None else float(experts.experts),
+        top_k=0.0 if experts is None else float(experts.top_k),
+        expert_ffn=0.0 if experts is None else float(experts.ffn),
+        shared_ffn=0.0 if experts is None else float(experts.shared_ffn),
+        dense_share=1.0 if experts is None else experts.dense_layers / model.depth,
+        scored=1.0 + model.further_tokens,
+        attention_share=model.attention_share,
+        scored_share=model.scored / model.sequence,
+        filled=model.filled,
+    )
+
+
+def _layout(scenario: Scenario) -> Layout:
+    job, degrees = scenario.job, scenario.job.parallelism
+    machine = scenario.cluster.trainers.gpus_per_host
+    gathered = degrees.sharding in (Sharding.GRADIENTS, Sharding.PARAMETERS)
+    again = degrees.reshard
+    if again is None:
+        again = degrees.sharding is Sharding.PARAMETERS and in_common(degrees.pipeline) == 1
+    group = np.inf if degrees.shard_group is None else 1.0 * degrees.shard_group
+    shares = where(group > 1.0, 1.0, 0.0)
+    return Layout(
+        devices=1.0 * scenario.devices,
+        domain=float(machine),
+        tensor=1.0 * degrees.tensor,
+        pipeline=1.0 * degrees.pipeline,
+        chunks=1.0 * degrees.interleave,
+        context=1.0 * degrees.context,
+        expert=float(degrees.expert),
+        replicas=1.0 * scenario.ranks,
+        micro_batch=job.train.batch_size,
+        micro_batches=job.train.accumulation,
+        sequence_parallel=float(degrees.sequence),
+        async_tensor=float(degrees.async_tensor),
+        scattered_sends=float(degrees.scattered_sends),
+        async_sends=float(degrees.async_sends),
+        overlapped_gradients=float(job.train.overlap_communication),
+        overlapped_experts=float(degrees.overlap_experts),
+        deduplicated=float(degrees.deduplicated_dispatch),
+        padded_experts=float(degrees.padded_experts),
+        imbalance=degrees.expert_imbalance,
+        unbalanced_context=float(not degrees.balanced_context),
+        sharded=gathered * shares,
+        again=float(again),
+        sharded_optimizer=(degrees.sharding is Sharding.OPTIMIZER) * shares,
+        shard_group=where(shares > 0, group, np.inf),
+        offloaded=float(degrees.offload_optimizer),
+        all_forward=float(degrees.schedule is Schedule.ALL_FORWARD),
+        by_compute=float(degrees.partition is Partition.COMPUTE),
+        scattered_sums=float(degrees.reduce_scatter),
+    )
+
+
+def gradient_precision(job: Job) -> Precision:
+    """What gradients are exchanged in."""
+    given = job.train.gradient_precision
+    full = job.train.mixed or job.train.precision in FULL
+    return given or (Precision.FP32 if full else Precision.BF16)
+
+
+def accumulation_precision(job: Job) -> Precision:
+    """What gradients of several micro-batches are added up in."""
+    return job.train.accumulation_precision or gradient_precision(job)
+
+
+def _common_work(job: Job) -> Work:
+    """What of the work does not depend on the model's layers: widths of numbers."""
+    train, gathered = job.train, job.parallelism.gather_precision
+    element = FULL_PRECISION if train.precision in FULL else _HALF_WIDTH
+    low = train.precision in NARROW
+    work = Work(
+        element=element,
+        low=float(low),
+        width=_LOW_WIDTH if low else element,
+        gradient_bytes=gradient_precision(job).bytes_per_element,
+        gather_bytes=_gathered_in(train, element, gathered),
+        optimizer_bytes=state_bytes(train.optimizer, FULL_PRECISION),
+        wide_gradients=float(accumulation_precision(job) is Precision.FP32),
+    )
+    return _learning(work, train)
+
+
+def _gathered_in(train: Train, element: Bytes, stated: Precision | None) -> Bytes:
+    """Width that sharded parameters are gathered in: frozen ones as they are stored [B]."""
+    if stated is not None:
+        return max(stated.bytes_per_element, 1.0)
+    if train.adapters is None or train.frozen_precision is None:
+        return element
+    return stored_width(train.frozen_precision)
+
+
+def _learning(work: Work, train: Train) -> Work:
+    """The same with what learns, and how what is frozen is stored."""
+    adapters, stored, element = train.adapters, train.frozen_precision, work.element
+    width = element if stored is None else stored_width(stored)
+    if adapters is None:
+        return replace(work, learned=0.0, frozen_bytes=width) if train.head_only else work
+    order = list(Targets).index(adapters.targets)
+    return replace(
+        work,
+        learned=0.0,
+        rank=adapters.rank,
+        adapted_keys=float(order >= list(Targets).index(Targets.QUERIES_KEYS_VALUES)),
+        adapted_output=float(order >= list(Targets).index(Targets.ATTENTION)),
+        adapted_mlp=float(adapters.targets is Targets.LINEAR),
+        joined=float(adapters.joined),
+        frozen_bytes=width,
+        widened=where(width < (_LOW_WIDTH if train.precision in NARROW else element), 1.0, 0.0),
+    )
+
+
+def stored_width(precision: Precision) -> Bytes:
+    """Bytes that a frozen weight of a layer is stored in, with its share of scales [B]."""
+    scales = _SCALES if precision is Precision.FP4 else 0.0
+    return precision.bytes_per_element + scales
+
+
+def work_of(job: Job, model: Transformer) -> Work:
+    """Return number formats, recomputation and kernels of a job that trains a transformer."""
+    train, software, degrees = job.train, job.software, job.parallelism
+    many = train.batch_size * model.heads / degrees.tensor
+    element = FULL_PRECISION if train.precision in FULL else _HALF_WIDTH
+    short = model.sequence <= _SOFTMAX_LONGEST and element == _HALF_WIDTH
+    fits = (many % _SOFTMAX_GROUP == 0) & short
+    own = 0.0 if software.kernels is None else software.kernels.kernel.softmax
+    experts = model.experts
+    waits = not degrees.deduplicated_dispatch and software.cuda_graphs is not CudaGraphs.FULL
+    return replace(
+        _common_work(job),
+        recomputation=recomputation(train, fused_attention=software.fused_attention),
+        fused_attention=float(software.fused_attention),
+        fused_softmax=where(fits, own, 0.0),
+        padded_vocabulary=float(software.padded_vocabulary),
+        waits=float(experts is not None and waits),
+        eager_activation=float(
+            experts is not None and experts.clamped and not software.fused_experts
+        ),
+        fused_experts=float(software.fused_experts),
+    )
+
+
+def recomputation(train: Train, *, fused_attention: bool) -> Recomputation:
+    """What the backward pass of a job repeats of its forward pass."""
+    full = train.recompute is Recompute.FULL
+    operators = train.recompute is Recompute.OPERATORS
+    scores = train.recompute is Recompute.SELECTIVE and not fused_attention
+    small = _SMALL_MODULES if train.recompute is Recompute.MODULES else 0.0
+    return Recomputation(
+        products=1.0 if full else _EVERY_SECOND * operators,
+        attention=float(full or scores),
+        passes=1.0 if full or operators else small,
+        exchange=float(full or operators),
+        launches=float(full or operators),
+        layers=train.recompute_share,
+    )
+
+
+def _device(scenario: Scenario, gpu: Gpu) -> Device:
+    host, precision = scenario.cluster.trainers.host, scenario.job.train.precision
+    used, factor = scenario.cluster.trainers.gpus_per_host, scenario.calibration.value
+    link = host.peer_link or host.host_link
+    return Device(
+        peak16=peak_of_values(gpu, precision) * factor("compute"),
+        peak=gpu.peak[gpu.fallback.get(precision, precision)] * factor("compute"),
+        bandwidth=gpu.memory_bandwidth * factor("device_memory"),
+        link=np.inf if link is None else link.peak * factor("collective"),
+        units=float(gpu.multiprocessors or 1),
+        network=_network(host, used) * factor("collective"),
+        host_link=_copy_rate(host, used),
+        host_memory=host.memory_bandwidth or np.inf,
+        reduce=in_machine(Collective.ALL_REDUCE, host, factor("collective")),
+        gather=in_machine(Collective.ALL_GATHER, host, factor("collective")),
+        scatter=in_machine(Collective.REDUCE_SCATTER, host, factor("collective")),
+        all_to_all=in_machine(Collective.ALL_TO_ALL, host, factor("collective")),
+    )
+
+
+def peak_of_values(gpu: Gpu, precision: Precision) -> FlopsPerSecond:
+    """The device's peak in the format that values are stored in: 16 bit below that [FLOP/s]."""
+    wide = precision if precision in (*SIXTEEN, *FULL) else Precision.BF16
+    return gpu.peak[gpu.fallback.get(wide, wide)]
+
+
+def _copy_rate(host: Host, used: int) -> BytesPerSecond | Real:
+    """Rate of a device to its host while all in use copy [B/s]; switches share their uplink."""
+    if host.host_link is None or host.gpu is None or host.gpu.unified_memory:
+        return np.inf
+    below = [(sum(gpu < used for gpu in each.gpus), each.uplink.rate) for each in host.switches]
+    shares = [rate / count for count, rate in below if count]
+    return min([host.host_link.rate, *shares])
+
+
+def _network(host: Host, used: int) -> BytesPerSecond | Real:
+    """Rate of the machine's network that the accelerators in use can reach [B/s].
+
+    Where there are as many cards as accelerators, each has its own.
+    """
+    if host.network is None:
+        return np.inf
+    own = min(host.network.cards, host.gpu_count)
+    return host.network.bandwidth * min(1.0, used / max(1, own))

@@ -1,0 +1,401 @@
+"""Measured runs most similar to a scenario, and how well predictions of those runs did."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from simulator.errors import PlanError
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.scenario import load_scenario
+from simulator.results.metrics import number_at
+from simulator.results.prediction import Prediction
+from simulator.schema.scenario import Scenario
+from simulator.studies.search.workers import Progress, Workers, cores, local_workers
+from simulator.uncertainty.measurement import MeasurementSet, Row
+from simulator.validation.features import Features, features_of
+from simulator.validation.forecast import known_profiles
+from simulator.validation.scores import Score, score
+from simulator.validation.validate import Judged, validate
+
+MAX_NEIGHBOURS: Final = 10
+"""Rows that are shown."""
+OTHER_WORD: Final = 2.0
+"""Distance of two words that differ: as far as a factor of four."""
+ONE_SIDED: Final = 2.0
+"""Distance where only one of two scenarios has a number at all."""
+MAX_DISTANCE: Final = 5.0
+"""Distance along one feature from which on farther is the same: as far as a factor of 32."""
+SCALE: Final = 3.0
+"""Distance from which on the error at a row says nothing about a scenario."""
+SIMILAR: Final = 1.0
+"""Distance within which rows are mixed however near the nearest is: a factor of two."""
+MAX_NAMED: Final = 3
+"""Features that are named as what sets a row apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Near:
+    """A measured row: how far it is, by which features (largest first), and the errors there.
+
+    `distance` 1 is a factor of two in one feature. `apart` maps features to what differs, written
+    as row against scenario.
+    """
+
+    set: str
+    row: Row
+    distance: float
+    apart: Mapping[str, str]
+    judged: tuple[Judged, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbourhood:
+    """The nearest rows of a scenario, nearest first, and the score by metric.
+
+    Scores are over the rows of `rows` no farther than `reach`: twice the nearest one's distance,
+    within bounds.
+    """
+
+    scenario: str
+    rows: tuple[Near, ...]
+    scores: Mapping[str, Score]
+    compared: int
+    reach: float = SCALE
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    base: str
+    overrides: tuple[str, ...]
+    profiles: tuple[Path, ...]
+
+
+def nearest(  # noqa: PLR0913 - what to compare, and how
+    scenario: Scenario,
+    sets: Sequence[MeasurementSet],
+    *,
+    most: int = MAX_NEIGHBOURS,
+    processes: int | None = None,
+    progress: Progress | None = None,
+    profiles: tuple[Path, ...] = (),
+) -> Neighbourhood:
+    """Find the rows most like a scenario and predict them.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The user's.
+    sets : sequence of MeasurementSet
+        Where to look.
+    most : int
+        Rows to return.
+    processes, progress, profiles
+        As for `validate`.
+    """
+    own = features_of(scenario)
+    with local_workers(processes or cores()) as workers:
+        features = _all_facts(sets, workers, progress, profiles)
+    found = [
+        Near(
+            set=one.name,
+            row=row,
+            distance=distance(own, features[one.name, row.id]),
+            apart=differences(own, features[one.name, row.id]),
+        )
+        for one in sets
+        for row in one.rows
+        if (one.name, row.id) in features
+    ]
+    rows = _judged(sets, sorted(found, key=lambda near: near.distance)[:most], profiles)
+    reach = _reach(rows)
+    return Neighbourhood(
+        scenario=scenario.name,
+        rows=rows,
+        scores=_scores([near for near in rows if near.distance <= reach]),
+        compared=len(features),
+        reach=reach,
+    )
+
+
+def _reach(rows: Sequence[Near]) -> float:
+    """How far rows may be for their errors to be mixed: twice the nearest, within bounds."""
+    least = min((near.distance for near in rows), default=SCALE)
+    return min(SCALE, max(SIMILAR, 2.0 * least))
+
+
+def _all_facts(
+    sets: Sequence[MeasurementSet],
+    workers: Workers,
+    progress: Progress | None,
+    profiles: tuple[Path, ...],
+) -> dict[tuple[str, str], Features]:
+    """The facts of every row whose scenario can be read, by set and id."""
+    asked = {
+        (one.name, row.id): _Ask(row.base, row.overrides, profiles)
+        for one in sets
+        for row in one.rows
+        if not row.excluded
+    }
+    distinct = list(dict.fromkeys(asked.values()))
+    # Reading a scenario is a tenth of the work of predicting it.
+    answers = workers.map(_facts, distinct, progress, [0.1] * len(distinct))
+    known = dict(zip(distinct, answers, strict=True))
+    return {place: features for place, ask in asked.items() if (features := known[ask]) is not None}
+
+
+def _facts(ask: _Ask) -> Features | None:
+    try:
+        catalogue = known_profiles(ask.profiles)
+        return features_of(load_scenario(ask.base, overrides=ask.overrides, catalogue=catalogue))
+    except PlanError:
+        return None
+
+
+def _judged(
+    sets: Sequence[MeasurementSet], rows: Sequence[Near], profiles: tuple[Path, ...]
+) -> tuple[Near, ...]:
+    """The rows with their predictions; groups are fitted to their anchors as ever."""
+    parts = []
+    for one in sets:
+        wanted = {near.row.id for near in rows if near.set == one.name}
+        groups = {near.row.key(one.group_by) for near in rows if near.set == one.name}
+        kept = tuple(
+            row
+            for row in one.rows
+            if row.id in wanted or (row.anchor and one.fit and row.key(one.group_by) in groups)
+        )
+        if wanted:
+            parts.append(replace(one, rows=kept))
+    judged = validate(parts, profiles=profiles).judged
+    return tuple(
+        replace(
+            near,
+            judged=tuple(one for one in judged if (one.set, one.id) == (near.set, near.row.id)),
+        )
+        for near in rows
+    )
+
+
+def _scores(rows: Sequence[Near]) -> dict[str, Score]:
+    judged = [one for near in rows for one in near.judged]
+    found = {}
+    for metric in dict.fromkeys(one.metric for one in judged):
+        own = [one for one in judged if one.metric == metric]
+        scored = score([one.point for one in own], absolute=any(one.absolute for one in own))
+        if scored is not None:
+            found[metric] = scored
+    return found
+
+
+def distance(one: Features, other: Features) -> float:
+    """How far apart two scenarios are; 1 is a factor of two in one number.
+
+    Examples
+    --------
+    >>> from simulator.validation.features import Facts
+    >>> rest = {"devices": 1, "samples": 1.0, "operations": None, "peak": None, "words": {}}
+    >>> distance(*(Facts(numbers={"batch": n}, **rest) for n in (8.0, 32.0)))
+    2.0
+    """
+    return math.sqrt(sum(part**2 for part in _parts(one, other).values()))
+
+
+def _parts(one: Features, other: Features) -> dict[str, float]:
+    """The distance along each feature."""
+    parts = {}
+    for name in {**one.numbers, **other.numbers}:
+        mine, theirs = one.numbers.get(name), other.numbers.get(name)
+        if mine is None or theirs is None:
+            parts[name] = ONE_SIDED
+        else:
+            parts[name] = min(MAX_DISTANCE, abs(math.log2(theirs / mine)))
+    for name in one.words:
+        parts[name] = 0.0 if one.words[name] == other.words.get(name) else OTHER_WORD
+    return parts
+
+
+def differences(own: Features, theirs: Features) -> dict[str, str]:
+    """What sets a row apart, largest first: ``{"batch size": "4x"}``."""
+    parts = sorted(_parts(own, theirs).items(), key=lambda item: -item[1])
+    return {name: _said(name, own, theirs) for name, part in parts[:MAX_NAMED] if part > 0.0}
+
+
+def _said(name: str, own: Features, theirs: Features) -> str:
+    if name in own.words:
+        return f"{theirs.words.get(name)}, not {own.words[name]}"
+    mine, other = own.numbers.get(name), theirs.numbers.get(name)
+    if mine is None or other is None:
+        return "only one has any"
+    return f"{other / mine:.3g}x"
+
+
+SAME_SHARE: Final = 0.05
+"""Distance below which a row is one of the same configuration: all numbers agree to 3.5%."""
+LEFT_OUT: Final = 0.1
+"""Share of many such rows that may lie beyond either end, as 10% of all measurements do."""
+_LENGTHS: Final = (
+    *("step_time_s.mean", "epoch_time_s", "total_time_s"),
+    *("cost.usd_per_step", "cost.usd_to_train", "cost.usd_for_machines"),
+    "cost.time_to_train_s",
+)
+"""Figures that are as many times longer as a step is."""
+_RATES: Final = ("throughput_samples_per_s", "cost.samples_per_usd")
+"""Figures that are as many times lower."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """One figure measured at the configuration that is predicted.
+
+    `ratio` is the measured over the predicted value, both of the row; `outside` says whether the
+    interval of the prediction left it out.
+    """
+
+    set: str
+    id: str
+    metric: str
+    measured: float
+    ratio: float
+    outside: bool
+
+
+class Run(NamedTuple):
+    """A measured row that differs from a scenario in nothing that is compared, and its set."""
+
+    set: str
+    row: Row
+
+
+class Outside(NamedTuple):
+    """A figure that a run of the very configuration measured beyond the interval predicted."""
+
+    set: str
+    id: str
+    metric: str
+    measured: float
+    predicted: float
+
+
+def runs_of(
+    scenario: Scenario, alike: Sequence[tuple[str, Row]], profiles: tuple[Path, ...] = ()
+) -> tuple[Run, ...]:
+    """Of rows that may be runs of a scenario, each with its set's name, those that are.
+
+    They differ from it in nothing that is compared (`nearest.distance`).
+    """
+    own = features_of(scenario)
+    catalogue = known_profiles(profiles)
+    return tuple(Run(name, row) for name, row in alike if _is_same(row, own, catalogue))
+
+
+def holding(prediction: Prediction, runs: Sequence[Run]) -> tuple[Prediction, tuple[Outside, ...]]:
+    """The prediction with intervals that hold what runs of it measured, and what lay outside.
+
+    With many runs a tenth of them may stay beyond either end. What lies inside changes nothing.
+    """
+    stretches: dict[str, list[float]] = {}
+    outside: list[Outside] = []
+    for run in runs:
+        for metric, measured in run.row.measured.items():
+            own = number_at(prediction, metric)
+            if own is None or metric not in prediction.interval or not own > 0.0 < measured:
+                continue
+            for other, ratio in _implied(metric, measured / own):
+                stretches.setdefault(other, []).append(ratio)
+        outside.extend(_beyond(prediction, run))
+    interval = {
+        name: _holding(name, band, stretches.get(name, ()), prediction)
+        for name, band in prediction.interval.items()
+    }
+    moved = (one for one in outside if interval[one.metric] != prediction.interval[one.metric])
+    return replace(prediction, interval=interval), tuple(moved)
+
+
+def _is_same(row: Row, own: Features, catalogue: Catalogue) -> bool:
+    try:
+        scenario = load_scenario(row.base, overrides=row.overrides, catalogue=catalogue)
+        return distance(own, features_of(scenario)) < SAME_SHARE
+    except PlanError:
+        return False
+
+
+def _beyond(prediction: Prediction, run: Run) -> Iterator[Outside]:
+    """What a run measured beyond the intervals of a prediction."""
+    for metric, measured in run.row.measured.items():
+        own, band = number_at(prediction, metric), prediction.interval.get(metric)
+        if own is None or band is None or not own > 0.0 < measured:
+            continue
+        if not band["p10"] <= measured <= band["p90"]:
+            yield Outside(run.set, run.row.id, metric, measured, own)
+
+
+def measured_here(prediction: Prediction, near: Neighbourhood) -> tuple[Here, ...]:
+    """Figures of rows that differ from the scenario in nothing, nearest first."""
+    return tuple(
+        Here(
+            set=judged.set,
+            id=judged.id,
+            metric=judged.metric,
+            measured=judged.point.measured,
+            ratio=judged.point.measured / judged.point.predicted,
+            outside=_is_outside(prediction, judged),
+        )
+        for judged in _own_judged(near.rows)
+    )
+
+
+def widened(prediction: Prediction, near: Neighbourhood) -> Prediction:
+    """The prediction with intervals that hold what was measured at its configuration.
+
+    With many such rows a tenth of them may stay beyond either end.
+    """
+    stretches: dict[str, list[float]] = {}
+    for here in measured_here(prediction, near):
+        for metric, ratio in _implied(here.metric, here.ratio):
+            stretches.setdefault(metric, []).append(ratio)
+    interval = {
+        name: _holding(name, band, stretches.get(name, ()), prediction)
+        for name, band in prediction.interval.items()
+    }
+    return replace(prediction, interval=interval)
+
+
+def _own_judged(rows: Sequence[Near]) -> Iterator[Judged]:
+    same = [near for near in rows if near.distance < SAME_SHARE]
+    for judged in (judged for near in same for judged in near.judged):
+        if not judged.absolute and judged.point.predicted > 0.0 < judged.point.measured:
+            yield judged
+
+
+def _is_outside(prediction: Prediction, judged: Judged) -> bool:
+    band, own = prediction.interval.get(judged.metric), number_at(prediction, judged.metric)
+    if band is None or own is None:
+        return False
+    here = own * judged.point.measured / judged.point.predicted
+    return not band["p10"] <= here <= band["p90"]
+
+
+def _implied(metric: str, ratio: float) -> Iterator[tuple[str, float]]:
+    """What a measured figure says of others: how many times as large as predicted each is."""
+    if metric not in {*_LENGTHS, *_RATES}:
+        yield metric, ratio
+        return
+    longer = ratio if metric in _LENGTHS else 1.0 / ratio
+    yield from ((name, longer) for name in _LENGTHS)
+    yield from ((name, 1.0 / longer) for name in _RATES)
+
+
+def _holding(
+    name: str, band: Mapping[str, float], ratios: Sequence[float], prediction: Prediction
+) -> Mapping[str, float]:
+    own = number_at(prediction, name)
+    if own is None or not ratios:
+        return band
+    ordered = sorted(own * ratio for ratio in ratios)
+    beyond = math.floor(LEFT_OUT * len(ordered))
+    low, high = ordered[beyond], ordered[-1 - beyond]
+    return {**band, "p10": min(band["p10"], low), "p90": max(band["p90"], high)}

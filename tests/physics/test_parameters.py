@@ -1,0 +1,266 @@
+"""Parameters of a layer: stored matrices and low-rank adapters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from simulator.errors import PlanError
+from simulator.physics.communication import traffic
+from simulator.physics.device_time import cost_model, device_time
+from simulator.physics.footprint import checkpoint_bytes
+from simulator.physics.kernels import product_times
+from simulator.physics.layer_time import gathering_times, layer_times
+from simulator.physics.model_flops import model_utilization
+from simulator.physics.parameters import (
+    attention_products,
+    layer_parameters,
+    learned_in_all,
+    learned_parameters,
+    padded_vocabulary,
+)
+from simulator.physics.training_step import TrainingStep, training_step
+from simulator.physics.transformer import kernels_of, transformer_step
+from simulator.reading.scenario import load_scenario
+from simulator.schema.scenario import Scenario
+
+
+@pytest.mark.parametrize(("tensor", "rows"), [(1.0, 50304.0), (8.0, 51200.0)])
+def test_each_rank_of_a_tensor_group_holds_whole_tiles_of_the_vocabulary(
+    tensor: float, rows: float
+) -> None:
+    """50,257 rows become a multiple of 128 on each rank."""
+    plain = transformer_step(load_scenario("gpt3-175b-megatron"))
+    padded = replace(
+        plain,
+        shape=replace(plain.shape, vocabulary=50257.0),
+        layout=replace(plain.layout, tensor=tensor),
+        work=replace(plain.work, padded_vocabulary=1.0),
+    )
+    assert float(padded_vocabulary(padded)) == rows
+
+
+def test_shared_experts_are_weights_that_every_rank_holds() -> None:
+    """Three matrices of a shared expert's width, beside the experts that ranks share out."""
+    plain = transformer_step(load_scenario("mixtral-8x7b-megatron"))
+    width = 2048.0
+    beside = replace(plain, shape=replace(plain.shape, shared_ffn=width))
+    more = 3.0 * plain.shape.hidden * width
+    for without, with_them in zip(layer_parameters(plain), layer_parameters(beside), strict=True):
+        assert float(with_them - without) == pytest.approx(more)
+
+
+LORA = "train.trained=lora"
+EIGHT = ("model.name=llama-3.1-8b", "model.sequence=2048", "train.recompute=none")
+
+
+def job(*overrides: str) -> Scenario:
+    """Llama 3.1 8B on eight H100 under FSDP."""
+    return load_scenario("llama3-8b-fsdp", overrides=(*EIGHT, *overrides))
+
+
+def step(scenario: Scenario) -> TrainingStep:
+    """Its step."""
+    return training_step(transformer_step(scenario), kernels_of(scenario))
+
+
+def memory(scenario: Scenario) -> dict[str, float]:
+    """What a device of it holds, by item [B]."""
+    found = cost_model(scenario).memory
+    assert found is not None
+    return {name: float(size) for name, size in found.items.items()}
+
+
+@pytest.mark.parametrize(
+    ("targets", "rank", "expected"),
+    [
+        ("linear", 16, 41_943_040),
+        ("attention", 16, 13_631_488),
+        ("queries-values", 8, 3_407_872),
+        ("queries-keys-values", 8, 4_718_592),
+    ],
+)
+def test_learned_parameters_are_those_that_peft_prints(
+    targets: str, rank: int, expected: int
+) -> None:
+    """Of 32 layers, 4,096 wide, with keys 1,024 and an MLP 14,336 wide: rank x (in + out) each."""
+    scenario = job(LORA, f"train.lora_targets={targets}", f"train.lora_rank={rank}")
+    assert learned_in_all(scenario.job) == expected
+    held, shared = learned_parameters(transformer_step(scenario))
+    assert float(held) == float(shared) == expected / 32
+
+
+def test_projections_that_are_one_product_have_one_adapter() -> None:
+    """Queries, keys and values: 8 x (4,096 + 6,144) in place of 8 x (3 x 4,096 + 6,144)."""
+    own = (LORA, "train.lora_targets=queries-keys-values", "train.lora_rank=8")
+    joined = job(*own, "software.framework=nemo", "software.compile=false")
+    assert learned_in_all(joined.job) == 32 * 8 * (4096 + 6144)
+
+
+def test_frozen_products_leave_out_the_gradient_of_their_weights() -> None:
+    """Forward and the gradient of the input take the same; that of the weights goes."""
+    scenario = job()
+    d, k = transformer_step(scenario), kernels_of(scenario)
+    products = attention_products(d)
+    forward, backward = product_times(products, d, k)
+    frozen = [one._replace(learned=0.0) for one in products]
+    same, inputs = product_times(frozen, d, k)
+    weights = [one._replace(learned=-1.0) for one in products]
+    _, difference = product_times(weights, d, k)
+    assert same == pytest.approx(forward)
+    assert (inputs < backward).all()
+    assert inputs == pytest.approx((backward + difference) / 2.0)
+
+
+def test_small_adapters_cost_less_than_what_is_frozen_saves() -> None:
+    """A step is shorter, and its passes take more than two thirds of those that learn all."""
+    few = job(LORA, "train.lora_targets=queries-values", "train.lora_rank=8")
+    learning, adapted = step(job()), step(few)
+    assert float(adapted.backward) < float(learning.backward)
+    assert float(adapted.forward) > float(learning.forward)
+    assert float(adapted.total) > 0.6 * float(learning.total)
+    assert float(adapted.update) < 0.1 * float(learning.update)
+
+
+def test_more_rank_and_more_targets_take_longer() -> None:
+    """Each product more, and each column more, is work."""
+    order = [
+        (LORA, "train.lora_targets=queries-values", "train.lora_rank=8"),
+        (LORA, "train.lora_targets=attention", "train.lora_rank=8"),
+        (LORA, "train.lora_targets=linear", "train.lora_rank=8"),
+        (LORA, "train.lora_targets=linear", "train.lora_rank=512"),
+    ]
+    times = [float(step(job(*own)).total) for own in order]
+    assert times == sorted(times)
+    assert len(set(times)) == len(times)
+
+
+def test_memory_has_states_of_adapters_alone() -> None:
+    """On one device, in 16 bit: 2 bytes a frozen parameter, and 2, 2 and 4 of one that learns."""
+    half = ("train.mixed_precision=false", "train.gradient_precision=bf16")
+    scenario = job(LORA, "hardware.gpus=1", *half)
+    held, model = memory(scenario), scenario.job.model
+    assert model is not None
+    assert held["frozen_parameters"] == pytest.approx(2.0 * model.parameters, rel=1e-3)
+    assert held["parameters"] == 2.0 * 41_943_040
+    assert held["optimizer"] == 4.0 * 41_943_040
+    assert held["gradients"] == 2.0 * 41_943_040
+    assert "frozen_parameters" not in memory(job("hardware.gpus=1"))
+
+
+def test_four_bit_weights_take_a_quarter_beside_their_scales() -> None:
+    """Layers in 4.127 bit, tables of tokens in 16; bringing them to 16 bit takes time."""
+    plain, narrow = (
+        job(LORA, "hardware.gpus=1", *more) for more in ((), ("train.frozen_precision=fp4",))
+    )
+    model = plain.job.model
+    assert model is not None
+    tables = 2.0 * 128_256 * 4096
+    layers = model.parameters - tables
+    assert memory(narrow)["frozen_parameters"] == pytest.approx(
+        layers * 4.127 / 8.0 + 2.0 * tables, rel=1e-3
+    )
+    assert float(step(narrow).forward) > float(step(plain).forward)
+
+
+def test_weights_in_the_width_that_products_read_are_not_widened() -> None:
+    """Stored in 8 bit they are as they are read in fp8, and twice as wide in bf16."""
+    for precision, widened in (("fp8", 0.0), ("bf16", 1.0)):
+        keys = ("train.frozen_precision=fp8", f"train.precision={precision}")
+        assert transformer_step(job(LORA, *keys)).work.widened == widened
+
+
+def test_inputs_that_only_frozen_weights_would_read_are_not_kept() -> None:
+    """Without adapters in the MLP its normed input and that of its last product go."""
+    full = memory(job(LORA, "train.lora_rank=1", "train.lora_targets=linear"))["activations"]
+    some = memory(job(LORA, "train.lora_rank=1", "train.lora_targets=attention"))["activations"]
+    d = transformer_step(job())
+    tokens = float(d.layout.micro_batch) * 2048.0
+    assert full - some == pytest.approx(32 * tokens * 2.0 * (4096 + 14336), rel=1e-3)
+
+
+def test_sharded_weights_are_gathered_and_gradients_of_adapters_scattered() -> None:
+    """What a device sends for a layer is the gathers and next to nothing else."""
+    learning, adapted = job(), job(LORA)
+    d, k = transformer_step(adapted), kernels_of(adapted)
+    own, all_learn = (
+        gathering_times(d, k),
+        gathering_times(transformer_step(learning), kernels_of(learning)),
+    )
+    assert float(own.gather) == float(all_learn.gather)
+    assert float(own.scatter) < float(all_learn.scatter)
+    sent, before = traffic(d), traffic(transformer_step(learning))
+    assert float(sent.parameters.whole) < float(before.parameters.whole)
+    assert float(sent.gradients.whole) <= 0.01 * float(before.parameters.whole)
+    assert float(layer_times(d, k).device.seconds.backward) > 0.0
+
+
+def test_a_checkpoint_holds_the_adapters() -> None:
+    """Their weights and moments, not the model."""
+    assert checkpoint_bytes(job(LORA)) == pytest.approx(
+        checkpoint_bytes(job()) * 41_943_040 / 8_030_261_248
+    )
+
+
+def test_utilization_counts_no_gradients_of_frozen_weights() -> None:
+    """Two passes over products with weights in place of three."""
+    learning, adapted = (model_utilization(job(*own), 10.0) for own in ((), (LORA,)))
+    assert learning is not None
+    assert adapted is not None
+    # attention, a few per cent of all, has three passes in both
+    assert 2.0 / 3.0 < float(adapted.value) / float(learning.value) < 0.69
+
+
+def test_the_prediction_says_that_nobody_measured_it() -> None:
+    """Nothing was fitted to adapters, so the interval is wider and a warning says why."""
+    warned = [
+        component.warning
+        for component in job(LORA).uncertainties
+        if "what learns adapters" in component.warning
+    ]
+    assert len(warned) == 1
+    assert not any("what learns" in component.warning for component in job().uncertainties)
+    assert job(LORA).memory_log_sd > job().memory_log_sd
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "words"),
+    [
+        ("llama3-8b-fsdp", ("train.lora_rank=8",), "train.lora_rank: is about adapters"),
+        ("llama3-8b-fsdp", ("train.frozen_precision=fp4",), "train.frozen_precision: is about"),
+        ("resnet50-imagenet-p4d", (LORA,), "train.trained: needs a transformer over tokens"),
+        ("llama3-8b-fsdp", ("train.trained=head",), "train.trained: needs a classifier of images"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    name: str, overrides: tuple[str, ...], words: str
+) -> None:
+    """Keys of adapters without adapters, and adapters without a language model."""
+    with pytest.raises(PlanError, match=words):
+        load_scenario(name, overrides=overrides)
+
+
+@pytest.mark.parametrize(("name", "classes"), [("resnet50", 2048), ("vit-b16", 768)])
+def test_a_head_alone_learns_behind_a_frozen_rest(name: str, classes: int) -> None:
+    """A thousand classes of so many values: their gradients and moments, and a pass forward."""
+    keys = (f"model.name={name}", "train.precision=fp32", "train.optimizer=adam")
+    scenarios = [
+        load_scenario("resnet50-imagenet-p4d", overrides=(*keys, *more))
+        for more in ((), ("train.trained=head",))
+    ]
+    whole, head = (device_time(scenario) for scenario in scenarios)
+    assert whole is not None
+    assert head is not None
+    assert not head.measured
+    assert float(head.backward) < 0.02 * float(head.forward)
+    learned = (classes + 1) * 1000
+    assert learned_in_all(scenarios[1].job) == learned
+    held, before = memory(scenarios[1]), memory(scenarios[0])
+    model = scenarios[1].job.model
+    assert model is not None
+    assert held["frozen_parameters"] == 4.0 * (model.parameters - learned)
+    assert held["parameters"] == 4.0 * learned
+    assert held["optimizer"] == 8.0 * learned
+    assert held["activations"] < 0.3 * before["activations"]
+    assert checkpoint_bytes(scenarios[1]) == 4.0 * model.parameters + 8.0 * learned
