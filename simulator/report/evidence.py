@@ -412,34 +412,22 @@ def _left_object(one: Left) -> dict[str, Any]:
 
 def near_document(found: Neighbourhood) -> Document:
     """Return the measured rows most like a scenario, and the error there."""
-    head = ("distance", "error", "split", "set: row", "differences")
-    rows = [
-        (
-            f"{near.distance:.1f}",
-            f"{100.0 * near.judged[0].error:+.1f}%" if near.judged else "",
-            str(near.row.split),
-            f"{printable(near.set)}: {printable(near.row.id)}",
-        )
-        for near in found.rows
-    ]
-    each = zip(found.rows, rows, strict=True)
-    texts = [f"{row[-1]}: {printable(apart(near))}" for near, row in each]
-    if not found.rows:
-        said: tuple[str, ...] = ("No measured row could be compared with the scenario.",)
-        sections: tuple[Section, ...] = ()
-    else:
-        said = (about(found),)
-        sections = (
-            *section("Nearest rows", grid(head[:-1], rows, ">><<")),
-            *section("Differences", notes(texts)),
-            *section("Error there", notes(score_texts(found))),
-        )
+    said = about(found) if found.rows else "No measured row could be compared with the scenario."
     return Document(
-        verdict=said,
-        sections=sections,
+        verdict=(said,),
+        sections=(
+            *section("Nearest rows", notes(map(_near_text, found.rows))),
+            *section("Error there", notes(score_texts(found) if found.rows else [])),
+        ),
         data=lambda: _near_object(found),
         table=lambda: _near_table(found),
     )
+
+
+def _near_text(near: Near) -> str:
+    error = f", error {100.0 * near.judged[0].error:+.1f}%" if near.judged else ""
+    row = f"{printable(near.set)}: {printable(near.row.id)} ({near.row.split})"
+    return f"distance {near.distance:.1f}{error}: {row}; {printable(apart(near))}"
 
 
 def about(found: Neighbourhood) -> str:

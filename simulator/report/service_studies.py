@@ -213,11 +213,11 @@ def _choices(found: Sized) -> Table | None:
     latencies = latencies_of(found.service)
     if found.service.load.is_bulk:
         head: tuple[str, ...] = ("machines", "per hour", "total", "power", "90% sure", "done after")
-        rows = map(_bulk_row, found.choices[:MAX_ROWS])
+        rows = [_bulk_row(choice) for choice in found.choices[:MAX_ROWS]]
     else:
         of = "1M out" if found.service.one_pass is None else "1,000 req"
         head = ("machines", "per hour", of, "power", "90% sure", *latencies, "within SLO")
-        rows = (_choice_row(choice, latencies.values()) for choice in found.choices[:MAX_ROWS])
+        rows = [_choice_row(choice, latencies.values()) for choice in found.choices[:MAX_ROWS]]
     return grid((*head, "headroom"), rows, "<" + ">" * len(head))
 
 
@@ -426,12 +426,13 @@ def changed(base: ServicePrediction, worths: Sequence[Worth], metric: str) -> Do
     """Return what changes do to a metric of a service, the smallest value first."""
     own = metrics(base).get(metric)
     said = "none beyond saturation" if own is None else significant(own, 3)
-    rows: list[tuple[str, Cell, float | None]] = []
+    ratios: list[tuple[str, float | None, float | None]] = []
     for worth in worths:
         value = metrics(worth.prediction).get(metric)
         ratio = value / own if value is not None and own else None
-        rows.append((worth.name, _rounded(value), _rounded(ratio)))
-    rows.sort(key=lambda row: (row[2] is None, row[2] or 0.0))
+        ratios.append((worth.name, value, ratio))
+    ratios.sort(key=lambda row: (row[2] is None, row[2] or 0.0))
+    rows = [(name, _rounded(value), _rounded(ratio)) for name, value, ratio in ratios]
     table = Table(head=("change", metric, "ratio"), rows=tuple(rows))
     return Document(
         title=f"{base.service.name}: {metric} is {said}",

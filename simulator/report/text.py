@@ -27,7 +27,7 @@ WIDTH: Final = 100
 INDENT: Final = "  "
 BAR: Final = 40
 """Columns of a full bar."""
-NARROWEST_BAR: Final = 10
+NARROWEST_BAR: Final = 6
 _BESIDE_BAR: Final = 22
 """Columns that the value and the share of a bar take, with the gaps."""
 

@@ -158,7 +158,7 @@ def _worth_notes(margins: Margins, useful: Sequence[Worth]) -> Iterator[str]:
         if margins.is_open(worth):
             yield (
                 f"{worth.change.name}: {_signed(margins.effect(worth))} is within noise "
-                f"({percent(margins.doubt(worth))})"
+                f"({percent(margins.component(worth))})"
             )
     for worth in worths:
         if worth.prediction is None:

@@ -9,7 +9,8 @@ from simulator.reading.document import Document
 from simulator.reading.effective_settings import service_inputs
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
-from simulator.report.service.compare import as_text
+from simulator.report.compare import document
+from simulator.report.render import Format, render
 from simulator.studies.changes.compare import differing
 from simulator.studies.service.compare import Beside, ServiceSide, beside
 
@@ -36,7 +37,7 @@ def test_twice_the_machines_take_twice_the_load_at_the_same_cost_of_a_request() 
     assert found.price == pytest.approx(2.0)
     assert found.requests == pytest.approx(2.0)
     assert found.saved == pytest.approx(0.0, abs=1e-9)
-    said = " ".join(as_text([side(), double]).split())
+    said = " ".join(render(document([side(), double]), Format.TABLE).split())
     assert "a request of full machines costs the same" in said
 
 

@@ -11,11 +11,10 @@ from html.parser import HTMLParser
 import pytest
 from support.evidence import steps, validated
 
-from simulator.report.evidence.json import as_json
-from simulator.report.evidence.markdown import as_markdown
-from simulator.report.evidence.text import as_text
+from simulator.report.evidence import accuracy_page, document
 from simulator.report.html.evidence import as_html
 from simulator.report.plot import Dots, predicted_against_measured
+from simulator.report.render import Format, render
 from simulator.report.text import WIDTH
 from simulator.uncertainty.measurement import Baseline
 from simulator.validation.validate import Validated
@@ -36,22 +35,22 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Validated:
 
 def test_the_table_reads_as_it_should(found: Validated, golden: Callable[[str, str], None]) -> None:
     """The whole report of two families is the committed text."""
-    golden("validate-made-up", as_text(found, worst=3) + "\n")
+    golden("validate-made-up", render(document(found, worst=3), Format.TABLE) + "\n")
 
 
 def test_the_table_keeps_to_its_width(found: Validated) -> None:
     """No line is wider than a report."""
-    assert max(len(line) for line in as_text(found).splitlines()) <= WIDTH
+    assert max(len(line) for line in render(document(found), Format.TABLE).splitlines()) <= WIDTH
 
 
 def test_markdown_reads_as_it_should(found: Validated, golden: Callable[[str, str], None]) -> None:
     """The document of the same families is the committed text."""
-    golden("accuracy-made-up", as_markdown(found))
+    golden("accuracy-made-up", accuracy_page(found))
 
 
 def test_json_has_the_agreed_keys(found: Validated) -> None:
     """Families and rows with every agreed key, errors as fractions, rows left out with reasons."""
-    tree = json.loads(as_json(found))
+    tree = json.loads(render(document(found), Format.JSON))
     assert all(set(FAMILY_KEYS) <= set(family) for family in tree["families"])
     assert all(set(ROW_KEYS) <= set(row) for row in tree["rows"])
     small = next(f for f in tree["families"] if (f["name"], f["split"]) == ("small", "test"))
@@ -71,8 +70,8 @@ def test_a_report_of_nothing_but_excluded_rows(monkeypatch: pytest.MonkeyPatch) 
     one = steps()
     rows = tuple(replace(row, excluded="not now") for row in one.rows)
     found = validated(monkeypatch, replace(one, rows=rows, baseline=Baseline.LINEAR), {})
-    assert "6 rows: not now" in as_text(found)
-    assert {f["rows"] for f in json.loads(as_json(found))["families"]} == {0}
+    assert "6 rows: not now" in render(document(found), Format.TABLE)
+    assert {f["rows"] for f in json.loads(render(document(found), Format.JSON))["families"]} == {0}
     assert "not now" in as_html(found)
 
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from simulator.reading.scenario import load_scenario
-from simulator.report.recommendation.launch import launch_of
+from simulator.report.launch import launch_of
 
 CLOUDS = ("aws", "gcp")
 

@@ -33,7 +33,7 @@ def test_intervals_are_drawn_as_far_as_the_drawing_goes(prediction: ServicePredi
         assert dot.ends is not None
         assert 0.0 <= dot.ends[0] < dot.y < dot.ends[1] <= 1.0
     assert dot.ends[1] == 1.0
-    assert dot.hint.endswith("to no end)")
+    assert dot.hint.endswith("to unbounded)")
 
 
 def test_a_point_without_an_interval_has_no_line(prediction: ServicePrediction) -> None:
@@ -64,4 +64,4 @@ def test_the_question_and_what_to_do_next_come_first(prediction: ServicePredicti
     ]
     places = [page.index(part) for part in order]
     assert places == sorted(places)
-    assert "mean in 4 of 5 cases" in page
+    assert "80% interval of the mean" in page

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from simulator.reading.scenario import load_scenario
-from simulator.report.recommendation.best import before_lines, best_title, winner_lines
-from simulator.report.recommendation.text import as_text
+from simulator.report.recommend import about_texts, best_title, caveats, document
+from simulator.report.render import Format, render
 from simulator.schema.goal import Goal
 from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.confidence import Sureness
@@ -37,33 +37,33 @@ def answer() -> Recommendation:
 def test_half_the_time_for_a_little_more(answer: Recommendation) -> None:
     """The trade stands there as a sentence."""
     faster = Trade(choice=choice(7, 3600.0, 123.0), time=0.5, money=23.0)
-    told = "\n".join(winner_lines(replace(answer, trades=(faster,))))
-    assert "$23 more (23%) halves the time: 1 x m7 (1 x x7) takes 60 min in place of 2 h" in told
+    told = "\n".join(about_texts(replace(answer, trades=(faster,))))
+    assert "+$23: 60 min, 2x faster, with 1 x m7 (1 x x7)" in told
 
 
 def test_equal_choices_are_said_to_be_equal(answer: Recommendation) -> None:
     """By name, and not once more as the runner-up."""
-    told = "\n".join(winner_lines(replace(answer, equals=(answer.ranked[1],))))
-    assert "as good by the goal" in told
+    told = "\n".join(about_texts(replace(answer, equals=(answer.ranked[1],))))
+    assert "equal within" in told
     assert "1 x m1 (1 x x1)" in told
 
 
 def test_a_best_that_is_rarely_best_says_so(answer: Recommendation) -> None:
     """Below one half it is not called best with a probability, but not told apart."""
     unsure = replace(answer, sure=Sureness(best=(0.2, 0.45, 0.35)))
-    told = "\n".join(winner_lines(unsure))
-    assert "with a probability" not in told
-    assert "not told apart" in best_title(unsure)
-    assert "best in 20% of all cases, others in 45%: m1 (1 x x1); 35%: m2 (1 x x2)" in told
-    assert "with a probability of 60%" in "\n".join(winner_lines(answer))
+    told = "\n".join(about_texts(unsure))
+    assert "best of 3" not in told
+    assert best_title(unsure) == "Best estimate; tied with 2 others"
+    assert "best with 20% probability, others with 45%: m1 (1 x x1); 35%: m2 (1 x x2)" in told
+    assert "with 60% probability" in "\n".join(about_texts(answer))
     assert best_title(answer) == "Best"
 
 
 def test_a_safer_choice_is_told_with_its_chance(answer: Recommendation) -> None:
     """Where the best may well miss the deadline, one that hardly can is named."""
-    told = "\n".join(winner_lines(replace(answer, safer=(choice(7, 3600.0, 123.0), 0.97))))
-    assert "to keep deadline and budget with 97%: 1 x m7 (1 x x7) ($123" in told
-    assert "to keep" not in "\n".join(winner_lines(answer))
+    told = "\n".join(about_texts(replace(answer, safer=(choice(7, 3600.0, 123.0), 0.97))))
+    assert "to meet deadline and budget with 97% probability: 1 x m7 (1 x x7) ($123" in told
+    assert "to meet" not in "\n".join(about_texts(answer))
 
 
 def test_outside_of_the_evidence_stands_in_the_title(answer: Recommendation) -> None:
@@ -72,9 +72,9 @@ def test_outside_of_the_evidence_stands_in_the_title(answer: Recommendation) -> 
     text = "outside the evidence: accelerator gpu/x (measured: gpu/y)"
     far = replace(best, outcome=replace(best.outcome, warnings=(text,)))
     found = replace(answer, ranked=(far, *answer.ranked[1:]), front=(far,))
-    whole = as_text(found, None)
-    assert "Best (outside of what was measured: see below)" in whole
-    assert text in before_lines(found)
+    whole = render(document(found, None), Format.TABLE)
+    assert "Best (nothing similar was measured)" in whole
+    assert text in caveats(found)
     assert "best*" in whole
 
 
@@ -92,22 +92,24 @@ def test_what_is_not_counted_is_said(answer: Recommendation) -> None:
             Move(source="storage/a", target="storage/b", size=1e12, least=1800.0, per_month=80.0),
         ),
     )
-    lines = "\n".join(before_lines(found))
-    assert "written for cuda and has to be ported to neuron" in lines
-    assert "the data move once: 1 TB from a to b; the copy takes 30 min at" in lines
-    told = "$2.05 meanwhile, which the figures above hold; the space costs $80 for each month"
+    lines = "\n".join(caveats(found))
+    assert "port the program from cuda to neuron" in lines
+    assert "copy the data once: 1 TB from a to b; at least 30 min" in lines
+    told = (
+        "$2.05 for waiting machines, requests and traffic (included above); storage costs $80 per"
+    )
     assert told in lines
     dear = replace(found.moves[0], requests=None, leaves=True)
-    lines = "\n".join(before_lines(replace(found, moves=(dear,))))
-    assert "nobody states it: requests, traffic out of the cloud of a" in lines
-    assert "the bill has the machines and what stores charge" in lines
-    assert "ported" not in "\n".join(before_lines(answer))
+    lines = "\n".join(caveats(replace(found, moves=(dear,))))
+    assert "unknown and not included: requests, egress from a" in lines
+    assert "the cost covers machines and storage" in lines
+    assert "ported" not in "\n".join(caveats(answer))
 
 
 def test_a_scenario_that_is_better_but_not_allowed(answer: Recommendation) -> None:
     """A reader who sees the better figure is told why it is not taken."""
     now = replace(choice(9, 7200.0, 50.0), broken=("gpu_memory_margin",))
-    told = "\n".join(winner_lines(replace(answer, now=now)))
+    told = "\n".join(about_texts(replace(answer, now=now)))
     assert "2x better, but it may not fit into GPU memory" in told
     off = replace(answer, now=replace(now, broken=()), off_axes=True)
-    assert "lies off the axes of [goal.search]" in "\n".join(winner_lines(off))
+    assert "is not on the axes of [goal.search]" in "\n".join(about_texts(off))

@@ -61,7 +61,7 @@ def test_its_command_works_from_where_it_was_asked(found: Findings) -> None:
 def test_it_counts_candidates_and_names_no_solver(found: Findings) -> None:
     """Who found the times is of no use to a reader."""
     page = as_page(found, "mine")
-    assert "Candidates: 3 predicted, 1 infeasible" in page
+    assert "Candidates: 3 simulated, 1 infeasible" in page
     assert "solved" not in page
 
 
@@ -80,7 +80,7 @@ def test_the_colours_have_a_scale_in_words(found: Findings) -> None:
     scale = page.partition('class="keys scale"')[2].partition("</ul>")[0]
     told = re.findall(r"--s(\d)\)\"></i>(.*?)</li>", scale)
     assert told == [("8", "20 s to 21.6 s, the best"), ("0", "37 s to 40 s, the worst")]
-    assert "<li>time of the run:</li>" in scale
+    assert "<li>run time:</li>" in scale
     assert "not predicted" in scale
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from simulator.reading.scenario import load_scenario
 from simulator.report.html.recommend import as_page
-from simulator.report.recommendation.launch import Launch
+from simulator.report.launch import Launch
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Goal, Objective, Sense
 from simulator.studies.recommend.answer import Conflict, Loser, Recommendation
@@ -77,6 +77,6 @@ def test_no_choice(answer: Recommendation) -> None:
         scenario=answer.scenario, goal=GOAL, looked_at=3, predicted=3, conflict=conflict
     )
     page = unescape(as_page([none], [None]))
-    assert "These limits exclude each other: a deadline of 1 h; 2 nodes." in page
+    assert "No machine meets all limits: a deadline of 1 h; 2 nodes." in page
     assert "4 nodes would do" in page
     assert "<circle" not in page

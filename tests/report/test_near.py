@@ -7,13 +7,26 @@ from dataclasses import replace
 
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.report.evidence.near import as_json, as_text, headline
+from simulator.report.evidence import headline, near_document
 from simulator.report.html.prediction import as_page
+from simulator.report.render import Format, render
+from simulator.report.text import WIDTH
 from simulator.results.prediction import Prediction
 from simulator.uncertainty.measurement import Row, Split
 from simulator.validation.local_coverage import Near, Neighbourhood
 from simulator.validation.scores import Point, Score, score
 from simulator.validation.validate import Judged
+
+
+def as_text(found: Neighbourhood) -> str:
+    """Return the report as text."""
+    return render(near_document(found), Format.TABLE)
+
+
+def as_json(found: Neighbourhood) -> str:
+    """Return the report as JSON."""
+    return render(near_document(found), Format.JSON)
+
 
 METRIC = "throughput_samples_per_s"
 
@@ -57,10 +70,10 @@ def found(reach: float, *, within: int) -> Neighbourhood:
     )
 
 
-def test_nothing_is_cut_off_at_80_columns() -> None:
+def test_nothing_is_cut_off() -> None:
     """Every row's distance, error and differences are there; long names are wrapped."""
     text = as_text(found(2.5, within=1))
-    assert max(len(line) for line in text.split("\n")) <= 80
+    assert max(len(line) for line in text.split("\n")) <= WIDTH
     words = " ".join(text.split())
     assert words.count("batch size 57.1x") == 2
     assert "-7.0%" in words
@@ -73,9 +86,7 @@ def test_the_error_says_over_which_rows_it_is() -> None:
     text = as_text(found(2.5, within=1))
     assert "over the 1 row within a distance of 2.5:" in text
     assert f"{METRIC}: median 7.0%, mean 7.0%, largest 7.0% (1 row)" in text
-    assert "not known: no measured row lies within a distance of 1.0" in as_text(
-        found(1.0, within=0)
-    )
+    assert "unknown: no measured row is within a distance of 1.0" in as_text(found(1.0, within=0))
     assert json.loads(as_json(found(2.5, within=1)))["reach"] == 2.5
 
 
@@ -85,8 +96,8 @@ def test_what_was_measured_here_leads() -> None:
     here = replace(near("the very same", 0.0, 400.0), apart={})
     text = headline(prediction, replace(found(2.5, within=1), rows=(here, *ROWS)))
     assert text == (
-        "Measured at this very configuration: speed 100 samples/s, 0.25 times "
-        "what is predicted (mlperf_storage: the very same); the intervals are widened to hold it."
+        "Measured at this very configuration: speed 100 samples/s, 0.25x the prediction "
+        "(mlperf_storage: the very same); the intervals are widened to include it."
     )
     assert headline(prediction, found(2.5, within=1)) == ""
 
@@ -101,4 +112,4 @@ def test_a_page_shows_only_the_rows_that_are_near(prediction: Prediction) -> Non
     assert "a-far-row" not in page
     alone = as_page(prediction, replace(near_one, rows=(far,)))
     assert "a-far-row" not in alone
-    assert "Its error is not known." in " ".join(alone.split())
+    assert "The error is unknown." in " ".join(alone.split())
