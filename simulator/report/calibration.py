@@ -62,7 +62,7 @@ def document(
             *section("What explains these runs, each factor alone", *_tried(tried)),
             *section("Parameters", grid(_HEAD, map(_row, calibrated.estimates), "<<<<<")),
             *section("Notes", notes(_notes(calibrated))),
-            *section("Errors, |predicted / measured - 1|", _errors(calibrated)),
+            *section("Relative errors (predicted / measured - 1)", _errors(calibrated)),
             *section("Not identified by these rows", notes(_unknown(calibrated))),
             *section("Largest errors as fitted", _worst(calibrated, worst)),
             *section("Fitted on", Rows(rows=tuple(_range(calibrated)))),

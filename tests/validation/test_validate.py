@@ -161,7 +161,7 @@ def test_regimes_are_scored_beside_families(monkeypatch: pytest.MonkeyPatch) -> 
     assert means == pytest.approx({"long": (0.04 + 0.15) / 2, "narrow": (0.04 + 0.06) / 2})
     assert all(f.split is Split.TEST and not f.tolerances for f in found.regimes)
     text, page = render(document(found), Format.TABLE), accuracy_page(found)
-    assert "by regime; a row may lie in several" in text
+    assert "by regime; a row may be in several" in text
     assert "| narrow | test | 2 |" in page
     assert {one["name"] for one in as_object(found)["regimes"]} == {"long", "narrow"}
     assert validated(monkeypatch).regimes == ()

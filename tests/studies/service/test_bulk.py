@@ -132,8 +132,8 @@ def test_the_report_says_what_all_of_it_costs_and_when_it_is_done() -> None:
     found = sized("goal.deadline=1 min")
     answer = sized_document(found)
     text, tree = render(answer, Format.TABLE), json.loads(render(answer, Format.JSON))
-    assert "all of it within" in text
-    assert "in all, at" in text
+    assert "all requests within" in text
+    assert "in total at" in text
     assert "done after" in text
     assert tree["choices"][0]["usd_in_all"] == found.choices[0].total
     assert tree["choices"][0]["duration_s"] <= 60.0

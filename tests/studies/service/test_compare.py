@@ -38,7 +38,7 @@ def test_twice_the_machines_take_twice_the_load_at_the_same_cost_of_a_request() 
     assert found.requests == pytest.approx(2.0)
     assert found.saved == pytest.approx(0.0, abs=1e-9)
     said = " ".join(render(document([side(), double]), Format.TABLE).split())
-    assert "a request of full machines costs the same" in said
+    assert "cost per request at full load the same" in said
 
 
 def test_a_cost_is_the_price_over_the_requests() -> None:
