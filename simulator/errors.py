@@ -76,5 +76,9 @@ class UnknownName(PlanError):  # noqa: N818 - reads as the sentence it prints
     """A name that nothing goes by; the message offers the nearest one that exists."""
 
 
+class StepProgramError(ImportError):
+    """A stage without a slot, or slots out of order: a mistake in the step program."""
+
+
 class BrokenInvariant(Exception):  # noqa: N818 - reads as the sentence it prints
     """A prediction that contradicts itself: a bug of ours that must not pass for an answer."""

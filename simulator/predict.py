@@ -37,7 +37,7 @@ from simulator.pipeline.rate_scaling import NO_SPEEDS, Speeds, faster_plant, fas
 from simulator.pipeline.run_length import extras, lengths, placement_time
 from simulator.pipeline.sample_spread import with_assumed_spread
 from simulator.pipeline.stages.base import Phase
-from simulator.pipeline.stages.read import helpers_alone, hit_ratio
+from simulator.pipeline.stages.input import helpers_alone, hit_ratio
 from simulator.pipeline.topology import build
 from simulator.results.assumptions import assumptions, warnings
 from simulator.results.binding import FULL

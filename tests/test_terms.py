@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.catalogue import each
 from support.stages import sampled
 
 from simulator.physics.footprint import host_ram, memory_fit
@@ -38,7 +39,7 @@ def demands(scenario: Scenario) -> Iterator[Demand]:
             yield from (demand for stage in table for demand in stage.demands)
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@each("name", SCENARIOS)
 def test_every_demand_is_the_value_of_its_term(name: str) -> None:
     """Amount or latency is what the recorded equation gave, and gives again."""
     for demand in demands(load_scenario(name)):
@@ -50,7 +51,7 @@ def test_every_demand_is_the_value_of_its_term(name: str) -> None:
             np.testing.assert_allclose(one.again(), one.value, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@each("name", SCENARIOS)
 def test_every_item_of_memory_is_the_value_of_its_term(name: str) -> None:
     """Each item of host RAM and of a device, and nothing else, has an equation that gives it."""
     scenario = load_scenario(name)
@@ -123,7 +124,7 @@ def predicted(name: str) -> Prediction:
 
 
 @pytest.mark.parametrize("metric", ["step_time_s", "gpu_memory_bytes", "host_ram_bytes", "cost"])
-@pytest.mark.parametrize("name", sampled(SCENARIOS, 4))
+@each("name", sampled(SCENARIOS, 4))
 def test_what_is_shown_gives_what_is_shown(name: str, metric: str) -> None:
     """Each demand, item and price of `plan explain --json` comes out of what stands under it."""
     shown = json.loads(render(document(predicted(name), metric), Format.JSON))["terms"]

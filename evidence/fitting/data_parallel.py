@@ -24,7 +24,7 @@ from scipy.optimize import minimize
 from fitting.part import DATA, Outcome, Say
 from simulator.equations.stragglers import harmonic
 from simulator.physics.device_time import BACKWARD_SHARE
-from simulator.pipeline.stages.allreduce import all_reduce_time, bucket_shares
+from simulator.pipeline.stages.communication import all_reduce_time, bucket_shares
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.scenario import load_scenario

@@ -40,7 +40,7 @@ def part(tables: Path | None, say: Say) -> Outcome:  # noqa: ARG001 - parts are 
     """The part of ``evidence/fit.py``: shipped in the default profile, with two digits."""
     notes = tomllib.loads(NOTES.read_text(encoding="utf-8"))["notes"][NAME]
     value, error = fitted(notes["cores"], np.array(notes["threads"]), np.array(notes["rate"]))
-    ships = float(Catalogue.default(()).defaults().contention.value)
+    ships = float(Catalogue.default(()).defaults().contention)
     say(f"{len(notes['rate'])} rates of one machine")
     line = f"contention {value:.4f}, standard error {error:.4f}; shipped with {_DIGITS} digits"
     return Outcome(

@@ -25,7 +25,7 @@ from simulator.results.prediction import Prediction
 from simulator.schema.goal import Axes, Axis, Plain, Sampling
 from simulator.schema.long_run import Terms
 from simulator.schema.scenario import Scenario
-from simulator.studies.changes.ways_to_buy import long_run
+from simulator.studies.purchase import long_run
 from simulator.studies.search.candidates import expand
 from simulator.studies.search.explore import Request, explore
 from simulator.studies.search.findings import frame

@@ -20,7 +20,7 @@ from simulator.results.serving import ServicePrediction, metrics
 from simulator.schema.fields import nearest_hint
 from simulator.schema.goal import Plain
 from simulator.schema.serving import Service
-from simulator.studies.service.sizing import against_load, size, sweep
+from simulator.studies.service_sizing import against_load, size, sweep
 
 
 class ServiceAnswer:

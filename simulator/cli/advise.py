@@ -72,8 +72,8 @@ def input(  # noqa: A001 - the name of the command; one parameter an option
     from simulator.report.advise import document
     from simulator.report.prediction.actions import action_texts
     from simulator.report.render import render
+    from simulator.studies.advise import advise_input
     from simulator.studies.changes.action_levers import Kind
-    from simulator.studies.changes.advise import advise_input
     from simulator.studies.search.outcome import BugLog
 
     met = BugLog()

@@ -53,7 +53,7 @@ def goodput(  # noqa: PLR0913 - one parameter an option
     from simulator.report import goodput as report
     from simulator.report.render import render
     from simulator.schema.long_run import Terms
-    from simulator.studies.changes.ways_to_buy import long_run
+    from simulator.studies.purchase import long_run
     from simulator.units import SECOND, USD
 
     latest, most = quantity(deadline, SECOND, "--deadline"), quantity(budget, USD, "--budget")

@@ -17,7 +17,7 @@ import click
 
 from simulator.cli.lazy_group import LateGroup
 from simulator.cli.output import REPORT_BUG, Exit, complain
-from simulator.errors import InputError, PlanError
+from simulator.errors import InputError, PlanError, StepProgramError
 from simulator.version import __version__
 
 OBJECTS: Final = 50_000
@@ -199,6 +199,9 @@ def _drop_output() -> None:
 def _confess(error: Exception, *, debug: bool) -> int:
     if debug:
         traceback.print_exception(error)
+    if isinstance(error, StepProgramError):
+        complain(str(error))
+        return Exit.OUR_BUG
     complain(
         f"this is a bug in plan {__version__}, not in your input: {type(error).__name__}: {error}",
         REPORT_BUG,

@@ -134,7 +134,7 @@ def _day(given: str) -> str:
 
 def _texts(found: Prices, folder: Path) -> dict[str, str]:
     """What each profile will hold, by its path below the folder."""
-    from simulator.reading.hardware.price_text import price_blocks, with_prices
+    from simulator.reading.hardware.profile_text import price_blocks, with_prices
     from simulator.reading.reading import decode, read_bytes
 
     texts = {}

@@ -16,7 +16,7 @@ from simulator.cli.output import check_writable, complain
 from simulator.cli.progress import counting_line
 
 if TYPE_CHECKING:
-    from simulator.studies.recommend.evaluator import Ask
+    from simulator.studies.recommend.search_problem import SearchBackend
     from simulator.studies.search.explore import Request, Standing
     from simulator.studies.search.outcome import Outcome
     from simulator.studies.search.store import Store
@@ -92,7 +92,7 @@ def run_search(request: Request, means: Means) -> tuple[Outcome, ...]:
 
 
 @contextmanager
-def asking(means: Means, *, stored_only: bool) -> Iterator[Ask]:
+def search_backend(means: Means, *, stored_only: bool) -> Iterator[SearchBackend]:
     """Ask the same workers and store again and again; Ctrl-C says how many are done.
 
     Raises
@@ -100,7 +100,7 @@ def asking(means: Means, *, stored_only: bool) -> Iterator[Ask]:
     PlanError
         If the store or the cluster is no good.
     """
-    from simulator.studies.recommend.evaluator import asking as asked
+    from simulator.studies.recommend.search_problem import search_backend as asked
 
     last: list[Standing] = []
     with open_store(means) as store, _workers(means) as workers, counting_line("searching") as show:

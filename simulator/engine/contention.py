@@ -77,7 +77,7 @@ _Group = tuple[int, list[Demand]]
 def _together(scenario: Scenario, stages: Sequence[StageDemands]) -> list[_Group]:
     """What can go on at once for one rank."""
     loader = scenario.job.loader
-    crew = loader.crew
+    policy = loader.policy
     reading: list[Demand] = []
     making: list[Demand] = []
     receiving: list[Demand] = []
@@ -87,7 +87,7 @@ def _together(scenario: Scenario, stages: Sequence[StageDemands]) -> list[_Group
     for stage in stages:
         if stage.actor is Actor.WORKER:
             (reading if stage.slot.reads else making).extend(stage.demands)
-        elif stage.actor is Actor.RECEIVER:
+        elif stage.actor is Actor.PIN_MEMORY:
             receiving += stage.demands
         elif stage.actor is Actor.COPY_ENGINE:
             copying += stage.demands
@@ -95,13 +95,13 @@ def _together(scenario: Scenario, stages: Sequence[StageDemands]) -> list[_Group
             groups += [(1, [demand]) for demand in stage.demands]
         else:
             rest += stage.demands
-    if crew.producers:
+    if policy.producers:
         beside = loader.copies_beside_compute
-        workers = [reading, making] if crew.reads_ahead else [reading + making]
+        workers = [reading, making] if policy.reads_ahead else [reading + making]
         device = [copying, rest] if beside else [copying + rest]
         return [
             *groups,
-            *((crew.producers, demands) for demands in workers),
+            *((policy.producers, demands) for demands in workers),
             *((1, demands) for demands in [receiving, *device]),
         ]
     alone = reading + making + receiving

@@ -20,18 +20,18 @@ from simulator.engine.batches import Draws, Supply, drifting
 from simulator.engine.clock import Clock
 from simulator.engine.contention import unshared
 from simulator.engine.folding import fold
-from simulator.engine.loader import RankLoader, Steps, Team
+from simulator.engine.loader import RankLoader, Steps
 from simulator.engine.machine import Machine, Task, named
 from simulator.engine.rank import Rank, Rules, work_of
 from simulator.engine.recorder import Epoch, Observer, Plan, Recorder
-from simulator.engine.trace_events import MAIN, RECEIVER, Meter, Note, Noted
+from simulator.engine.trace_events import MAIN, PIN_MEMORY, Meter, Note, Noted
 from simulator.pipeline.loads import alternating
 from simulator.pipeline.program import makes_own_batches
-from simulator.pipeline.stages.allreduce import bucket_shares
 from simulator.pipeline.stages.base import Actor, Path, Slot, StageDemands
+from simulator.pipeline.stages.communication import bucket_shares
 from simulator.pipeline.topology import Location, Topology
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.loader import Assignment
+from simulator.schema.workload.loader import Assignment, LoaderPolicy
 from simulator.schema.workload.train import Mode
 
 TURNS: Final = 4
@@ -119,32 +119,28 @@ class _Site:
         """Where the workers of a rank's batches work, one entry a worker."""
         job, topology = self.scenario.job, self.machine.topology
         served = self.scenario.ranks_served
-        crew = job.loader.crew
-        own = crew.producers if makes_own_batches(self.scenario) else 0
+        policy = job.loader.policy
+        own = policy.producers if makes_own_batches(self.scenario) else 0
         places = [Location(rank=rank)] * own
         if job.remote is not None:
             for site in map(self.machine.fold.site, topology.sites_of(job.remote.group)):
                 places += [Location(rank=rank, site=site)] * job.remote.producers(served)
         return places
 
-    def team(self, rank: int) -> Team:
-        """The rules by which a rank's workers work together."""
-        job, crew = self.scenario.job, self.scenario.job.loader.crew
+    def policy(self, rank: int) -> LoaderPolicy:
+        """Return the rules by which a rank's workers make batches, remote ones included."""
+        job, policy = self.scenario.job, self.scenario.job.loader.policy
         if job.remote is None:
-            return Team(
-                producers=crew.producers,
-                credits=crew.credits,
-                assignment=crew.assignment,
-                in_order=crew.in_order,
-                reads_ahead=crew.reads_ahead,
-            )
-        own = crew.credits if makes_own_batches(self.scenario) else 0
+            return policy
+        own = policy.credits if makes_own_batches(self.scenario) else 0
         away = sum(place.site > 0 for place in self.producers(rank))
-        return Team(
+        return replace(
+            policy,
             producers=len(self.producers(rank)),
             credits=own + min(job.remote.queue, MOST_AHEAD) + away,
             assignment=Assignment.SHARED_QUEUE,
             in_order=False,
+            reads_ahead=False,
         )
 
     def tasks(self, actor: Actor, place: Location) -> list[tuple[Task, Slot, Path]]:
@@ -191,13 +187,13 @@ def _make_rank(
     producer = _make_producer(site, index, generator, recorder)
     loader = RankLoader(
         env,
-        site.team(index),
+        site.policy(index),
         supply,
         producer.read,
         producer.make,
         receive=producer.receive,
         send=None if job.remote is None else producer.send,
-        receiver_thread=job.loader.pin_memory,
+        pin_memory_thread=job.loader.pin_memory,
         waited=None if producer.note is None else producer.waited,
     )
     rules = Rules(
@@ -238,7 +234,7 @@ def _make_producer(
         ]
         for place in set(places)
     }
-    ahead, turns = site.team(index).reads_ahead, site.turns
+    ahead, turns = site.policy(index).reads_ahead, site.turns
     reading = {place: [p for p in pieces if p.slot.reads] for place, pieces in work.items()}
     making = {
         place: _in_turns([p for p in pieces if not (ahead and p.slot.reads)], turns)
@@ -253,9 +249,9 @@ def _make_producer(
         reading=[reading[place] for place in places],
         making=[making[place] for place in places],
         sending=[sending[place] for place in places],
-        receiving=[task for task, _, _ in site.tasks(Actor.RECEIVER, Location(rank=index))],
+        receiving=[task for task, _, _ in site.tasks(Actor.PIN_MEMORY, Location(rank=index))],
         machines=[site.machine.topology.sites[place.site].prefix.strip() for place in places],
-        threads=_threads(len(producers), site.team(index), pins=job.loader.pin_memory),
+        threads=_threads(len(producers), site.policy(index), pins=job.loader.pin_memory),
         supply=recorder.supply,
         note=recorder.note if site.plan.trace else None,
     )
@@ -357,8 +353,8 @@ class _Threads:
     receiving: str
 
 
-def _threads(producers: int, team: Team, *, pins: bool) -> _Threads:
+def _threads(producers: int, policy: LoaderPolicy, *, pins: bool) -> _Threads:
     making = [f"worker {number}" for number in range(producers)] or [MAIN]
-    reading = [f"{name} reader" for name in making] if team.reads_ahead and producers else making
-    receiving = RECEIVER if pins and producers else MAIN
+    reading = [f"{name} reader" for name in making] if policy.reads_ahead and producers else making
+    receiving = PIN_MEMORY if pins and producers else MAIN
     return _Threads(making=making, reading=reading, receiving=receiving)

@@ -20,8 +20,8 @@ from simulator.physics.footprint import MemoryFit, memory_fit
 from simulator.pipeline.closed import SERIAL_STREAMS, device_step
 from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.program import USING
-from simulator.pipeline.stages.allreduce import bucket_shares
 from simulator.pipeline.stages.base import Demand, Path, Per, Phase, ask
+from simulator.pipeline.stages.communication import bucket_shares
 from simulator.results.cost import machines_price
 from simulator.schema.scenario import Scenario
 from simulator.units import PerSecond, Real, Seconds, Usd

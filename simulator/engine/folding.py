@@ -134,7 +134,7 @@ def _of_ranks(scenario: Scenario, topology: Topology, stages: Sequence[StageDema
     job = scenario.job
     if not (job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies):
         return _by_classes(scenario, topology, stages)
-    standing_for = scenario.ranks if job.loader.crew.producers == 0 else 0
+    standing_for = scenario.ranks if job.loader.policy.producers == 0 else 0
     marked = any(straggler.rank is not None for straggler in job.loader.stragglers)
     several = job.copies > 1 or job.remote is not None
     few = topology.ranks <= SAMPLED or not topology.ranks_alike or marked or several

@@ -61,7 +61,7 @@ _SIMULATED: Final = Source(reference="half-width of the simulated mean step", da
 
 BESIDE: Final = 0.005
 """Share of a step beyond its slowest part from which on waiting for one another counts."""
-SUPPLY: Final = PRODUCERS | {Actor.RECEIVER}
+SUPPLY: Final = PRODUCERS | {Actor.PIN_MEMORY}
 """Who makes batches and hands them over."""
 
 Vector: TypeAlias = NDArray[np.float64]
@@ -477,7 +477,7 @@ def _first_batch(
         made = np.maximum(made, np.maximum(alone, crowded))
     then = (
         alone_time(topology, stages, actor)
-        for actor in (Actor.SENDER, Actor.RECEIVER, Actor.COPY_ENGINE, Actor.COMPUTE_STREAM)
+        for actor in (Actor.SENDER, Actor.PIN_MEMORY, Actor.COPY_ENGINE, Actor.COMPUTE_STREAM)
     )
     return np.maximum(TINY, worker_start(scenario) + made + sum(then, 0.0))
 

@@ -1,16 +1,15 @@
-"""A rank's loader at work: assignment, prefetch credits, delivery in order, one receiver.
+"""A rank's loader at work: assignment, prefetch credits, delivery in order, one pin-memory thread.
 
 The rules are those of torch.utils.data.DataLoader (torch 2.13, `dataloader.py` and
 `_utils/worker.py`): whole batches go to workers round robin, one new batch is asked for when one
 is returned, batches are returned in order, and one thread receives them all. Loaders with
-threads instead of processes are a team of one worker with several threads (`Loader.crew`).
+threads instead of processes are one worker with several threads (`Loader.policy`).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from itertools import cycle
 from typing import Generic, TypeAlias, TypeVar
 
@@ -18,7 +17,7 @@ from simpy import Environment, Event
 
 from simulator.engine.batches import Supply
 from simulator.engine.clock import Signal
-from simulator.schema.workload.loader import Assignment
+from simulator.schema.workload.loader import Assignment, LoaderPolicy
 
 Steps: TypeAlias = Generator[Event, object, None]
 T = TypeVar("T")
@@ -51,20 +50,6 @@ class Mailbox(Generic[T]):
         return (yield waiting)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Team:
-    """Who makes a rank's batches, and by which rules.
-
-    `producers` in number; at most `credits` batches asked for and not yet taken.
-    """
-
-    producers: int
-    credits: int
-    assignment: Assignment
-    in_order: bool
-    reads_ahead: bool = False
-
-
 class RankLoader:
     """Makes one rank's batches of one epoch.
 
@@ -72,13 +57,13 @@ class RankLoader:
     ----------
     env : Environment
         The clock.
-    team : Team
+    policy : LoaderPolicy
         The loader's rules.
     supply : Supply
         The epoch's batches.
     read : callable
         Steps of a thread that reads a batch's samples ahead: ``read(worker, batch)``; used only
-        by a team that does.
+        by a policy that reads ahead.
     make : callable
         Steps a worker goes through for a batch, reading included unless that is done ahead:
         ``make(worker, batch)``.
@@ -86,7 +71,7 @@ class RankLoader:
         Steps of taking a finished batch over: ``receive(batch)``.
     send : callable or None
         Steps of sending a batch that a worker has made elsewhere, while the worker goes on.
-    receiver_thread : bool
+    pin_memory_thread : bool
         A thread of its own receives (pinning does); else the trainer's thread.
     waited : callable, optional
         Told (worker, since when, batch) of a worker that is asked for a batch after having waited.
@@ -95,32 +80,32 @@ class RankLoader:
     def __init__(  # noqa: PLR0913 - the parts of a loader
         self,
         env: Environment,
-        team: Team,
+        policy: LoaderPolicy,
         supply: Supply,
         read: Callable[[int, int], Steps],
         make: Callable[[int, int], Steps],
         *,
         receive: Callable[[int], Steps],
         send: Callable[[int, int], Steps] | None = None,
-        receiver_thread: bool,
+        pin_memory_thread: bool,
         waited: Callable[[int, float, int], None] | None = None,
     ) -> None:
         self._env = env
-        self._team = team
+        self._policy = policy
         self._supply = supply
         self._read = read
         self._make = make
         self._receive = receive
         self._send = send
         shared: Mailbox[int] = Mailbox(env)
-        one_for_all = team.assignment is Assignment.SHARED_QUEUE
-        self._queues = [shared if one_for_all else Mailbox(env) for _ in range(team.producers)]
-        self._held = [0] * team.producers
-        self._turn = cycle(range(team.producers))
+        one_for_all = policy.assignment is Assignment.SHARED_QUEUE
+        self._queues = [shared if one_for_all else Mailbox(env) for _ in range(policy.producers)]
+        self._held = [0] * policy.producers
+        self._turn = cycle(range(policy.producers))
         self._finished: Mailbox[tuple[int, int]] = Mailbox(env)
         self._received: Mailbox[int] = Mailbox(env)
         self._stash: set[int] = set()
-        self._receiver_thread = receiver_thread
+        self._pin_memory_thread = pin_memory_thread
         self._waited = waited
         self.issued = 0
 
@@ -130,12 +115,12 @@ class RankLoader:
         return len(self._finished) + len(self._received) + len(self._stash)
 
     def start(self) -> None:
-        """Start workers and receiver, and ask for the first batches."""
-        for worker in range(self._team.producers):
+        """Start workers and pin-memory thread, and ask for the first batches."""
+        for worker in range(self._policy.producers):
             self._env.process(self._work(worker))
-        if self._receiver_thread and self._team.producers:
+        if self._pin_memory_thread and self._policy.producers:
             self._env.process(self._keep_receiving())
-        for _ in range(self._team.credits if self._team.producers else 0):
+        for _ in range(self._policy.credits if self._policy.producers else 0):
             self._issue()
 
     def next_batch(self, wanted: int) -> Generator[Event, object, int]:
@@ -146,20 +131,20 @@ class RankLoader:
         wanted : int
             Number of the batch whose turn it is; any finished one will do out of order.
         """
-        if not self._team.producers:
+        if not self._policy.producers:
             self.issued = wanted + 1
             yield from self._make(0, wanted)
             yield from self._receive(wanted)
             return wanted
-        while not (wanted in self._stash or (self._stash and not self._team.in_order)):
+        while not (wanted in self._stash or (self._stash and not self._policy.in_order)):
             yield from self._take_one()
-        batch = wanted if self._team.in_order else self._stash.pop()
+        batch = wanted if self._policy.in_order else self._stash.pop()
         self._stash.discard(batch)
         self._issue()
         return batch
 
     def _take_one(self) -> Steps:
-        if self._receiver_thread:
+        if self._pin_memory_thread:
             self._stash.add((yield from self._received.get()))
             return
         batch, worker = yield from self._finished.get()
@@ -176,7 +161,7 @@ class RankLoader:
 
     def _work(self, worker: int) -> Steps:
         read = self._queues[worker]
-        if self._team.reads_ahead:
+        if self._policy.reads_ahead:
             read = Mailbox(self._env)
             self._env.process(self._keep_reading(worker, read))
         while True:
@@ -210,10 +195,10 @@ class RankLoader:
 
     def _next_worker(self) -> int:
         worker = next(self._turn)
-        if self._team.assignment is not Assignment.LEAST_LOADED:
+        if self._policy.assignment is not Assignment.LEAST_LOADED:
             return worker
-        most = self._team.credits // self._team.producers
-        for _ in range(self._team.producers):
+        most = self._policy.credits // self._policy.producers
+        for _ in range(self._policy.producers):
             if self._held[worker] < most:
                 break
             worker = next(self._turn)

@@ -34,7 +34,7 @@ def merged_together(
 ) -> int:
     """How many batches are taken for one: 1 unless the device alone decides."""
     accumulated, loader = scenario.job.train.accumulation, scenario.job.loader
-    waits = scenario.job.train.sync_every_step or loader.crew.producers == 0
+    waits = scenario.job.train.sync_every_step or loader.policy.producers == 0
     if accumulated < 2 * FEWEST or waits or loader.stragglers:
         return 1
     if any(_reduces_beside(stages) for stages in demands.values()):
@@ -43,7 +43,7 @@ def merged_together(
     if share > IDLE:
         return 1
     # One worker makes the whole of the first batch, however many there are.
-    kept = max(FEWEST, math.ceil(share * loader.crew.producers / FIRST))
+    kept = max(FEWEST, math.ceil(share * loader.policy.producers / FIRST))
     return max(g for g in range(1, max(1, accumulated // kept) + 1) if accumulated % g == 0)
 
 

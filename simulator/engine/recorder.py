@@ -174,14 +174,14 @@ class Observer:
         self._random = self._deviation > 0.0
         self._samples = plan.batches * job.train.batch_size
         self._per_step = job.train.accumulation
-        crew = job.loader.crew
+        policy = job.loader.policy
         away = 0 if job.remote is None else job.remote.queue + producers
         self._burst = max(1, producers)
-        asked = crew.credits + away
+        asked = policy.credits + away
         self._in_flight = -(-max(asked, producers, 1) // self._per_step)
         self.least = -(-(asked + producers) // self._per_step)
         self._most = plan.most_steps or max(MOST_STEPS, ROUNDS * self.least)
-        self._goes_on = crew.crosses_epochs
+        self._goes_on = policy.crosses_epochs
 
     @property
     def settled(self) -> bool:

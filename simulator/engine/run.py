@@ -16,7 +16,7 @@ from simulator.pipeline.loads import limiting_time, pressures
 from simulator.pipeline.run_length import Extras, Lengths, checkpoint_loads, worker_start
 from simulator.pipeline.shared_cores import least_shared_step
 from simulator.pipeline.stages.base import Phase, Resource, StageDemands
-from simulator.pipeline.stages.exchange import hidden_exchange
+from simulator.pipeline.stages.communication import hidden_exchange
 from simulator.pipeline.topology import Topology
 from simulator.results.binding import binding
 from simulator.results.prediction import Communication, StepSplit, Timing
@@ -100,7 +100,7 @@ def _timing(
     lengths, extras = inputs.lengths, inputs.extras
     cold, warm, again = epochs[0], epochs[-1], len(epochs) > 1
     first_epoch = compose.epoch_time(cold, lengths.steps)
-    once = 0.0 if inputs.scenario.job.loader.crew.restarts else worker_start(inputs.scenario)
+    once = 0.0 if inputs.scenario.job.loader.policy.restarts else worker_start(inputs.scenario)
     epoch = _later_epoch(inputs, warm, start=0.0 if again else once)
     lines, hidden = compose.ledger(warm, extras.per_step)
     parts = StepSplit(**entries(lines))
@@ -177,7 +177,7 @@ def _answer(asked: Asked) -> Epoch:
 def plan_of(inputs: SimulationInput, phase: Phase, options: Options) -> Plan:
     """How an epoch of a inputs is to be run."""
     loader, lengths = inputs.scenario.job.loader, inputs.lengths
-    starts = phase is Phase.COLD or loader.crew.restarts
+    starts = phase is Phase.COLD or loader.policy.restarts
     least = least_shared_step(inputs.scenario, inputs.topology, inputs.demands[phase])
     return Plan(
         batches=lengths.batches,
@@ -196,8 +196,8 @@ def plan_of(inputs: SimulationInput, phase: Phase, options: Options) -> Plan:
 def _later_epoch(inputs: SimulationInput, epoch: Epoch, start: Seconds) -> Seconds:
     """Time of an epoch after the first [s]; `start` is in `epoch` but may not come again."""
     steps = inputs.lengths.steps
-    crew = inputs.scenario.job.loader.crew
-    if crew.crosses_epochs and epoch.settled:
+    policy = inputs.scenario.job.loader.policy
+    if policy.crosses_epochs and epoch.settled:
         whole = epoch.last < epoch.steps
         passed = epoch.mean_step * (inputs.lengths.full_steps if whole else steps)
         # a short epoch may live on batches made ahead of it, of which the next one finds fewer

@@ -14,7 +14,7 @@ COMPUTE = "compute"
 COMMUNICATION = "communication"
 COPY = "copy"
 COPY_BACK = "copy back"
-RECEIVER = "receiver"
+PIN_MEMORY = "pin memory"
 MAIN = "main thread"
 
 _LANES = {

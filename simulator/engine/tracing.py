@@ -16,7 +16,7 @@ from simulator.physics.schedule import Activity, Pipeline, timelines
 from simulator.physics.training_step import TrainingStep
 from simulator.pipeline.loads import resource_name
 from simulator.pipeline.stages.base import Resource
-from simulator.pipeline.stages.exchange import step_of
+from simulator.pipeline.stages.communication import step_of
 from simulator.pipeline.topology import CPU, Topology
 from simulator.results.prediction import PIPELINE, Counter, Sample, Slice, Trace
 from simulator.schema.scenario import Scenario

@@ -8,13 +8,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from simulator.errors import InputError
-from simulator.reading.document import check, parse_document
-from simulator.reading.hardware.accelerator import to_link
+from simulator.reading.document import parse_document
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.reading.hardware.figures import Figure
-from simulator.reading.hardware.host import to_host
-from simulator.reading.hardware.sections import LinkFile, StorageFile
-from simulator.reading.hardware.storage import to_storage
+from simulator.reading.hardware.devices import to_link, to_storage
+from simulator.reading.hardware.machine import to_host
 from simulator.uncertainty.provenance import Source
 
 
@@ -107,12 +104,12 @@ def verify(fragment: Fragment, origin: str, catalogue: Catalogue) -> None:
 def _read_back(fragment: Fragment, origin: str, catalogue: Catalogue) -> None:
     document = parse_document(fragment.text.encode(), origin)
     if fragment.kind is Kind.STORAGE:
-        to_storage(origin, check(StorageFile, document), document, _cite)
+        to_storage(origin, document, _as_stated)
     elif fragment.kind is Kind.LINK:
-        to_link(origin, check(LinkFile, document), document, _cite)
+        to_link(origin, document, _as_stated)
     elif fragment.kind is Kind.NODE:
-        to_host(origin, document, _cite, catalogue)
+        to_host(origin, document, _as_stated, catalogue)
 
 
-def _cite(figure: Figure) -> Source:
-    return Source(reference=figure.source, date=figure.date, verified=figure.verified)
+def _as_stated(source: Source) -> Source:
+    return source

@@ -15,7 +15,7 @@ from simulator.physics.footprint import checkpoint_shares
 from simulator.pipeline.loads import alone
 from simulator.pipeline.program import CHECKPOINTING
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, ask, asking
-from simulator.pipeline.stages.checkpoint import AGREEING
+from simulator.pipeline.stages.waiting import AGREEING
 from simulator.pipeline.topology import Location, Topology, build
 from simulator.results.prediction import Timing
 from simulator.schema.hardware.storage import Storage

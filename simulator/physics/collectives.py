@@ -223,7 +223,7 @@ def _fastest(regimes: Sequence[Regime], moved: Real) -> Pace:
 
 def _local_regimes(operation: Collective, ranks: int, link: Link, host: Host) -> list[Regime]:
     """The ways to do it: over the links, and in the switches where they can."""
-    local = [curve for curve in link.curves if curve.machines == 1]
+    local = [curve for curve in link.collective if curve.machines == 1]
     own = [c for c in local if c.operation is operation]
     plain = [c for c in own if not c.in_switch] or [
         c for c in local if c.operation is Collective.ALL_REDUCE and not c.in_switch
@@ -291,7 +291,7 @@ def pace_between(operation: Collective, size: Real, members: Team, host: Host) -
     empty = between_latency(operation, plain(members.machines))
     crossing = crossing_bytes(operation, size, members.machines)
     link = None if host.network is None else host.network.link
-    measured = [] if link is None else [c for c in link.curves if c.machines > 1]
+    measured = [] if link is None else [c for c in link.collective if c.machines > 1]
     own = [c for c in measured if c.operation is operation]
     if own:
         nearest = min(own, key=lambda curve: abs(np.log(curve.machines / members.machines)))

@@ -339,7 +339,7 @@ def _making_cycles(
     if not anywhere(producers):
         return []
     parts = [stages]
-    if scenario.job.loader.crew.reads_ahead and not group:
+    if scenario.job.loader.policy.reads_ahead and not group:
         reading = [stage for stage in stages if stage.slot.reads]
         parts = [reading, [stage for stage in stages if not stage.slot.reads]]
     working = [actor_times(topology, part, Actor.WORKER, group) for part in parts]
@@ -349,13 +349,13 @@ def _making_cycles(
 def _using_cycles(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> list[Cycle]:
-    """Times between two batches of a rank that its receiver and its device need.
+    """Times between two batches of a rank that its pin-memory thread and its device need.
 
     Copies that don't run beside compute delay it. Without workers the thread that receives also
     makes the batches.
     """
     loader = scenario.job.loader
-    receiving = actor_times(topology, stages, Actor.RECEIVER)
+    receiving = actor_times(topology, stages, Actor.PIN_MEMORY)
     copying = actor_times(topology, stages, Actor.COPY_ENGINE)
     if not loader.copies_beside_compute:
         # what passes on the device's timeline holds its copies up, whatever it waits for
@@ -363,7 +363,7 @@ def _using_cycles(
         working = sum(actor_times(topology, stages, Actor.COMPUTE_STREAM).values(), 0.0)
         copying = {**copying, device: working + copying.get(device, 0.0)}
     if anywhere(producer_count(scenario, topology, "")) or scenario.job.remote is not None:
-        return [Cycle("", Actor.RECEIVER, receiving), Cycle("", Actor.COPY_ENGINE, copying)]
+        return [Cycle("", Actor.PIN_MEMORY, receiving), Cycle("", Actor.COPY_ENGINE, copying)]
     slow, making = mean_slowness(scenario), actor_times(topology, stages, Actor.WORKER)
     inline = {r: slow * making.get(r, 0.0) + receiving.get(r, 0.0) for r in {**making, **receiving}}
     return [Cycle("", Actor.WORKER, inline), Cycle("", Actor.COPY_ENGINE, copying)]
@@ -374,7 +374,7 @@ def producer_count(scenario: Scenario, topology: Topology, group: str) -> int:
     remote = scenario.job.remote
     if group and remote is not None:
         return remote.producers(scenario.ranks_served) * len(topology.sites_of(group))
-    return scenario.job.loader.crew.producers
+    return scenario.job.loader.policy.producers
 
 
 def mean_slowness(scenario: Scenario) -> float:
@@ -383,11 +383,11 @@ def mean_slowness(scenario: Scenario) -> float:
     With batches dealt round robin the slowest worker sets the pace of all; where whoever is free
     takes the next batch, the others make up for it.
     """
-    crew = scenario.job.loader.crew
-    in_turn = crew.assignment is Assignment.ROUND_ROBIN
+    policy = scenario.job.loader.policy
+    in_turn = policy.assignment is Assignment.ROUND_ROBIN
     slow = 1.0
     for straggler in scenario.job.loader.stragglers:
-        slow *= _slowness(straggler, 1 if in_turn else crew.producers)
+        slow *= _slowness(straggler, 1 if in_turn else policy.producers)
     return slow
 
 

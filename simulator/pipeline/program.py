@@ -1,45 +1,43 @@
-"""The table of slots: what a step consists of, from reading samples to returning results.
+"""The step program: the table of slots, from reading samples to returning results.
 
-To add a stage, write it in `simulator/pipeline/stages` and give it a slot here. A stage without a
-slot is an error when this module is imported.
+To add a stage, write its class in a module of `simulator/pipeline/stages` and give it a slot here.
+A stage without a slot is an error when this module is imported.
 """
 
 from __future__ import annotations
 
+import importlib
 import pkgutil
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
+from simulator.errors import StepProgramError
 from simulator.pipeline import stages
-from simulator.pipeline.stages.allreduce import AllReduce
 from simulator.pipeline.stages.base import Actor, Entry, Per, Phase, Slot, StageDemands, ask
-from simulator.pipeline.stages.bubble import Bubble
-from simulator.pipeline.stages.checkpoint import Checkpoint
-from simulator.pipeline.stages.collate import Collate
-from simulator.pipeline.stages.compute import Backward, Forward, Update
-from simulator.pipeline.stages.copy import Copy
-from simulator.pipeline.stages.cpu_training import Fit
-from simulator.pipeline.stages.decode import Decode
-from simulator.pipeline.stages.decode_on_device import DecodeOnDevice
-from simulator.pipeline.stages.exchange import (
+from simulator.pipeline.stages.communication import (
+    AllReduce,
     Exchange,
     GradientExchange,
+    GradientNegotiation,
     HiddenExchange,
     HiddenGradients,
+    SmContention,
 )
-from simulator.pipeline.stages.gradient_sync import Agree, Share
-from simulator.pipeline.stages.offload import HostOptimizer
-from simulator.pipeline.stages.program import Program
-from simulator.pipeline.stages.read import Read
-from simulator.pipeline.stages.receive import Receive
-from simulator.pipeline.stages.result import Result
-from simulator.pipeline.stages.send import Send
-from simulator.pipeline.stages.slowest import Slowest, SlowestDevice
-from simulator.pipeline.stages.write import Write
+from simulator.pipeline.stages.compute import (
+    Backward,
+    CpuTraining,
+    DecodeOnDevice,
+    Forward,
+    HostOptimizer,
+    StepOverhead,
+    Update,
+)
+from simulator.pipeline.stages.input import Collate, Decode, Read, Send, Write
+from simulator.pipeline.stages.transfer import Copy, PinMemory, Result
+from simulator.pipeline.stages.waiting import Bubble, Checkpoint, SlowDeviceWait, StragglerWait
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.train import Mode
 
@@ -56,47 +54,47 @@ MAKING: Final[tuple[Slot, ...]] = (
     Slot(Decode(), Actor.WORKER, Per.BATCH, Entry.DATA_STALL, forward_only=True, by_sample=True),
     Slot(Collate(), Actor.WORKER, Per.BATCH, Entry.DATA_STALL, forward_only=True),
 )
-"""What a worker does to make a batch; a device that waits for it stalls."""
+"""Making of a batch by a worker; a device that waits for it has a data stall."""
 
 _SENDING: Final[tuple[Slot, ...]] = (
     Slot(Send(), Actor.SENDER, Per.BATCH, Entry.DATA_STALL, forward_only=True),
 )
-"""What a machine that only makes batches does with them."""
+"""Sending of batches from machines that only make them."""
 
 USING: Final[tuple[Slot, ...]] = (
-    Slot(Receive(), Actor.RECEIVER, Per.BATCH, Entry.DATA_STALL, forward_only=True),
+    Slot(PinMemory(), Actor.PIN_MEMORY, Per.BATCH, Entry.DATA_STALL, forward_only=True),
     Slot(Copy(), Actor.COPY_ENGINE, Per.BATCH, Entry.H2D, shown="h2d", forward_only=True),
     Slot(DecodeOnDevice(), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMPUTE, forward_only=True),
-    Slot(Fit(), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMPUTE, forward_only=True),
+    Slot(CpuTraining(), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMPUTE, forward_only=True),
     Slot(HiddenExchange(), Actor.COMMUNICATION_STREAM, Per.BATCH, Entry.COMMUNICATION),
     Slot(HiddenGradients(), Actor.COMMUNICATION_STREAM, Per.STEP, Entry.COMMUNICATION),
     Slot(Forward(), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMPUTE, forward_only=True),
     Slot(Backward(), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMPUTE),
     Slot(AllReduce(), Actor.COMMUNICATION_STREAM, Per.BUCKET, Entry.COMMUNICATION),
-    Slot(Agree(), Actor.COMPUTE_STREAM, Per.STEP, Entry.OTHER),
-    Slot(Slowest(), Actor.COMPUTE_STREAM, Per.STEP, Entry.OTHER),
+    Slot(GradientNegotiation(), Actor.COMPUTE_STREAM, Per.STEP, Entry.OTHER),
+    Slot(StragglerWait(), Actor.COMPUTE_STREAM, Per.STEP, Entry.OTHER),
     Slot(Exchange(), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMMUNICATION),
-    Slot(SlowestDevice(), Actor.COMPUTE_STREAM, Per.STEP, Entry.OTHER, after_late=True),
+    Slot(SlowDeviceWait(), Actor.COMPUTE_STREAM, Per.STEP, Entry.OTHER, after_late=True),
     Slot(Bubble(), Actor.COMPUTE_STREAM, Per.STEP, Entry.BUBBLE, shown="bubble"),
     Slot(GradientExchange(), Actor.COMPUTE_STREAM, Per.STEP, Entry.COMMUNICATION, shown="gather"),
-    Slot(Share(), Actor.COMPUTE_STREAM, Per.STEP, Entry.COMPUTE),
+    Slot(SmContention(), Actor.COMPUTE_STREAM, Per.STEP, Entry.COMPUTE),
     Slot(Update(), Actor.COMPUTE_STREAM, Per.STEP, Entry.COMPUTE),
     Slot(HostOptimizer(), Actor.COMPUTE_STREAM, Per.STEP, Entry.OTHER),
-    Slot(Program(), Actor.COMPUTE_STREAM, Per.STEP, Entry.OTHER),
+    Slot(StepOverhead(), Actor.COMPUTE_STREAM, Per.STEP, Entry.OTHER),
     Slot(Result(), Actor.RESULT_ENGINE, Per.BATCH, Entry.OTHER, shown="d2h", forward_only=True),
 )
-"""What becomes of a batch, in this order."""
+"""Use of a batch, in order."""
 
 PREPARATION: Final[tuple[Slot, ...]] = (
     *MAKING,
     Slot(Write(), Actor.WORKER, Per.BATCH, Entry.DATA_STALL),
 )
-"""Data read, worked on and written back; nothing is trained."""
+"""Preprocessing of stored data, without training."""
 
 CHECKPOINTING: Final[tuple[Slot, ...]] = (
     Slot(Checkpoint(), Actor.WRITER, Per.CHECKPOINT, Entry.CHECKPOINT),
 )
-"""What happens at a checkpoint, while training waits."""
+"""A checkpoint, while training waits."""
 
 TRAINING: Final = (*MAKING, *USING)
 """Batches made where they are used."""
@@ -105,40 +103,41 @@ REMOTE: Final = (*MAKING, *_SENDING)
 """Batches made on other machines."""
 
 STEP: Final = (*MAKING, *_SENDING, *USING, PREPARATION[-1], *CHECKPOINTING)
-"""Every slot there is."""
+"""All slots."""
 
 
 def _without_slot(slots: Iterable[Slot]) -> Iterator[str]:
-    """Stages that no slot names: files of them, and classes in files whose others have slots."""
+    """Yield the stages of `simulator.pipeline.stages` that no slot names."""
     placed = {type(slot.stage) for slot in slots}
-    modules = {found.__module__ for found in placed}
-    for module in pkgutil.iter_modules(stages.__path__, f"{stages.__name__}."):
-        if module.name not in modules and not module.name.endswith(".base"):
-            yield module.name
-    for name in sorted(modules):
-        for found in vars(sys.modules[name]).values():
-            own = getattr(found, "__module__", "") == name and hasattr(found, "demands")
-            if own and found not in placed:
-                yield f"{name}.{found.__name__}"
+    for info in pkgutil.iter_modules(stages.__path__, f"{stages.__name__}."):
+        if info.name.endswith(".base"):
+            continue
+        for stage in vars(importlib.import_module(info.name)).values():
+            defined = getattr(stage, "__module__", "") == info.name and hasattr(stage, "demands")
+            if defined and stage not in placed:
+                yield stage.__name__
 
 
 def check_slots(slots: tuple[Slot, ...]) -> None:
-    """See that every stage has a slot, and that each bucket's slots follow what fills the buckets.
+    """Check that every stage has a slot, and that slots per bucket follow the one that fills them.
 
     Raises
     ------
-    ImportError
-        If a stage has none, since every solver would leave it out, or if the table is out of order.
+    StepProgramError
+        If a stage has none, or if the table is out of order.
     """
-    lost = sorted(_without_slot(slots))
-    if lost:
-        msg = f"no slot in simulator/pipeline/program.py for {', '.join(lost)}"
-        raise ImportError(msg)
+    missing = sorted(_without_slot(slots))
+    if missing:
+        msg = f"stage {', '.join(missing)} has no slot in simulator/pipeline/program.py"
+        raise StepProgramError(msg)
     per = [slot.per for slot in slots]
     first, number = per.index(Per.BUCKET), per.count(Per.BUCKET)
     if set(per[first : first + number]) != {Per.BUCKET} or per[first - 1] is not Per.BATCH:
-        msg = "slots per bucket stand together, behind the slot per batch that fills the buckets"
-        raise ImportError(msg)
+        msg = (
+            "simulator/pipeline/program.py: slots per bucket must follow one another, directly "
+            "behind the slot per batch that fills the buckets"
+        )
+        raise StepProgramError(msg)
 
 
 check_slots(STEP)
@@ -148,9 +147,9 @@ FILLS_BUCKETS: Final = STEP[[slot.per for slot in STEP].index(Per.BUCKET) - 1]
 
 
 def demand_table(scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
-    """What one batch of one rank asks for at every stage of the job's pipeline.
+    """Return the demands of one batch of one rank at every stage of the job's pipeline.
 
-    Stages of making a batch stand there once for each group of machines that makes batches.
+    Stages that make a batch occur once per group of machines that makes batches.
     """
     job = scenario.job
     if job.mode is Mode.PREPARE:
@@ -163,7 +162,7 @@ def demand_table(scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
 
 
 def worker_table(scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
-    """The part of the demand table that workers do, without working out the rest."""
+    """Return the part of the demand table that workers execute, without computing the rest."""
     job = scenario.job
     if job.mode is Mode.PREPARE:
         return ask(_by_workers(PREPARATION), scenario, phase)
@@ -179,5 +178,5 @@ def _by_workers(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
 
 
 def makes_own_batches(scenario: Scenario) -> bool:
-    """Whether the machine that trains makes batches too."""
+    """Return True if the training machines make batches themselves."""
     return scenario.job.remote is None or bool(np.any(scenario.job.loader.workers))

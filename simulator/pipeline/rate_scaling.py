@@ -27,7 +27,7 @@ _OF: Final = {
     Resource.HOST_MEMORY: Rate.HOST_MEMORY,
 }
 _ACTORS: Final = {
-    Actor.RECEIVER: Rate.HANDOVER,
+    Actor.PIN_MEMORY: Rate.HANDOVER,
     Actor.SENDER: Rate.HANDOVER,
     Actor.COMPUTE_STREAM: Rate.DEVICE,
 }

@@ -14,7 +14,7 @@ from simulator.physics.footprint import checkpoint_shares
 from simulator.pipeline.loads import alone, limiting_time
 from simulator.pipeline.program import CHECKPOINTING, PREPARATION
 from simulator.pipeline.stages.base import OF_A_RANK, Phase, StageDemands, ask
-from simulator.pipeline.stages.read import drives_of
+from simulator.pipeline.stages.input import drives_of
 from simulator.pipeline.topology import MEMORY, Location, Topology, at_rest, drives_used
 from simulator.schema.hardware.storage import Scope
 from simulator.schema.scenario import Scenario
@@ -100,7 +100,7 @@ def samples_of_an_epoch(scenario: Scenario) -> Real:
 def worker_start(scenario: Scenario) -> Seconds:
     """Time until all workers of a rank have started, one after another [s]."""
     loader = scenario.job.loader
-    return loader.worker_start * loader.crew.producers
+    return loader.worker_start * loader.policy.producers
 
 
 def extras(scenario: Scenario, topology: Topology, warm: Sequence[StageDemands]) -> Extras:

@@ -101,7 +101,7 @@ def _varied(scenario: Scenario) -> Scenario:
 
 def _alternates(scenario: Scenario) -> Real:
     """Return True where the workers alternate between a store and the cores in any epoch."""
-    if scenario.job.loader.crew.reads_ahead:
+    if scenario.job.loader.policy.reads_ahead:
         return False
     topology = build(scenario)
     cold, warm = (alternating(topology, worker_table(scenario, phase)) for phase in Phase)

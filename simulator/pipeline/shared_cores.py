@@ -5,22 +5,23 @@ C(n) core-seconds a second, and each thread C(n) / n. Two things limit how fast 
 
 - *All work*: R ranks ask for R D core-seconds with each batch of every rank, and the pool does no
   more than C(n).
-- *A receiver* takes a rank's batches over one after another, c core-seconds each, at the rate of
-  one thread among n. Many workers at work slow it down. Few leave cores idle.
+- *A pin-memory thread* takes a rank's batches over one after another, c core-seconds each, at the
+  rate of one thread among n. Many workers at work slow it down. Few leave cores idle.
 
 Both at once are tighter than either. Over a time T in which X batches of each rank are received,
-let a receiver be on the cores for a part P of T. For any weight w >= 0
+let a pin-memory thread be on the cores for a part P of T. For any weight w >= 0
 
     X (R D + w c) <= P M(w) + (T - P) C,   M(w) = max over n of (1 + w / n) C(n),   C = max C(n),
 
-as at each moment the pool does C(n), and a receiver that is on the cores C(n) / n. What a receiver
-does elsewhere, m seconds a batch at least, and the time before its first batch and after its last
-one, A in all, are no part of P, so P <= T - A - X m. Each weight gives a bound on T, and the
-longest one counts. The number of runnable threads is a whole one, so M is a maximum over few
-values. (Asymptotic bounds of a queueing network [1]_, with a linear program's dual weights.)
+as at each moment the pool does C(n), and a pin-memory thread that is on the cores C(n) / n. What a
+pin-memory thread does elsewhere, m seconds a batch at least, and the time before its first batch
+and after its last one, A in all, are no part of P, so P <= T - A - X m. Each weight gives a bound
+on T, and the longest one counts. The number of runnable threads is a whole one, so M is a maximum
+over few values. (Asymptotic bounds of a queueing network [1]_, with a linear program's dual
+weights.)
 
 - *Workers alone*: no more than K threads make batches, so of n that are runnable at least n - K
-  receive, and get (n - K) C(n) / n. Weighing what all receivers do by -v,
+  receive, and get (n - K) C(n) / n. Weighing what all pin-memory threads do by -v,
 
       X R (D - v c) <= T max over n of (1 - v max(0, n - K) / n) C(n),
 
@@ -31,17 +32,17 @@ The equilibrium
 ---------------
 The bounds let the number of runnable threads swing from moment to moment, and a run does not. Let
 the workers be able to make batches faster than they are received. Each then waits to be asked for
-its next batch, which happens once for each batch that the receiver takes over: batches are begun
-one by one, as they are received. Measure time by the work that one runnable thread does ("virtual
-time" of processor sharing [2]_). There every task takes as long as it has work: a batch is received
-every V = c + (what runs meanwhile in the m seconds elsewhere), and with D' core-seconds of a worker
-for each batch k = D' / V workers are runnable in the mean. As batches begin evenly, their number
-alternates between the whole numbers next to k, so that the time between two batches is the mean
-over these two of what V takes at the rate of one thread among them and the receivers. Where that
-asks for more workers than there are, all of them always make batches, and receivers join them for c
-of every D' / workers. Runs settle to this, but it is no bound: nothing forbids a run to swing. Of
-390 candidates with drawn machines, workers, batches and prefetch (2026-11-24), no later epoch that
-the engine simulates is shorter than `settled_span` has it.
+its next batch, which happens once for each batch that the pin-memory thread takes over: batches are
+begun one by one, as they are received. Measure time by the work that one runnable thread does
+("virtual time" of processor sharing [2]_). There every task takes as long as it has work: a batch
+is received every V = c + (what runs meanwhile in the m seconds elsewhere), and with D' core-seconds
+of a worker for each batch k = D' / V workers are runnable in the mean. As batches begin evenly,
+their number alternates between the whole numbers next to k, so that the time between two batches is
+the mean over these two of what V takes at the rate of one thread among them and the pin-memory
+threads. Where that asks for more workers than there are, all of them always make batches, and
+pin-memory threads join them for c of every D' / workers. Runs settle to this, but it is no bound:
+nothing forbids a run to swing. Of 390 candidates with drawn machines, workers, batches and prefetch
+(2026-11-24), no later epoch that the engine simulates is shorter than `settled_span` has it.
 
 References
 ----------
@@ -68,9 +69,9 @@ from simulator.schema.scenario import Scenario
 from simulator.units import Real
 
 WEIGHTS: Final = (0.0, *(1.5**power for power in range(16)))
-"""Weights of a receiver's work against all work, from none to that of as many threads as a large
-machine has cores: the best one lies between where second hardware threads pay and where cores do.
-"""
+"""Weights of a pin-memory thread's work against all work, from 0 to that of as many threads as a
+large machine has cores. The best one lies between where second hardware threads pay and where
+cores do."""
 SETTLES: Final = 12
 """Rounds after which the work of a cycle is known: each leaves a per cent of the error, or less."""
 ASKED_AHEAD: Final = 2.0
@@ -104,7 +105,8 @@ class SharedCores:
     def cycle(self) -> Real:
         """Least mean time between two batches of a rank in a run that goes on and on [s].
 
-        0 where workers and receivers do not share the cores, or nothing is known of their sharing.
+        0 where workers and pin-memory threads do not share the cores, or nothing is known of their
+        sharing.
         """
         return self.span(1.0, 0.0)
 
@@ -116,7 +118,8 @@ class SharedCores:
         batches : float or array
             How many, the last one counted as what it holds [1].
         apart : float or array
-            Time in which a receiver surely has no batch: before the first and after the last [s].
+            Time in which a pin-memory thread surely has no batch: before the first and after the
+            last [s].
         """
         if not self._known:
             return 0.0
@@ -128,7 +131,7 @@ class SharedCores:
             found = np.maximum(found, (work + (together - least) * away) / together)
         found = np.maximum(found, batches * self._making / self._most_of_producers)
         # A bound on several batches holds them all; one on none has no time to offer.
-        return np.where(np.asarray(self.scenario.job.loader.crew.producers) > 0, found, 0.0)[()]
+        return np.where(np.asarray(self.scenario.job.loader.policy.producers) > 0, found, 0.0)[()]
 
     @cached_property
     def equilibrium(self) -> Real:
@@ -145,7 +148,8 @@ class SharedCores:
 
         The equilibrium, with the workers' begin and end: at first each of them makes as many
         batches as may be asked for ahead, with nothing to receive until the first one is made;
-        behind the last one that is asked for the receivers are alone. 0 where the equilibrium is.
+        behind the last one that is asked for the pin-memory threads are alone. 0 where the
+        equilibrium is.
 
         Parameters
         ----------
@@ -158,15 +162,15 @@ class SharedCores:
         """
         if not self._settles:
             return 0.0
-        crew, producers, each = self.scenario.job.loader.crew, self._crew, self._made
+        policy, producers, each = self.scenario.job.loader.policy, self._workers, self._made
         begin = np.maximum(first, each * self._slowness(producers, 0.0))
         busy = begin + np.maximum(0.0, batches - producers) * self._made_every
-        ahead = each * crew.credits / producers
+        ahead = each * policy.credits / producers
         begin = begin + np.maximum(0.0, ahead - each) * self._slowness(producers, 1.0)
-        settled = np.maximum(0.0, batches - crew.credits) * self._received_every
+        settled = np.maximum(0.0, batches - policy.credits) * self._received_every
         settled = settled + (2.0 * each - ahead) * self._slowness(self._busy, 1.0)
         alone = self._elsewhere + self._receiving * self._slowness(0.0, 1.0)
-        end = np.maximum(0.0, crew.credits - self._busy) * np.maximum(alone, used)
+        end = np.maximum(0.0, policy.credits - self._busy) * np.maximum(alone, used)
         waited = np.where(settled > 0.0, begin + settled + end, 0.0)
         return np.where(self._enough_producers, waited, busy)[()]
 
@@ -178,24 +182,24 @@ class SharedCores:
 
         Each worker is asked for two batches at once, so that it has the next one to begin with.
         """
-        own = frozenset({Actor.WORKER, Actor.RECEIVER})
+        own = frozenset({Actor.WORKER, Actor.PIN_MEMORY})
         users = [(s, d) for s in self.stages for d in s.demands if d.path is Path.CORES]
         single = all(np.all(d.threads == 1.0) for _, d in users)
         alone = all(s.actor in own for s, d in users if np.any(d.amount > 0.0))
         receives = bool(np.all(self._receiving > 0.0)) and self.scenario.job.loader.pin_memory
-        crew = self.scenario.job.loader.crew
-        asked = np.logical_and(self._crew > 0.0, crew.credits >= ASKED_AHEAD * self._crew)
+        policy = self.scenario.job.loader.policy
+        asked = np.logical_and(self._workers > 0.0, policy.credits >= ASKED_AHEAD * self._workers)
         return self._known and single and alone and receives and bool(np.all(asked))
 
     @cached_property
-    def _crew(self) -> Real:
+    def _workers(self) -> Real:
         """Workers of a rank."""
-        return np.asarray(self.scenario.job.loader.crew.producers, dtype=float)
+        return np.asarray(self.scenario.job.loader.policy.producers, dtype=float)
 
     @cached_property
     def _enough_producers(self) -> Real:
-        """Whether receivers are what all wait for."""
-        return np.asarray(self._busy <= self._crew)
+        """Whether pin-memory threads are what all wait for."""
+        return np.asarray(self._busy <= self._workers)
 
     @cached_property
     def _made(self) -> Real:
@@ -212,15 +216,15 @@ class SharedCores:
 
     @cached_property
     def _received_every(self) -> Real:
-        """Time between two batches where receivers never rest but for work elsewhere [s]."""
+        """Time between two batches where pin-memory threads rest only for work elsewhere [s]."""
         return self._elsewhere + self._receiving * self._slowness(self._busy, 1.0)
 
     @cached_property
     def _made_every(self) -> Real:
-        """Time between two batches where workers never rest; receivers do between batches [s]."""
-        rest = np.maximum(0.0, self._made / self._crew - self._receiving)
-        received = self._receiving * self._slowness(self._crew, 1.0)
-        found: Real = received + rest * self._slowness(self._crew, 0.0)
+        """Time between two batches where workers never rest and pin-memory threads do [s]."""
+        rest = np.maximum(0.0, self._made / self._workers - self._receiving)
+        received = self._receiving * self._slowness(self._workers, 1.0)
+        found: Real = received + rest * self._slowness(self._workers, 0.0)
         return found
 
     @cached_property
@@ -229,7 +233,7 @@ class SharedCores:
         found: Real = self._made / self._cycle_work
         return found
 
-    def _slowness(self, producers: Real, receivers: float) -> Real:
+    def _slowness(self, producers: Real, receiving: float) -> Real:
         """Time of a second's work of each thread, with so many of a rank runnable [s].
 
         A number of workers between two whole ones stands for both in turn.
@@ -237,7 +241,7 @@ class SharedCores:
         few = np.floor(producers)
         part, found = producers - few, []
         for number in (few, few + 1.0):
-            runnable = np.maximum(self.topology.ranks * (number + receivers), 1.0)
+            runnable = np.maximum(self.topology.ranks * (number + receiving), 1.0)
             found.append(runnable / self.topology.host.cpu.capacity_for(runnable))
         slowness: Real = (1.0 - part) * found[0] + part * found[1]
         return slowness
@@ -256,8 +260,8 @@ class SharedCores:
     def _on_cores(self) -> Iterator[Demand]:
         return (d for s in self.stages for d in s.demands if d.path is Path.CORES)
 
-    def _of_receiver(self, *, cores: bool) -> Iterator[Demand]:
-        own = (s for s in self.stages if s.actor is Actor.RECEIVER)
+    def _of_pin_memory(self, *, cores: bool) -> Iterator[Demand]:
+        own = (s for s in self.stages if s.actor is Actor.PIN_MEMORY)
         return (d for s in own for d in s.demands if (d.path is Path.CORES) is cores)
 
     @cached_property
@@ -274,16 +278,17 @@ class SharedCores:
     @cached_property
     def _receiving(self) -> Real:
         """What receiving a batch asks of the pool [core-seconds]."""
-        return sum((demand.amount for demand in self._of_receiver(cores=True)), 0.0)
+        return sum((demand.amount for demand in self._of_pin_memory(cores=True)), 0.0)
 
     @cached_property
     def _making(self) -> Real:
         """What a batch of every rank asks of the workers' share of the pool [core-seconds].
 
-        All work less what receivers do, weighed so that their threads add nothing to the pool.
+        All work less what pin-memory threads do, weighed so that their threads add nothing to the
+        pool.
         """
-        more = self._runnable > self._producers
-        beside = np.where(more, self._runnable - self._producers, 1.0)
+        more = self._runnable > self._working_threads
+        beside = np.where(more, self._runnable - self._working_threads, 1.0)
         gained = (1.0 - self._most_of_producers / self._capacities) * self._runnable / beside
         weight = np.maximum(np.where(more, gained, 0.0).max(axis=0), 0.0)
         found: Real = self._work - weight * self.topology.ranks * self._receiving
@@ -292,7 +297,7 @@ class SharedCores:
     @cached_property
     def _most_of_producers(self) -> Real:
         """The most that the pool does as long as nobody receives [core-seconds/s]."""
-        alone = np.where(self._runnable <= self._producers, self._capacities, 0.0)
+        alone = np.where(self._runnable <= self._working_threads, self._capacities, 0.0)
         found: Real = alone.max(axis=0)
         return found
 
@@ -300,22 +305,22 @@ class SharedCores:
     def _elsewhere(self) -> Real:
         """What else receiving a batch takes at least [s]."""
         place = Location(rank=0)
-        others = self._of_receiver(cores=False)
+        others = self._of_pin_memory(cores=False)
         return sum((alone(self.topology, demand, place) for demand in others), 0.0)
 
     @cached_property
     def _most_runnable(self) -> Real:
         """The most threads that are ever runnable, or as many as the pool has."""
         found: Real = np.minimum(
-            self._producers + self.topology.ranks, np.ceil(self.topology.host.cpu.free)
+            self._working_threads + self.topology.ranks, np.ceil(self.topology.host.cpu.free)
         )
         return found
 
     @cached_property
-    def _producers(self) -> Real:
-        """The most threads that are ever runnable and do not receive."""
+    def _working_threads(self) -> Real:
+        """Maximum of runnable threads other than pin-memory threads."""
         job = self.scenario.job
-        producers = np.maximum(1.0, job.loader.crew.producers)
+        producers = np.maximum(1.0, job.loader.policy.producers)
         own = producers * np.maximum(1.0, self.scenario.producer_threads)
         using = (s for s in self.stages if s.actor is Actor.COMPUTE_STREAM)
         fitting = [d.threads for s in using for d in s.demands if d.path is Path.CORES]

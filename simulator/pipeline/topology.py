@@ -18,12 +18,10 @@ from simulator.equations.cpu import threads_taken
 from simulator.equations.storage import frame_payload
 from simulator.physics.device_time import cost_model
 from simulator.pipeline.program import makes_own_batches
-from simulator.pipeline.stages.allreduce import over_peer_link
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource
-from simulator.pipeline.stages.collate import Collate
-from simulator.pipeline.stages.decode import Decode
-from simulator.pipeline.stages.read import drives_of
-from simulator.pipeline.stages.receive import Receive
+from simulator.pipeline.stages.communication import over_peer_link
+from simulator.pipeline.stages.input import Collate, Decode, drives_of
+from simulator.pipeline.stages.transfer import PinMemory
 from simulator.schema.hardware.cluster import Group, Role
 from simulator.schema.hardware.host import Host, PcieSwitch
 from simulator.schema.hardware.storage import Scope
@@ -173,7 +171,7 @@ def _beside_programs(scenario: Scenario, trainers: Group) -> Group:
     train, pool = scenario.job.train, trainers.host.cpu
     alone = train.host_threads == 0.0 or scenario.job.mode is Mode.PREPARE
     # A program that makes its own batches does not wait for its device at the same time.
-    if alone or not anywhere(scenario.job.loader.crew.producers):
+    if alone or not anywhere(scenario.job.loader.policy.producers):
         return trainers
     time, core_seconds = cost_model(scenario).time, _loading(scenario)
     if time is None or not anywhere(core_seconds):
@@ -187,7 +185,7 @@ def _beside_programs(scenario: Scenario, trainers: Group) -> Group:
 def _loading(scenario: Scenario) -> Real:
     """CPU work of loading one batch on the machine that trains [core-seconds]."""
     producers = (Decode(), Collate()) if makes_own_batches(scenario) else ()
-    stages = (*producers, Receive())
+    stages = (*producers, PinMemory())
     work = (demand for stage in stages for demand in stage.demands(scenario, Phase.WARM))
     return sum((demand.amount for demand in work if demand.path is Path.CORES), 0.0)
 

@@ -174,7 +174,6 @@ class Busy:
 
 _PROC: Final = Path("/proc")
 _NANOSECOND: Final = units.parse("1 ns", units.SECOND)
-_KIB: Final = units.parse("1 KiB", units.BYTE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from typing import (
 
 from simulator.reading.lines import KeyPath
 from simulator.schema.fields import BadValueError, Length, Marker, nearest_hint
+from simulator.schema.figures import SOURCED, Citation, Figure, Sourceable
 from simulator.uncertainty.provenance import Source
 
 Reader: TypeAlias = Callable[[Any, KeyPath, "Reading"], Any]
@@ -97,10 +98,14 @@ class TableKey:
 
 @dataclass(slots=True)
 class Reading:
-    """The mistakes found in a table, and the place where each of its keys is stated."""
+    """The mistakes found in a table, and the place where each of its keys is stated.
+
+    `cited` are the sources of figures by their paths.
+    """
 
     place: Callable[[KeyPath], str]
     mistakes: list[Mistake] = field(default_factory=list)
+    cited: dict[KeyPath, Source] = field(default_factory=dict)
 
     def refuse(self, path: KeyPath, message: str, hint: str = "") -> object:
         """Note a mistake."""
@@ -131,13 +136,26 @@ class Reading:
             if name not in keys:
                 message = "is not a known section" if isinstance(data[name], dict) else _UNKNOWN
                 self.mistakes.append(Mistake((*path, name), message, kind=MistakeKind.UNKNOWN))
-        if "sources" in table.__dataclass_fields__ and "sources" not in keys:
+        if issubclass(table, Sourceable):
+            values["sources"] = self._cited_in(path)
+        elif "sources" in table.__dataclass_fields__ and "sources" not in keys:
             values["sources"] = {
                 name: Source(reference=f"given: {self.place((*path, name))}", date="undated")
                 for name in data
                 if name in keys
             }
         return values
+
+    def _cited_in(self, path: KeyPath) -> dict[str, Source]:
+        """Return the sources of the figures of a table by dotted key, from 1 in lists."""
+        depth = len(path)
+        return {
+            ".".join(
+                str(part + 1 if isinstance(part, int) else part) for part in place[depth:]
+            ): source
+            for place, source in self.cited.items()
+            if place[:depth] == path
+        }
 
 
 _UNKNOWN: Final = "is not a known key"
@@ -223,6 +241,8 @@ def _marker(kind: Any) -> Marker | None:  # noqa: ANN401 - an annotation
 
 
 def _table(kind: Any) -> type[FileTable] | None:  # noqa: ANN401 - an annotation
+    if get_origin(kind) is Annotated and SOURCED in kind.__metadata__:
+        return Figure
     if isinstance(kind, type) and is_dataclass(kind):
         return kind
     inner = (_table(part) for part in get_args(kind) if get_origin(kind) is not Literal)
@@ -259,12 +279,32 @@ def _table_of(table: type[FileTable]) -> Reader:
 
 
 def _annotated(kind: Any) -> Reader:  # noqa: ANN401 - an annotation
+    if SOURCED in kind.__metadata__:
+        marks = tuple(mark for mark in kind.__metadata__ if mark is not SOURCED)
+        return _figure_of(_reader(Annotated[(kind.__origin__, *marks)]))
     for mark in kind.__metadata__:
         if isinstance(mark, Length):
             return _of_length(_reader(kind.__origin__), mark)
         if hasattr(mark, "read"):
             return _marked(mark)
     return _reader(kind.__origin__)
+
+
+def _figure_of(value: Reader) -> Reader:
+    """Return a reader of the value of a figure's table, which notes the source."""
+
+    def read(data: object, path: KeyPath, reading: Reading) -> object:
+        before = len(reading.mistakes)
+        table = reading.table(Figure, data, path)
+        if not isinstance(data, dict) or "value" not in data:
+            return BROKEN
+        found = value(data["value"], (*path, "value"), reading)
+        if len(reading.mistakes) > before or not isinstance(table, Citation):
+            return BROKEN
+        reading.cited[path] = table.cited
+        return found
+
+    return read
 
 
 def _marked(marker: Marker) -> Reader:
@@ -316,6 +356,8 @@ def _entries_of(name_kind: Any, kind: Any) -> Reader:  # noqa: ANN401 - annotati
                     mistake = Mistake((*path, name), error.message, error.hint, MistakeKind.KEY)
                     reading.mistakes.append(mistake)
             found[key] = entry(each, (*path, name), reading)
+            if (*path, name) in reading.cited:  # by the name that the key has here
+                reading.cited[*path, str(key)] = reading.cited.pop((*path, name))
         return BROKEN if broken or BROKEN in found.values() else found
 
     return read

@@ -14,7 +14,7 @@ from simulator.report.text import count
 from simulator.results.binding import FULL, Part
 from simulator.results.prediction import Prediction
 from simulator.schema.workload.train import Mode
-from simulator.studies.changes.advise import Advice, Setting
+from simulator.studies.advise import Advice, Setting
 from simulator.units import BYTE, SECOND, show
 
 SCHEMA: Final = 1

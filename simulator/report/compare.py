@@ -52,17 +52,19 @@ from simulator.schema.hardware.link import LinkKind
 from simulator.schema.hardware.naming import short_name
 from simulator.schema.hardware.price import Purchase
 from simulator.serving.cost import listed_price
-from simulator.studies.changes.compare import (
+from simulator.studies.compare import (
+    Beside,
     Rule,
+    ServiceSide,
     Side,
     Told,
+    beside,
     differing,
     error,
     published_rule,
     rule,
 )
-from simulator.studies.changes.rent_or_buy import RentOrBuy, cheapest_rent, rent_or_buy
-from simulator.studies.service.compare import Beside, ServiceSide, beside
+from simulator.studies.purchase import RentOrBuy, cheapest_rent, rent_or_buy
 from simulator.units import BYTE, HOUR, KILOGRAM, KILOWATT_HOURS, MONTH, SECOND, USD, WATT, Unit
 
 CLOSE: Final = 0.1

@@ -1,4 +1,4 @@
-"""Reports by the kind of a subject: jobs and services.
+"""How the answers about a subject are printed: one report for jobs, one for services.
 
 `report_of` gives that of a subject; verbs call it and never ask which kind a subject is.
 """
@@ -14,9 +14,17 @@ from simulator.report.text import WIDTH
 if TYPE_CHECKING:
     from simulator.calibration.observed import Explained
     from simulator.report.html.page import Made
+    from simulator.report.launch import Launch
     from simulator.results.prediction import Prediction
     from simulator.results.serving import ServicePrediction
-    from simulator.studies.subject import Subject
+    from simulator.schema.scenario import Scenario
+    from simulator.schema.serving import Service
+    from simulator.studies.search.findings import Findings
+    from simulator.studies.service_sizing import Need, Variant
+    from simulator.studies.service_sizing import Sized as SizedService
+    from simulator.studies.size import SizeAnswer
+    from simulator.studies.subject import Recommended, Subject
+    from simulator.studies.whatif import WhatIf
     from simulator.validation.local_coverage import Neighbourhood
 
 
@@ -95,6 +103,73 @@ class JobReport:
 
         return as_page(prediction, near, steps, how)
 
+    def sized(self, found: SizeAnswer, form: str, typed: str = "") -> str:  # noqa: ARG002 - it has it
+        """Return the answer of `plan size`."""
+        from simulator.report.size import document
+
+        return render(document(found), form)
+
+    def changed(self, found: WhatIf, metric: str, form: str) -> str:  # noqa: ARG002 - it has it
+        """Return the answer of `plan whatif`."""
+        from simulator.report.whatif import document
+
+        return render(document(found), form)
+
+    def device(self, job: Scenario) -> str:
+        """Return the word for the accelerators of a job."""
+        from simulator.report.labels import device_called
+
+        return device_called(job)
+
+    def swept(self, found: Findings, name: str, form: str) -> str:
+        """Return the answer of `plan sweep`; CSV has all candidates, the others the best."""
+        from simulator.report.sweep import document
+
+        return render(document(found, name), form)
+
+    def no_sweep(self, found: Findings) -> tuple[str, ...]:
+        """Return why a sweep has no answer."""
+        from simulator.report.sweep import nothing_found
+
+        return (nothing_found(found),)
+
+    def launches(self, found: Sequence[Recommended]) -> list[Launch | None]:
+        """Return how to start each job on the recommended machines with SkyPilot."""
+        from simulator.report.launch import launch_of
+
+        return [
+            None
+            if one.best is None
+            else launch_of(
+                one.best,
+                SKYPILOT_CLOUDS,
+                None if one.answer.lost is None else one.answer.lost.interval,
+            )
+            for one in found
+        ]
+
+    def recommended(self, found: Sequence[Recommended], form: str, typed: str = "") -> str:  # noqa: ARG002 - of services
+        """Return the answer of `plan recommend`."""
+        from simulator.report.recommend import document, several
+        from simulator.studies.recommend.recommendation import common_machine
+
+        answers, launches = [one.answer for one in found], self.launches(found)
+        if len(answers) == 1:
+            return render(document(answers[0], launches[0]), form)
+        together = all(answer.winner for answer in answers)
+        common = common_machine(answers) if together else None
+        return render(several(answers, launches, common), form)
+
+    def no_recommendation(self, found: Sequence[Recommended]) -> list[str]:
+        """Return why there is no best choice, for tables that cannot say so."""
+        from simulator.report.recommend import nothing_texts
+
+        lines = list[str]()
+        for answer in (one.answer for one in found):
+            if answer.winner is None:
+                lines += [f"{answer.scenario.name}: no choice will do", *nothing_texts(answer)]
+        return lines
+
 
 class ServiceReport:
     """The reports on services."""
@@ -155,11 +230,54 @@ class ServiceReport:
     ) -> str:
         """Return the report as one HTML page, with latencies against the load."""
         from simulator.report.html.service import as_page
-        from simulator.studies.service.sizing import against_load
+        from simulator.studies.service_sizing import against_load
 
         return as_page(prediction, against_load(prediction), how, steps)
 
+    def sized(self, found: tuple[Service, Sequence[Need]], form: str, typed: str = "") -> str:
+        """Return the answer of `plan size`."""
+        from simulator.report.service_studies import needed
 
+        service, needs = found
+        return render(needed(service, needs, typed), form)
+
+    def changed(self, found: Any, metric: str, form: str) -> str:  # noqa: ANN401 - see the report
+        """Return the answer of `plan whatif`."""
+        from simulator.report.service_studies import changed
+
+        return render(changed(*found, metric), form)
+
+    def device(self, job: None) -> str:  # noqa: ARG002 - of jobs
+        """Return the word for its accelerators."""
+        return "GPU"
+
+    def swept(self, found: Sequence[Variant], name: str, form: str) -> str:  # noqa: ARG002 - of jobs
+        """Return the answer of `plan sweep`."""
+        from simulator.report.service_studies import swept
+
+        return render(swept(found), form)
+
+    def no_sweep(self, found: Sequence[Variant]) -> tuple[str, ...]:  # noqa: ARG002 - it says why
+        """Return nothing: every variant has its reason in the table."""
+        return ()
+
+    def recommended(self, found: SizedService, form: str, typed: str = "") -> str:
+        """Return the answer of `plan recommend`."""
+        from simulator.report.service_studies import sized
+
+        return render(sized(found, typed), form)
+
+    def launches(self, found: SizedService) -> list[Launch | None]:  # noqa: ARG002 - of jobs
+        """Return nothing: services are not started by SkyPilot."""
+        return []
+
+    def no_recommendation(self, found: SizedService) -> list[str]:  # noqa: ARG002 - it says why
+        """Return nothing: the report has the reasons."""
+        return []
+
+
+SKYPILOT_CLOUDS: Final = ("aws", "azure", "gcp", "lambda")
+"""Clouds by the names that both our profiles and SkyPilot give them."""
 KindReport: TypeAlias = JobReport | ServiceReport
 _REPORTS: Final[Mapping[str, KindReport]] = {"job": JobReport(), "service": ServiceReport()}
 

@@ -8,6 +8,7 @@ from types import MappingProxyType, UnionType
 from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from simulator.report.text import count, printable
+from simulator.schema.fields import Quantity
 from simulator.schema.hardware.gpu import Gpu, Outdone, Relative
 from simulator.schema.hardware.host import (
     Cpu,
@@ -87,7 +88,7 @@ def figures(thing: Profile) -> tuple[Figure, ...]:
 def _figures(thing: Section, prefix: str, sources: Mapping[str, Source]) -> Iterator[Figure]:
     units = _units(type(thing))
     for item in fields(thing):
-        if item.name not in ("name", "note", "sources"):
+        if item.name not in ("name", "note", "overlay", "sources"):
             key = f"{prefix}{item.name}"
             yield from _said(key, getattr(thing, item.name), units.get(item.name), sources)
 
@@ -166,7 +167,7 @@ def _measured(curve: Curve) -> Iterator[Figure]:
         yield Figure(
             key=f"{curve.operation} over {curve.ranks}{where}{how}{several}",
             value=f"{latency} + bytes at {show(regime.bandwidth, BYTE_PER_SECOND, _USUAL)}",
-            source=curve.source,
+            source=curve.cited,
         )
 
 
@@ -175,7 +176,7 @@ def _tier(key: str, tier: Tier, sources: Mapping[str, Source]) -> Iterator[Figur
     source = sources.get(key)
     if tier.to is not None:
         yield Figure(key=f"{key} to", value=tier.to, unit=BYTE, source=source)
-    yield Figure(key=key, value=tier.price, unit=USD_PER_BYTE, source=source)
+    yield Figure(key=key, value=tier.value, unit=USD_PER_BYTE, source=source)
 
 
 def _listed(values: tuple[object, ...]) -> str:
@@ -209,7 +210,10 @@ def _units(cls: type[object]) -> dict[str, Unit]:
 
 def _unit_in(hint: object) -> Unit | None:
     if get_origin(hint) is Annotated:
-        return next((mark for mark in get_args(hint)[1:] if isinstance(mark, Unit)), None)
+        for mark in get_args(hint)[1:]:
+            if isinstance(mark, Unit | Quantity):
+                return mark if isinstance(mark, Unit) else mark.unit
+        return None
     if get_origin(hint) in (Union, UnionType) or isinstance(get_origin(hint), type):
         inner = (_unit_in(argument) for argument in get_args(hint))
         return next((unit for unit in inner if unit is not None), None)

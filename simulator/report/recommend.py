@@ -38,14 +38,27 @@ from simulator.results.expression import parse_expression
 from simulator.results.metrics import USD_PER_HOUR
 from simulator.schema.goal import Goal, Objective
 from simulator.schema.hardware.naming import short_name
-from simulator.studies.recommend.answer import Loser, PinPrice, Recommendation
-from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
+from simulator.studies.data_migration import Move
 from simulator.studies.recommend.limits import PORTING
-from simulator.studies.recommend.moving import Move
-from simulator.studies.recommend.ranking import CLOSE, by_factor, distinct, ratio
+from simulator.studies.recommend.ranking import (
+    EQUAL_FACTOR,
+    MONEY,
+    TIME,
+    Choice,
+    Tradeoff,
+    by_factor,
+    distinct,
+    is_outside_evidence,
+    number,
+    ratio,
+)
+from simulator.studies.recommend.recommendation import (
+    CommonMachine,
+    Loser,
+    PinPrice,
+    Recommendation,
+)
 from simulator.studies.recommend.remedies import FAMILY
-from simulator.studies.recommend.several import Common
-from simulator.studies.recommend.weighing import Trade, is_beyond
 from simulator.units import BYTE, HOUR, SECOND, USD, Unit, show
 from simulator.version import __version__
 
@@ -148,7 +161,9 @@ def reasons(answer: Recommendation) -> tuple[tuple[str, list[str]], ...]:
 
 
 def several(
-    answers: Sequence[Recommendation], launches: Sequence[Launch | None], common: Common | None
+    answers: Sequence[Recommendation],
+    launches: Sequence[Launch | None],
+    common: CommonMachine | None,
 ) -> Document:
     """Return the best for each of several workloads, and the best single machine for all."""
     best = [_best_row(answer) for answer in answers]
@@ -197,7 +212,7 @@ def _best_row(answer: Recommendation) -> tuple[str, ...]:
 def _penalty(worse: float | None) -> str:
     if worse is None:
         return ""
-    return "its best" if worse <= CLOSE else f"{by_factor(worse, 'worse')} than its best"
+    return "its best" if worse <= EQUAL_FACTOR else f"{by_factor(worse, 'worse')} than its best"
 
 
 def goal_text(goal: Goal) -> str:
@@ -409,7 +424,7 @@ def best_title(answer: Recommendation) -> str:
         title = f"Best estimate; tied with {tied} other{'s' if tied > 1 else ''}"
     else:
         title = "Best"
-    beyond = winner is not None and is_beyond(winner)
+    beyond = winner is not None and is_outside_evidence(winner)
     return f"{title} ({UNMEASURED})" if beyond else title
 
 
@@ -543,9 +558,9 @@ def _now(answer: Recommendation, winner: Choice) -> list[str]:
         return ["that is your scenario unchanged"]
     factor = ratio(objective, winner.value, now.value)
     text = f"your scenario unchanged: {worth(now, objective)}"
-    if factor is not None and factor > CLOSE:
+    if factor is not None and factor > EQUAL_FACTOR:
         text += f", {by_factor(factor, _worse(objective))}"
-    elif factor is not None and factor < 1.0 / CLOSE:
+    elif factor is not None and factor < 1.0 / EQUAL_FACTOR:
         text += f", {by_factor(1.0 / factor, 'better')}, but it {_kept_out(answer, now)}"
     return [text]
 
@@ -584,7 +599,7 @@ def _equals(answer: Recommendation) -> list[str]:
     named = [f"{hardware(one)} ({_others(objective, one)})" for one in answer.equals[:MAX_NAMED]]
     more = len(answer.equals) - MAX_NAMED
     named += [f"{more} more"] if more > 0 else []
-    return [f"equal within {CLOSE - 1.0:.1%}: {'; '.join(named)}"]
+    return [f"equal within {EQUAL_FACTOR - 1.0:.1%}: {'; '.join(named)}"]
 
 
 def _others(objective: Objective, choice: Choice) -> str:
@@ -596,8 +611,8 @@ def trade_texts(answer: Recommendation) -> list[str]:
     return [_traded(trade) for trade in answer.trades]
 
 
-def _traded(trade: Trade) -> str:
-    beyond = f" ({UNMEASURED})" if is_beyond(trade.choice) else ""
+def _traded(trade: Tradeoff) -> str:
+    beyond = f" ({UNMEASURED})" if is_outside_evidence(trade.choice) else ""
     money = f"{'+' if trade.money > 0.0 else '-'}{dollars(abs(trade.money))}"
     time = measured(trade.choice, TIME, SECOND)
     factor = 1.0 / trade.time if trade.time < 1.0 else trade.time
@@ -626,7 +641,7 @@ def _second(answer: Recommendation) -> list[str]:
     factor = ratio(objective, winner.value, second.value)
     behind = ""
     if factor is not None:
-        behind = f", {by_factor(factor, _worse(objective))}" if factor > CLOSE else ", equal"
+        behind = f", {by_factor(factor, _worse(objective))}" if factor > EQUAL_FACTOR else ", equal"
     changed = f"; {settings(second)}" if settings(second) else ""
     return [f"runner-up: {hardware(second)}, {worth(second, objective)}{behind}{changed}"]
 
@@ -672,7 +687,7 @@ def _safer(answer: Recommendation) -> list[str]:
 def front_notes(answer: Recommendation, choice: Choice) -> str:
     """Return the marks of a point of the front: best, `BEYOND`, both or none."""
     best = answer.winner is not None and choice.index == answer.winner.index
-    return "best" * best + BEYOND * is_beyond(choice)
+    return "best" * best + BEYOND * is_outside_evidence(choice)
 
 
 def hardware(choice: Choice) -> str:
@@ -875,7 +890,9 @@ def _port(answer: Recommendation) -> str | None:
 
 
 def _several_object(
-    answers: Sequence[Recommendation], launches: Sequence[Launch | None], common: Common | None
+    answers: Sequence[Recommendation],
+    launches: Sequence[Launch | None],
+    common: CommonMachine | None,
 ) -> dict[str, Any]:
     pairs = zip(answers, launches, strict=True)
     return {

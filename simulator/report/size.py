@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from simulator.report.document import Cell, Code, Document, Notes, Table, grid, notes, section
 from simulator.report.numbers import quantity, significant
 from simulator.schema.hardware.naming import short_name
-from simulator.studies.changes.offers import Offer
-from simulator.studies.changes.size import Resource, Size, Sized
+from simulator.studies.size import Offer, Resource, Size, SizeAnswer, Sized
 from simulator.units import BYTE, PER_SECOND, PERCENT, USD, USD_PER_SECOND, show
 
 DIGITS: Final = 3
@@ -28,28 +26,7 @@ _SMALLEST: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """The smallest sufficient sizes: a row for each number of machines.
-
-    `asked` is the scenario with its settings as they were typed; `offers` are what the catalogue
-    has of each row's size, the cheapest first. `accelerated`: the machines compute on accelerators,
-    which are counted; `steps` is what an epoch has on one machine; `counted`: numbers of machines
-    were asked for.
-    """
-
-    name: str
-    asked: str
-    resource: Resource
-    loss: float
-    rows: Sequence[Sized]
-    offers: Sequence[Sequence[Offer]]
-    counted: bool = False
-    accelerated: bool = True
-    steps: float = math.inf
-
-
-def document(found: Answer) -> Document:
+def document(found: SizeAnswer) -> Document:
     """Return the smallest sufficient amount for each number of machines."""
     what = _SMALLEST.get(found.resource, str(found.resource))
     head, loss = _head(found), f"{found.loss * PERCENT:.3g}"
@@ -67,7 +44,7 @@ def document(found: Answer) -> Document:
     )
 
 
-def _notes(found: Answer) -> Iterator[str]:
+def _notes(found: SizeAnswer) -> Iterator[str]:
     workers = found.rows[0].settings.get(WORKERS)
     if workers is not None:
         yield (
@@ -82,16 +59,16 @@ def _notes(found: Answer) -> Iterator[str]:
         )
 
 
-def _names(found: Answer) -> tuple[str, ...]:
+def _names(found: SizeAnswer) -> tuple[str, ...]:
     return tuple(size.knob.name.split("+")[0] for size in found.rows[0].sizes)
 
 
-def _offered(found: Answer) -> str:
+def _offered(found: SizeAnswer) -> str:
     things = "Stores" if found.resource is Resource.STORAGE else "Machines"
     return f"Other sufficient {things.lower()} (plan hardware list)"
 
 
-def _others(found: Answer) -> list[tuple[str, str]]:
+def _others(found: SizeAnswer) -> list[tuple[str, str]]:
     """Return the other offers, if one number of machines was asked for."""
     if len(found.rows) > 1:
         return []
@@ -106,7 +83,7 @@ def _cheapest(offers: Sequence[Offer]) -> Offer | None:
     return None if best is None or best.per_month is best.per_second is None else best
 
 
-def _head(found: Answer) -> tuple[str, ...]:
+def _head(found: SizeAnswer) -> tuple[str, ...]:
     devices = ("GPUs",) if found.accelerated else ()
     sizes = (name.removeprefix("storage ").removeprefix("network ") for name in _names(found))
     price = "per month" if found.resource is Resource.STORAGE else "price"
@@ -114,7 +91,7 @@ def _head(found: Answer) -> tuple[str, ...]:
     return ("machines", *devices, *sizes, *speeds, "cheapest offer", price)
 
 
-def _rows(found: Answer) -> Iterator[tuple[str, ...]]:
+def _rows(found: SizeAnswer) -> Iterator[tuple[str, ...]]:
     for one, offers in zip(found.rows, found.offers, strict=True):
         best, none = _cheapest(offers), "price unknown" if offers else "none"
         yield (*_row(one, found), *((none, "") if best is None else _bought(best, one)))
@@ -127,7 +104,7 @@ def _bought(offer: Offer, row: Sized) -> tuple[str, str]:
     return f"{row.machines} x {name}", _price(offer, row.machines)
 
 
-def _row(one: Sized, found: Answer) -> tuple[str, ...]:
+def _row(one: Sized, found: SizeAnswer) -> tuple[str, ...]:
     devices = (f"{one.devices:,}",) if found.accelerated else ()
     sizes = (_size(size) for size in one.sizes)
     speeds = (significant(rate, DIGITS) for rate in (one.speed, one.ample, one.now))
@@ -160,7 +137,7 @@ def _price(one: Offer, machines: int) -> str:
     return "unknown"
 
 
-def _trial(found: Answer) -> Code | Notes:
+def _trial(found: SizeAnswer) -> Code | Notes:
     row = found.rows[0]
     settings = [f"--set {_option(size)}" for size in row.sizes if size.value is not None]
     count = [f"--set hardware.count={row.machines}"] if found.counted else []
@@ -180,7 +157,7 @@ def _option(size: Size) -> str:
     return " --set ".join(f"{key}={float(value):g}" for key, value in settings.items())
 
 
-def _object(found: Answer) -> dict[str, Any]:
+def _object(found: SizeAnswer) -> dict[str, Any]:
     return {
         "schema": 1,
         "scenario": found.name,
@@ -212,7 +189,7 @@ def _figures(one: Sized) -> Iterator[tuple[str, Any]]:
     yield "samples_per_s_as_it_is", one.now
 
 
-def _table(found: Answer) -> Table:
+def _table(found: SizeAnswer) -> Table:
     """Return a row for each number of machines, in SI units."""
     rows = [dict(_figures(one)) for one in found.rows]
     cells: list[tuple[Cell, ...]] = [tuple(row.values()) for row in rows]

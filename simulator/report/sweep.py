@@ -16,15 +16,13 @@ from simulator.report.render import as_csv
 from simulator.report.text import count, percent, printable
 from simulator.results.metrics import METRICS, SOLVER, Value
 from simulator.schema.goal import Objective, Sense
-from simulator.studies.search.findings import Findings, Reason, column_names, frame, row
+from simulator.studies.search.findings import MAX_SHOWN, Findings, Reason, column_names, frame, row
 from simulator.studies.search.outcome import Outcome, Status
 from simulator.version import __version__
 
 SCHEMA: Final = 1
 MAX_REASONS: Final = 3
 """Reasons for rejections that are listed; the rest are counted."""
-MAX_FRONT: Final = 20
-"""Rows of the front that are printed; files hold all."""
 MAIN_METRICS: Final = (
     *("total_time_s", "cost.usd_to_train", "throughput_samples_per_s"),
     *("accelerator_utilization", "bottleneck"),
@@ -155,11 +153,11 @@ def objective_text(objective: Objective) -> str:
 
 
 def _front(found: Findings) -> tuple[Any, ...]:
-    places = found.front[:MAX_FRONT]
+    places = found.front[:MAX_SHOWN]
     texts = [] if places else [_empty(found)]
     equal = sum(len(place.equal) for place in found.front)
-    if len(found.front) > MAX_FRONT:
-        texts.append(f"{len(found.front) - MAX_FRONT:,} more are in --json, --csv and --parquet")
+    if len(found.front) > MAX_SHOWN:
+        texts.append(f"{len(found.front) - MAX_SHOWN:,} more are in --json, --csv and --parquet")
     if equal:
         texts.append(f"{equal:,} others are exactly as good as one of these")
     if found.margin:

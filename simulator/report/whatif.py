@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from simulator.report.document import Cell, Document, Notes, Section, Table, grid, notes, section
@@ -14,11 +13,19 @@ from simulator.report.prediction.verdict import verdict
 from simulator.report.text import count, percent, printable
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
-from simulator.studies.changes.accelerator_swap import Generation, turning_point
-from simulator.studies.changes.bottleneck_shifts import FARTHEST, MOST_WORKERS, Flip
 from simulator.studies.changes.levers import SPEED, Knob
-from simulator.studies.changes.sensitivity import Bar, Sensitivity
-from simulator.studies.changes.whatif import Margins, Worth, misfit
+from simulator.studies.sensitivity import Bar, Sensitivity
+from simulator.studies.whatif import (
+    MAX_COUNT,
+    MAX_FACTOR,
+    Flip,
+    Generation,
+    Margins,
+    WhatIf,
+    Worth,
+    misfit,
+    turning_point,
+)
 from simulator.units import SECOND, USD, show
 
 SCHEMA: Final = 1
@@ -31,17 +38,6 @@ _STEP: Final = "step_time_s.mean"
 _RATE: Final = "throughput_samples_per_s"
 _TOTAL: Final = "total_time_s"
 _SHOWN: Final = {_STEP: "step", _RATE: "samples/s", _TOTAL: "run time"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIf:
-    """The parts of an answer; None: not asked for."""
-
-    margins: Margins
-    flips: Sequence[Flip]
-    turned: Sequence[Knob] = ()
-    generations: Sequence[Generation] | None = None
-    tornado: Sensitivity | None = None
 
 
 _CPU: Final = "cpu"
@@ -158,7 +154,7 @@ def _worth_notes(margins: Margins, useful: Sequence[Worth]) -> Iterator[str]:
         if margins.is_open(worth):
             yield (
                 f"{worth.change.name}: {_signed(margins.effect(worth))} is within noise "
-                f"({percent(margins.component(worth))})"
+                f"({percent(margins.noise(worth))})"
             )
     for worth in worths:
         if worth.prediction is None:
@@ -199,7 +195,7 @@ def _flips(found: WhatIf) -> tuple[Table | None, Notes]:
     texts = []
     if still:
         texts.append(
-            f"Never the limit, even {FARTHEST:g}x larger or smaller ({MOST_WORKERS:g} of what is "
+            f"Never the limit, even {MAX_FACTOR:g}x larger or smaller ({MAX_COUNT:g} of what is "
             f"counted): {', '.join(still)}"
         )
     if found.margins.base.timing.bottleneck == _CPU and any(name in moved for name in _CORES):

@@ -10,7 +10,7 @@ from simulator.physics.device_time import cost_model
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.physics.transformer import kernels_of
 from simulator.pipeline.run_length import lengths
-from simulator.pipeline.stages.read import helpers_alone
+from simulator.pipeline.stages.input import helpers_alone
 from simulator.pipeline.topology import drives_used
 from simulator.results.cost import listed_price
 from simulator.results.ownership import in_a_rack

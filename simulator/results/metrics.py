@@ -21,7 +21,7 @@ from simulator.equations.page_cache import bytes_from_store
 from simulator.errors import UnknownName
 from simulator.physics import model_flops
 from simulator.pipeline.stages.base import Resource
-from simulator.pipeline.stages.read import read_bytes
+from simulator.pipeline.stages.input import read_bytes
 from simulator.results import storage_benchmark
 from simulator.results.bill_metrics import ENERGY, STORES
 from simulator.results.outlook import QUANTILES, Outlook
@@ -493,6 +493,16 @@ METRICS: Final[tuple[Metric, ...]] = (
 
 OLD_NAMES: Final = {"cost.usd_with_storage": "cost.usd_to_train"}
 """Names that figures once had and that are still read, with those they have now."""
+
+
+def old_names(*texts: str) -> list[str]:
+    """Return a note for each old name of a metric that expressions use."""
+    return [
+        f"note: {old} is an old name of {new}"
+        for old, new in OLD_NAMES.items()
+        if any(old in text for text in texts)
+    ]
+
 
 _BY_NAME: Final = {metric.name: metric for metric in METRICS}
 _OF_SERVICES: Final = {

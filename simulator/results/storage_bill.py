@@ -128,7 +128,7 @@ def _egress(scenario: Scenario, use: Use, charges: Charges, billed: Real) -> Ite
                 size=use.carried,
                 months=billed / MONTH,
                 ends=tuple(tier.to for tier in charges.internet if tier.to is not None),
-                prices=tuple(tier.price for tier in charges.internet),
+                prices=tuple(tier.value for tier in charges.internet),
             ),
         )
 
@@ -221,7 +221,7 @@ def _of_another(scenario: Scenario, store: Storage) -> str:
     tiers = () if store.charges is None else store.charges.internet
     if not tiers:
         return "the bill leaves out what leaving its cloud costs, at a price that no source states"
-    price = f"{show(tiers[0].price, USD_PER_BYTE)}{' at first' if len(tiers) > 1 else ''}"
+    price = f"{show(tiers[0].value, USD_PER_BYTE)}{' at first' if len(tiers) > 1 else ''}"
     return f"bytes that leave its cloud are on the bill at {price}; store.location says otherwise"
 
 

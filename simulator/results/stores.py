@@ -16,8 +16,7 @@ from simulator.pipeline.run_length import (
     samples_of_an_epoch,
 )
 from simulator.pipeline.stages.base import Phase
-from simulator.pipeline.stages.read import bytes_per_file, read_from_store
-from simulator.pipeline.stages.write import write_operations
+from simulator.pipeline.stages.input import bytes_per_file, read_from_store, write_operations
 from simulator.schema.hardware.naming import short_name
 from simulator.schema.hardware.storage import Scope, Storage
 from simulator.schema.scenario import Scenario

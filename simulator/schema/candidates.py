@@ -172,7 +172,7 @@ def _machines(scenario: Scenario) -> tuple[int, ...]:
     trainers = scenario.cluster.trainers
     network = trainers.host.network
     link = None if network is None else network.link
-    measured = link is not None and any(curve.machines > 1 for curve in link.curves)
+    measured = link is not None and any(curve.machines > 1 for curve in link.collective)
     degrees = scenario.job.parallelism
     spread = degrees.splits_model or degrees.sharding is not Sharding.NONE
     each = measured or spread or degrees.offload_optimizer

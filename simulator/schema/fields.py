@@ -23,6 +23,9 @@ from simulator.units import Unit
 
 DERIVED: Final = {"derived": True}
 """Metadata of fields that are no keys: they follow from other fields, or from where keys stand."""
+DEPENDS: Final = {"depends": True}
+"""Metadata of keys whose default depends on other keys: `resolve` puts it in where the key is not
+stated, and what the dataclass says holds where nothing else is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +38,10 @@ class Section:
     def states(self, key: str) -> bool:
         """Return whether a key is stated."""
         return key in self.sources
+
+    def stated(self, **keys: str) -> dict[str, Source]:
+        """Return the sources of the keys that are stated, by other names for them."""
+        return {name: self.sources[key] for name, key in keys.items() if key in self.sources}
 
 
 class BadValueError(ValueError):

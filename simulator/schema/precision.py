@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated, Final
+
+from simulator.schema.fields import Choice
 
 
 class Precision(StrEnum):
@@ -33,3 +36,16 @@ _ELEMENT_BYTES = {
     Precision.FP4: 0.5,
     Precision.INT8: 1.0,
 }
+
+
+_DTYPES: Final = (
+    ("float32", "fp32"),
+    ("single", "fp32"),
+    ("float16", "fp16"),
+    ("half", "fp16"),
+    ("bfloat16", "bf16"),
+    ("float64", "fp64"),
+    ("double", "fp64"),
+)
+"""Names of torch.dtype."""
+PrecisionField = Annotated[Precision, Choice(Precision, also=_DTYPES)]

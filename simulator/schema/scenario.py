@@ -129,7 +129,7 @@ class Scenario:
         remote = self.job.remote
         if self.at and remote is not None:
             return remote.threads(self.ranks_served)
-        return self.job.loader.crew.threads
+        return self.job.loader.policy.threads
 
     @property
     def job(self) -> Job:

@@ -85,15 +85,15 @@ def forecast_service(
     every = metrics(prediction)
     figures = {name: value for name in wanted if (value := every.get(name)) is not None}
     bands = {name: prediction.interval.get(name, {}) for name in wanted}
-    intervals = {
+    ends = {
         name: (low, high)
         for name, band in bands.items()
         if (low := band.get("p10")) is not None and (high := band.get("p90")) is not None
     }
-    return figures, intervals, _facts(service)
+    return figures, ends, _features(service)
 
 
-def _facts(service: Service) -> Features:
+def _features(service: Service) -> Features:
     """What describes a service in a few numbers and words."""
     serving, load = service.serving, service.load
     ways = load.arrivals

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from support.catalogue import each
 from support.stages import sampled
 
 from simulator.cli import main as console
@@ -111,7 +112,7 @@ def test_an_unknown_option(plan: Run, verb: str) -> None:
     "name",
     ["no-such-scenario", "none/none.toml", "folder", "broken.toml", "binary.toml", "", "x" * 999],
 )
-@pytest.mark.parametrize("arguments", OF_A_SCENARIO.values(), ids=OF_A_SCENARIO)
+@each("arguments", OF_A_SCENARIO.values())
 def test_a_scenario_that_cannot_be_read(plan: Run, arguments: tuple[str, ...], name: str) -> None:
     """A name that leads nowhere, a folder, text that is no TOML, bytes that are no text."""
     refused(plan, filled(arguments, name))
@@ -127,7 +128,7 @@ def test_standard_input_that_is_closed(
 
 
 @pytest.mark.parametrize("name", ["none.toml", "folder", "binary.toml", "x" * 999])
-@pytest.mark.parametrize("arguments", OF_A_FILE.values(), ids=OF_A_FILE)
+@each("arguments", OF_A_FILE.values())
 def test_a_file_that_cannot_be_read(plan: Run, arguments: tuple[str, ...], name: str) -> None:
     """The same for evidence, goals and calibrations."""
     refused(plan, filled(arguments, name))

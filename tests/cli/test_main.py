@@ -13,12 +13,14 @@ from typing import Any
 
 import click
 import pytest
+from support.catalogue import each
 
 from simulator import predict as door
 from simulator.cli.main import SECTIONS, VERBS, main
 from simulator.cli.main import plan as console
 from simulator.cli.output import Exit
 from simulator.errors import InputError, NotModelled, Problem, UnknownName
+from simulator.report.text import WIDTH
 from simulator.version import __version__
 
 Run = Callable[..., Any]
@@ -28,12 +30,24 @@ HEAVY = ("numpy", "pandas", "scipy", "matplotlib", "simpy")
 SCENARIO = "resnet50-imagenet-p4d"
 
 
-@pytest.mark.parametrize("verb", ["", *VERBS])
-def test_help_reads_as_it_should(plan: Run, golden: Run, verb: str) -> None:
-    """The help of every verb is the committed text."""
+@each("verb", ["", *VERBS])
+def test_help_has_its_parts(plan: Run, verb: str) -> None:
+    """Help names the verb in its usage line, says what the verb and each option do, and fits."""
     outcome = plan(*([verb] if verb else []), "--help")
     assert (outcome.code, outcome.err) == (Exit.FINE, "")
-    golden(f"help-{verb or 'plan'}", outcome.out)
+    lines = outcome.out.splitlines()
+    assert lines[0].startswith(f"Usage: plan {verb}".rstrip())
+    assert lines[2].startswith("  ")
+    assert lines[2].strip()[0].isupper()
+    assert [line for line in lines if len(line) > WIDTH] == []
+    context = click.Context(console, **console.context_settings)
+    command = console.get_command(context, verb) if verb else console
+    assert command is not None
+    for option in command.params:
+        if isinstance(option, click.Option) and not option.hidden:
+            assert option.help, option.name
+            assert all(name in outcome.out for name in option.opts)
+            assert option.help[0].isupper(), option.help
 
 
 def test_every_verb_is_in_the_help(plan: Run) -> None:
@@ -48,7 +62,7 @@ def test_the_sections_of_the_help_hold_every_verb_once() -> None:
     assert sorted(named) == sorted(VERBS)
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@each("verb", VERBS)
 def test_examples_of_the_help_are_sound(verb: str) -> None:
     """Every example is a command line that the verb takes."""
     # click keeps a command's help option as its first context had it: this one is as in use

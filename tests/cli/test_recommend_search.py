@@ -11,13 +11,11 @@ import pytest
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.goal import Axes, Goal
-from simulator.studies.recommend.baseline import ground_of
-from simulator.studies.recommend.choice import MONEY, TIME, number
-from simulator.studies.recommend.evaluator import asking
-from simulator.studies.recommend.problem import inquire
-from simulator.studies.recommend.ranking import CLOSE, front
-from simulator.studies.recommend.recommending import recommend
+from simulator.studies.baseline import baseline_of
+from simulator.studies.recommend.ranking import EQUAL_FACTOR, MONEY, TIME, front, number
+from simulator.studies.recommend.recommendation import recommend
 from simulator.studies.recommend.remedies import HELPERS
+from simulator.studies.recommend.search_problem import define_problem, search_backend
 from simulator.studies.search.candidates import expand
 from simulator.studies.search.explore import Request, explore
 from simulator.studies.search.outcome import Candidate
@@ -100,12 +98,12 @@ def test_spot_capacity_is_taken_with_its_losses(plan: Plan, tmp_path: Path) -> N
 def test_helpers_without_drives_are_given_a_store() -> None:
     """Where trainers read their own drives, machines beside without any read a store's copy."""
     reader = CandidateReader("resnet50-imagenet-p4d")
-    ground = ground_of(reader, Catalogue.default())
+    baseline = baseline_of(reader, Catalogue.default())
     goal = CandidateReader("choose-light-vision").goal
     assert goal is not None
-    inquiry = inquire(ground, goal)
-    helped = [inquiry.settings[place] for place, name in inquiry.ideas.items() if name == HELPERS]
-    without = [s for s in helped if not ground.machine(str(s["remote.machine"])).drives]
+    problem = define_problem(baseline, goal)
+    helped = [problem.settings[place] for place, name in problem.ideas.items() if name == HELPERS]
+    without = [s for s in helped if not baseline.machine(str(s["remote.machine"])).drives]
     assert without
     assert all("remote.storage" in settings for settings in without)
     for settings in without[:1]:
@@ -120,19 +118,19 @@ def test_the_answer_is_that_of_an_exhaustive_search(tmp_path: Path) -> None:
     goal = reader.goal
     assert goal is not None
     seeds = [c.settings for c in expand(Axes(axes=goal.search), reader)]
-    inquiry = inquire(ground_of(reader, Catalogue.default()), goal, seeds)
+    problem = define_problem(baseline_of(reader, Catalogue.default()), goal, seeds)
     with local_workers(1) as workers:
-        found = recommend(inquiry, asking(workers, None), seeds=seeds)
+        found = recommend(problem, search_backend(workers, None), seeds=seeds)
         candidates = tuple(
-            Candidate(index=i, settings=one) for i, one in enumerate(inquiry.settings)
+            Candidate(index=i, settings=one) for i, one in enumerate(problem.settings)
         )
         asked = Request(reader=reader, candidates=candidates, exhaustive=True, intervals=True)
-        whole = [inquiry.judged(one) for one in explore(asked, workers=workers)]
-    sound = [one for one in whole if one.is_sound and inquiry.is_searched(one.settings)]
+        whole = [problem.judged(one) for one in explore(asked, workers=workers)]
+    sound = [one for one in whole if one.is_sound and problem.is_searched(one.settings)]
     values = [one.value for one in sound if one.value is not None]
     assert len(sound) > found.predicted
     assert found.winner is not None
-    assert found.winner.value * CLOSE >= max(values)
+    assert found.winner.value * EQUAL_FACTOR >= max(values)
     for point in front(sound):
         time, money = (number(point.figures, name) or 0.0 for name in (TIME, MONEY))
         assert any(

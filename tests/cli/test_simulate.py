@@ -17,7 +17,7 @@ import pytest
 from simulator import predict as door
 from simulator.cli.output import Exit
 from simulator.physics.footprint import Verdict
-from simulator.studies.changes import actions as loaded
+from simulator.studies import actions as loaded
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``, or arranges how it runs."""

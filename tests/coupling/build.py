@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from support.scenarios import NO_LATENCY, SOURCE, host
+from support.scenarios import NO_LATENCY, host
 
 from simulator.predict import predict
 from simulator.results.metrics import select
@@ -104,9 +104,14 @@ def networked(machine: Host, bandwidth: float, **limits: object) -> Host:
     """The machine with a network card of so many bytes per second, which collectives reach."""
     reached = Regime(latency=NO_LATENCY, bandwidth=bandwidth)
     curve = Curve(
-        operation=Collective.ALL_REDUCE, ranks=2, machines=2, regimes=(reached,), source=SOURCE
+        operation=Collective.ALL_REDUCE,
+        ranks=2,
+        machines=2,
+        regimes=(reached,),
+        source="test",
+        date="undated",
     )
-    wire = Link(name="link/test", kind=LinkKind.NETWORK, peak=bandwidth, curves=(curve,))
+    wire = Link(name="link/test", kind=LinkKind.NETWORK, peak=bandwidth, collective=(curve,))
     return replace(machine, network=Network(bandwidth=bandwidth, link=wire, **limits))  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""Cases in which workers, receivers, learners and helpers share cores."""
+"""Cases in which workers, pin-memory threads, learners and helpers share cores."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from simulator.schema.workload.train import Mode
 def workers_and_receiver() -> Coupling:
     """Four workers and the thread that pins their batches share four cores.
 
-    By hand: a batch takes 80 ms of a worker and 20 ms of the receiver, (80 + 20) / 4 = 25 ms.
-    Alone the workers make one in 80 / 4 = 20 ms, and the receiver takes one in 20 ms.
+    By hand: a batch takes 80 ms of a worker and 20 ms of the pin-memory thread, (80 + 20) / 4 = 25
+    ms. Alone the workers make one in 80 / 4 = 20 ms, and the pin-memory thread takes one in 20 ms.
     """
     return Coupling(
         name="workers and pin thread on one CPU",

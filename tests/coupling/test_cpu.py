@@ -1,4 +1,4 @@
-"""One CPU pool for workers, receivers and learners, and one on each helper."""
+"""One CPU pool for workers, pin-memory threads and learners, and one on each helper."""
 
 from __future__ import annotations
 

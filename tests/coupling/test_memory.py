@@ -10,7 +10,7 @@ from coupling.on_memory import crowded
 
 from simulator.physics.footprint import Verdict, host_ram, page_cache_bytes
 from simulator.pipeline.stages.base import Phase
-from simulator.pipeline.stages.read import hit_ratio
+from simulator.pipeline.stages.input import hit_ratio
 from simulator.predict import predict
 
 

@@ -176,7 +176,7 @@ def test_the_cap_is_for_volumes_only(scope: Scope) -> None:
 
 
 def test_senders_of_narrow_cards_are_the_limit_themselves() -> None:
-    """Two cards of 1 GB/s send 100 MB a batch in 50 ms; the receiver could take them in 32."""
+    """Two cards of 1 GB/s send 100 MB a batch in 50 ms; the pin-memory thread needs 32 ms."""
     job = batches_from_helpers(output_bytes=100e6 / 32, compute=0.005, batch_cpu=0.01)
     trainers, helpers = job.cluster.groups
     assert helpers.host.network is not None

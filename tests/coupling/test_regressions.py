@@ -30,7 +30,7 @@ from simulator.physics.footprint import Verdict, host_ram, memory_fit
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.run_length import placement_time, preparation, preparation_time
 from simulator.pipeline.stages.base import Path, Phase
-from simulator.pipeline.stages.read import hit_ratio
+from simulator.pipeline.stages.input import hit_ratio
 from simulator.pipeline.topology import build
 from simulator.predict import predict
 from simulator.results.assumptions import warnings

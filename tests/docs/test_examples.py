@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.catalogue import each
 
 from simulator.cli.main import main
 from simulator.cli.output import Exit
@@ -90,7 +91,7 @@ def test_outputs_are_real(
     assert text == real
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each("page", PAGES)
 def test_commands_are_run_or_say_why_not(page: str) -> None:
     """A command in a shell block has its output below, or a reason above."""
     text = (ROOT / page).read_text(encoding="utf-8")

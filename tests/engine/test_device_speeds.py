@@ -17,8 +17,8 @@ from simulator.engine import epoch
 from simulator.engine.batches import Draws
 from simulator.engine.folding import everyone
 from simulator.engine.machine import Machine, Task
-from simulator.pipeline.stages.allreduce import bucket_shares
 from simulator.pipeline.stages.base import Demand, Path
+from simulator.pipeline.stages.communication import bucket_shares
 from simulator.pipeline.stragglers import slowest_factor
 from simulator.pipeline.topology import Location
 from simulator.results.prediction import Timing

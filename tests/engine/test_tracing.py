@@ -55,7 +55,7 @@ def test_the_receiver_has_a_lane_of_its_own_where_it_is_a_thread() -> None:
         scenario(workers=1, batch_cpu=0.01, receive_per_batch=0.002, pin_memory=pins)
         for pins in (True, False)
     )
-    received = [b.length for b in lane(traced(pinned)[1], "rank 0 receiver")]
+    received = [b.length for b in lane(traced(pinned)[1], "rank 0 pin memory")]
     assert received == pytest.approx([0.002] * 100)
     assert {b.name for b in lane(traced(plain)[1], "rank 0 main thread")} == {"receive"}
 

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import pytest
+from support.catalogue import each
 from support.docstrings import formula_of
 
 from simulator import equations
@@ -89,7 +89,7 @@ def test_every_equation_has_its_formula_source_example_and_units() -> None:
     }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_every_function_has_a_test(name: str) -> None:
     """The mirrored test file uses every public function."""
     text = (HERE / f"test_{name}.py").read_text(encoding="utf-8")
@@ -98,7 +98,7 @@ def test_every_function_has_a_test(name: str) -> None:
     assert sorted(set(public(name)) - used) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_the_sheet_imports_numbers_only(name: str) -> None:
     """Equations know no type of the layers above and no library but numpy."""
     source = inspect.getsource(module(name))
@@ -123,7 +123,7 @@ def arguments(function: Callable[..., Any], count: int) -> list[dict[str, Any]]:
     return drawn
 
 
-@pytest.mark.parametrize("name", CASES)
+@each("name", CASES)
 def test_a_batch_gives_what_its_members_give(name: str) -> None:
     """An array of candidates gives an array of the answers each would get alone, as floats."""
     function = CASES[name]

@@ -58,7 +58,7 @@ def test_latency_and_bandwidth_are_fitted(data: Path, tmp_path: Path) -> None:
 
 def test_the_curve_by_size(data: Path, tmp_path: Path) -> None:
     """A collective with ranks and machines, in whose time the steps are."""
-    (curve,) = loaded(read([data / ALL_REDUCE]), tmp_path).curves
+    (curve,) = loaded(read([data / ALL_REDUCE]), tmp_path).collective
     assert (curve.operation, curve.ranks, curve.machines) == (Collective.ALL_REDUCE, 8, 1)
     assert [regime.latency for regime in curve.regimes] == pytest.approx([14 * 1.6e-6], rel=0.02)
     assert not curve.in_switch
@@ -75,7 +75,7 @@ def test_the_table_holds_every_size(data: Path) -> None:
 def test_an_old_version(data: Path, tmp_path: Path) -> None:
     """Version 2.0: no Group, no redop and root for an all-gather, errors instead of #wrong."""
     link = loaded(read([data / ALL_GATHER]), tmp_path)
-    (curve,) = link.curves
+    (curve,) = link.collective
     assert (curve.operation, curve.ranks) == (Collective.ALL_GATHER, 4)
     assert link.achievable == pytest.approx(120e9, rel=0.02)
     assert link.latency == pytest.approx(4e-6, rel=0.02)
@@ -84,17 +84,17 @@ def test_an_old_version(data: Path, tmp_path: Path) -> None:
 def test_several_hosts_are_a_network(data: Path, tmp_path: Path) -> None:
     """N/A in place, lines of NCCL's own log between, two hosts."""
     link = loaded(read([data / ALL_TO_ALL]), tmp_path)
-    (curve,) = link.curves
+    (curve,) = link.collective
     assert link.kind is LinkKind.NETWORK
     assert (curve.operation, curve.ranks, curve.machines) == (Collective.ALL_TO_ALL, 16, 2)
     assert link.achievable == pytest.approx(46e9, rel=0.02)
-    assert "NCCL 2.21.5+cuda12.4" in curve.source.reference
+    assert "NCCL 2.21.5+cuda12.4" in curve.source
 
 
 def test_several_runs_make_one_profile(data: Path, tmp_path: Path) -> None:
     """A curve for each, and the link's own figures from the all-reduce."""
     link = loaded(read([data / ALL_GATHER, data / ALL_REDUCE]), tmp_path)
-    assert {curve.operation for curve in link.curves} == {
+    assert {curve.operation for curve in link.collective} == {
         Collective.ALL_GATHER,
         Collective.ALL_REDUCE,
     }
@@ -119,7 +119,7 @@ def test_more_than_the_link_carries_is_the_switch(data: Path, tmp_path: Path) ->
     """A bus bandwidth above the peak: the switches reduced."""
     over = Catalogue.default().link("nvlink3")
     fragment = read([data / ALL_REDUCE], over=over)
-    (curve,) = loaded(fragment, tmp_path).curves
+    (curve,) = loaded(fragment, tmp_path).collective
     assert curve.in_switch
     assert any("the switch helps" in warning for warning in fragment.warnings)
 

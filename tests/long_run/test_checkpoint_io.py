@@ -11,7 +11,7 @@ import pytest
 from simulator.long_run.attempts import lives
 from simulator.long_run.checkpoint_io import RESTART_SHARE, WRITE_LOG_SD, checkpoint_times
 from simulator.physics.footprint import checkpoint_shares, host_ram
-from simulator.pipeline.stages.checkpoint import AGREEING
+from simulator.pipeline.stages.waiting import AGREEING
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.results.outlook import LOADING, LOST

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.catalogue import each
 
 from simulator.predict import predict
 from simulator.reading.document import read_document
@@ -26,7 +27,7 @@ def is_job(name: str) -> bool:
 JOBS = [name for name in scenario_names() if is_job(name)]
 
 
-@pytest.mark.parametrize("name", JOBS)
+@each("name", JOBS)
 def test_every_price_has_a_date_or_is_named_as_missing(name: str) -> None:
     """A price says who stated it, and when; without one the report names the machine."""
     scenario = load_scenario(name)

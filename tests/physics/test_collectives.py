@@ -183,9 +183,9 @@ def test_a_measured_gather_is_carried_over_by_the_hops_of_its_ring() -> None:
     host = machine("instance/aws/p5.48xlarge")
     assert host.network is not None
     assert host.network.link is not None
-    curve = next(c for c in host.network.link.curves if c.machines == 2)
+    curve = next(c for c in host.network.link.collective if c.machines == 2)
     gather = replace(curve, operation=Collective.ALL_GATHER)
-    link = replace(host.network.link, curves=(gather,))
+    link = replace(host.network.link, collective=(gather,))
     alone = replace(host, network=replace(host.network, link=link), peer_link=None, host_link=None)
     near = float(collective_time(Collective.ALL_GATHER, 0.0, Team(ranks=2, machines=2), alone))
     far = float(collective_time(Collective.ALL_GATHER, 0.0, Team(ranks=16, machines=16), alone))
@@ -198,8 +198,10 @@ def test_beyond_the_measured_ranks_the_nearest_count(asked: int, measured: int) 
     host = machine("instance/aws/p5.48xlarge")
     link = host.peer_link
     assert link is not None
-    curves = tuple(c for c in link.curves if c.ranks >= 4 and c.machines == 1 and not c.in_switch)
-    alone = replace(host, peer_link=replace(link, curves=curves))
+    curves = tuple(
+        c for c in link.collective if c.ranks >= 4 and c.machines == 1 and not c.in_switch
+    )
+    alone = replace(host, peer_link=replace(link, collective=curves))
     paces = {
         ranks: pace_inside(REDUCE, 1e9 / wire_bytes(REDUCE, 1.0, ranks), ranks, alone)
         for ranks in (asked, 4, 8)

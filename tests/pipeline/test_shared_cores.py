@@ -1,4 +1,4 @@
-"""Cores that workers and receivers share: bounds that no simulated run undercuts."""
+"""Cores that workers and pin-memory threads share: bounds that no simulated run undercuts."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def test_no_run_is_faster_than_its_shared_cores(machine: str, workers: int, batc
     assert solve(asked, Options()).step_time.mean >= least * (1.0 - 1e-4)
 
 
-def test_receivers_among_many_producers_tell_more_than_the_work_alone() -> None:
-    """A receiver that gets the share of one thread among many is slower than all work together."""
+def test_pin_memory_among_many_producers_tell_more_than_the_work_alone() -> None:
+    """A pin-memory thread with the share of one thread among many is slower than all work."""
     asked = simulation_input(starved("g7e.48xlarge", 32, 384))
     given = asked.scenario, asked.topology, asked.demands[Phase.WARM]
     assert least_shared_step(*given) > 1.005 * least_step(*given)
@@ -45,7 +45,7 @@ def test_receivers_among_many_producers_tell_more_than_the_work_alone() -> None:
 
 @pytest.mark.parametrize("workers", [2, 4, 10])
 def test_producers_alone_tell_what_a_device_that_takes_all_gets(workers: int) -> None:
-    """All workers are at work then, which share fewer cores than with the receiver among them."""
+    """All workers are busy then, on fewer cores than with the pin-memory thread among them."""
     machine = host(cores=8, threads=16, smt_worth=0.05, contention=0.5, memory_bandwidth=1e11)
     job = scenario(
         batches=300,
@@ -62,7 +62,7 @@ def test_producers_alone_tell_what_a_device_that_takes_all_gets(workers: int) ->
 
 
 def test_several_batches_take_as_many_times_as_long_and_what_lies_beside_them() -> None:
-    """A span grows with its batches, and with the time in which a receiver has none."""
+    """A span grows with its batches, and with the time in which a pin-memory thread has none."""
     asked = simulation_input(starved("g7e.48xlarge", 32, 384))
     cores = SharedCores(
         scenario=asked.scenario, topology=asked.topology, stages=asked.demands[Phase.WARM]
@@ -98,7 +98,7 @@ def settling(machine: str, workers: int, batch: int) -> tuple[SimulationInput, S
     [("g7e.12xlarge", 24, 256), ("g7e.12xlarge", 10, 256), ("p6-b200.48xlarge", 14, 128)],
 )
 def test_a_run_settles_to_the_equilibrium(machine: str, workers: int, batch: int) -> None:
-    """Receivers that never rest, or workers that never do: 0.5% from the simulated mean step."""
+    """Pin-memory threads or workers that never rest: 0.5% from the simulated mean step."""
     asked, cores = settling(machine, workers, batch)
     assert cores.equilibrium == pytest.approx(solve(asked, Options()).step_time.mean, rel=0.005)
 
@@ -112,8 +112,8 @@ def test_a_later_epoch_takes_what_is_expected_of_it(workers: int) -> None:
     assert 0.98 * later <= cores.settled_span(asked.lengths.batches, 0.0, 0.0) <= later
 
 
-def test_more_producers_than_receivers_keep_up_with_change_nothing() -> None:
-    """What a run settles to where receivers are the limit does not depend on who waits for them."""
+def test_more_workers_change_nothing_where_pin_memory_is_the_limit() -> None:
+    """Where pin-memory threads are the limit, more workers do not change the steady state."""
     some, more = (settling("g7e.12xlarge", workers, 256)[1] for workers in (20, 30))
     assert some.equilibrium == pytest.approx(more.equilibrium, rel=1e-12)
     assert some.equilibrium > some.cycle

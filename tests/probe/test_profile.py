@@ -180,7 +180,7 @@ def test_an_all_reduce_lies_on_its_link(tmp_path: Path, bus: float) -> None:
     assert (host.peer_topology is PeerTopology.SWITCHED) == fast
     link: Link | None = host.peer_link if fast else host.host_link
     assert link is not None
-    (curve,) = link.curves
+    (curve,) = link.collective
     assert (curve.ranks, curve.machines) == (8, 1)
     assert curve.regimes[0].bandwidth == pytest.approx(bus, rel=0.05)
 

@@ -453,6 +453,6 @@ def test_charges_of_stores(catalogue: Catalogue) -> None:
     assert volume is not None
     assert objects.reads == pytest.approx(parse("$0.0004/1000 requests", USD_PER_REQUEST))
     assert objects.writes == pytest.approx(5e-6)
-    assert [tier.price for tier in objects.internet] == pytest.approx([9e-11, 8.5e-11, 7e-11])
+    assert [tier.value for tier in objects.internet] == pytest.approx([9e-11, 8.5e-11, 7e-11])
     assert volume.operations == pytest.approx(5.0 / 1000 / MONTH)
     assert volume.throughput == pytest.approx(0.2 / (5 * 2**20) / MONTH)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from support.catalogue import each
 
 from tests.support.campaign import Record, campaign, of_seed, of_shipped, shipped
 from tests.support.rules import RULES
@@ -31,7 +32,7 @@ def told(records: Sequence[Record]) -> str:
     return "\n".join(f"{r.name}: {name}: {what}" for r in records for name, what in r.broken)
 
 
-@pytest.mark.parametrize("name", shipped())
+@each("name", shipped())
 def test_a_shipped_scenario_keeps_laws_and_rules(name: str) -> None:
     """All resources, prefetch, prices, free input, seeds and the order of keys."""
     records = list(campaign(f"shipped-{name}", [name], of_shipped))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.catalogue import each
 from support.stages import sampled
 
 from simulator.engine.run import Options, solve
@@ -25,7 +26,7 @@ def predicted(name: str, *overrides: str) -> Prediction:
     return predict(load_scenario(name, overrides=overrides), intervals=False)
 
 
-@pytest.mark.parametrize("name", sampled(SHIPPED, 12))
+@each("name", sampled(SHIPPED, 12))
 def test_links_are_busy_where_there_is_communication(name: str) -> None:
     """Exchange passes links of the machine, and the machine's network where there are several."""
     found = predicted(name)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, cast
 
 import pytest
+from support.catalogue import each
 from support.stages import sampled
 
 from simulator.errors import NotModelled
@@ -54,7 +55,7 @@ def needed(model: str, *overrides: str) -> float | None:
     return float(fit.total)
 
 
-@pytest.mark.parametrize(("model", "framework"), sampled(PAIRS, 8))
+@each(("model", "framework"), sampled(PAIRS, 8))
 def test_more_sharding_never_needs_more_bytes(model: str, framework: str) -> None:
     """Nothing, optimizer, gradients, parameters: each needs at most what the one before does."""
     for compiled in ("true", "false"):
@@ -83,8 +84,8 @@ FOR_NOTHING: Final = "optimizer", "gradients"
 
 
 @pytest.mark.parametrize("trained", [(), LORA], ids=["all", "lora"])
-@pytest.mark.parametrize("split", sampled(SPLIT, 3))
 @pytest.mark.parametrize("model", ["llama-3.1-8b", "mixtral-8x7b", "gpt2"])
+@each("split", sampled(SPLIT, 3))
 def test_more_sharding_of_a_split_model_needs_no_more_bytes(
     model: str, split: str, trained: tuple[str, ...]
 ) -> None:
@@ -102,7 +103,7 @@ def test_more_sharding_of_a_split_model_needs_no_more_bytes(
         assert more <= ({FOR_NOTHING} if whole_anyway else set()), (keys, sizes)
 
 
-@pytest.mark.parametrize(("model", "framework"), sampled(PAIRS, 8))
+@each(("model", "framework"), sampled(PAIRS, 8))
 def test_more_recomputation_never_needs_more_bytes(model: str, framework: str) -> None:
     """Full recomputation keeps least, nothing recomputed most; parts of a layer lie between."""
     for fused in ("true", "false"):
@@ -119,7 +120,7 @@ def test_more_recomputation_never_needs_more_bytes(model: str, framework: str) -
                 assert found["full"] <= part <= found["none"], (keys, found)
 
 
-@pytest.mark.parametrize("model", sampled(MODELS, 12))
+@each("model", sampled(MODELS, 12))
 def test_a_forward_pass_needs_less_than_training(model: str) -> None:
     """Weights and the largest live activations are less than what a backward pass would keep."""
     keys = ("parallelism.sharding=none", "train.recompute=none", "train.batch_size=4")
@@ -130,9 +131,7 @@ def test_a_forward_pass_needs_less_than_training(model: str) -> None:
     assert forward <= training
 
 
-@pytest.mark.parametrize(
-    "model", sampled([name for name in MODELS if name != "gradient-boosted-trees"], 12)
-)
+@each("model", sampled([name for name in MODELS if name != "gradient-boosted-trees"], 12))
 def test_a_larger_batch_never_needs_less(model: str) -> None:
     """In training and forward alone."""
     for mode in ("train", "infer"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.catalogue import each
 
 from simulator.errors import PlanError
 from simulator.reading.scenario import load_scenario
@@ -25,7 +26,7 @@ def test_there_are_enough_of_them() -> None:
     assert len(FILES) >= 75
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@each("file", FILES)
 def test_every_mistake_is_reported_as_the_file_says(file: Path) -> None:
     """The message is exactly the expected lines: file, line, key, found, hint; none is missing."""
     with pytest.raises(PlanError) as caught:

@@ -6,14 +6,14 @@ import subprocess
 import sys
 
 from simulator.reading.field_docs import meaning
-from simulator.reading.hardware.sections import StorageFile
 from simulator.reading.sections import ScenarioFile
+from simulator.schema.hardware.storage import Storage
 
 
 def test_the_text_under_a_field_is_its_meaning() -> None:
     """Own fields and those of the model that is extended have theirs."""
     assert meaning(ScenarioFile, "train") == "How the model is trained."
-    assert meaning(StorageFile, "note")
+    assert meaning(Storage, "note")
 
 
 def test_a_prediction_reads_no_sources() -> None:

@@ -9,8 +9,7 @@ import pytest
 from simulator.errors import InputError, NotModelled
 from simulator.physics.footprint import host_ram, memory_fit
 from simulator.pipeline.stages.base import Phase
-from simulator.pipeline.stages.decode import core_scale
-from simulator.pipeline.stages.read import drive_hit_ratio
+from simulator.pipeline.stages.input import core_scale, drive_hit_ratio
 from simulator.predict import predict
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.json_schema import scenario_schema
@@ -220,7 +219,7 @@ def test_what_actors_make_is_not_read() -> None:
     assert scenario.job.dataset.cache_policy is CachePolicy.PRELOADED
     assert noted(scenario, "data.cache") == "none"
     assert "dataset" not in host_ram(scenario).items
-    assert scenario.job.loader.crew.credits == 24
+    assert scenario.job.loader.policy.credits == 24
 
 
 def test_sockets_and_slow_ranks_arrive() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.catalogue import each
 
 import simulator
 from simulator.errors import InputError
@@ -51,7 +52,7 @@ def notes(scenario: Scenario) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("name", scenario_names())
+@each("name", scenario_names())
 def test_every_shipped_scenario_loads(name: str) -> None:
     """By name, and is called so."""
     scenario = load_scenario(name)

@@ -14,7 +14,7 @@ from simulator.report.labels import batch_called, bill_called, device_called
 from simulator.report.prediction.rows import cost_rows
 from simulator.report.render import Format, render
 from simulator.results.assumptions import warnings
-from simulator.studies.changes.advise import Advice, Setting
+from simulator.studies.advise import Advice, Setting
 from simulator.uncertainty.components import Grade
 
 

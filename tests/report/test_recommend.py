@@ -10,11 +10,10 @@ from simulator.reading.scenario import load_scenario
 from simulator.report.recommend import about_texts, best_title, caveats, document
 from simulator.report.render import Format, render
 from simulator.schema.goal import Goal
-from simulator.studies.recommend.answer import Recommendation
-from simulator.studies.recommend.confidence import Sureness
-from simulator.studies.recommend.moving import Move
-from simulator.studies.recommend.software import Program
-from simulator.studies.recommend.weighing import Trade
+from simulator.studies.data_migration import Move
+from simulator.studies.recommend.limits import Program
+from simulator.studies.recommend.ranking import Confidence, Tradeoff
+from simulator.studies.recommend.recommendation import Recommendation
 from tests.studies.recommend.made import CHEAPEST, choice, machine
 
 
@@ -30,13 +29,13 @@ def answer() -> Recommendation:
         ranked=choices,
         front=choices[:1],
         contenders=choices,
-        sure=Sureness(best=(0.6, 0.3, 0.1)),
+        sure=Confidence(best=(0.6, 0.3, 0.1)),
     )
 
 
 def test_half_the_time_for_a_little_more(answer: Recommendation) -> None:
     """The trade stands there as a sentence."""
-    faster = Trade(choice=choice(7, 3600.0, 123.0), time=0.5, money=23.0)
+    faster = Tradeoff(choice=choice(7, 3600.0, 123.0), time=0.5, money=23.0)
     told = "\n".join(about_texts(replace(answer, trades=(faster,))))
     assert "+$23: 60 min, 2x faster, with 1 x m7 (1 x x7)" in told
 
@@ -50,7 +49,7 @@ def test_equal_choices_are_said_to_be_equal(answer: Recommendation) -> None:
 
 def test_a_best_that_is_rarely_best_says_so(answer: Recommendation) -> None:
     """Below one half it is not called best with a probability, but not told apart."""
-    unsure = replace(answer, sure=Sureness(best=(0.2, 0.45, 0.35)))
+    unsure = replace(answer, sure=Confidence(best=(0.2, 0.45, 0.35)))
     told = "\n".join(about_texts(unsure))
     assert "best of 3" not in told
     assert best_title(unsure) == "Best estimate; tied with 2 others"

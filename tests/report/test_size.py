@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from simulator.report.render import Format, render
-from simulator.report.size import Answer, document
-from simulator.studies.changes.offers import Offer
-from simulator.studies.changes.size import Resource, Sized
+from simulator.report.size import document
+from simulator.studies.size import Offer, Resource, SizeAnswer, Sized
 
 
-def as_text(found: Answer) -> str:
+def as_text(found: SizeAnswer) -> str:
     """Return the report as text."""
     return render(document(found), Format.TABLE)
 
@@ -27,7 +26,7 @@ def test_machines_without_steps_are_warned_of(machines: int, *, warned: bool) ->
         now=1.0,
         settings={},
     )
-    found = Answer(
+    found = SizeAnswer(
         name="mine",
         asked="mine.toml",
         resource=Resource.RAM,
@@ -42,7 +41,7 @@ def test_machines_without_steps_are_warned_of(machines: int, *, warned: bool) ->
 def test_a_machine_without_a_price_is_not_the_cheapest() -> None:
     """What has the size at no known price stands below, and the table says that none has one."""
     row = Sized(machines=1, devices=8, sizes=(), speed=1.0, ample=1.0, now=1.0, settings={})
-    found = Answer(
+    found = SizeAnswer(
         name="mine",
         asked="mine.toml",
         resource=Resource.CPU,

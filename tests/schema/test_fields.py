@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.catalogue import each
 
 from simulator import units
 from simulator.reading.choices import OptimizerField, PrecisionField
@@ -74,8 +75,8 @@ def test_bits_and_bytes_are_told_apart_by_their_letter(text: str) -> None:
     assert refused(quantity.ByteField, "80 Gb")[0]
 
 
-@pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("bare", [0, 5, 2.5, math.nan, math.inf, -1, 10**400])
+@each("field", FIELDS)
 def test_bare_numbers_are_refused(field: Any, bare: float) -> None:
     """Whatever the number, a unit is asked for, with an example."""
     message, hint = refused(field, bare)
@@ -83,8 +84,8 @@ def test_bare_numbers_are_refused(field: Any, bare: float) -> None:
     assert hint.startswith("write it with a unit, such as '")
 
 
-@pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("value", [True, None, [], {}, b"3 GB"])
+@each("field", FIELDS)
 def test_what_is_no_text_is_refused(field: Any, value: object) -> None:
     """Truth values, lists and tables are no quantities."""
     assert refused(field, value)[0] == "is no quantity"
@@ -104,7 +105,7 @@ def test_zero_needs_permission() -> None:
     assert refused(quantity.TimeOrZeroField, "-1 ms")[0] == "is negative"
 
 
-@pytest.mark.parametrize("unit", quantity._EXAMPLE, ids=lambda unit: unit.symbol)  # noqa: SLF001 - all units
+@each("unit", quantity._EXAMPLE)  # noqa: SLF001 - the table itself is tested
 def test_examples_and_limits_of_every_unit_are_themselves_readable(unit: units.Unit) -> None:
     """What messages offer is accepted; a thousand times the limit is not."""
     field = Annotated[float, Quantity(unit)]

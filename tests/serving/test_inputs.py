@@ -20,7 +20,7 @@ from simulator.serving.inputs import Inputs
 from simulator.serving.layout import Reading
 from simulator.serving.links import with_inputs
 from simulator.serving.load import Requests
-from simulator.studies.service.sizing import whatif
+from simulator.studies.service_sizing import whatif
 from tests.support.serving import MadePass, fleet, settings
 
 BULK = (

@@ -238,7 +238,7 @@ RULES: Final = (
     Rule(MORE, _more),
     Rule(DEEPER, _deeper),
     Rule("the price scales the cost, and nothing else", _price),
-    Rule("input that costs nothing keeps nobody waiting", _free_input),
+    Rule("free input causes no data stall", _free_input),
     Rule("the seed does not decide", _seed),
     Rule("the order of keys does not count", _order),
 )
@@ -247,13 +247,13 @@ EXCEPTIONS: Final[tuple[Excepted, ...]] = (
     Excepted(
         rule=MORE,
         case="more vCPUs with more workers on them",
-        reason="workers are no resource: each takes time to start, RAM from the page cache, and "
-        "in order of turn the slowest of them sets the pace",
+        reason="workers are not a resource: each takes start-up time and RAM from the page cache, "
+        "and with in-order delivery the slowest sets the pace",
         applies=lambda _, knob: knob.name == "vCPUs+workers",
     ),
     Excepted(
         rule=MORE,
-        case="more machines beside whose first batches fill the network for over 1% of an epoch",
+        case="more helpers whose first batches fill the network for over 1% of an epoch",
         reason="at the start of an epoch all of them send at once, so that the first batch arrives "
         "when nearly all do",
         applies=lambda job, knob: knob.name.startswith("machines of") and _flood(job) > BEAT,

@@ -1,5 +1,7 @@
-"""Stages: what each one asks of which resource for one batch of one rank.
+"""Stages of a step: the demands of each on each resource, for one batch of one rank.
 
-A stage says once what it demands, as amounts; it knows nothing of when it runs. Its slot in the
-step program (`simulator/pipeline`) says that, and solvers decide how long it takes.
+A stage states amounts, independent of time. Its slot in the step program (`pipeline.program`) says
+when it runs; the event engine and the bounds compute how long it takes.
+
+`base` has the types; `input`, `transfer`, `compute`, `communication` and `waiting` have the stages.
 """

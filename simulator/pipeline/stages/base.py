@@ -1,4 +1,4 @@
-"""What a stage is: an actor that asks resources for amounts of work, batch by batch."""
+"""Types of the step program: resources, demands, stages, slots, and the demand table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.units import BytesPerSecond, Real, Seconds
 
 
 class Resource(StrEnum):
-    """What can be busy; the names users see in utilization and bottleneck."""
+    """A resource that can be busy; the names in utilization and bottleneck."""
 
     GPU = "gpu"
     CPU = "cpu"
@@ -25,7 +25,7 @@ class Resource(StrEnum):
 
 
 class Path(StrEnum):
-    """Which way a demand goes through the machine; `topology` knows the units on each way."""
+    """Way of a demand through the machine; `topology` has the units on each."""
 
     STORE_TO_HOST = "store-to-host"
     CACHE_TO_HOST = "cache-to-host"
@@ -44,22 +44,22 @@ class Path(StrEnum):
 OF_A_RANK: Final = frozenset(
     {Path.HOST_TO_DEVICE, Path.DEVICE_TO_HOST, Path.DEVICE_TO_DEVICE, Path.EXCHANGE}
 )
-"""Ways that differ from rank to rank, whatever is carried."""
+"""Ways that differ from rank to rank."""
 
 
 class Phase(StrEnum):
-    """Whether an epoch's reads find the page cache empty or as the last epoch left it."""
+    """State of the page cache at the start of an epoch: empty, or as the last epoch left it."""
 
     COLD = "cold"
     WARM = "warm"
 
 
 class Actor(StrEnum):
-    """Who carries a stage out; each actor does its demands one after another."""
+    """Thread or stream that executes a stage, one demand after another."""
 
     WORKER = "worker"
     SENDER = "sender"
-    RECEIVER = "receiver"
+    PIN_MEMORY = "pin memory"
     COPY_ENGINE = "copy engine"
     RESULT_ENGINE = "result engine"
     COMPUTE_STREAM = "compute stream"
@@ -68,24 +68,23 @@ class Actor(StrEnum):
 
 
 PRODUCERS = frozenset({Actor.WORKER, Actor.SENDER})
-"""Actors that make batches and hand them over; groups of machines may share their work."""
+"""Actors that make batches; groups of machines may share their work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What one batch of one rank asks of one resource.
+    """Demand of one batch of one rank on one resource.
 
     `amount` is in the resource's own unit: bytes for storage, links and memory, core-seconds (of
     an unshared core of this machine) for the CPU, busy seconds for a device's streams.
-    `operations` counts requests where the resource also limits those. `ceiling` is the fastest
-    this one flow can go (None: as fast as the path), `latency` passes first and uses nothing.
-    `threads` is how many threads share a CPU demand, `sharers` how many machines share their store
-    for it (None: all that reach it), `outward` which share of an exchange's bytes leaves the
-    machine. `term` is the equation that gave the amount (or the latency,
-    where nothing but time is asked for), with what it was given; `delay` is the one that gave the
-    latency of a demand for more.
+    `operations` counts requests where the resource also limits those. `ceiling` is the highest
+    rate of this flow (None: that of the path); `latency` is an idle wait before it.
+    `threads` is the number of threads that share a CPU demand, `sharers` the number of machines
+    that share their store for it (None: all that reach it), `outward` the share of an exchange's
+    bytes that leaves the machine. `term` is the equation of the amount (of the latency, for an
+    idle wait) with its inputs; `delay` is the equation of the latency of other demands.
 
-    Stages make demands with `asking` and `passing` only, which take amounts from their terms.
+    Stages make demands with `asking` and `passing`, which take amounts from their terms.
     """
 
     resource: Resource
@@ -113,7 +112,7 @@ def asking(  # noqa: PLR0913 - the parts of a demand
     sharers: Real | None = None,
     outward: Real = 0.0,
 ) -> Demand:
-    """A demand for what an equation gave."""
+    """Return a demand for the amount of a term."""
     return Demand(
         resource=resource,
         path=path,
@@ -130,7 +129,7 @@ def asking(  # noqa: PLR0913 - the parts of a demand
 
 
 def passing(seconds: Term, resource: Resource) -> Demand:
-    """Time that passes and keeps nothing busy [s]; `resource` is what it is counted under."""
+    """Return an idle wait [s], counted for `resource`."""
     return Demand(
         resource=resource,
         path=Path.MEMORY,
@@ -145,18 +144,18 @@ class Stage(Protocol):
 
     @property
     def name(self) -> str:
-        """What the stage is called in tables."""
+        """The name of the stage in tables."""
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """What one batch of one rank asks for, in the order it is asked."""
+        """Return the demands of one batch of one rank, in order."""
 
 
 class Per(StrEnum):
-    """How often a slot comes.
+    """Frequency of a slot.
 
     ``batch``: for every batch a rank takes, a micro-batch where several are accumulated. ``step``:
-    after a step's last batch. ``bucket``: once a step as well, in parts: a bucket of gradients goes
-    through the slot when its part of the slot in front is done, beside the rest of that.
+    after a step's last batch. ``bucket``: once a step, in parts: a bucket of gradients goes
+    through the slot when its part of the previous slot is done, concurrently with the rest of it.
     ``checkpoint``: at a checkpoint, while training waits.
     """
 
@@ -182,14 +181,14 @@ class Entry(StrEnum):
 class Slot:
     """A stage's place in the step program.
 
-    `stream` carries the stage out, `per` says how often, and time that a device spends on it, or
-    waits for it, counts for `entry` of the step's ledger. `shown` is what a timeline calls it
+    `stream` executes the stage, `per` is its frequency, and time that a device spends on it, or
+    waits for it, counts for `entry` of the step's ledger. `shown` is its name in a timeline
     (empty: the stage's name).
 
-    `forward_only`: it belongs to a pass without training too. `reads`: a loader that reads ahead
-    does it on a thread beside the one that works on samples. `by_sample`: a worker does it for one
-    sample after another, in turn with the other slots of this kind. `after_late`: ranks that have
-    waited for a late batch wait only for what is left of it.
+    `forward_only`: part of inference and evaluation, too. `reads`: a loader that reads ahead
+    executes it on a separate thread. `by_sample`: a worker executes it sample by sample, in turn
+    with the other slots of this kind. `after_late`: ranks that have waited for a late batch wait
+    only for the rest of it.
     """
 
     stage: Stage
@@ -205,31 +204,31 @@ class Slot:
 
     @property
     def name(self) -> str:
-        """What the stage is called in tables."""
+        """The name of the stage in tables."""
         return self.stage.name
 
     @property
     def label(self) -> str:
-        """What a timeline calls it."""
+        """The name in a timeline."""
         return self.shown or self.name
 
     @property
     def beside_compute(self) -> bool:
-        """Whether it goes on beside the compute of the batch that it belongs to."""
+        """True if it runs concurrently with the compute of its batch."""
         return self.stream is Actor.COMMUNICATION_STREAM and self.per is not Per.BUCKET
 
     @property
     def once_a_step(self) -> bool:
-        """Whether it runs once for all accumulated batches of a step."""
+        """True if it runs once for all accumulated batches of a step."""
         return self.per in {Per.BUCKET, Per.STEP}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageDemands:
-    """A slot of the step program with what its stage asks for when it runs.
+    """A slot of the step program with the demands of its stage.
 
-    `group` names the machines it runs on; empty: those that train. It runs `times` for each
-    batch: less than once where several batches are accumulated in a step.
+    `group` names the machines it runs on; empty: those that train. It runs `times` per batch:
+    less than once where several batches are accumulated in a step.
     """
 
     slot: Slot
@@ -239,17 +238,17 @@ class StageDemands:
 
     @property
     def stage(self) -> str:
-        """What the stage is called in tables."""
+        """The name of the stage in tables."""
         return self.slot.name
 
     @property
     def actor(self) -> Actor:
-        """Who carries it out."""
+        """The thread or stream that executes it."""
         return self.slot.stream
 
 
 def ask(slots: tuple[Slot, ...], scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
-    """The demand table: what every slot's stage asks for one batch of one rank."""
+    """Return the demand table: the demands of every slot for one batch of one rank."""
     return tuple(
         StageDemands(
             slot=slot,
@@ -269,11 +268,11 @@ _FACTORS: Final = {
     Path.DEVICE_TO_DEVICE: "collective",
     Path.MACHINE_TO_MACHINE: "collective",
 }
-"""Calibration factors of work, by the way it takes: above 1 the work shrinks."""
+"""Calibration factors of work by its way: above 1 the work shrinks."""
 
 
 def calibrated(demand: Demand, calibration: Calibration) -> Demand:
-    """The demand with its work and latency divided by the factor of its path."""
+    """Return the demand with work and latency divided by the calibration factor of its way."""
     name = _FACTORS.get(demand.path, "")
     factor = calibration.value(name)
     if factor == 1.0:

@@ -1,13 +1,33 @@
-"""Compute on the device: forward pass, backward pass, optimizer."""
+"""Stages that compute: forward, backward and optimizer on the device, the host or its cores."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simulator.equations import batch, cpu
+from simulator.equations.batch import batch_work
 from simulator.physics.device_time import DeviceTime, cost_model
-from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
+from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
+from simulator.pipeline.stages.communication import step_of
 from simulator.schema.scenario import Scenario
-from simulator.terms import Term
+from simulator.schema.workload.loader import Preparation
+from simulator.terms import Term, quotient_of, stated, term
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeOnDevice:
+    """The device decodes and augments the batch before its forward pass."""
+
+    name: str = "decode on device"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return busy seconds of the compute stream; none where the CPU preprocesses."""
+        work = scenario.job.preprocessing
+        if work.where is not Preparation.DEVICE:
+            return ()
+        batch = scenario.job.train.batch_size
+        busy = term(batch_work, batch_size=batch, per_sample=work.device_time)
+        return (asking(busy, Resource.GPU, Path.COMPUTE),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +36,8 @@ class Forward:
 
     name: str = "forward"
 
-    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
-        """Busy seconds of the compute stream."""
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return busy seconds of the compute stream."""
         time = _on_device(scenario)
         return () if time is None else (_busy(time.terms["forward"]),)
 
@@ -28,8 +48,8 @@ class Backward:
 
     name: str = "backward"
 
-    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
-        """Busy seconds of the compute stream."""
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return busy seconds of the compute stream."""
         time = _on_device(scenario)
         return () if time is None else (_busy(time.terms["backward"]),)
 
@@ -40,16 +60,94 @@ class Update:
 
     name: str = "optimizer"
 
-    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:  # noqa: ARG002 - the same cold or warm
-        """Busy seconds of the compute stream."""
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return busy seconds of the compute stream."""
         time = _on_device(scenario)
         return () if time is None else (_busy(time.terms["optimizer"]),)
 
 
 def _on_device(scenario: Scenario) -> DeviceTime | None:
-    """Compute time of a batch; None where the host computes."""
+    """Return the compute times of a batch; None where the host computes."""
     return None if scenario.cluster.trainers.host.gpu is None else cost_model(scenario).time
 
 
 def _busy(seconds: Term) -> Demand:
     return asking(seconds, Resource.GPU, Path.COMPUTE)
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTraining:
+    """The main process trains on a batch with all threads of a machine without a device."""
+
+    name: str = "fit"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return core-seconds: as the model states them, or of a step with all threads busy."""
+        job, host = scenario.job, scenario.cluster.trainers.host
+        if host.gpu is not None:
+            return ()
+        if job.step_times is not None or job.model is None or job.model.cpu_seconds == 0.0:
+            return self._with_all_threads(scenario)
+        return (
+            asking(
+                term(
+                    batch.batch_work,
+                    batch_size=job.train.batch_size,
+                    per_sample=job.model.cpu_seconds,
+                ),
+                Resource.CPU,
+                Path.CORES,
+                threads=host.cpu.threads,
+            ),
+        )
+
+    def _with_all_threads(self, scenario: Scenario) -> tuple[Demand, ...]:
+        time, pool = cost_model(scenario).time, scenario.cluster.trainers.host.cpu
+        if time is None:
+            return ()
+        work = term(cpu.cores_work, step_time=time.total, capacity=pool.capacity)
+        return (asking(work, Resource.CPU, Path.CORES, threads=pool.threads),)
+
+
+@dataclass(frozen=True, slots=True)
+class HostOptimizer:
+    """The optimizer runs on the host: exposed time of gradient offload, update and fetch.
+
+    The update shares the bandwidth of host memory.
+    """
+
+    name: str = "optimizer on the host"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return the exposed send time, bytes through host memory, and the exposed fetch time."""
+        step = step_of(scenario)
+        if step is None or not scenario.job.parallelism.offload_optimizer:
+            return ()
+        host, ranks = step.host, scenario.ranks_per_host
+        return (
+            passing(host.sending, Resource.PCIE),
+            asking(
+                quotient_of(machine=host.moving, ranks=ranks),
+                Resource.HOST_MEMORY,
+                Path.MEMORY,
+                ceiling=host.rate / ranks,
+            ),
+            passing(host.fetching, Resource.PCIE),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StepOverhead:
+    """Bookkeeping of the training loop while the device waits: logging, statistics, callbacks.
+
+    A stated time of one thread that always has a core.
+    """
+
+    name: str = "program"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return an idle wait."""
+        overhead = scenario.job.train.step_overhead
+        if overhead == 0.0:
+            return ()
+        return (passing(stated(step_overhead=overhead), Resource.CPU),)

@@ -143,14 +143,14 @@ def _wider(link: Link, times: float) -> Link:
                 replace(regime, bandwidth=regime.bandwidth * times) for regime in curve.regimes
             ),
         )
-        for curve in link.curves
+        for curve in link.collective
     )
     known = link.achievable
     return replace(
         link,
         peak=link.peak * times,
         achievable=None if known is None else known * times,
-        curves=curves,
+        collective=curves,
     )
 
 

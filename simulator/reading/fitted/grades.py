@@ -12,7 +12,7 @@ from simulator.physics.device_time import (
     is_timed,
     uses_fitted_kernels,
 )
-from simulator.pipeline.stages.read import most_samples
+from simulator.pipeline.stages.input import most_samples
 from simulator.reading.fitted.deviations import (
     shipped_envelope,
 )
@@ -153,8 +153,8 @@ def _of_crowd(scenario: Scenario, draft: Draft) -> Grade | None:
     pool, work = scenario.cluster.trainers.host.cpu, scenario.job.preprocessing
     source = draft.machine.sources.get("cpu.contention")
     stated = _given(draft, "hardware.contention") or (source is not None and source.verified)
-    crew = scenario.job.loader.crew
-    busy = scenario.ranks_per_host * crew.producers * scenario.producer_threads
+    policy = scenario.job.loader.policy
+    busy = scenario.ranks_per_host * policy.producers * scenario.producer_threads
     if stated or work.basis is CostBasis.VCPU or work.per_sample + work.per_batch == 0.0:
         return None
     if busy <= pool.cores / 2.0:

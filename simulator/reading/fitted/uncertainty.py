@@ -15,7 +15,7 @@ import numpy as np
 from simulator.physics.device_time import carried_times, measured_times
 from simulator.physics.training_step import launch_share, network_share, small_kernels_share
 from simulator.physics.transformer import TransformerStep, kernels_of, of_tokens, transformer_step
-from simulator.pipeline.stages.read import transfer_share
+from simulator.pipeline.stages.input import transfer_share
 from simulator.reading.fitted.deviations import (
     MEMORY,
     UNLIKE,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
@@ -22,25 +23,16 @@ from simulator.reading.document import (
     read_document,
     schema_problem,
 )
-from simulator.reading.hardware.accelerator import to_cpu, to_gpu, to_link
 from simulator.reading.hardware.accelerator_swap import swapped
-from simulator.reading.hardware.figures import Figure
-from simulator.reading.hardware.host import to_host
-from simulator.reading.hardware.price_text import price_table
-from simulator.reading.hardware.sections import (
-    CpuFile,
-    DefaultsFile,
-    GpuFile,
-    LinkFile,
-    SourceTable,
-    StorageFile,
-)
-from simulator.reading.hardware.storage import to_storage
+from simulator.reading.hardware.devices import Cite, to_cpu, to_gpu, to_link, to_storage
+from simulator.reading.hardware.machine import DefaultsFile, to_host
+from simulator.reading.hardware.profile_text import price_table
 from simulator.reading.lines import KeyPath
 from simulator.reading.merge_documents import merge
 from simulator.reading.names import holding, nearest_names
 from simulator.reading.shipped import shipped_folder
-from simulator.reading.tables import AnyTable
+from simulator.schema.fields import TextField
+from simulator.schema.figures import DateField
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.hardware.host import Cpu, Host
 from simulator.schema.hardware.link import Link
@@ -71,6 +63,18 @@ _CALLED: Final[Mapping[str, str]] = MappingProxyType(
     {"gpu": "accelerator", "cpu": "processor", "storage": "store", "node": "machine",
      "instance": "machine"}
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTable:
+    """What a source key stands for."""
+
+    reference: TextField
+    """Who says so: title, address, version."""
+    date: DateField
+    """When."""
+    note: TextField | None = None
+    """Licence, or what is odd about it."""
 
 
 class Catalogue:
@@ -124,19 +128,19 @@ class Catalogue:
         InputError
             If its profile has mistakes. So do all the others.
         """
-        return self._device("gpu", name, GpuFile, to_gpu)
+        return self._device("gpu", name, to_gpu)
 
     def cpu(self, name: str) -> Cpu:
         """The processor called `name`, with or without ``cpu/`` before it."""
-        return self._device("cpu", name, CpuFile, to_cpu)
+        return self._device("cpu", name, to_cpu)
 
     def link(self, name: str) -> Link:
         """The link called `name`, with or without ``link/`` before it."""
-        return self._device("link", name, LinkFile, to_link)
+        return self._device("link", name, to_link)
 
     def storage(self, name: str) -> Storage:
         """The store called `name`, with or without ``storage/`` before it."""
-        return self._device("storage", name, StorageFile, to_storage)
+        return self._device("storage", name, to_storage)
 
     def host(self, name: str) -> Host:
         """The machine called `name`: ``node/...`` or ``instance/...``."""
@@ -214,13 +218,12 @@ class Catalogue:
         self,
         kind: str,
         name: str,
-        model: type[AnyTable],
-        convert: Callable[[str, AnyTable, Document, Callable[[Figure], Source]], Thing],
+        convert: Callable[[str, Document, Cite], Thing],
     ) -> Thing:
         full = self._meant(name if name.startswith(f"{kind}/") else f"{kind}/{name}", (kind,))
 
         def build(document: Document) -> Thing:
-            return convert(full, check(model, document), document, self._cite)
+            return convert(full, document, self._cite)
 
         return self._load(full, build)
 
@@ -283,15 +286,11 @@ class Catalogue:
         paths = (directory / f"{name}.toml" for directory in self.directories)
         return tuple(path for path in paths if path.is_file())
 
-    def _cite(self, figure: Figure) -> Source:
-        if figure.source not in self._cited:
-            self._cited[figure.source] = self._reference(figure.source)
-        return Source(
-            reference=self._cited[figure.source],
-            date=figure.date,
-            verified=figure.verified,
-            note=figure.note or "",
-        )
+    def _cite(self, source: Source) -> Source:
+        """Return a source with the reference of its key, if it is a key of a sources.toml."""
+        if source.reference not in self._cited:
+            self._cited[source.reference] = self._reference(source.reference)
+        return replace(source, reference=self._cited[source.reference])
 
     def _reference(self, key: str) -> str:
         if self._registers is None:

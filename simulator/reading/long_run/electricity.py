@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final
+from typing import Annotated, Final
 
 from simulator.errors import InputError, Problem, UnitError
 from simulator.reading.document import Document, check, read_document
-from simulator.reading.hardware.figures import Figure, TextFigure
 from simulator.reading.long_run.bill_sections import EnergySection, PueField
 from simulator.reading.resolved import Draft, check_of, part
 from simulator.reading.shipped import DATA
 from simulator.schema.energy import EnergyPlan
 from simulator.schema.fields import nearest_hint
+from simulator.schema.figures import SOURCED, NameFigure, Sourceable
 from simulator.schema.hardware.price import Purchase
 from simulator.uncertainty.provenance import Source
 from simulator.units import KILOGRAM_PER_JOULE, USD_PER_JOULE, Unit, parse
@@ -25,37 +25,24 @@ _STAND_IN: Final = "us/east-north-central/industrial"
 _STATED: Final = Source(reference="stated by the scenario", date="its own")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PueFigure(Figure):
-    """A power usage effectiveness."""
-
-    value: PueField
+PueFigure = Annotated[PueField, SOURCED]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Electricity:
+class _Electricity(Sourceable):
     """The file data/electricity.toml."""
 
-    pue: dict[str, _PueFigure]
+    pue: dict[str, PueFigure]
     """World: where a scenario says nothing."""
-    grid: dict[str, TextFigure]
+    grid: dict[str, NameFigure]
     """Emissions by region."""
-    tariff: dict[str, TextFigure]
+    tariff: dict[str, NameFigure]
     """Prices by place and kind of customer."""
 
 
 @cache
 def _electricity() -> _Electricity:
     return check(_Electricity, read_document(_FILE))
-
-
-def _source(figure: Figure) -> Source:
-    return Source(
-        reference=figure.source,
-        date=figure.date,
-        verified=figure.verified,
-        note=figure.note or "",
-    )
 
 
 def energy_plan(document: Document, given: EnergySection) -> EnergyPlan:
@@ -67,15 +54,14 @@ def energy_plan(document: Document, given: EnergySection) -> EnergyPlan:
         If `grid` or `tariff` is neither an amount nor a name that is known.
     """
     known = _electricity()
-    world = known.pue["world"]
     grid = _amount(document, "grid", given.grid, known.grid, KILOGRAM_PER_JOULE)
     tariff = _amount(document, "tariff", given.tariff, known.tariff, USD_PER_JOULE)
     found = {
-        "pue": _STATED if given.pue is not None else _source(world),
+        "pue": _STATED if given.pue is not None else known.sources["pue.world"],
         **{name: source for name, (_, source) in (("grid", grid), ("tariff", tariff)) if source},
     }
     return EnergyPlan(
-        pue=float(world.value) if given.pue is None else given.pue,
+        pue=known.pue["world"] if given.pue is None else given.pue,
         grid=grid[0],
         tariff=tariff[0],
         sources=found,
@@ -83,20 +69,20 @@ def energy_plan(document: Document, given: EnergySection) -> EnergyPlan:
 
 
 def _amount(
-    document: Document, key: str, text: str | None, known: Mapping[str, TextFigure], unit: Unit
+    document: Document, key: str, text: str | None, known: Mapping[str, str], unit: Unit
 ) -> tuple[float | None, Source | None]:
     """An amount with its unit, or the figure that a name stands for, with its source."""
     if text is None:
         return None, None
     if text in known:
-        return parse(known[text].value, unit), _source(known[text])
+        return parse(known[text], unit), _electricity().sources[f"{key}.{text}"]
     try:
         value = parse(text, unit)
     except UnitError as error:
         if text[:1].isdigit() or text.startswith("$"):
             raise InputError((document.problem(("energy", key), str(error)),)) from None
         hint = nearest_hint(text, tuple(known))
-        message = f"is neither an amount such as '{known[min(known)].value}' nor a known name"
+        message = f"is neither an amount such as '{known[min(known)]}' nor a known name"
         raise InputError((document.problem(("energy", key), message, hint=hint),)) from None
     if value < 0.0:
         raise InputError((document.problem(("energy", key), "is negative"),))
@@ -124,12 +110,12 @@ def electricity(document: Document, given: EnergySection | None, *, owned: bool)
 
 def _with_tariff(plan: EnergyPlan) -> EnergyPlan:
     """The plan with a tariff that stands in: whoever owns machines pays for electricity."""
-    figure = _electricity().tariff[_STAND_IN]
+    known = _electricity()
     note = f"{_STAND_IN} stands in for energy.tariff, which is not given"
-    source = replace(_source(figure), verified=False, note=note)
+    source = replace(known.sources[f"tariff.{_STAND_IN}"], verified=False, note=note)
     return replace(
         plan,
-        tariff=parse(figure.value, USD_PER_JOULE),
+        tariff=parse(known.tariff[_STAND_IN], USD_PER_JOULE),
         sources={**plan.sources, "tariff": source},
     )
 

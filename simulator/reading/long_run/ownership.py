@@ -7,13 +7,12 @@ from functools import cache
 from typing import Final
 
 from simulator.reading.document import check, read_document
-from simulator.reading.hardware.figures import Figure, FractionFigure, PriceFigure, TimeFigure
 from simulator.reading.long_run.bill_sections import OwnedSection
 from simulator.reading.resolved import Draft, part
 from simulator.reading.shipped import DATA
+from simulator.schema.figures import FractionFigure, PriceFigure, Sourceable, TimeFigure
 from simulator.schema.hardware.price import Purchase
 from simulator.schema.owned import Ownership
-from simulator.uncertainty.provenance import Source
 from simulator.units import WATT, parse
 
 _FILE: Final = DATA / "ownership.toml"
@@ -21,7 +20,7 @@ _KILOWATT: Final = parse("1 kW", WATT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Usual:
+class _Usual(Sourceable):
     """The file data/ownership.toml."""
 
     life: TimeFigure
@@ -47,33 +46,19 @@ def _usual() -> _Usual:
 
 
 def ownership(given: OwnedSection) -> Ownership:
-    """What the [owned] section says, and what is usual where it says nothing."""
+    """Return what the [owned] section says, and what is usual where it says nothing."""
     usual = _usual()
-    figures = {name: getattr(usual, name) for name in _NUMBERS}
-    stated = {name: getattr(given, name) for name in figures}
-    taken = {name: one for name, one in figures.items() if stated[name] is None}
-    if given.hosting is None:
-        taken["hosting"] = usual.hosting
     values = {
-        name: float(one.value) if stated[name] is None else stated[name]
-        for name, one in figures.items()
+        name: getattr(usual if getattr(given, name) is None else given, name) for name in _NUMBERS
     }
+    assumed = [name for name in (*_NUMBERS, "hosting") if getattr(given, name) is None]
     return Ownership(
         capex=given.capex,
         **values,
         hosting=given.hosting,
-        hosting_per_watt=float(usual.hosting.value) / _KILOWATT,
+        hosting_per_watt=usual.hosting / _KILOWATT,
         staff=given.staff,
-        sources={name: _source(one) for name, one in taken.items()},
-    )
-
-
-def _source(figure: Figure) -> Source:
-    return Source(
-        reference=figure.source,
-        date=figure.date,
-        verified=figure.verified,
-        note=figure.note or "",
+        sources={name: usual.sources[name] for name in assumed},
     )
 
 

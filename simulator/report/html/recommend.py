@@ -17,9 +17,8 @@ from simulator.report.numbers import figure
 from simulator.report.text import printable
 from simulator.results.prediction import Prediction
 from simulator.schema.hardware.naming import short_name
-from simulator.studies.recommend.answer import Recommendation
-from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
-from simulator.studies.recommend.weighing import is_beyond
+from simulator.studies.recommend.ranking import MONEY, TIME, Choice, is_outside_evidence, number
+from simulator.studies.recommend.recommendation import Recommendation
 from simulator.units import SECOND, USD
 from simulator.validation.local_coverage import Neighbourhood
 
@@ -194,7 +193,7 @@ def _verdict(answer: Recommendation) -> str:
     with_unit = value if " " in value else f"{value} {metric_called(objective.metric)}"
     goal = "" if objective.metric in (TIME, MONEY) else f", {with_unit}"
     sentences = [f"Take {report.hardware(winner)}: {time} for {cost}{goal}."]
-    sentences += ["Nothing similar was measured."] * is_beyond(winner)
+    sentences += ["Nothing similar was measured."] * is_outside_evidence(winner)
     sentences += [f"{line}." for line in report.trade_texts(answer)[:1]]
     return printable(" ".join(sentences))
 

@@ -25,7 +25,7 @@ AND_MORE: Final = ", and what follows at once"
 DIGITS: Final = 3
 UNASKED: Final = "waits to be asked"
 """What is left out: a gap in a worker's lane says it too."""
-STREAMS: Final = ("compute", "communication", "copy", "copy back", "receiver", "main thread")
+STREAMS: Final = ("compute", "communication", "copy", "copy back", "pin memory", "main thread")
 _TONE: Final = {
     "read": 4,
     "decode": 1,

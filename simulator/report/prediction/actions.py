@@ -12,12 +12,20 @@ from simulator.report.prediction.service import kept_share
 from simulator.results.prediction import Prediction
 from simulator.results.serving import ServicePrediction
 from simulator.schema.goal import Plain
-from simulator.studies.changes.actions import LEAST, SURELY, Action, bills, is_too_large
-from simulator.studies.recommend.moving import waited
-from simulator.studies.service.actions import ServiceAction, carried, paid
+from simulator.studies.actions import (
+    MIN_GAIN,
+    SURE_FIT,
+    Action,
+    ServiceAction,
+    bills,
+    carried_rate,
+    is_too_large,
+    price_of_answers,
+)
+from simulator.studies.data_migration import waited
 from simulator.units import BYTE, SECOND, USD, USD_PER_SECOND, show
 
-NOTHING_HELPS: Final = f"No single change we tested saves more than {LEAST:.0%}."
+NOTHING_HELPS: Final = f"No single change we tested saves more than {MIN_GAIN:.0%}."
 NOTHING_FITS: Final = (
     "No tested change makes it fit, alone or combined; plan recommend searches for machines on "
     "which it does."
@@ -81,7 +89,7 @@ def lines(settings: Mapping[str, Plain]) -> str:
 def _gain(action: Action, base: Prediction) -> str:
     takes, ends = f"run time {quantity(action.time, SECOND, 2)}", _ends(action.low, action.high)
     if action.fits:
-        sure = action.fitting >= SURELY
+        sure = action.fitting >= SURE_FIT
         takes = f"{'fits' if sure else f'would fit with {action.fitting:.0%} probability'}; {takes}"
     if is_too_large(base):
         return takes
@@ -147,7 +155,7 @@ def action_objects(found: Sequence[Action]) -> list[dict[str, Any]]:
     ]
 
 
-CHEAPEST: Final = f"No tested setting cuts cost by more than {LEAST:.0%} within the SLO."
+CHEAPEST: Final = f"No tested setting cuts cost by more than {MIN_GAIN:.0%} within the SLO."
 BEST_KEPT: Final = (
     "No tested setting brings more requests within the SLO; plan recommend searches all machines."
 )
@@ -173,7 +181,7 @@ def _served(after: ServicePrediction) -> str:
         between = ""
         if ends is not None and ends["p10"] is not None:
             between = bracketed(interval(ends["p10"], ends["p90"], None, 2))
-        return f"serves {significant(carried(after), 2)} requests/s{between}"
+        return f"serves {significant(carried_rate(after), 2)} requests/s{between}"
     if not after.service.slo.limits:
         return "keeps up"
     kept = kept_share(answered.attainment, wanted)
@@ -187,7 +195,7 @@ def _served(after: ServicePrediction) -> str:
 
 
 def _service_price(action: ServiceAction, base: ServicePrediction) -> str:
-    before, now = paid(base), paid(action.prediction)
+    before, now = price_of_answers(base), price_of_answers(action.prediction)
     if action.rent is None or now is None:
         return "price unknown"
     of = "per 1,000 requests" if base.service.one_pass is not None else "per 1M output tokens"
@@ -206,8 +214,8 @@ def service_action_objects(found: Sequence[ServiceAction]) -> list[dict[str, Any
             "attainment": None
             if action.prediction.answered is None
             else action.prediction.answered.attainment,
-            "carried_per_s": carried(action.prediction),
-            "usd": paid(action.prediction),
+            "carried_per_s": carried_rate(action.prediction),
+            "usd": price_of_answers(action.prediction),
             "rent_usd_per_s": action.rent,
             "note": action.lever.note,
         }

@@ -54,7 +54,7 @@ from simulator.results.metrics import METRICS, Value, number_at, training_log
 from simulator.results.ownership import missing
 from simulator.results.prediction import Prediction
 from simulator.schema.workload.train import Mode
-from simulator.studies.changes.hanging import Hanging, hanging
+from simulator.studies.sensitivity import DominantUncertainty, dominant_uncertainties
 from simulator.uncertainty.provenance import Assumption
 from simulator.units import (
     BYTE,
@@ -70,7 +70,7 @@ from simulator.version import __version__
 
 if TYPE_CHECKING:
     from simulator.calibration.observed import Explained
-    from simulator.studies.changes.actions import Action
+    from simulator.studies.actions import Action
 
 SCHEMA: Final = 1
 """Version of the names in ``--json``: keys may be added, never renamed without a new one."""
@@ -382,7 +382,7 @@ def _energy(prediction: Prediction) -> str:
 
 def _uncertainties(prediction: Prediction) -> Iterator[str]:
     """Yield the uncertain inputs with the largest effect, and the number of unverified inputs."""
-    largest = [one for one in hanging(prediction) if one.width >= MIN_EFFECT]
+    largest = [one for one in dominant_uncertainties(prediction) if one.width >= MIN_EFFECT]
     for one in largest[:MAX_UNCERTAINTIES]:
         yield _effect(one, prediction)
     unverified = sum(not one.source.verified for one in prediction.assumptions)
@@ -392,7 +392,7 @@ def _uncertainties(prediction: Prediction) -> Iterator[str]:
     )
 
 
-def _effect(one: Hanging, prediction: Prediction) -> str:
+def _effect(one: DominantUncertainty, prediction: Prediction) -> str:
     doubt = one.component
     what = uncertain(doubt.rate, doubt.grade, prediction.scenario, doubt.name)
     return f"{what}: run time {_change(one.fast)} to {_change(one.slow)}"

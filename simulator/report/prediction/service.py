@@ -65,7 +65,7 @@ from simulator.units import (
 from simulator.version import __version__
 
 if TYPE_CHECKING:
-    from simulator.studies.service.actions import ServiceAction
+    from simulator.studies.actions import ServiceAction
 
 LATENCIES: Final = {
     "first_token": "first token (TTFT)",

@@ -1,9 +1,9 @@
 """A simulated run as a Chrome trace, which Perfetto and ``chrome://tracing`` open.
 
 Every rank is a process with a thread for each of its lanes: compute, communication, copies,
-receiver, loader workers. Every other machine is a process too, and so is the machine that trains,
-with the steps and the utilization of its units as counters. ``otherData`` holds what the report
-says about the run.
+pin-memory thread, loader workers. Every other machine is a process too, and so is the machine that
+trains, with the steps and the utilization of its units as counters. ``otherData`` holds what the
+report says about the run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SHARE_DIGITS: Final = 9
 VALUE: Final = "utilization"
 """What a counter counts: 0 idle, 1 fully used."""
 
-_ORDER: Final = ("steps", "compute", "communication", "copy", "copy back", "receiver", "main")
+_ORDER: Final = ("steps", "compute", "communication", "copy", "copy back", "pin memory", "main")
 WAITS: Final = ("waits", "bubble")
 """How the names of bars begin in which nothing is done."""
 _WORDS: Final = {"cpu": "CPU", "pcie": "PCIe", "nvlink": "NVLink", "storage": "storage"}

@@ -379,34 +379,34 @@ def serial_limit(prediction: Prediction) -> Cycle | None:
     if scenario.job.remote is not None:
         return None
     topology, split = build(scenario), prediction.timing.split
-    if not scenario.job.loader.crew.producers and starved(split):
+    if not scenario.job.loader.policy.producers and starved(split):
         # it makes batches and trains in turn, whichever of the two takes longer
         return main_process(scenario, topology, prediction.demands)
     found = slowest_actor(scenario, topology, prediction.demands, within=NEARLY)
-    if found is None or found.actor not in {Actor.WORKER, Actor.RECEIVER}:
+    if found is None or found.actor not in {Actor.WORKER, Actor.PIN_MEMORY}:
         return None
     return found if str(_most(found)) == prediction.timing.bottleneck else None
 
 
 def makes(cycle: Cycle, prediction: Prediction) -> str:
     """Return the actor and its verb, such as ``4 workers deliver``."""
-    if cycle.actor is Actor.RECEIVER:
+    if cycle.actor is Actor.PIN_MEMORY:
         return "the pin-memory thread delivers"
-    crew = prediction.scenario.job.loader.crew
-    if not crew.producers:
+    policy = prediction.scenario.job.loader.policy
+    if not policy.producers:
         return "the main process delivers"
-    if crew.threads > 1.0:
+    if policy.threads > 1.0:
         return "the input pipeline delivers"
     each = " in each process" if prediction.scenario.ranks > 1 else ""
-    one = crew.producers == 1
-    many = "one worker" if one else f"{crew.producers} workers"
+    one = policy.producers == 1
+    many = "one worker" if one else f"{policy.producers} workers"
     return f"{many}{each} {'delivers' if one else 'deliver'}"
 
 
 def _actor(cycle: Cycle, prediction: Prediction) -> str:
-    if cycle.actor is Actor.RECEIVER:
+    if cycle.actor is Actor.PIN_MEMORY:
         return "the pin-memory thread"
-    return _who(cycle, prediction.scenario.job.loader.crew.producers)[0]
+    return _who(cycle, prediction.scenario.job.loader.policy.producers)[0]
 
 
 def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
@@ -419,7 +419,7 @@ def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
     busy : str
         The utilization, such as ``the storage is 0% busy``.
     """
-    producers = prediction.scenario.job.loader.crew.producers
+    producers = prediction.scenario.job.loader.policy.producers
     most = _most(cycle)
     share = float(cycle.times[most]) / float(cycle.whole)
     batch = float(cycle.whole) * max(1, producers if cycle.actor is Actor.WORKER else 1)
@@ -436,7 +436,7 @@ def _waiting(cycle: Cycle, batch: Seconds, prediction: Prediction) -> str:
 
     The workers of a process take turns: each delivers one batch in as many steps as there are.
     """
-    producers = prediction.scenario.job.loader.crew.producers
+    producers = prediction.scenario.job.loader.policy.producers
     if cycle.actor is not Actor.WORKER or not producers:
         return ""
     step = prediction.timing.step_time.mean / prediction.scenario.job.train.accumulation
@@ -451,7 +451,7 @@ def _most(cycle: Cycle) -> Resource:
 
 
 def _who(cycle: Cycle, producers: int) -> tuple[str, str]:
-    if cycle.actor is Actor.RECEIVER:
+    if cycle.actor is Actor.PIN_MEMORY:
         return "it", "each training process has one, so more workers do not help"
     if not producers:
         return "the main process", "workers would run in parallel with it"

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
-from simulator.schema.precision import Precision
+from simulator.schema.fields import DERIVED, Choice, TextField
+from simulator.schema.figures import (
+    ByteFigure,
+    ByteRateFigure,
+    CountFigure,
+    FlopRateFigure,
+    FractionFigure,
+    NameFigure,
+    PowerFigure,
+    Profile,
+)
+from simulator.schema.precision import Precision, PrecisionField
 from simulator.uncertainty.provenance import Source
-from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Watts
 
 
 class Stack(StrEnum):
@@ -53,49 +64,58 @@ class Outdone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
+class Gpu(Profile):
     """One accelerator as a program sees it (a K80 board holds two of them).
 
-    `peak` is the dense datasheet rate by precision, `achievable` the best rate measured on a
-    real matrix product, `product_share` the share of the peak that large products reach in the
-    median, `memory_share` that of the memory's bandwidth that products of few rows reach, which
-    only read weights. A precision in `fallback` runs at the rate of the one it maps to.
-    `power` is its limit, `idle_power` what it draws when nothing runs on it.
-    `multiprocessors` is how many tiles of a matrix product run side by side. `relative` lends its
-    kernels and, where the profile states none, its multiprocessors; None where kernels of the
-    device's own architecture were measured. `outdone` is None where no measured architecture
-    reaches more of its memory's bandwidth.
-    `unified_memory`: the device shares the host's RAM, so nothing is copied to it.
-    `inference_only`: the maker doesn't offer training on it. `desktop`: it is made for machines
-    under a desk. `emulated`: there is none, a program
+    `relative` lends its kernels and, where the profile states none, its multiprocessors; None where
+    kernels of the device's own architecture were measured. `outdone` is None where no measured
+    architecture reaches more of its memory's bandwidth. `emulated`: there is no device, a program
     waits as long as one would compute.
     """
 
-    name: str
-    maker: str
-    architecture: str
-    stack: Stack
-    memory: Bytes
-    memory_bandwidth: BytesPerSecond
-    peak: Mapping[Precision, FlopsPerSecond]
-    achievable: Mapping[Precision, FlopsPerSecond] = field(default_factory=dict)
-    product_share: Mapping[Precision, float] = field(default_factory=dict)
-    memory_share: float | None = None
-    fallback: Mapping[Precision, Precision] = field(default_factory=dict)
-    achievable_memory_bandwidth: BytesPerSecond | None = None
-    host_link: str | None = None
-    peer_link: str | None = None
-    power: Watts | None = None
-    idle_power: Watts | None = None
-    multiprocessors: int | None = None
-    relative: Relative | None = None
-    outdone: Outdone | None = None
+    maker: TextField
+    """Who makes it."""
+    architecture: TextField
+    """Its generation."""
+    stack: Annotated[Stack, Choice(Stack)]
+    """The software it is programmed with."""
+    memory: ByteFigure
+    """Device memory a program can have."""
+    memory_bandwidth: ByteRateFigure
+    """Datasheet bandwidth of that memory."""
+    peak: Mapping[PrecisionField, FlopRateFigure]
+    """Dense datasheet rate by number format."""
+    achievable: Mapping[PrecisionField, FlopRateFigure] = field(default_factory=dict)
+    """Best rate measured on a real matrix product."""
+    product_share: Mapping[PrecisionField, FractionFigure] = field(default_factory=dict)
+    """Share of the peak that large matrix products reach: the median over many shapes."""
+    memory_share: FractionFigure | None = None
+    """Share of the memory's bandwidth that products of few rows reach, which only read weights: the
+    median over many shapes."""
+    fallback: Mapping[PrecisionField, PrecisionField] = field(default_factory=dict)
+    """Formats the device lacks, and the format at whose rate they run."""
+    achievable_memory_bandwidth: ByteRateFigure | None = None
+    """Best bandwidth measured."""
+    host_link: NameFigure | None = None
+    """Name of the link to the host."""
+    peer_link: NameFigure | None = None
+    """Name of the link to its peers, all lanes together."""
+    power: PowerFigure | None = None
+    """Power limit."""
+    idle_power: PowerFigure | None = None
+    """Power of one that nothing runs on, its driver loaded."""
+    multiprocessors: CountFigure | None = None
+    """Groups of its cores (streaming multiprocessors) that programs can use: tiles of a matrix
+    product that run side by side."""
+    relative: Relative | None = field(default=None, metadata=DERIVED)
+    outdone: Outdone | None = field(default=None, metadata=DERIVED)
     unified_memory: bool = False
+    """Whether it shares the host's RAM, so that nothing is copied to it."""
     inference_only: bool = False
+    """Whether the maker doesn't offer training on it."""
     desktop: bool = False
-    emulated: bool = False
-    note: str = ""
-    sources: Mapping[str, Source] = field(default_factory=dict)
+    """Whether it is made for machines under a desk: one that is owned pays for no data centre."""
+    emulated: bool = field(default=False, metadata=DERIVED)
 
     @property
     def best(self) -> float:

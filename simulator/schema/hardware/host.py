@@ -7,6 +7,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from simulator.equations.cpu import capacity_beside
+from simulator.schema.figures import (
+    ByteRateFigure,
+    ClockFigure,
+    CountFigure,
+    NameFigure,
+    PowerFigure,
+    Profile,
+)
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.hardware.link import Link
 from simulator.schema.hardware.price import Price
@@ -26,19 +34,23 @@ from simulator.units import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cpu:
-    """One processor socket. `cores` are physical; `threads` counts hardware threads."""
+class Cpu(Profile):
+    """One processor socket."""
 
-    name: str
-    cores: int
-    threads: int
-    base_clock: Hertz
-    memory_bandwidth: BytesPerSecond | None = None
-    memory: str = ""
-    pcie_generation: int | None = None
-    power: Watts | None = None
-    note: str = ""
-    sources: Mapping[str, Source] = field(default_factory=dict)
+    cores: CountFigure
+    """Physical cores."""
+    threads: CountFigure
+    """Hardware threads."""
+    base_clock: ClockFigure
+    """Clock that all cores hold."""
+    memory_bandwidth: ByteRateFigure | None = None
+    """Peak of the memory of one socket."""
+    memory: NameFigure = ""
+    """Kind and channels of memory."""
+    pcie_generation: CountFigure | None = None
+    """Generation of its PCIe lanes."""
+    power: PowerFigure | None = None
+    """Thermal design power."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated
 
-from simulator.uncertainty.provenance import Source
-from simulator.units import BytesPerSecond, Seconds
+from simulator.schema.fields import ByteRateField, Choice, CountField, TimeOrZeroField
+from simulator.schema.figures import ByteRateFigure, Citation, Profile, TimeFigure
+from simulator.units import BytesPerSecond
 
 
 class LinkKind(StrEnum):
@@ -31,49 +32,49 @@ class Collective(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regime:
-    """One protocol or algorithm: what an empty message takes, and the bus bandwidth it nears.
+    """One protocol or algorithm of a collective."""
 
-    Bus bandwidth as in nccl-tests: comparable with a link's rate whatever the number of ranks.
-    """
-
-    latency: Seconds
-    bandwidth: BytesPerSecond
+    latency: TimeOrZeroField
+    """Time of an empty message; zero where only large ones were measured."""
+    bandwidth: ByteRateField
+    """Bus bandwidth of large messages, as in nccl-tests: comparable with a link's rate at any
+    number of ranks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """A collective measured over `ranks` on `machines`: the best of its regimes at each size.
+class Curve(Citation):
+    """A collective measured at several message sizes: the best of its regimes at each size."""
 
-    `in_switch`: switches add up, so that the bus bandwidth may lie above the link's rate.
-    """
-
-    operation: Collective
-    ranks: int
-    machines: int
+    operation: Annotated[Collective, Choice(Collective)]
+    """The collective."""
+    ranks: CountField
+    """Ranks it was measured over."""
+    machines: CountField
+    """Machines they were on."""
     regimes: tuple[Regime, ...]
-    source: Source
+    """Its regimes."""
     in_switch: bool = False
+    """Whether switches add up, so that the bus bandwidth may be above the link's rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
-    """A link in one direction; a duplex link carries its rate both ways at once.
+class Link(Profile):
+    """A link in one direction."""
 
-    `peak` is the datasheet rate of one direction after line encoding, `achievable` the best
-    rate measured, `pageable` what a copy from ordinary (not page-locked) host memory reaches.
-    `curves` are collectives measured over it, by message size.
-    """
-
-    name: str
-    kind: LinkKind
-    peak: BytesPerSecond
-    achievable: BytesPerSecond | None = None
-    pageable: BytesPerSecond | None = None
-    latency: Seconds = 0.0
+    kind: Annotated[LinkKind, Choice(LinkKind)]
+    """What it joins."""
+    peak: ByteRateFigure
+    """Datasheet rate of one direction, after line encoding."""
+    achievable: ByteRateFigure | None = None
+    """Best rate measured."""
+    pageable: ByteRateFigure | None = None
+    """Rate of copies from ordinary (not page-locked) host memory."""
+    latency: TimeFigure = 0.0
+    """Time before the first byte."""
     duplex: bool = True
-    curves: tuple[Curve, ...] = ()
-    note: str = ""
-    sources: Mapping[str, Source] = field(default_factory=dict)
+    """Whether both directions carry the rate at once."""
+    collective: tuple[Curve, ...] = ()
+    """Collectives measured over it, by message size."""
 
     @property
     def rate(self) -> BytesPerSecond:

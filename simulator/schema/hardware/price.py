@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
+from simulator.schema.fields import Choice
 from simulator.uncertainty.provenance import Source
 from simulator.units import UsdPerSecond
 
@@ -50,3 +51,16 @@ def price_of(
         (p for p in prices if p.purchase is purchase and region in (None, p.region)),
         None,
     )
+
+
+_BOUGHT: Final = (
+    ("buy", "owned"),
+    ("bought", "owned"),
+    ("own", "owned"),
+    ("rent", "on-demand"),
+    ("ondemand", "on-demand"),
+    ("preemptible", "spot"),
+)
+"""Words of clouds and of people for the ways to buy."""
+
+PurchaseField = Annotated[Purchase, Choice(Purchase, also=_BOUGHT)]

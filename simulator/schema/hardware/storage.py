@@ -5,23 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 from simulator.equations.cost import provisioned_price
 from simulator.equations.storage import burst_rate
-from simulator.uncertainty.provenance import Source
-from simulator.units import (
-    Bytes,
-    BytesPerSecond,
-    PerSecond,
-    Seconds,
-    UsdPerByte,
-    UsdPerByteSecond,
-    UsdPerOperation,
-    UsdPerRatedByte,
-    UsdPerRequest,
-    UsdPerSecond,
+from simulator.schema.fields import (
+    DEPENDS,
+    ByteField,
+    BytePriceField,
+    Choice,
+    Number,
+    TextField,
 )
+from simulator.schema.figures import (
+    SOURCED,
+    ByteFigure,
+    BytePriceFigure,
+    ByteRateFigure,
+    Citation,
+    OperationPriceFigure,
+    Profile,
+    RatedBytePriceFigure,
+    RateFigure,
+    RequestPriceFigure,
+    StoragePriceFigure,
+    TimeFigure,
+)
+from simulator.units import Bytes, BytesPerSecond, UsdPerSecond
+
+CreditsFigure = Annotated[float, Number(low=1.0, whole=True), SOURCED]
 
 
 class Scope(StrEnum):
@@ -38,37 +50,45 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tier:
-    """A price that holds up to an amount of a month (None: for all there is above)."""
+class Tier(Citation):
+    """A price of bytes, up to an amount of a month."""
 
-    price: UsdPerByte
-    to: Bytes | None = None
+    value: BytePriceField
+    """The price."""
+    to: ByteField | None = None
+    """Up to which amount of a month, counted from nothing; all above where it is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charges:
-    """What is charged for a store beside the rent of what lies there; None: nobody states it.
+    """Charges for a store in addition to the rent of what it holds; None: no source states it."""
 
-    All prices, the rent too, are those of `region`; the rent holds up to `rent_to`, and is paid for
-    the whole capacity where `by_capacity`. `reads` and `writes` are by request. `operations` and
-    `throughput` are for rates held ready above `free_operations` and `free_throughput`; the former
-    holds up to `operations_to`. `other_region` and `internet` are for bytes that leave the region,
-    `internet` by the amount of a month. `unpriced` names what is charged at prices not known.
-    """
-
-    region: str
+    region: TextField
+    """Where these prices, and the rent, hold."""
     by_capacity: bool = False
-    rent_to: Bytes | None = None
-    reads: UsdPerRequest | None = None
-    writes: UsdPerRequest | None = None
-    operations: UsdPerOperation | None = None
-    free_operations: PerSecond | None = None
-    operations_to: PerSecond | None = None
-    throughput: UsdPerRatedByte | None = None
-    free_throughput: BytesPerSecond | None = None
-    other_region: UsdPerByte | None = None
+    """Whether rent is paid for the whole capacity, where one is known, not for what is stored."""
+    rent_to: ByteFigure | None = None
+    """Size up to which the rent holds; above it a byte is cheaper."""
+    reads: RequestPriceFigure | None = None
+    """Price of a request that reads."""
+    writes: RequestPriceFigure | None = None
+    """Price of a request that writes."""
+    operations: OperationPriceFigure | None = None
+    """Price of operations a second that are held ready."""
+    free_operations: RateFigure | None = None
+    """Operations a second that are included in the rent."""
+    operations_to: RateFigure | None = None
+    """Operations a second up to which their price holds; above it one is cheaper."""
+    throughput: RatedBytePriceFigure | None = None
+    """Price of bytes a second that are held ready."""
+    free_throughput: ByteRateFigure | None = None
+    """Bytes a second that are included in the rent."""
+    other_region: BytePriceFigure | None = None
+    """Price of bytes that are read from another region of the same cloud."""
     internet: tuple[Tier, ...] = ()
-    unpriced: tuple[str, ...] = ()
+    """Price of bytes that are read from elsewhere, by the amount of a month."""
+    unpriced: tuple[TextField, ...] = ()
+    """What is charged as well, at a price that no source states."""
 
 
 class LimitedBy(StrEnum):
@@ -81,21 +101,25 @@ class LimitedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burst:
-    """A rate above the baseline while credits last; all in proportion to the size, by `per` bytes.
+    """Operations above a baseline while credits last, in proportion to the size of the store."""
 
-    `baseline`, `burst` [/s] and `credits` [1], in operations or bytes, are those of a store of
-    `per` bytes, and at least `least_baseline`, `least_burst` and `least_credits`. Where `metered`,
-    the size is that of what lies there, else the capacity.
-    """
-
-    per: Bytes
-    baseline: float
-    burst: float = 0.0
-    credits: float = 0.0
-    least_baseline: float = 0.0
-    least_burst: float = 0.0
-    least_credits: float = 0.0
+    per: ByteFigure
+    """Size of the store that the other figures are those of."""
     metered: bool = False
+    """Whether its size is that of what is stored; its capacity otherwise, and where that is not
+    known, nothing here holds."""
+    baseline: RateFigure
+    """Operations a second that are always available."""
+    burst: RateFigure = 0.0
+    """Operations a second while credits last."""
+    credits: CreditsFigure = 0.0
+    """Operations beyond the baseline that can be had at first."""
+    least_baseline: RateFigure = 0.0
+    """Baseline of a small store."""
+    least_burst: RateFigure = 0.0
+    """Operations a second of a small store while credits last."""
+    least_credits: CreditsFigure = 0.0
+    """Credits of a small store."""
 
     def mean_rate(self, size: Bytes, amount: float) -> float:
         """Mean rate of a store of so many bytes, of which `amount` is asked in all [/s]."""
@@ -111,43 +135,67 @@ class Burst:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Storage:
-    """A store as one host sees it.
+class BandwidthBurst(Burst):
+    """Throughput above a baseline while credits last, in proportion to the size of the store."""
 
-    `read_bandwidth` and `write_bandwidth` are datasheet rates, `achievable_read_bandwidth` what
-    was measured. `read_operations` caps small random reads (an operation carries at most
-    `operation_size`), `read_latency` passes before the first byte of each of them,
-    `open_latency` once per file. `request_rate` is the fastest one object request can go and
-    `request_limit` how many requests a second the store answers, `write_request_limit` how many
-    that write, both for each of what `limited_by` says. `burst_operations` and `burst_bandwidth`
-    say where rates last for some time only. `price` is the rent of what lies
-    there, `charges` what comes on top. `clouds` are those whose machines alone can reach it; any
-    machine if none is named.
-    """
+    baseline: ByteRateFigure
+    """Bytes a second that are always available."""
+    burst: ByteRateFigure = 0.0
+    """Bytes a second while credits last."""
+    credits: ByteFigure = 0.0
+    """Bytes beyond the baseline that can be had at first."""
+    least_baseline: ByteRateFigure = 0.0
+    """Baseline of a small store."""
+    least_burst: ByteRateFigure = 0.0
+    """Bytes a second of a small store while credits last."""
+    least_credits: ByteFigure = 0.0
+    """Credits of a small store."""
 
-    name: str
-    scope: Scope
-    read_bandwidth: BytesPerSecond
-    write_bandwidth: BytesPerSecond | None = None
-    achievable_read_bandwidth: BytesPerSecond | None = None
-    read_operations: PerSecond | None = None
-    write_operations: PerSecond | None = None
-    operation_size: Bytes | None = None
-    read_latency: Seconds = 0.0
-    write_latency: Seconds = 0.0
-    open_latency: Seconds = 0.0
-    request_rate: BytesPerSecond | None = None
-    request_limit: PerSecond | None = None
-    write_request_limit: PerSecond | None = None
-    limited_by: LimitedBy | None = None
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage(Profile):
+    """A store as one host sees it."""
+
+    scope: Annotated[Scope, Choice(Scope)]
+    """Inside the machine, over the network, or by object requests."""
+    read_bandwidth: ByteRateFigure = field(default=0.0, metadata=DEPENDS)
+    """Datasheet read rate; may be left out where one was measured."""
+    write_bandwidth: ByteRateFigure | None = None
+    """Datasheet write rate."""
+    achievable_read_bandwidth: ByteRateFigure | None = None
+    """Read rate measured."""
+    read_operations: RateFigure | None = None
+    """Small random reads a second."""
+    write_operations: RateFigure | None = None
+    """Small random writes a second."""
+    operation_size: ByteFigure | None = None
+    """Most bytes of one operation."""
+    read_latency: TimeFigure = 0.0
+    """Time before the first byte of a read."""
+    write_latency: TimeFigure = 0.0
+    """Time before a write is taken."""
+    open_latency: TimeFigure = 0.0
+    """Time to open a file."""
+    request_rate: ByteRateFigure | None = None
+    """Fastest that one request of an object store goes."""
+    request_limit: RateFigure | None = None
+    """Requests a second that an object store answers."""
+    write_request_limit: RateFigure | None = None
+    """Requests a second that an object store takes to write."""
+    limited_by: Annotated[LimitedBy, Choice(LimitedBy)] | None = None
+    """What these limits hold for: a prefix, a bucket or an account."""
     burst_operations: Burst | None = None
-    burst_bandwidth: Burst | None = None
-    capacity: Bytes | None = None
-    price: UsdPerByteSecond | None = None
+    """Operations that last for some time only."""
+    burst_bandwidth: BandwidthBurst | None = None
+    """Throughput that lasts for some time only."""
+    capacity: ByteFigure | None = None
+    """Size."""
+    price: StoragePriceFigure | None = None
+    """Price for what it holds."""
     charges: Charges | None = None
-    clouds: tuple[str, ...] = ()
-    note: str = ""
-    sources: Mapping[str, Source] = field(default_factory=dict)
+    """What is charged in addition."""
+    clouds: tuple[TextField, ...] = ()
+    """Clouds whose machines alone can reach it; any machine if none is named."""
 
     @property
     def read_rate(self) -> BytesPerSecond:

@@ -2,7 +2,7 @@
 
 The three loaders differ in data, not in code: how many workers a rank has, how many threads serve
 one batch, how many batches may be outstanding, whether the order is kept and whether anything is
-prefetched across an epoch boundary. `Loader.crew` states those rules.
+prefetched across an epoch boundary. `Loader.policy` states those rules.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Transport(StrEnum):
     """How a finished batch reaches the main process.
 
     ``shared-memory``: tensors in shared memory, only handles cross; ``pipe``: pickled through a
-    64 KiB pipe and unpickled by the receiver; ``in-process``: threads, nothing is moved.
+    64 KiB pipe and unpickled by the pin-memory thread; ``in-process``: threads, nothing is moved.
     """
 
     SHARED_MEMORY = "shared-memory"
@@ -125,7 +125,7 @@ class Assignment(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crew:
+class LoaderPolicy:
     """The rules of a loader as the engine needs them.
 
     `producers` make whole batches, each with `threads` threads; 0 workers: the trainer's own thread
@@ -211,10 +211,10 @@ class Loader:
         return self.pin_memory and self.overlap_copies
 
     @property
-    def crew(self) -> Crew:
+    def policy(self) -> LoaderPolicy:
         """The rules this loader follows."""
         if self.kind is LoaderKind.PYTORCH:
-            return Crew(
+            return LoaderPolicy(
                 producers=self.workers,
                 threads=1.0,
                 credits=at_least(1, self.workers * self.prefetch),
@@ -224,7 +224,7 @@ class Loader:
                 restarts=not self.persistent_workers,
             )
         if self.kind is LoaderKind.ACTORS:
-            return Crew(
+            return LoaderPolicy(
                 producers=self.workers,
                 threads=1.0,
                 credits=at_least(1, self.workers + self.prefetch),
@@ -233,7 +233,7 @@ class Loader:
                 crosses_epochs=True,
                 restarts=False,
             )
-        return Crew(
+        return LoaderPolicy(
             producers=1,
             threads=at_least(1.0, self.workers * 1.0),
             credits=at_least(1, self.prefetch) + 1,

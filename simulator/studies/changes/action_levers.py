@@ -24,8 +24,7 @@ from simulator.schema.workload.models.convnet import ConvNet
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.parallelism import Sharding
 from simulator.schema.workload.train import Mode, Recompute, Trained
-from simulator.studies.recommend.baseline import MACHINE, STORE, WORKERS, Ground
-from simulator.studies.recommend.machines import Machine
+from simulator.studies.baseline import MACHINE, STORE, WORKERS, Baseline, Machine
 from simulator.studies.recommend.remedies import remedies
 from simulator.studies.recommend.space import moved
 from simulator.studies.recommend.spreading import Shape, ways
@@ -88,7 +87,7 @@ class Lever:
     log_sd: float = 0.0
 
 
-def levers(ground: Ground, *, starved: bool, cramped: bool = False) -> Iterator[Lever]:
+def levers(baseline: Baseline, *, starved: bool, cramped: bool = False) -> Iterator[Lever]:
     """Everything that could be changed about a job.
 
     Parameters
@@ -100,39 +99,39 @@ def levers(ground: Ground, *, starved: bool, cramped: bool = False) -> Iterator[
     cramped : bool
         Whether the job likely does not fit, so that changes are offered that go together.
     """
-    job = ground.scenario.job
+    job = baseline.scenario.job
     if starved:
-        yield from _loader(ground)
-        yield from _data(ground)
-        yield from _cpu(ground)
-    elif _pays_for_requests(ground):
-        yield from _layout(ground)
-    if job.mode is not Mode.PREPARE and ground.scenario.cluster.trainers.gpus_per_host:
-        yield from _precision(ground)
-        yield from _software(ground)
-        yield from _memory(ground)
-        yield from _parallelism(ground)
-        yield from _accelerators(ground)
+        yield from _loader(baseline)
+        yield from _data(baseline)
+        yield from _cpu(baseline)
+    elif _pays_for_requests(baseline):
+        yield from _layout(baseline)
+    if job.mode is not Mode.PREPARE and baseline.scenario.cluster.trainers.gpus_per_host:
+        yield from _precision(baseline)
+        yield from _software(baseline)
+        yield from _memory(baseline)
+        yield from _parallelism(baseline)
+        yield from _accelerators(baseline)
         if cramped and job.mode is Mode.TRAIN:
-            yield from _smaller(ground)
-    yield from _other_helpers(ground)
-    yield from _checkpoints(ground)
-    yield from _machines(ground)
-    yield from _more_machines(ground)
+            yield from _smaller(baseline)
+    yield from _other_helpers(baseline)
+    yield from _checkpoints(baseline)
+    yield from _machines(baseline)
+    yield from _more_machines(baseline)
 
 
-def _accelerators(ground: Ground) -> Iterator[Lever]:
+def _accelerators(baseline: Baseline) -> Iterator[Lever]:
     """All accelerators of a machine that is paid for as a whole, with its threads shared out."""
-    scenario, trainers = ground.scenario, ground.scenario.cluster.trainers
+    scenario, trainers = baseline.scenario, baseline.scenario.cluster.trainers
     there, loader = trainers.host.gpu_count, scenario.job.loader
-    own = any(ground.reader.given(f"hardware.{key}") is not None for key in _OWN_FIGURES)
-    if own or not ground.own.cloud or trainers.gpus_per_host >= there or scenario.job.copies > 1:
+    own = any(baseline.reader.given(f"hardware.{key}") is not None for key in _OWN_FIGURES)
+    if own or not baseline.own.cloud or trainers.gpus_per_host >= there or scenario.job.copies > 1:
         return
     settings: dict[str, Plain] = {"hardware.gpus": there}
     share = max(1, int(trainers.host.cpu.threads) // there)
     if loader.workers > share:
         settings[WORKERS] = share
-    fixed = ground.reader.given("train.global_batch_size") is not None
+    fixed = baseline.reader.given("train.global_batch_size") is not None
     more = there / trainers.gpus_per_host
     yield Lever(
         kind=Kind.ACCELERATORS,
@@ -142,12 +141,12 @@ def _accelerators(ground: Ground) -> Iterator[Lever]:
     )
 
 
-def _other_helpers(ground: Ground) -> Iterator[Lever]:
+def _other_helpers(baseline: Baseline) -> Iterator[Lever]:
     """Fewer machines that make batches beside, or more of them, by powers of two."""
-    remote = ground.scenario.job.remote
+    remote = baseline.scenario.job.remote
     if remote is None:
         return
-    own = next(one.count for one in ground.scenario.cluster.groups if one.name == remote.group)
+    own = next(one.count for one in baseline.scenario.cluster.groups if one.name == remote.group)
     fewer = (own >> k for k in range(1, own.bit_length()))
     for number in (*fewer, own + 1, 2 * own, 4 * own):
         yield Lever(
@@ -161,9 +160,9 @@ def _workers(number: int) -> str:
     return f"{number} worker{'' if number == 1 else 's'}"
 
 
-def _loader(ground: Ground) -> Iterator[Lever]:
+def _loader(baseline: Baseline) -> Iterator[Lever]:
     """Workers and prefetch."""
-    scenario = ground.scenario
+    scenario = baseline.scenario
     loader, work = scenario.job.loader, scenario.job.preprocessing
     threads = scenario.cluster.trainers.host.cpu.threads / scenario.ranks_per_host
     own, each = loader.workers, max(1, int(threads))
@@ -185,33 +184,33 @@ def _loader(ground: Ground) -> Iterator[Lever]:
         )
 
 
-def _data(ground: Ground) -> Iterator[Lever]:
+def _data(baseline: Baseline) -> Iterator[Lever]:
     """How the data lies on its store, and on which."""
-    scenario = ground.scenario
+    scenario = baseline.scenario
     data = scenario.job.dataset
     if data.cache_policy is CachePolicy.PRELOADED or data.placement is not Placement.STREAM:
         return
-    yield from _layout(ground)
+    yield from _layout(baseline)
     if data.readers < READERS:
         yield Lever(
             kind=Kind.READERS,
             what=f"{READERS} requests at a time in each worker",
             settings={"data.readers": READERS},
         )
-    yield from _placements(ground)
-    yield from _stores(ground)
+    yield from _placements(baseline)
+    yield from _stores(baseline)
 
 
-def _pays_for_requests(ground: Ground) -> bool:
+def _pays_for_requests(baseline: Baseline) -> bool:
     """Whether the store of the data charges for each request, so that fewer of them save money."""
-    charges = ground.scenario.cluster.trainers.storage.charges
-    streams = ground.scenario.job.dataset.placement is Placement.STREAM
+    charges = baseline.scenario.cluster.trainers.storage.charges
+    streams = baseline.scenario.job.dataset.placement is Placement.STREAM
     return streams and charges is not None and bool(charges.reads)
 
 
-def _layout(ground: Ground) -> Iterator[Lever]:
+def _layout(baseline: Baseline) -> Iterator[Lever]:
     """Shards read front to back, in place of shards read at random or of files."""
-    job = ground.scenario.job
+    job = baseline.scenario.job
     data = job.dataset
     if data.layout is Layout.SHARDS and data.access is Access.RANDOM:
         yield Lever(
@@ -232,10 +231,10 @@ def _layout(ground: Ground) -> Iterator[Lever]:
         )
 
 
-def _placements(ground: Ground) -> Iterator[Lever]:
+def _placements(baseline: Baseline) -> Iterator[Lever]:
     """Data in RAM, or on the machine's own drives."""
-    trainers = ground.scenario.cluster.trainers
-    if ground.scenario.job.stored_total < MOST_OF_RAM * trainers.host.ram:
+    trainers = baseline.scenario.cluster.trainers
+    if baseline.scenario.job.stored_total < MOST_OF_RAM * trainers.host.ram:
         yield Lever(
             kind=Kind.PLACEMENT,
             what="load the data into RAM first",
@@ -249,12 +248,12 @@ def _placements(ground: Ground) -> Iterator[Lever]:
         )
 
 
-def _stores(ground: Ground) -> Iterator[Lever]:
-    if not ground.store or ground.reader.given("hardware.storage_bandwidth") is not None:
+def _stores(baseline: Baseline) -> Iterator[Lever]:
+    if not baseline.store or baseline.reader.given("hardware.storage_bandwidth") is not None:
         return
-    size = ground.scenario.job.stored_total
-    for store in ground.nearby(ground.own):
-        if store.name != ground.store and store.standing(size) is not None:
+    size = baseline.scenario.job.stored_total
+    for store in baseline.nearby(baseline.own):
+        if store.name != baseline.store and store.standing(size) is not None:
             yield Lever(
                 kind=Kind.STORAGE,
                 what=f"keep the data on {store.name.rpartition('/')[2]}",
@@ -262,13 +261,13 @@ def _stores(ground: Ground) -> Iterator[Lever]:
             )
 
 
-def _cpu(ground: Ground) -> Iterator[Lever]:
+def _cpu(baseline: Baseline) -> Iterator[Lever]:
     """Less work for the processors, or more of them beside."""
-    scenario = ground.scenario
+    scenario = baseline.scenario
     job, work = scenario.job, scenario.job.preprocessing
     model = job.model
     images = isinstance(model, ConvNet) or (isinstance(model, Transformer) and not model.tokens)
-    stated = ground.reader.given("input.decode")
+    stated = baseline.reader.given("input.decode")
     if images and work.decode > 0.0 and work.where is Preparation.CPU and stated is not None:
         faster = FASTER_DECODER * parse(str(stated), SECOND)
         yield Lever(
@@ -280,7 +279,7 @@ def _cpu(ground: Ground) -> Iterator[Lever]:
     if job.mode is not Mode.TRAIN:
         return
     names = {"preparing once, before the run": Kind.BEFOREHAND}
-    for name, settings in remedies(ground, (), _helpers(ground), {}):
+    for name, settings in remedies(baseline, (), _helpers(baseline), {}):
         kind = names.get(name, Kind.HELPERS)
         own = {key: value for key, value in settings.items() if not key.startswith("hardware.")}
         note = _BEFOREHAND if kind is Kind.BEFOREHAND else ""
@@ -292,11 +291,11 @@ _COMPILED: Final = frozenset({Stack.TPU, Stack.NEURON})
 _BEFOREHAND: Final = "random augmentation must then be done elsewhere or be left out"
 
 
-def _helpers(ground: Ground) -> tuple[Machine, ...]:
+def _helpers(baseline: Baseline) -> tuple[Machine, ...]:
     """Priced machines of the cloud without accelerators, the largest of each family."""
     largest: dict[str, Machine] = {}
-    for machine in ground.machines:
-        if machine.cloud == ground.own.cloud and not machine.gpus and machine.networked:
+    for machine in baseline.machines:
+        if machine.cloud == baseline.own.cloud and not machine.gpus and machine.networked:
             known = largest.get(machine.family)
             if known is None or machine.threads > known.threads:
                 largest[machine.family] = machine
@@ -310,15 +309,15 @@ def _remedy(kind: Kind, settings: Mapping[str, Plain]) -> str:
     return f"let {settings['remote.count']} x {name} make batches beside"
 
 
-def _precision(ground: Ground) -> Iterator[Lever]:
-    gpu, train = ground.scenario.cluster.trainers.host.gpu, ground.scenario.job.train
-    if gpu is None or ground.scenario.job.step_times is not None:
+def _precision(baseline: Baseline) -> Iterator[Lever]:
+    gpu, train = baseline.scenario.cluster.trainers.host.gpu, baseline.scenario.job.train
+    if gpu is None or baseline.scenario.job.step_times is not None:
         return
     if train.precision in {Precision.FP32, Precision.TF32}:
         half = next((p for p in (Precision.BF16, Precision.FP16) if p in gpu.peak), None)
         if half is not None and half not in gpu.fallback:
             settings: dict[str, Plain] = {"train.precision": half.value}
-            if ground.scenario.job.mode is Mode.TRAIN:
+            if baseline.scenario.job.mode is Mode.TRAIN:
                 settings["train.mixed_precision"] = True
             yield Lever(
                 kind=Kind.PRECISION,
@@ -327,10 +326,10 @@ def _precision(ground: Ground) -> Iterator[Lever]:
                 note="check that the model still learns",
             )
     if train.precision in {Precision.BF16, Precision.FP16} and isinstance(
-        ground.scenario.job.model, Transformer
+        baseline.scenario.job.model, Transformer
     ):
         eight = Precision.FP8 in gpu.peak and Precision.FP8 not in gpu.fallback
-        if eight and ground.scenario.job.mode is Mode.TRAIN:
+        if eight and baseline.scenario.job.mode is Mode.TRAIN:
             yield Lever(
                 kind=Kind.PRECISION,
                 what=f"compute in fp8 in place of {train.precision}",
@@ -339,14 +338,14 @@ def _precision(ground: Ground) -> Iterator[Lever]:
             )
 
 
-def _software(ground: Ground) -> Iterator[Lever]:
-    job = ground.scenario.job
-    gpu = ground.scenario.cluster.trainers.host.gpu
+def _software(baseline: Baseline) -> Iterator[Lever]:
+    job = baseline.scenario.job
+    gpu = baseline.scenario.cluster.trainers.host.gpu
     if job.step_times is not None or job.model is None:
         return
     if gpu is not None and gpu.stack in _COMPILED:
         return
-    if not ground.reader.given("software.compile"):
+    if not baseline.reader.given("software.compile"):
         yield Lever(kind=Kind.SOFTWARE, what="torch.compile", settings={"software.compile": True})
     if isinstance(job.model, Transformer) and not job.model.fused_attention:
         yield Lever(
@@ -362,14 +361,14 @@ def _software(ground: Ground) -> Iterator[Lever]:
         )
 
 
-def _memory(ground: Ground) -> Iterator[Lever]:
+def _memory(baseline: Baseline) -> Iterator[Lever]:
     """Batch, recomputation and sharding, which trade memory for time."""
-    scenario = ground.scenario
+    scenario = baseline.scenario
     job, train = scenario.job, scenario.job.train
     if job.mode is not Mode.TRAIN:
         return
     batch, parts = round(train.batch_size), train.accumulation
-    fixed = ground.reader.given("train.global_batch_size") is not None
+    fixed = baseline.reader.given("train.global_batch_size") is not None
     for name, times in (
         ("an eighth of", 0.125),
         ("a quarter of", 0.25),
@@ -388,12 +387,12 @@ def _memory(ground: Ground) -> Iterator[Lever]:
             what=f"{name} the micro-batch ({own}), the step's samples as now",
             settings=settings,
         )
-    yield from _recomputation(ground)
+    yield from _recomputation(baseline)
 
 
-def _recomputation(ground: Ground) -> Iterator[Lever]:
+def _recomputation(baseline: Baseline) -> Iterator[Lever]:
     """Other recomputation, and state sharded over replicas."""
-    scenario = ground.scenario
+    scenario = baseline.scenario
     job, train = scenario.job, scenario.job.train
     for recompute in (Recompute.NONE, Recompute.SELECTIVE, Recompute.FULL):
         if recompute is not train.recompute and isinstance(job.model, Transformer):
@@ -411,9 +410,9 @@ def _recomputation(ground: Ground) -> Iterator[Lever]:
         )
 
 
-def _smaller(ground: Ground) -> Iterator[Lever]:
+def _smaller(baseline: Baseline) -> Iterator[Lever]:
     """What together makes a language model small enough; adapters only where all else fails."""
-    scenario = ground.scenario
+    scenario = baseline.scenario
     job, spread = scenario.job, scenario.job.parallelism
     if not isinstance(job.model, Transformer) or job.train.freezes:
         return
@@ -457,9 +456,9 @@ _RECOMPUTES: Final = {
 }
 
 
-def _parallelism(ground: Ground) -> Iterator[Lever]:
+def _parallelism(baseline: Baseline) -> Iterator[Lever]:
     """Other ways to spread the same step over the same devices."""
-    scenario = ground.scenario
+    scenario = baseline.scenario
     job, trainers = scenario.job, scenario.cluster.trainers
     model, own = job.model, job.parallelism
     if not isinstance(model, Transformer) or not model.causal or not own.splits_model:
@@ -475,8 +474,8 @@ def _parallelism(ground: Ground) -> Iterator[Lever]:
         batch = round(job.train.batch_size)
         if share * replicas != whole or share % batch:
             continue
-        settings = {**_off(ground, tensor, pipeline), **way, "train.batch_size": batch}
-        if ground.reader.given("train.global_batch_size") is None:
+        settings = {**_off(baseline, tensor, pipeline), **way, "train.batch_size": batch}
+        if baseline.reader.given("train.global_batch_size") is None:
             settings["train.accumulation"] = share // batch
         sharding = str(way["parallelism.sharding"])
         sharded = "" if sharding == Sharding.NONE.value else f", {sharding} sharded"
@@ -487,9 +486,9 @@ def _parallelism(ground: Ground) -> Iterator[Lever]:
         )
 
 
-def _off(ground: Ground, tensor: int, pipeline: int) -> dict[str, Plain]:
+def _off(baseline: Baseline, tensor: int, pipeline: int) -> dict[str, Plain]:
     """What belongs to a kind of parallelism that other degrees do without."""
-    own, model = ground.scenario.job.parallelism, ground.scenario.job.model
+    own, model = baseline.scenario.job.parallelism, baseline.scenario.job.model
     depth = int(getattr(model, "depth", 0))
     settings: dict[str, Plain] = {}
     if own.interleave > 1 and (pipeline == 1 or depth % (pipeline * own.interleave)):
@@ -503,11 +502,11 @@ def _off(ground: Ground, tensor: int, pipeline: int) -> dict[str, Plain]:
     return settings
 
 
-def _checkpoints(ground: Ground) -> Iterator[Lever]:
-    checkpointing = ground.scenario.job.train.checkpointing
+def _checkpoints(baseline: Baseline) -> Iterator[Lever]:
+    checkpointing = baseline.scenario.job.train.checkpointing
     if checkpointing is None:
         return
-    last = int(lengths(ground.scenario).total_steps)
+    last = int(lengths(baseline.scenario).total_steps)
     for times in RARER:
         every = round(times * checkpointing.every_steps)
         # A run without any would lose its result.
@@ -523,14 +522,14 @@ def _checkpoints(ground: Ground) -> Iterator[Lever]:
 _OWN_FIGURES: Final = ("gpu", "vcpus", "cores", "ram", "memory_bandwidth", "network_bandwidth")
 
 
-def _machines(ground: Ground) -> Iterator[Lever]:
+def _machines(baseline: Baseline) -> Iterator[Lever]:
     """Other machines of the cloud that run the same software, as many accelerators in each."""
-    scenario, own, job = ground.scenario, ground.own, ground.scenario.job
-    stated = any(ground.reader.given(f"hardware.{key}") is not None for key in _OWN_FIGURES)
+    scenario, own, job = baseline.scenario, baseline.own, baseline.scenario.job
+    stated = any(baseline.reader.given(f"hardware.{key}") is not None for key in _OWN_FIGURES)
     if stated or job.remote is not None or scenario.cost.price is not None or not own.priced:
         return
     measured = job.step_times is not None or job.preprocessing.where is Preparation.DEVICE
-    for machine in ground.machines:
+    for machine in baseline.machines:
         alike = bool(machine.gpu) and machine.gpu == own.gpu
         same_kind = machine.stack == own.stack and machine.gpus == own.gpus
         if machine.name == own.name or not same_kind or (measured and not alike):
@@ -540,15 +539,15 @@ def _machines(ground: Ground) -> Iterator[Lever]:
             what=f"rent {scenario.cluster.trainers.count} x {short_name(machine.name)}",
             settings={
                 MACHINE: machine.name,
-                **moved(ground, machine),
-                **_workers_there(ground, machine),
+                **moved(baseline, machine),
+                **_workers_there(baseline, machine),
             },
         )
 
 
-def _more_machines(ground: Ground) -> Iterator[Lever]:
+def _more_machines(baseline: Baseline) -> Iterator[Lever]:
     """Twice the machines for work that no machine shares with another: each takes a part of it."""
-    scenario = ground.scenario
+    scenario = baseline.scenario
     host, count = scenario.cluster.trainers.host, scenario.cluster.trainers.count
     if scenario.job.mode is Mode.PREPARE and host.cloud and scenario.job.remote is None:
         yield Lever(
@@ -558,13 +557,13 @@ def _more_machines(ground: Ground) -> Iterator[Lever]:
         )
 
 
-def _workers_there(ground: Ground, machine: Machine) -> dict[str, Plain]:
+def _workers_there(baseline: Baseline, machine: Machine) -> dict[str, Plain]:
     """As many workers for each vCPU as now, where they use all of those; else as many as now."""
-    scenario = ground.scenario
+    scenario = baseline.scenario
     own = scenario.job.loader.workers
     if own == 0 or scenario.job.preprocessing.per_sample == 0.0:
         return {}
-    if own * max(1, scenario.ranks_per_host) < ground.own.threads:
+    if own * max(1, scenario.ranks_per_host) < baseline.own.threads:
         return {}
-    more = round(own * machine.threads / ground.own.threads)
+    more = round(own * machine.threads / baseline.own.threads)
     return {WORKERS: max(1, min(MOST_WORKERS, more))}

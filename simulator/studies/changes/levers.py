@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from simulator.physics.device_time import measured_times, uses_fitted_kernels
-from simulator.pipeline.stages.read import drives_of
+from simulator.pipeline.stages.input import drives_of
 from simulator.schema.goal import Plain
 from simulator.schema.hardware.cluster import Group
 from simulator.schema.hardware.host import CpuPool

@@ -1,10 +1,10 @@
-"""Where no candidate keeps all limits: which of them exclude each other, and what would do.
+"""Conflicts of limits: the smallest set that no candidate keeps, and what would resolve it.
 
-Limits on the hardware, on memory and pins are known of every candidate without a prediction. What
-else a candidate breaks is asked for only where it matters: the smallest set of limits that no
-candidate known so far keeps is taken for the conflict until one is found that keeps it. A
-candidate that cannot keep a limit even at best needs no prediction. So the set found is one that
-no candidate looked at keeps, and none of fewer limits is.
+Limits on the hardware, on memory and fixed settings are known of every candidate without a
+prediction. Other limits are evaluated only where it matters: the smallest set of limits that no
+candidate known so far keeps is taken for the conflict until one is found that keeps it. A candidate
+that cannot keep a limit even at best needs no prediction. So the set found is one that no candidate
+keeps, and none of fewer limits is.
 """
 
 from __future__ import annotations
@@ -19,23 +19,27 @@ from simulator.results.ownership import missing
 from simulator.schema.goal import Goal, Limits, Objective, Sense
 from simulator.schema.hardware.gpu import Stack
 from simulator.schema.hardware.naming import short_name
-from simulator.studies.recommend.answer import Conflict
-from simulator.studies.recommend.baseline import COUNT, Settings
-from simulator.studies.recommend.choice import MONEY, TIME, Choice, number
-from simulator.studies.recommend.evaluator import Ask, Search, limits_as_text
-from simulator.studies.recommend.limits import Subject, broken
-from simulator.studies.recommend.problem import Inquiry, inquire
+from simulator.studies.baseline import COUNT, Settings
+from simulator.studies.recommend.limits import RuledOffer, broken
+from simulator.studies.recommend.ranking import MONEY, TIME, Choice, number
+from simulator.studies.recommend.search_problem import (
+    Search,
+    SearchBackend,
+    SearchProblem,
+    define_problem,
+    limits_as_text,
+)
 from simulator.studies.search.outcome import Candidate
 from simulator.units import SECOND, USD, show
 
-FURTHER: Final = 4
+NODES_FACTOR: Final = 4
 """How many times as many machines as the limit allows are looked at to see what would do."""
-COMMON: Final = 3
+MAX_REASONS: Final = 3
 """Reasons named where nothing can be predicted at all."""
-PIN: Final = "pin "
-READING: Final = 0.3
+PIN_PREFIX: Final = "pin "
+READING_SHARE: Final = 0.3
 """Share of the work that is reading all candidates, for its progress."""
-ROUND: Final = 0.2
+ROUND_SHARE: Final = 0.2
 """The same for each question after that, of what is left."""
 _COST: Final = "cost."
 _MEASURES: Final = {
@@ -44,18 +48,28 @@ _MEASURES: Final = {
 }
 
 
-def hardware_conflict(inquiry: Inquiry) -> Conflict | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """Limits that no candidate keeps together, and what would do: one line each."""
+
+    limits: tuple[str, ...]
+    ways_out: tuple[str, ...] = ()
+
+
+def hardware_conflict(problem: SearchProblem) -> Conflict | None:
     """Limits on the hardware that no machine on offer keeps together."""
-    rules = [rule for rule in inquiry.rules if rule.of_hardware]
+    rules = [rule for rule in problem.rules if rule.of_hardware]
     kinds = [
-        broken(rules, Subject(machine=machine, count=1, figures={}))
-        for machine in inquiry.ground.machines
+        broken(rules, RuledOffer(machine=machine, count=1, figures={}))
+        for machine in problem.baseline.machines
     ]
     names = smallest_conflict([rule.name for rule in rules], kinds)
-    return None if names is None else Conflict(limits=_texts(inquiry, names))
+    return None if names is None else Conflict(limits=_texts(problem, names))
 
 
-def conflict_of(inquiry: Inquiry, seeds: Iterable[Settings], ask: Ask, seed: int) -> Conflict:
+def conflict_of(
+    problem: SearchProblem, seeds: Iterable[Settings], backend: SearchBackend, seed: int
+) -> Conflict:
     """A smallest set of limits that no candidate keeps, among all there would be without them.
 
     Parameters
@@ -69,47 +83,50 @@ def conflict_of(inquiry: Inquiry, seeds: Iterable[Settings], ask: Ask, seed: int
     seed : int
         Of all random draws.
     """
-    on_hardware = hardware_conflict(inquiry)
+    on_hardware = hardware_conflict(problem)
     if on_hardware is not None:
         return on_hardware
-    wide = inquire(inquiry.ground, _freed(inquiry.goal), seeds)
-    search = Search.of(wide, ask, seed=seed)
+    wide = define_problem(problem.baseline, _freed(problem.goal), seeds)
+    search = Search.of(wide, backend, seed=seed)
     search.candidates = tuple(c for c in search.candidates if not wide.needs_consent(c.settings))
-    search.bound(READING)
-    court = _Court(inquiry=inquiry, wide=wide, search=search)
-    names = court.excluding()
+    search.bound(READING_SHARE)
+    conflict_search = _ConflictSearch(problem=problem, wide=wide, search=search)
+    names = conflict_search.excluding()
     if not names:
-        return Conflict(limits=(), ways_out=court.why_none())
-    ways = [court.way_out(name) for name in names]
-    return Conflict(limits=_texts(inquiry, names), ways_out=tuple(way for way in ways if way))
+        return Conflict(limits=(), ways_out=conflict_search.why_none())
+    ways = [conflict_search.way_out(name) for name in names]
+    return Conflict(limits=_texts(problem, names), ways_out=tuple(way for way in ways if way))
 
 
 def _freed(goal: Goal) -> Goal:
     """The goal without any limit; more machines than it allows, to see how many would do."""
     nodes = goal.limits.most_nodes
     everywhere = tuple(stack.value for stack in Stack)
-    limits = Limits(most_nodes=None if nodes is None else FURTHER * nodes, porting=everywhere)
+    limits = Limits(most_nodes=None if nodes is None else NODES_FACTOR * nodes, porting=everywhere)
     return replace(goal, limits=limits, pins={})
 
 
-def _texts(inquiry: Inquiry, names: Sequence[str]) -> tuple[str, ...]:
-    texts = {rule.name: rule.text for rule in inquiry.rules}
-    pins = {f"{PIN}{key}": f"{PIN}{key} = {value}" for key, value in inquiry.goal.pins.items()}
+def _texts(problem: SearchProblem, names: Sequence[str]) -> tuple[str, ...]:
+    texts = {rule.name: rule.text for rule in problem.rules}
+    pins = {
+        f"{PIN_PREFIX}{key}": f"{PIN_PREFIX}{key} = {value}"
+        for key, value in problem.goal.pins.items()
+    }
     return tuple({**texts, **pins}[name] for name in names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Court:
-    """Asks which limits exclude each other: those of `inquiry`, among candidates without them."""
+class _ConflictSearch:
+    """Asks which limits exclude each other: those of `problem`, among candidates without them."""
 
-    inquiry: Inquiry
-    wide: Inquiry
+    problem: SearchProblem
+    wide: SearchProblem
     search: Search
 
     def excluding(self) -> tuple[str, ...]:
         """A smallest set of limits that no candidate keeps; empty if nothing can be predicted."""
-        order = [rule.name for rule in self.inquiry.rules]
-        order += [f"{PIN}{key}" for key in self.inquiry.goal.pins]
+        order = [rule.name for rule in self.problem.rules]
+        order += [f"{PIN_PREFIX}{key}" for key in self.problem.goal.pins]
         names: tuple[str, ...] = ()
         kinds: list[frozenset[str]] = []
         while (found := self._keeping(names)) is not None:
@@ -123,17 +140,19 @@ class _Court:
     def why_none(self) -> tuple[str, ...]:
         """Why nothing is best although no limits exclude each other."""
         known = self.search.known.values()
-        if any(self.inquiry.judged(one).is_predicted for one in known):
-            metric = self.inquiry.goal.objective.metric
+        if any(self.problem.judged(one).is_predicted for one in known):
+            metric = self.problem.goal.objective.metric
             unknown = f"{metric} is not known of any candidate that keeps all limits"
-            return (unknown, *(missing(self.inquiry.ground.scenario) if _COST in metric else ()))
+            return (unknown, *(missing(self.problem.baseline.scenario) if _COST in metric else ()))
         told = Counter(one.reason for one in known if one.reason)
-        return tuple(reason for reason, _ in told.most_common(COMMON))
+        return tuple(reason for reason, _ in told.most_common(MAX_REASONS))
 
     def way_out(self, name: str) -> str:
         """What a limit would have to be for the others to be kept; empty if that is no help."""
-        others = [rule.name for rule in self.inquiry.rules if rule.name != name]
-        others += [f"{PIN}{key}" for key in self.inquiry.goal.pins if f"{PIN}{key}" != name]
+        others = [rule.name for rule in self.problem.rules if rule.name != name]
+        others += [
+            f"{PIN_PREFIX}{key}" for key in self.problem.goal.pins if f"{PIN_PREFIX}{key}" != name
+        ]
         best = self._keeping(others, name)
         if best is None:
             return ""
@@ -146,7 +165,7 @@ class _Court:
             return f"a budget of {least} would do, with {where}"
         if name == "nodes":
             return f"nodes = {best.count} would do, with {where}"
-        text = _texts(self.inquiry, [name])[0]
+        text = _texts(self.problem, [name])[0]
         time = show(number(best.figures, TIME) or 0.0, SECOND)
         return f"without {text}: {where}, {time}"
 
@@ -156,9 +175,9 @@ class _Court:
         objective = _MEASURES.get(measure, _MEASURES["deadline"])
         where = self._condition(names)
         for group in self._by_count(may) if measure == "nodes" else [may]:
-            self.search.ask.course.begin(ROUND)
+            self.search.backend.progress.begin(ROUND_SHARE)
             self.search.meeting(group, objective, where)
-            choices = [self.inquiry.judged(self.search.known[c.index]) for c in group]
+            choices = [self.problem.judged(self.search.known[c.index]) for c in group]
             kept = [c for c in choices if c.is_predicted and self._broken(c).isdisjoint(names)]
             if kept:
                 return min(kept, key=lambda c: number(c.figures, objective.metric) or 0.0)
@@ -173,7 +192,7 @@ class _Court:
 
     def _condition(self, names: Collection[str]) -> str:
         """Those of the limits that a prediction is needed for."""
-        limits = self.inquiry.goal.limits
+        limits = self.problem.goal.limits
         return limits_as_text(
             Limits(
                 deadline=limits.deadline if "deadline" in names else None,
@@ -187,12 +206,12 @@ class _Court:
     def _known_broken(self, candidate: Candidate) -> frozenset[str]:
         """Limits on the hardware and pins that a candidate does not keep."""
         settings = candidate.settings
-        rules = [rule for rule in self.inquiry.rules if rule.of_hardware]
-        subject = Subject(
+        rules = [rule for rule in self.problem.rules if rule.of_hardware]
+        subject = RuledOffer(
             machine=self.wide.machine(settings), count=self.wide.count(settings), figures={}
         )
-        loose = [key for key in self.inquiry.goal.pins if not self.inquiry.keeps(settings, key)]
-        return frozenset({*broken(rules, subject), *(f"{PIN}{key}" for key in loose)})
+        loose = [key for key in self.problem.goal.pins if not self.problem.keeps(settings, key)]
+        return frozenset({*broken(rules, subject), *(f"{PIN_PREFIX}{key}" for key in loose)})
 
     def _broken(self, choice: Choice) -> frozenset[str]:
         """Limits and pins that a predicted choice does not keep."""

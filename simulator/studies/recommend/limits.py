@@ -1,4 +1,4 @@
-"""The limits of a goal as rules that a choice keeps or breaks."""
+"""Limits of a goal as rules that a choice keeps or breaks, and the software that a job runs on."""
 
 from __future__ import annotations
 
@@ -12,15 +12,75 @@ from simulator.physics.footprint import Verdict
 from simulator.reading.settings import setting_units
 from simulator.results.expression import parse_expression
 from simulator.results.metrics import Value
-from simulator.schema.goal import Limits
-from simulator.studies.recommend.choice import MONEY, TIME, number
-from simulator.studies.recommend.machines import Machine, is_called, is_sold_in
-from simulator.studies.recommend.software import Program
+from simulator.schema.goal import Goal, Limits
+from simulator.schema.hardware.gpu import Stack
+from simulator.studies.baseline import DEVICE, Machine, is_called, is_sold_in
+from simulator.studies.recommend.ranking import MONEY, TIME, number
 from simulator.units import SECOND, USD, show
+
+PORTABLE_FRAMEWORKS: Final[Mapping[str, frozenset[str]]] = {
+    "jax": frozenset({Stack.CUDA, Stack.TPU})
+}
+"""Frameworks whose programs run on more than CUDA without a change to the program."""
+DEFAULT_STACKS: Final = frozenset[str]({Stack.CUDA})
+"""What a program of any other framework is taken to be written for, beside its own machine."""
+_WILDCARDS: Final = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class Program:
+    """What a job's program runs on: `stacks` as it is, `ported` if the user ports it.
+
+    `gpus` are accelerators that the user wants by name, whatever they are programmed with.
+    """
+
+    stacks: frozenset[str]
+    ported: frozenset[str] = frozenset()
+    gpus: tuple[str, ...] = ()
+
+    def runs_on(self, machine: Machine) -> bool:
+        """Whether it runs there as it is; a machine without an accelerator needs no port."""
+        return not machine.stack or machine.stack in self.stacks
+
+    def may_run_on(self, machine: Machine) -> bool:
+        """Whether it runs there as it is, or the user would port it."""
+        wanted = any(is_called(machine.gpu, name) for name in self.gpus)
+        return self.runs_on(machine) or machine.stack in self.ported or wanted
+
+
+def program_of(framework: str, own: Machine, goal: Goal) -> Program:
+    """What a job's program runs on.
+
+    Parameters
+    ----------
+    framework : str
+        What it is written with.
+    own : Machine
+        The machine of the scenario, where it runs already.
+    goal : Goal
+        Says to which stacks the user would port it, by name: in `porting`, in `requires`, or with
+        an accelerator named without wildcards.
+
+    Examples
+    --------
+    >>> from simulator.schema.goal import Objective, Sense
+    >>> goal = Goal(objective=Objective(metric="total_time_s", sense=Sense.MINIMIZE))
+    >>> program = program_of("pytorch", Machine(name="here", gpu="x", stack="cuda"), goal)
+    >>> program.may_run_on(Machine(name="there", gpu="y", stack="neuron"))
+    False
+    """
+    at_home = frozenset({own.stack}) if own.stack else frozenset[str]()
+    pinned = [str(goal.pins[DEVICE])] if DEVICE in goal.pins else []
+    named = [name for name in (*goal.limits.gpus, *pinned) if _WILDCARDS.isdisjoint(name)]
+    return Program(
+        stacks=PORTABLE_FRAMEWORKS.get(framework.lower(), DEFAULT_STACKS) | at_home,
+        ported=frozenset({*goal.limits.porting, *goal.limits.requires}),
+        gpus=tuple(named),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuledOffer:
     """What a rule looks at; `figures` hold the candidate's settings too, under their keys."""
 
     machine: Machine
@@ -28,7 +88,7 @@ class Subject:
     figures: Mapping[str, Value]
 
 
-Keeps = Callable[[Subject], bool]
+Check = Callable[[RuledOffer], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +100,7 @@ class Rule:
 
     name: str
     text: str
-    keeps: Keeps
+    keeps: Check
     of_hardware: bool = False
 
 
@@ -53,7 +113,7 @@ def rules_of(limits: Limits, program: Program | None = None) -> tuple[Rule, ...]
     return (*_of_hardware(limits), *_of_program(program), *_of_figures(limits))
 
 
-def broken(rules: Iterable[Rule], subject: Subject) -> tuple[str, ...]:
+def broken(rules: Iterable[Rule], subject: RuledOffer) -> tuple[str, ...]:
     """Names of the rules that a subject breaks."""
     return tuple(rule.name for rule in rules if not rule.keeps(subject))
 
@@ -63,11 +123,13 @@ def _of_hardware(limits: Limits) -> Iterator[Rule]:
     if nodes is not None:
         yield _hardware("nodes", f"nodes = {nodes}", lambda s: s.count <= nodes)
     if limits.clouds:
-        yield _hardware("clouds", _named(limits.clouds), lambda s: s.machine.cloud in limits.clouds)
+        yield _hardware(
+            "clouds", _joined(limits.clouds), lambda s: s.machine.cloud in limits.clouds
+        )
     if limits.regions:
-        yield _hardware("regions", _named(limits.regions), lambda s: _in_regions(s, limits))
+        yield _hardware("regions", _joined(limits.regions), lambda s: _in_regions(s, limits))
     if limits.gpus:
-        yield _hardware("gpus", _named(limits.gpus), lambda s: _is_wanted(s, limits))
+        yield _hardware("gpus", _joined(limits.gpus), lambda s: _is_wanted(s, limits))
     for need in limits.requires:
         yield _required(need)
 
@@ -84,7 +146,7 @@ def _of_program(program: Program | None) -> Iterator[Rule]:
         )
 
 
-def _hardware(name: str, text: str, keeps: Keeps) -> Rule:
+def _hardware(name: str, text: str, keeps: Check) -> Rule:
     words = text if text.startswith(name) else f"{name} = {text}"
     return Rule(name=name, text=words, keeps=keeps, of_hardware=True)
 
@@ -96,15 +158,15 @@ def _required(need: str) -> Rule:
     )
 
 
-def _named(names: Sequence[str]) -> str:
+def _joined(names: Sequence[str]) -> str:
     return ", ".join(names)
 
 
-def _in_regions(subject: Subject, limits: Limits) -> bool:
+def _in_regions(subject: RuledOffer, limits: Limits) -> bool:
     return any(is_sold_in(subject.machine.region, wanted) for wanted in limits.regions)
 
 
-def _is_wanted(subject: Subject, limits: Limits) -> bool:
+def _is_wanted(subject: RuledOffer, limits: Limits) -> bool:
     return any(is_called(subject.machine.gpu, wanted) for wanted in limits.gpus)
 
 
@@ -126,7 +188,7 @@ def _of_figures(limits: Limits) -> Iterator[Rule]:
     )
     for name, where, what, margin in margins:
         text = f"{name} = {margin:.0%}" if margin > 0.0 else f"all of it in {where}"
-        yield Rule(name=name, text=text, keeps=_leaves(*what, margin))
+        yield Rule(name=name, text=text, keeps=_leaves_margin(*what, margin))
     if limits.where:
         expression = parse_expression(limits.where, extra_names=setting_units())
         yield Rule(
@@ -136,18 +198,18 @@ def _of_figures(limits: Limits) -> Iterator[Rule]:
         )
 
 
-def _at_most(name: str, most: float) -> Keeps:
-    def keeps(subject: Subject) -> bool:
+def _at_most(name: str, most: float) -> Check:
+    def keeps(subject: RuledOffer) -> bool:
         value = number(subject.figures, name)
         return value is not None and value <= most
 
     return keeps
 
 
-def _leaves(what: str, verdict: str, margin: float) -> Keeps:
+def _leaves_margin(what: str, verdict: str, margin: float) -> Check:
     """Whether it surely fits and leaves a share free; what has no such memory keeps the rule."""
 
-    def keeps(subject: Subject) -> bool:
+    def keeps(subject: RuledOffer) -> bool:
         if subject.figures.get(verdict) == Verdict.UNCERTAIN:
             return False
         needed = number(subject.figures, f"{what}.total")

@@ -16,8 +16,15 @@ from simulator.schema.hardware.storage import Scope
 from simulator.schema.workload.dataset import CachePolicy
 from simulator.schema.workload.loader import LoaderKind, Preparation
 from simulator.schema.workload.train import Mode
-from simulator.studies.recommend.baseline import COUNT, MACHINE, WORKERS, Ground, Settings
-from simulator.studies.recommend.machines import Machine, worth_renting
+from simulator.studies.baseline import (
+    COUNT,
+    MACHINE,
+    WORKERS,
+    Baseline,
+    Machine,
+    Settings,
+    worth_renting,
+)
 from simulator.studies.recommend.space import moved
 
 FAMILY: Final = "a larger machine of the family"
@@ -28,7 +35,7 @@ MOST_HELPERS: Final = 4
 
 
 def remedies(
-    ground: Ground,
+    baseline: Baseline,
     offered: tuple[Machine, ...],
     beside: tuple[Machine, ...],
     given: Mapping[str, Settings],
@@ -47,32 +54,32 @@ def remedies(
         Settings of remedies that only the user knows the figures of, by name.
     """
     here: dict[str, Plain] = {
-        MACHINE: ground.own.name,
-        COUNT: ground.scenario.cluster.trainers.count,
+        MACHINE: baseline.own.name,
+        COUNT: baseline.scenario.cluster.trainers.count,
     }
-    yield from ((FAMILY, settings) for settings in _family(ground, offered))
-    yield from ((HELPERS, {**here, **more}) for more in _helpers(ground, beside))
-    yield from ((BEFOREHAND, {**here, **more}) for more in _beforehand(ground))
+    yield from ((FAMILY, settings) for settings in _family(baseline, offered))
+    yield from ((HELPERS, {**here, **more}) for more in _helpers(baseline, beside))
+    yield from ((BEFOREHAND, {**here, **more}) for more in _beforehand(baseline))
     yield from ((name, {**here, **more}) for name, more in given.items())
 
 
-def _family(ground: Ground, offered: tuple[Machine, ...]) -> Iterator[Settings]:
+def _family(baseline: Baseline, offered: tuple[Machine, ...]) -> Iterator[Settings]:
     """Machines of the family with more vCPUs an accelerator: one, and as many accelerators."""
-    own = ground.own
+    own = baseline.own
     for machine in offered:
         related = (machine.cloud, machine.family) == (own.cloud, own.family)
         if not related or machine.gpus == 0 or machine.threads_per_gpu <= own.threads_per_gpu:
             continue
-        wanted = own.gpus * ground.scenario.cluster.trainers.count
+        wanted = own.gpus * baseline.scenario.cluster.trainers.count
         counts = {1, -(-wanted // machine.gpus) if machine.networked else 1}
         for count in sorted(counts):
             workers = {WORKERS: int(machine.threads_per_gpu)}
-            yield {MACHINE: machine.name, COUNT: count, **moved(ground, machine), **workers}
+            yield {MACHINE: machine.name, COUNT: count, **moved(baseline, machine), **workers}
 
 
-def _helpers(ground: Ground, beside: tuple[Machine, ...]) -> Iterator[Settings]:
+def _helpers(baseline: Baseline, beside: tuple[Machine, ...]) -> Iterator[Settings]:
     """Machines of the cloud without accelerators, beside one machine that trains."""
-    scenario, own = ground.scenario, ground.own
+    scenario, own = baseline.scenario, baseline.own
     job = scenario.job
     alone = scenario.cluster.trainers.count == 1 and job.copies == 1 and job.remote is None
     if not alone or not own.networked or job.mode is not Mode.TRAIN:
@@ -80,25 +87,25 @@ def _helpers(ground: Ground, beside: tuple[Machine, ...]) -> Iterator[Settings]:
     for machine in beside:
         if machine.cloud != own.cloud or machine.gpus or not machine.networked:
             continue
-        for store, k in product(_stores(ground, machine), range(MOST_HELPERS.bit_length())):
+        for store, k in product(_stores(baseline, machine), range(MOST_HELPERS.bit_length())):
             yield {"remote.machine": machine.name, "remote.count": 2**k, **store}
 
 
-def _stores(ground: Ground, helper: Machine) -> list[Settings]:
+def _stores(baseline: Baseline, helper: Machine) -> list[Settings]:
     """Where a helper reads: as the scenario has it; stores of the cloud where it could not."""
-    data, own = ground.scenario.job.dataset, ground.scenario.cluster.trainers.storage
+    data, own = baseline.scenario.job.dataset, baseline.scenario.cluster.trainers.storage
     shared = own.scope is not Scope.LOCAL or data.cache_policy is CachePolicy.PRELOADED
-    if shared or helper.drives or ground.reader.given("remote.storage") is not None:
+    if shared or helper.drives or baseline.reader.given("remote.storage") is not None:
         return [{}]
-    size = ground.scenario.job.stored_total
-    kept = worth_renting(helper, ground.nearby(helper), size)
+    size = baseline.scenario.job.stored_total
+    kept = worth_renting(helper, baseline.nearby(helper), size)
     return [{"remote.storage": store.name} for store in kept] or [{}]
 
 
-def _beforehand(ground: Ground) -> Iterator[Settings]:
+def _beforehand(baseline: Baseline) -> Iterator[Settings]:
     """Samples stored as they are when finished, which is known, and only collated then."""
-    work = ground.scenario.job.preprocessing
-    makes = ground.scenario.job.loader.kind is not LoaderKind.ACTORS
+    work = baseline.scenario.job.preprocessing
+    makes = baseline.scenario.job.loader.kind is not LoaderKind.ACTORS
     prepares = work.where is Preparation.CPU and work.decode + work.augment > 0.0
     if makes and prepares and work.output_bytes > 0.0:
         yield {

@@ -18,7 +18,7 @@ from simulator.schema.workload.dataset import CachePolicy, Placement
 from simulator.schema.workload.loader import LoaderKind, Preparation
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.train import Recompute
-from simulator.studies.recommend.baseline import (
+from simulator.studies.baseline import (
     ACCUMULATION,
     BATCH,
     COUNT,
@@ -28,10 +28,12 @@ from simulator.studies.recommend.baseline import (
     PURCHASE,
     STORE,
     WORKERS,
-    Ground,
+    Baseline,
+    Machine,
     Settings,
+    holds_better,
+    worth_renting,
 )
-from simulator.studies.recommend.machines import Machine, holds_better, worth_renting
 from simulator.studies.recommend.spreading import Shape, ways
 
 MOST_NODES: Final = 8
@@ -69,14 +71,14 @@ class Space:
 class _At:
     """Where a dimension begins: a machine, and what is set so far."""
 
-    ground: Ground
+    baseline: Baseline
     goal: Goal
     machine: Machine
     point: Settings
 
 
 def space_of(
-    ground: Ground, goal: Goal, machines: Sequence[Machine], seeds: Iterable[Settings] = ({},)
+    baseline: Baseline, goal: Goal, machines: Sequence[Machine], seeds: Iterable[Settings] = ({},)
 ) -> Space:
     """All candidates of a search.
 
@@ -96,7 +98,7 @@ def space_of(
     for seed in seeds:
         for machine in _named(machines, seed):
             try:
-                points = list(_on(_At(ground=ground, goal=goal, machine=machine, point=seed)))
+                points = list(_on(_At(baseline=baseline, goal=goal, machine=machine, point=seed)))
             except PlanError as error:
                 refused[machine.name] = Refusal(machine=machine, reason=_said(error))
                 continue
@@ -122,25 +124,25 @@ def _on(at: _At) -> Iterator[Settings]:
     _check_device(at)
     _check_measured(at)
     _check_sold(at)
-    begin = {MACHINE: at.machine.name, **moved(at.ground, at.machine), **at.point}
+    begin = {MACHINE: at.machine.name, **moved(at.baseline, at.machine), **at.point}
     points: list[Settings] = [begin]
     for dimension in (_counts, _stores, _parallelism, _batches, _workers, _purchases):
         points = [
             {**point, **more}
             for point in points
             for more in dimension(
-                _At(ground=at.ground, goal=at.goal, machine=at.machine, point=point)
+                _At(baseline=at.baseline, goal=at.goal, machine=at.machine, point=point)
             )
         ]
     if points:
-        check_modelled(at.ground.reader.read(points[0]).scenario)
+        check_modelled(at.baseline.reader.read(points[0]).scenario)
     yield from points
 
 
 def _check_device(at: _At) -> None:
     """A neural network on cores alone takes a time that nobody has measured."""
-    job, ground = at.ground.scenario.job, at.ground
-    if at.machine.gpus or not ground.gpus(ground.own) or job.step_times is not None:
+    job, baseline = at.baseline.scenario.job, at.baseline
+    if at.machine.gpus or not baseline.gpus(baseline.own) or job.step_times is not None:
         return
     msg = "has no accelerator, and how fast its processors train this model is not known"
     raise UnfitError(msg)
@@ -148,7 +150,7 @@ def _check_device(at: _At) -> None:
 
 def _check_measured(at: _At) -> None:
     """Times measured on one accelerator say nothing about another."""
-    job, own = at.ground.scenario.job, at.ground.own.gpu
+    job, own = at.baseline.scenario.job, at.baseline.own.gpu
     if at.machine.gpu == own:
         return
     timed = job.step_times is not None and not _sets(at, "model.step_time")
@@ -161,12 +163,12 @@ def _check_measured(at: _At) -> None:
 
 def _check_sold(at: _At) -> None:
     """A machine that is not sold in the way the scenario buys has no bill to compare."""
-    cost, sold = at.ground.scenario.cost, at.machine.sold
+    cost, sold = at.baseline.scenario.cost, at.machine.sold
     wanted = {at.point.get(PURCHASE, cost.purchase.value)}
     if at.goal.spot is not None:
         wanted.add(Purchase.SPOT.value)
     rented = cost.price is None and wanted != {Purchase.OWNED.value}
-    if rented and sold and at.machine.name != at.ground.own.name and not wanted & sold:
+    if rented and sold and at.machine.name != at.baseline.own.name and not wanted & sold:
         msg = f"is sold as {' or '.join(sorted(sold))} only, as far as is known"
         raise UnfitError(msg)
 
@@ -175,25 +177,25 @@ def _sets(at: _At, beginning: str) -> bool:
     return any(key.startswith(beginning) for key in at.point)
 
 
-def moved(ground: Ground, machine: Machine) -> dict[str, Plain]:
+def moved(baseline: Baseline, machine: Machine) -> dict[str, Plain]:
     """CPU times of the scenario belong to its own machine unless it says where they are from.
 
     A machine without a CoreMark to compare is taken to be as fast, core for core.
     """
-    stated = ground.reader.given(MEASURED_ON) is not None
-    work = ground.scenario.job.preprocessing.per_sample > 0.0
-    if not work or machine.name == ground.own.name:
+    stated = baseline.reader.given(MEASURED_ON) is not None
+    work = baseline.scenario.job.preprocessing.per_sample > 0.0
+    if not work or machine.name == baseline.own.name:
         return {}
     if stated:
         return {} if machine.marked else {MEASURED_ON: machine.name}
-    return {MEASURED_ON: ground.own.name} if machine.marked and ground.own.marked else {}
+    return {MEASURED_ON: baseline.own.name} if machine.marked and baseline.own.marked else {}
 
 
 def _counts(at: _At) -> Iterator[Settings]:
     if COUNT in at.point:
         yield {}
         return
-    scenario, job = at.ground.scenario, at.ground.scenario.job
+    scenario, job = at.baseline.scenario, at.baseline.scenario.job
     own = scenario.cluster.trainers.count
     most = at.goal.limits.most_nodes or max(MOST_NODES, own)
     alone = job.copies > 1 or not at.machine.networked
@@ -208,19 +210,19 @@ def _stores(at: _At) -> Iterator[Settings]:
     if STORE in at.point or PLACEMENT in at.point:
         yield {}
         return
-    ground, machine, dataset = at.ground, at.machine, at.ground.scenario.job.dataset
-    named = next((store for store in ground.stores if store.name == ground.store), None)
+    baseline, machine, dataset = at.baseline, at.machine, at.baseline.scenario.job.dataset
+    named = next((store for store in baseline.stores if store.name == baseline.store), None)
     reads = dataset.cache_policy is not CachePolicy.PRELOADED
     streams = dataset.placement is Placement.STREAM
-    size = ground.scenario.job.stored_total
-    there = [store for store in ground.nearby(machine) if store.name != ground.store]
+    size = baseline.scenario.job.stored_total
+    there = [store for store in baseline.nearby(machine) if store.name != baseline.store]
     nearby = worth_renting(machine, there, size)
-    if not ground.store:
+    if not baseline.store:
         nearby = [store for store in nearby if not holds_better(machine, store, size)]
-    stays = machine.drives if not ground.store else named is None or machine.cloud in named.clouds
+    stays = machine.drives if not baseline.store else named is None or machine.cloud in named.clouds
     if stays:
         yield {}
-    if stays and ground.store and reads and streams and machine.drives and named is not None:
+    if stays and baseline.store and reads and streams and machine.drives and named is not None:
         yield {PLACEMENT: Placement.STAGE.value}
     if not stays and not nearby:
         msg = "no store is known that this machine reaches; name one in hardware.storage"
@@ -231,19 +233,19 @@ def _stores(at: _At) -> Iterator[Settings]:
 
 def _parallelism(at: _At) -> Iterator[Settings]:
     """All of the model on each accelerator where it fits; else ways to spread it."""
-    ground, model = at.ground, at.ground.scenario.job.model
-    degrees = ground.scenario.job.parallelism
+    baseline, model = at.baseline, at.baseline.scenario.job.model
+    degrees = baseline.scenario.job.parallelism
     decodes = isinstance(model, Transformer) and model.causal and at.machine.gpus > 0
     if not isinstance(model, Transformer) or not decodes or _sets(at, "parallelism."):
         yield {}
         return
     count = int(at.point.get(COUNT, 1))
-    batch = ground.global_batch
+    batch = baseline.global_batch
     if not degrees.splits_model:
         yield {}
-        share = ground.share(at.machine, at.point)
+        share = baseline.share(at.machine, at.point)
         smallest: dict[str, Plain] = {BATCH: 1, ACCUMULATION: max(1, share)}
-        if share == 0 or ground.fits(at.machine, {**at.point, **smallest}):
+        if share == 0 or baseline.fits(at.machine, {**at.point, **smallest}):
             return
         batch = share * at.machine.gpus * count
     shape = Shape(
@@ -254,12 +256,12 @@ def _parallelism(at: _At) -> Iterator[Settings]:
     own = {key: 1 for key in ("context", "expert") if getattr(degrees, key) > 1}
     usual = {f"parallelism.{key}": degree for key, degree in own.items()}
     for way in ways(at.machine.gpus, count, shape, batch or 1):
-        yield {**usual, **way, **_off(ground, way)}
+        yield {**usual, **way, **_off(baseline, way)}
 
 
-def _off(ground: Ground, way: Settings) -> dict[str, Plain]:
+def _off(baseline: Baseline, way: Settings) -> dict[str, Plain]:
     """What belongs to a kind of parallelism that this way does without."""
-    degrees, depth = ground.scenario.job.parallelism, ground.scenario.job.model
+    degrees, depth = baseline.scenario.job.parallelism, baseline.scenario.job.model
     given = {"sequence": degrees.sequence, "async_tensor": degrees.async_tensor}
     alone = way["parallelism.tensor"] == 1
     off: dict[str, Plain] = {
@@ -276,20 +278,20 @@ def _batches(at: _At) -> Iterator[Settings]:
     if BATCH in at.point or ACCUMULATION in at.point:
         yield {}
         return
-    ground, machine = at.ground, at.machine
-    share = ground.share(machine, at.point)
+    baseline, machine = at.baseline, at.machine
+    share = baseline.share(machine, at.point)
     if share == 0:
         return
-    kept = ground.global_batch is not None
-    most = share if kept else round(ground.scenario.job.train.batch_size)
-    spread = ground.replica(at.point) > 1
+    kept = baseline.global_batch is not None
+    most = share if kept else round(baseline.scenario.job.train.batch_size)
+    spread = baseline.replica(at.point) > 1
     tried = BATCHES_OF_PIPELINE if spread else BATCHES
     found: set[int] = set()
     for again in _recomputations(at):
 
         def fits(batch: int, again: Settings = again) -> bool:
             settings = {**at.point, **again, BATCH: batch, ACCUMULATION: share // batch}
-            return ground.fits(machine, settings)
+            return baseline.fits(machine, settings)
 
         for batch, accumulation in splits(share, most, fits, tried):
             # What fits with less computed again is faster that way.
@@ -307,12 +309,12 @@ def _recomputations(at: _At) -> tuple[Settings, ...]:
 
 def _workers(at: _At) -> Iterator[Settings]:
     """One worker for each vCPU that a rank has, half as many, and as many as the scenario has."""
-    job = at.ground.scenario.job
+    job = at.baseline.scenario.job
     makes = job.preprocessing.per_sample > 0.0 and job.loader.kind is not LoaderKind.ACTORS
     if WORKERS in at.point or not makes or job.remote is not None:
         yield {}
         return
-    ranks = max(job.copies, at.ground.gpus(at.machine) // at.ground.replica(at.point))
+    ranks = max(job.copies, at.baseline.gpus(at.machine) // at.baseline.replica(at.point))
     each = max(1, int(at.machine.threads) // ranks)
     yield from ({WORKERS: count} for count in sorted({each, max(1, each // 2)}))
 

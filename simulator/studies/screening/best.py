@@ -19,7 +19,7 @@ from simulator.pipeline.program import demand_table, makes_own_batches
 from simulator.pipeline.run_length import Extras, Lengths, extras, lengths, worker_start
 from simulator.pipeline.sample_spread import with_assumed_spreads
 from simulator.pipeline.stages.base import Phase, StageDemands
-from simulator.pipeline.stages.read import helpers_alone
+from simulator.pipeline.stages.input import helpers_alone
 from simulator.pipeline.topology import build
 from simulator.results.cost import machines_price
 from simulator.results.stores import rent_of_data
@@ -192,21 +192,21 @@ def _counted(floors: Floors) -> Real:
     least step of a run that goes on is assured.
     """
     scenario, length = floors.scenario, floors.lengths
-    job, crew = scenario.job, scenario.job.loader.crew
-    producers: Real = crew.producers
+    job, policy = scenario.job, scenario.job.loader.policy
+    producers: Real = policy.producers
     away: Real = 0.0
     if job.remote is not None:
         own = producers if makes_own_batches(scenario) else 0.0
         producers = own + producer_count(scenario, floors.topology, job.remote.group)
         away = job.remote.queue + producers
-    asked = np.maximum(1.0, np.maximum(crew.credits + away, producers))
+    asked = np.maximum(1.0, np.maximum(policy.credits + away, producers))
     in_flight = np.ceil(asked / length.accumulation)
     steps = np.asarray(length.steps, dtype=float)
     dropped = np.minimum(2.0 * in_flight + 2.0, np.floor(steps / LEAST_ROUNDS))
     # Of an epoch over so soon the first step is left out, and its wait with it.
     dropped = np.where(steps >= LEAST_ROUNDS * in_flight, dropped, np.minimum(1.0, steps - 1.0))
     counted = np.maximum(1.0, steps - dropped - 1.0) * length.accumulation
-    small = 0.0 if crew.in_order and job.remote is None else 1.0 - length.last_share
+    small = 0.0 if policy.in_order and job.remote is None else 1.0 - length.last_share
     ready = np.where(dropped > 0.0, asked + AHEAD, 0.0) + small
     made = floors.step * np.maximum(0.0, 1.0 - ready / counted)
     used = floors.device * np.maximum(0.0, 1.0 - small / counted)
@@ -235,9 +235,9 @@ def _epochs(
     loader = scenario.job.loader
     starts = worker_start(scenario)
     first = loader.epoch_start + starts + cold.epoch * ROUNDING
-    if loader.crew.crosses_epochs:
+    if loader.policy.crosses_epochs:
         return first, warm.step * length.full_steps * ROUNDING
-    again = starts if loader.crew.restarts else 0.0
+    again = starts if loader.policy.restarts else 0.0
     return first, loader.epoch_start + again + warm.epoch * ROUNDING
 
 

@@ -67,10 +67,10 @@ def _share_of_waiting(scenario: Scenario, lengths: Lengths) -> Real:
     What was asked for, or on its way to the device, when the steps begin that are looked at may all
     be there already, and nothing of it when they end.
     """
-    crew = scenario.job.loader.crew
-    waits = np.logical_and(crew.producers > 0, crew.credits < ASKED_AHEAD * crew.producers)
-    whole_bursts = np.maximum(1.0, FEWEST_STEPS - crew.producers) * lengths.accumulation
-    known = np.maximum(0.0, 1.0 - (crew.credits + AHEAD) / whole_bursts)
+    policy = scenario.job.loader.policy
+    waits = np.logical_and(policy.producers > 0, policy.credits < ASKED_AHEAD * policy.producers)
+    whole_bursts = np.maximum(1.0, FEWEST_STEPS - policy.producers) * lengths.accumulation
+    known = np.maximum(0.0, 1.0 - (policy.credits + AHEAD) / whole_bursts)
     unsure = np.logical_and(waits, lengths.steps > LONGEST_SEEN)
     return np.where(unsure, known, 1.0)[()]
 
@@ -84,7 +84,7 @@ def assured(scenario: Scenario, lengths: Lengths) -> tuple[Real, Real]:
     from one into the next.
     """
     long = np.asarray(lengths.steps) > LONGEST_SEEN
-    if scenario.job.loader.crew.crosses_epochs:
+    if scenario.job.loader.policy.crosses_epochs:
         return 0.0, 0.0
     step = JUST_BELOW / (1.0 + PRECISION) if random(scenario) else JUST_BELOW
     return np.where(long, step, 0.0)[()], np.where(

@@ -34,7 +34,6 @@ from simulator.pipeline.closed import DeviceStep, device_step
 from simulator.pipeline.loads import alone, least_batch, longest, producer_count, unit_loads
 from simulator.pipeline.run_length import Lengths
 from simulator.pipeline.shared_cores import SharedCores
-from simulator.pipeline.stages.allreduce import bucket_shares
 from simulator.pipeline.stages.base import (
     OF_A_RANK,
     PRODUCERS,
@@ -44,6 +43,7 @@ from simulator.pipeline.stages.base import (
     Per,
     StageDemands,
 )
+from simulator.pipeline.stages.communication import bucket_shares
 from simulator.pipeline.topology import CPU, Location, Topology
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.train import Mode
@@ -86,10 +86,10 @@ class Floors:
     def settling(self) -> Real:
         """How much longer than its floors an epoch is expected to be [s]; 0 where nothing is known.
 
-        By what workers and receivers that share cores settle to (`SharedCores.equilibrium`), which
-        no invariant assures.
+        By what workers and pin-memory threads that share cores settle to
+        (`SharedCores.equilibrium`), which no invariant assures.
         """
-        if self.scenario.job.loader.crew.crosses_epochs:
+        if self.scenario.job.loader.policy.crosses_epochs:
             floor = self.step * self.lengths.full_steps
             whole = self._cores.equilibrium * self.lengths.accumulation * self.lengths.full_steps
         else:
@@ -123,7 +123,7 @@ class Floors:
 
     @cached_property
     def _shared_epoch(self) -> Real:
-        """An epoch of workers and receivers that share the cores."""
+        """An epoch of workers and pin-memory threads that share the cores."""
         apart = self._received + self._last * self._copy + self._after
         return self._cores.span(self._work, apart)
 
@@ -193,7 +193,7 @@ class Floors:
 
     @cached_property
     def _received(self) -> Real:
-        """The same to when a receiver can begin: it takes batches as they come, in any order."""
+        """Return the same up to the start of the pin-memory thread, which takes any batch."""
         among_first = self.lengths.batches <= self._crowd.begun
         least = np.where(among_first, self._last, self._first) * self._made
         return np.maximum(least, self._crowd.first)
@@ -216,7 +216,7 @@ class Floors:
 
     @cached_property
     def _receive(self) -> Real:
-        return self._of(Actor.RECEIVER)
+        return self._of(Actor.PIN_MEMORY)
 
     @cached_property
     def _copy(self) -> Real:
@@ -267,7 +267,7 @@ class Floors:
     def _serial(self, group: str) -> Real:
         """What one worker of a group spends on a batch; the longer of two that hand over."""
         whole = self._making(group, frozenset({Actor.WORKER}))
-        if group or not self.scenario.job.loader.crew.reads_ahead:
+        if group or not self.scenario.job.loader.policy.reads_ahead:
             return whole
         place = Location(rank=0)
         own = [s for s in self.stages if s.slot.reads and not s.group]
@@ -323,8 +323,8 @@ class Floors:
     @cached_property
     def _first(self) -> Real:
         """Size of whichever batch comes first: the last one may, where order is not kept."""
-        crew = self.scenario.job.loader.crew
-        in_order = crew.in_order and self.scenario.job.remote is None
+        policy = self.scenario.job.loader.policy
+        in_order = policy.in_order and self.scenario.job.remote is None
         return self._fullest if in_order else self._last
 
     @cached_property

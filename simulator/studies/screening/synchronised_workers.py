@@ -16,9 +16,9 @@ Nobody waits where two batches of every worker may be asked for and not yet take
 is used up before the next one is made: then each worker is asked for its next batch in time, and
 by induction this stays so. That is shown with everything at its worst. Let receiving a batch take
 at most `a` and all else at most `u`, with all workers' threads runnable and all others' transfers
-under way. A receiver, and a device behind it that begins a batch when it has come and the one
-before is done, get through a generation of w batches in at most (w - 1) max(a, u) + a + u; overlap
-only shortens that. No more is needed than the generation's time on the cores: while workers
+under way. A pin-memory thread, and a device behind it that begins a batch when it has come and the
+one before is done, get through a generation of w batches in at most (w - 1) max(a, u) + a + u;
+overlap only shortens that. No more is needed than the generation's time on the cores: while workers
 read or write, everything else may stand still, and is still in time.
 """
 
@@ -76,8 +76,8 @@ class Crowd:
     @cached_property
     def begun(self) -> Real:
         """Batches of each rank that are begun at once."""
-        crew = self.scenario.job.loader.crew
-        begun: Real = np.maximum(1.0, np.minimum(crew.producers, crew.credits))
+        policy = self.scenario.job.loader.policy
+        begun: Real = np.maximum(1.0, np.minimum(policy.producers, policy.credits))
         return begun
 
     @cached_property
@@ -116,7 +116,7 @@ class Crowd:
 
     @cached_property
     def _producers(self) -> Real:
-        return self.scenario.job.loader.crew.producers
+        return self.scenario.job.loader.policy.producers
 
     @cached_property
     def _making(self) -> tuple[Demand, ...]:
@@ -159,7 +159,7 @@ class Crowd:
         ]
         before = _total(waits[: on_cores[:last].count(False)])
         work = _total(d.amount for d in self._making if d.path is Path.CORES)
-        work = work + _total(d.amount for d in self._of(Actor.RECEIVER) if d.path is Path.CORES)
+        work = work + _total(d.amount for d in self._of(Actor.PIN_MEMORY) if d.path is Path.CORES)
         threads = ranks * self._producers
         most = np.maximum(pool.capacity_for(threads), pool.capacity_for(threads + ranks))
         asked = threads * work - pool.capacity_for(ranks) * before
@@ -171,15 +171,15 @@ class Crowd:
     def _in_step(self) -> Real:
         """For each candidate, whether no worker ever waits to be asked."""
         job, producers = self.scenario.job, self._producers
-        crew = job.loader.crew
-        in_turn = crew.in_order and crew.assignment is Assignment.ROUND_ROBIN
-        if not self._equal or not in_turn or crew.reads_ahead:
+        policy = job.loader.policy
+        in_turn = policy.in_order and policy.assignment is Assignment.ROUND_ROBIN
+        if not self._equal or not in_turn or policy.reads_ahead:
             return False
-        receive = _total(self._at_worst(demand) for demand in self._of(Actor.RECEIVER))
+        receive = _total(self._at_worst(demand) for demand in self._of(Actor.PIN_MEMORY))
         use = _total(self._at_worst(demand) for demand in self._used)
         slower = np.maximum(receive, use) if job.loader.pin_memory else receive + use
         in_time = (producers - 1.0) * slower + receive + use <= self._on_cores
-        asked = np.logical_and(producers >= 1, crew.credits >= ASKED_AHEAD * producers)
+        asked = np.logical_and(producers >= 1, policy.credits >= ASKED_AHEAD * producers)
         alone = _total(d.amount for d in self._used if d.path is Path.CORES) == 0.0
         unmerged = job.train.accumulation < 2 * FEWEST
         stay = np.logical_or(job.loader.in_step, self.lengths.batches < WAVES * producers)
@@ -193,7 +193,7 @@ class Crowd:
     @cached_property
     def _used(self) -> tuple[Demand, ...]:
         """All that becomes of a batch once it is received, as if each batch closed a step."""
-        before = PRODUCERS | {Actor.RECEIVER}
+        before = PRODUCERS | {Actor.PIN_MEMORY}
         return tuple(d for s in self.stages if s.actor not in before for d in s.demands)
 
     def _at_worst(self, demand: Demand) -> Real:
@@ -212,7 +212,7 @@ class Crowd:
     def _shares(self) -> Mapping[str, Real]:
         """Rate of one of all transfers that are no worker's, were all under way at once."""
         wanted: dict[str, Real] = {}
-        for demand in (*self._of(Actor.RECEIVER), *self._used):
+        for demand in (*self._of(Actor.PIN_MEMORY), *self._used):
             for unit, use in self._taken(demand):
                 wanted[unit] = wanted.get(unit, 0.0) + use
         units = self.topology.units

@@ -87,6 +87,10 @@ class Reason:
     count: int
 
 
+MAX_SHOWN: Final = 20
+"""Candidates of the front that a report prints."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
     """The answer of a search.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.catalogue import each
 
 from fitting.figures import (
     FreeTable,
@@ -20,7 +21,7 @@ from simulator.reading.fitted.kernel_figures import with_values
 ALL = [table for part in ("step", "memory", "expected") for table in free(part).tables]
 
 
-@pytest.mark.parametrize("table", ALL, ids=lambda table: table.names[0])
+@each("table", ALL)
 def test_figures_ship_within_their_bounds_and_tied_ones_alike(table: FreeTable) -> None:
     """A figure lies within its bounds, all names of it have one value, one not fitted the prior."""
     values = shipped(table.names)

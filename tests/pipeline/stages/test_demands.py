@@ -11,17 +11,12 @@ from support.scenarios import host, link, scenario, simulate, store
 
 from simulator.physics.footprint import checkpoint_shares
 from simulator.pipeline.loads import alone
-from simulator.pipeline.stages.allreduce import AllReduce, bucket_shares
 from simulator.pipeline.stages.base import Path, Phase, Resource
-from simulator.pipeline.stages.checkpoint import AGREEING, Checkpoint
-from simulator.pipeline.stages.collate import Collate
-from simulator.pipeline.stages.compute import Backward, Forward
-from simulator.pipeline.stages.copy import Copy
-from simulator.pipeline.stages.cpu_training import Fit
-from simulator.pipeline.stages.decode import Decode
-from simulator.pipeline.stages.read import Read, hit_ratio
-from simulator.pipeline.stages.receive import Receive
-from simulator.pipeline.stages.result import Result
+from simulator.pipeline.stages.communication import AllReduce, bucket_shares
+from simulator.pipeline.stages.compute import Backward, CpuTraining, Forward
+from simulator.pipeline.stages.input import Collate, Decode, Read, hit_ratio
+from simulator.pipeline.stages.transfer import Copy, PinMemory, Result
+from simulator.pipeline.stages.waiting import AGREEING, Checkpoint
 from simulator.pipeline.topology import OPERATIONS, STORE, Location, build
 from simulator.schema.hardware.host import Network, PcieSwitch
 from simulator.schema.hardware.storage import Scope
@@ -205,7 +200,7 @@ def test_collating_writes_the_batch_to_memory() -> None:
 def test_pinning_moves_the_batch_twice() -> None:
     """The pin thread reads the batch and writes its page-locked copy."""
     job = scenario(output_bytes=6e5, pin_memory=True, receive_per_batch=0.001)
-    cpu, memory = Receive().demands(job, Phase.COLD)
+    cpu, memory = PinMemory().demands(job, Phase.COLD)
     assert cpu.amount == pytest.approx(0.001)
     assert memory.amount == pytest.approx(2 * 32 * 6e5)
 
@@ -400,7 +395,7 @@ def test_models_on_cores_ask_for_cores() -> None:
         name="svm", parameters=1e3, cpu_seconds=0.001, input_bytes=400.0, output_bytes=4.0
     )
     job = with_job(scenario(machine=host(gpus=0)), model=learner, step_times=None)
-    (demand,) = Fit().demands(job, Phase.COLD)
+    (demand,) = CpuTraining().demands(job, Phase.COLD)
     assert demand.amount == pytest.approx(0.032)
     assert Forward().demands(job, Phase.COLD) == ()
 

@@ -8,7 +8,7 @@ import pytest
 from support.scenarios import scenario, simulate
 
 from simulator.pipeline.stages.base import Phase
-from simulator.pipeline.stages.program import Program
+from simulator.pipeline.stages.compute import StepOverhead
 from simulator.schema.scenario import Scenario
 
 
@@ -34,4 +34,4 @@ def test_it_stands_once_in_a_step_of_several_batches() -> None:
 
 def test_nothing_is_asked_for_where_there_is_none() -> None:
     """No overhead, no demand."""
-    assert Program().demands(busy(0.0), Phase.COLD) == ()
+    assert StepOverhead().demands(busy(0.0), Phase.COLD) == ()

@@ -10,7 +10,7 @@ import pytest
 from simulator.physics.device_time import device_time
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.stages.base import Path, Phase
-from simulator.pipeline.stages.slowest import Slowest
+from simulator.pipeline.stages.waiting import StragglerWait
 from simulator.reading.scenario import load_scenario
 from simulator.reading.sections import CalibrationSection
 from simulator.reading.tables import table_keys
@@ -63,7 +63,7 @@ def lateness(scenario: Scenario) -> float:
     """Time at the barrier of ranks that are late by chance, over that of their compute."""
     train = replace(scenario.job.train, straggling=0.05)
     late = replace(scenario, jobs=(replace(scenario.job, train=train),))
-    (wait,), time = Slowest().demands(late, Phase.COLD), device_time(late)
+    (wait,), time = StragglerWait().demands(late, Phase.COLD), device_time(late)
     assert time is not None
     return float(wait.latency / time.total)
 

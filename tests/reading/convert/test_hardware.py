@@ -25,7 +25,9 @@ def test_more_network_carries_more_of_an_exchange() -> None:
     assert network_rate(after) == pytest.approx(2.0 * network_rate(before))
     assert after.network is not None
     assert after.network.link is not None
-    for wide, narrow in zip(after.network.link.curves, before.network.link.curves, strict=True):
+    for wide, narrow in zip(
+        after.network.link.collective, before.network.link.collective, strict=True
+    ):
         for more, less in zip(wide.regimes, narrow.regimes, strict=True):
             assert (more.bandwidth, more.latency) == (2.0 * less.bandwidth, less.latency)
 

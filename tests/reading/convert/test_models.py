@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.catalogue import each
 
 from simulator.errors import InputError, NotModelled, UnknownName
 from simulator.reading.convert.models import load_model, model_names, parse_model, read_model
@@ -32,7 +33,7 @@ def test_the_library_holds_what_people_train() -> None:
     assert len(NAMES) >= 12
 
 
-@pytest.mark.parametrize("file", sorted(LIBRARY.glob("*.toml")), ids=lambda f: f.stem)
+@each("file", sorted(LIBRARY.glob("*.toml")))
 def test_every_table_of_figures_has_source_and_date(file: Path) -> None:
     """A figure without an origin doesn't ship."""
     data = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -44,7 +45,7 @@ def test_every_table_of_figures_has_source_and_date(file: Path) -> None:
         assert table["date"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_every_model_answers_what_stages_ask(name: str) -> None:
     """Finite, positive figures of any model of the library."""
     model = load_model(name)
@@ -58,7 +59,7 @@ def test_every_model_answers_what_stages_ask(name: str) -> None:
     assert (model.cpu_seconds > 0) == (name not in ON_DEVICE)
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if read_model(n).about.published is not None])
+@each("name", [n for n in NAMES if read_model(n).about.published is not None])
 def test_counts_agree_with_published_ones(name: str) -> None:
     """The shape, counted, comes to what others say of the model."""
     published = read_model(name).about.published
@@ -70,7 +71,7 @@ def test_counts_agree_with_published_ones(name: str) -> None:
         assert counted == pytest.approx(published.forward_flops, rel=published.tolerance)
 
 
-@pytest.mark.parametrize("name", ON_DEVICE)
+@each("name", ON_DEVICE)
 def test_operators_are_few_and_linear_in_samples(name: str) -> None:
     """At most 60 operators; FLOPs double with the batch, traffic but for the weights."""
     model = load_model(name)
@@ -83,7 +84,7 @@ def test_operators_are_few_and_linear_in_samples(name: str) -> None:
         assert second.backward_traffic > 0
 
 
-@pytest.mark.parametrize("name", ON_DEVICE)
+@each("name", ON_DEVICE)
 def test_arrays_equal_stacked_floats(name: str) -> None:
     """A batch of candidates gets the counts each would get alone."""
     model, sizes = load_model(name), np.array([1.0, 16.0, 333.0])
@@ -99,7 +100,7 @@ def test_arrays_equal_stacked_floats(name: str) -> None:
         )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_step_times_name_a_profile_that_ships(name: str) -> None:
     """Measured steps lie on accelerators of the catalogue, batch sizes rise."""
     for row in read_model(name).about.step_time:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.catalogue import each
 
 from simulator.errors import InputError, NotModelled
 from simulator.pipeline.limits import check_modelled
@@ -53,7 +54,7 @@ def test_every_figure_says_what_it_was_fitted_to() -> None:
         assert source["date"]
 
 
-@pytest.mark.parametrize(("name", "table"), tables(), ids=[name for name, _ in tables()])
+@each(("name", "table"), tables())
 def test_figures_lie_within_their_bounds(name: str, table: dict[str, Any]) -> None:
     """And one within a hundredth of the range of a bound says so."""
     fitted = "low" in table

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 import pytest
+from support.catalogue import each
 from support.stages import sampled
 
 from simulator.predict import predict
@@ -59,7 +60,7 @@ def about(scenario: Scenario, rate: Rate) -> list[UncertaintyComponent]:
     ]
 
 
-@pytest.mark.parametrize(("rate", "grade"), USED, ids=str)
+@each(("rate", "grade"), USED)
 def test_every_grade_in_use_has_a_deviation(rate: Rate, grade: Grade) -> None:
     """No scenario can meet a grade without a figure; better evidence is never wider."""
     assert 0.0 < graded(rate, grade).log_sd < 1.0
@@ -279,7 +280,7 @@ def test_more_than_anyone_measured_is_never_known_better() -> None:
     assert widths[-1] > 1.2 * widths[0]
 
 
-@pytest.mark.parametrize("name", sampled(scenario_names(), 10))
+@each("name", sampled(scenario_names(), 10))
 def test_no_interval_of_a_shipped_scenario_is_absurd(name: str) -> None:
     """What says nothing is a mistake, such as an absolute uncertainty of a short step."""
     found = predict(load_scenario(name), max_steps=20).interval

@@ -39,7 +39,7 @@ def test_tiers_keep_their_order_and_sources(tmp_path: Path) -> None:
     assert found.charges is not None
     first, last = found.charges.internet
     assert (first.to, last.to) == (1e12, None)
-    assert last.price == pytest.approx(0.08e-9)
+    assert last.value == pytest.approx(0.08e-9)
     assert found.sources["charges.internet.2"].date == "2026-02"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.catalogue import each
 
 from simulator.errors import InputError, UnknownName
 from simulator.reading.measured.measurement_set import load_set, parse_set
@@ -347,7 +348,7 @@ def test_a_set_by_any_of_its_names(tmp_path: Path, name: str) -> None:
     assert load_set(str(tmp_path / name)).name == "mine"
 
 
-@pytest.mark.parametrize("path", sorted(set_folder().glob("*.toml")), ids=lambda p: p.stem)
+@each("path", sorted(set_folder().glob("*.toml")))
 def test_shipped_sets_are_sound(path: Path) -> None:
     """Every set that ships is read without a problem and is named like its file."""
     found = load_set(path.stem)

@@ -95,14 +95,14 @@ def test_the_timeline_shows_steps_like_the_mean() -> None:
 def test_the_timeline_shows_the_first_rank_whole_and_what_others_compute() -> None:
     """Streams, then compute of the others, stages, workers; gaps for workers that nobody asks."""
     tracks = ["rank 1 worker 0", "rank 1 compute", "rank 0 worker 1", "rank 0 worker 0"]
-    tracks += ["pipeline stage 1 of 8", "rank 0 receiver", "rank 0 copy", "rank 0 compute"]
+    tracks += ["pipeline stage 1 of 8", "rank 0 pin memory", "rank 0 copy", "rank 0 compute"]
     bars = [Slice(track=track, name="forward", start=0.0, length=1.0) for track in tracks]
     idle = Slice(track="rank 0 worker 1", name="waits to be asked", start=1.0, length=1.0)
     stall = Slice(track="rank 0 compute", name="waits for data", start=1.0, length=1.0, step=3)
     drawn = timeline(Trace(slices=(*bars, idle, stall), end=2.0, ends=(2.0,)), mean=2.0)
     assert drawn is not None
     assert [lane.name for lane in drawn.lanes] == [
-        *("rank 0 compute", "rank 0 copy", "rank 0 receiver", "rank 1 compute"),
+        *("rank 0 compute", "rank 0 copy", "rank 0 pin memory", "rank 1 compute"),
         *("pipeline stage 1 of 8", "rank 0 worker 0", "rank 0 worker 1"),
     ]
     assert drawn.left_out == 1

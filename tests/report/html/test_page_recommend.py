@@ -12,9 +12,10 @@ from simulator.report.html.recommend import as_page
 from simulator.report.launch import Launch
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Goal, Objective, Sense
-from simulator.studies.recommend.answer import Conflict, Loser, Recommendation
-from simulator.studies.recommend.choice import MONEY, TIME, Choice
-from simulator.studies.recommend.machines import Machine
+from simulator.studies.baseline import Machine
+from simulator.studies.recommend.conflicts import Conflict
+from simulator.studies.recommend.ranking import MONEY, TIME, Choice
+from simulator.studies.recommend.recommendation import Loser, Recommendation
 from simulator.studies.search.outcome import Candidate, Outcome, Status
 
 GOAL = Goal(objective=Objective(metric="cost.samples_per_usd", sense=Sense.MAXIMIZE))

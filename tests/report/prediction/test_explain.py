@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from support.catalogue import each
 
 from simulator.errors import UnknownName
 from simulator.predict import predict
@@ -31,7 +32,7 @@ def test_the_explanation_reads_as_it_should(
     golden("explain-hand-made", as_explanation(prediction) + "\n")
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+@each("metric", METRICS)
 def test_every_metric_is_explained(prediction: Prediction, metric: object) -> None:
     """Each metric prints its value and at least one chapter below it."""
     name = metric.name  # type: ignore[attr-defined] # a Metric

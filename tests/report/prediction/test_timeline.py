@@ -107,7 +107,7 @@ def test_every_actor_has_its_lane() -> None:
     """Workers, receiver, copies and streams of each of eight ranks, in that order."""
     file = read_back("data-parallel")
     workers = [f"worker {number}" for number in range(12)]
-    streams = ["compute", "communication", "copy", "copy back", "receiver"]
+    streams = ["compute", "communication", "copy", "copy back", "pin memory"]
     for rank in range(8):
         lanes = [name for process, name in file.bars if process == f"rank {rank}"]
         assert lanes == [*streams, *workers]
@@ -116,7 +116,7 @@ def test_every_actor_has_its_lane() -> None:
     assert "waits to be asked" in {
         bar.name for bar in read_back("spread").bars["rank 0", "worker 0"]
     }
-    assert {bar.name for bar in file.bars["rank 3", "receiver"]} == {"receive"}
+    assert {bar.name for bar in file.bars["rank 3", "pin memory"]} == {"receive"}
 
 
 def test_remote_workers_stand_on_their_machine() -> None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from simulator.results.metrics import Value
 from simulator.schema.goal import Objective, Plain, Sense
-from simulator.studies.recommend.choice import Choice
-from simulator.studies.recommend.machines import Machine
+from simulator.studies.baseline import Machine
+from simulator.studies.recommend.ranking import Choice
 from simulator.studies.search.outcome import Candidate, Outcome, Status
 
 CHEAPEST = Objective(metric="cost.usd_to_train", sense=Sense.MINIMIZE)

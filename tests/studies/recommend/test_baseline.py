@@ -8,7 +8,7 @@ import pytest
 
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
-from simulator.studies.recommend.baseline import COUNT, MACHINE, ground_of, with_full_name
+from simulator.studies.baseline import COUNT, MACHINE, baseline_of, with_full_name
 
 JOB = """\
 schema = 1
@@ -36,8 +36,8 @@ def test_a_machine_goes_by_any_of_its_names(tmp_path: Path, name: str) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(JOB.replace("dgx-a100-80gb", name), encoding="utf-8")
     catalogue = Catalogue.default(())
-    ground = ground_of(CandidateReader(str(path)), catalogue)
-    assert ground.machine(ground.own.name) == ground.own
+    baseline = baseline_of(CandidateReader(str(path)), catalogue)
+    assert baseline.machine(baseline.own.name) == baseline.own
     found = with_full_name({MACHINE: name, COUNT: 2}, catalogue)
     assert found == {MACHINE: "node/dgx-a100-80gb", COUNT: 2}
     assert with_full_name({COUNT: 2}, catalogue) == {COUNT: 2}

@@ -8,8 +8,7 @@ from simulator.reading.hardware.rented import RentingReader
 from simulator.reading.search.candidates import CandidateReader
 from simulator.results.price_age import dated_prices
 from simulator.schema.goal import Plain
-from simulator.studies.changes.rent_or_buy import rent_or_buy
-from simulator.studies.recommend.buying import buying
+from simulator.studies.purchase import buying_option, rent_or_buy
 from tests.studies.recommend.made import choice
 
 READER = RentingReader(CandidateReader("llama3-8b-fsdp"))
@@ -21,7 +20,7 @@ RENTED: dict[str, Plain] = {
 
 def test_as_many_of_the_same_accelerators_are_bought() -> None:
     """A p5.48xlarge stands beside a machine with eight H100 SXM, at the break-even of compare."""
-    found = buying(READER, choice(0, 1.0, 1.0, settings=RENTED), Catalogue.default())
+    found = buying_option(READER, choice(0, 1.0, 1.0, settings=RENTED), Catalogue.default())
     assert found is not None
     bought = {"hardware.machine": found.machine, "cost.purchase": "owned"}
     owned = READER.read({**RENTED, **bought}).scenario
@@ -37,9 +36,9 @@ def test_what_nobody_states_a_price_of_is_not_bought() -> None:
     """No price to buy is known of machines with A100; an owned machine has nothing to beat."""
     catalogue = Catalogue.default()
     older = {**RENTED, "hardware.machine": "instance/aws/p4d.24xlarge"}
-    assert buying(READER, choice(0, 1.0, 1.0, settings=older), catalogue) is None
+    assert buying_option(READER, choice(0, 1.0, 1.0, settings=older), catalogue) is None
     owned = {"hardware.machine": "node/dgx-h100", "cost.purchase": "owned"}
-    assert buying(READER, choice(0, 1.0, 1.0, settings=owned), catalogue) is None
+    assert buying_option(READER, choice(0, 1.0, 1.0, settings=owned), catalogue) is None
 
 
 def test_prices_carry_their_dates() -> None:

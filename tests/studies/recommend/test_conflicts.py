@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.goal import Goal, Limits, Objective, Sense
-from simulator.studies.recommend.baseline import ground_of
-from simulator.studies.recommend.conflicts import FURTHER, conflict_of, smallest_conflict
-from simulator.studies.recommend.evaluator import Search, asking
-from simulator.studies.recommend.problem import Inquiry, inquire
+from simulator.studies.baseline import baseline_of
+from simulator.studies.recommend.conflicts import NODES_FACTOR, conflict_of, smallest_conflict
+from simulator.studies.recommend.search_problem import (
+    Search,
+    SearchProblem,
+    define_problem,
+    search_backend,
+)
 from simulator.studies.search.outcome import Status
 from simulator.studies.search.workers import local_workers
 
@@ -25,20 +29,20 @@ CHEAP = Objective(metric="cost.usd_to_train", sense=Sense.MINIMIZE)
 WIDE = Limits(most_nodes=2)
 
 
-def inquiry(limits: Limits) -> Inquiry:
+def problem(limits: Limits) -> SearchProblem:
     """A search of a small scenario among the machines of its own cloud."""
     reader = CandidateReader("choose-starved-gpus", overrides=("train.epochs=1",))
-    ground = ground_of(reader, Catalogue.default())
-    few = tuple(machine for machine in ground.machines if machine.cloud == ground.own.cloud)
-    return inquire(replace(ground, machines=few), Goal(objective=CHEAP, limits=limits))
+    baseline = baseline_of(reader, Catalogue.default())
+    few = tuple(machine for machine in baseline.machines if machine.cloud == baseline.own.cloud)
+    return define_problem(replace(baseline, machines=few), Goal(objective=CHEAP, limits=limits))
 
 
 @pytest.fixture(scope="module")
 def everything() -> list[dict[str, object]]:
     """Figures of all there is on these machines, predicted one by one."""
-    wide = inquiry(Limits(most_nodes=2 * FURTHER))
+    wide = problem(Limits(most_nodes=2 * NODES_FACTOR))
     with local_workers(1) as workers:
-        search = Search.of(wide, asking(workers, None), seed=0)
+        search = Search.of(wide, search_backend(workers, None), seed=0)
         search.all_of(search.candidates)
     choices = [wide.judged(outcome) for outcome in search.known.values()]
     return [
@@ -55,7 +59,9 @@ def kept(limits: Limits, rows: list[dict[str, object]], names: tuple[str, ...]) 
         "budget": ("cost.usd_to_train", limits.budget),
         "nodes": ("count", limits.most_nodes),
     }
-    there = [row for row in rows if int(str(row["count"])) <= FURTHER * (limits.most_nodes or 1)]
+    there = [
+        row for row in rows if int(str(row["count"])) <= NODES_FACTOR * (limits.most_nodes or 1)
+    ]
     return any(all(float(str(row[most[n][0]])) <= most[n][1] for n in names) for row in there)  # type: ignore[operator] # those named are there
 
 
@@ -73,7 +79,7 @@ def test_the_set_is_a_smallest_one_among_everything(
         "all": replace(WIDE, most_nodes=1, deadline=(times[0] + ones[0]) / 2.0, budget=money[-1]),
     }[tight]
     with local_workers(1) as workers:
-        found = conflict_of(inquiry(limits), ({},), asking(workers, None), 0)
+        found = conflict_of(problem(limits), ({},), search_backend(workers, None), 0)
     names = tuple(text.split(" ")[0] for text in found.limits)
     assert names
     assert not kept(limits, everything, names)

@@ -7,8 +7,8 @@ import pytest
 from simulator.errors import UnknownName
 from simulator.results.expression import parse_expression
 from simulator.schema.goal import Limits
-from simulator.studies.recommend.evaluator import limits_as_text
-from simulator.studies.recommend.limits import Subject, broken, check_regions, rules_of
+from simulator.studies.recommend.limits import RuledOffer, broken, check_regions, rules_of
+from simulator.studies.recommend.search_problem import limits_as_text
 from tests.studies.recommend.made import machine
 
 NORTH = machine("m", gpu="x9-pcie", cloud="c", region="north", capabilities=frozenset({"bf16"}))
@@ -43,12 +43,12 @@ FIGURES = {
 )
 def test_what_is_broken(limits: Limits, names: tuple[str, ...]) -> None:
     """Each limit is kept up to its value and broken beyond."""
-    assert broken(rules_of(limits), Subject(machine=NORTH, count=2, figures=FIGURES)) == names
+    assert broken(rules_of(limits), RuledOffer(machine=NORTH, count=2, figures=FIGURES)) == names
 
 
 def test_a_price_that_is_not_known_breaks_a_budget() -> None:
     """Nobody can say that such a machine stays within it."""
-    subject = Subject(machine=NORTH, count=1, figures={"total_time_s": 1.0})
+    subject = RuledOffer(machine=NORTH, count=1, figures={"total_time_s": 1.0})
     assert broken(rules_of(Limits(budget=1e9)), subject) == ("budget",)
 
 
@@ -62,6 +62,6 @@ def test_a_region_without_prices_is_refused() -> None:
 def test_what_may_not_fit_is_no_recommendation(verdict: str, names: tuple[str, ...]) -> None:
     """Within a few percent of the capacity nobody knows, with or without a margin."""
     figures = {**FIGURES, "host_ram_bytes.total": 99.0, "fits.host": verdict}
-    subject = Subject(machine=NORTH, count=1, figures=figures)
+    subject = RuledOffer(machine=NORTH, count=1, figures=figures)
     assert broken(rules_of(Limits()), subject) == names
     assert parse_expression(limits_as_text(Limits())).holds(figures) is (not names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.studies.recommend.machines import as_fast, holds_better, machine_of, worth_renting
+from simulator.studies.baseline import as_fast, holds_better, machine_of, worth_renting
 
 CATALOGUE = Catalogue.default()
 P4D = machine_of(CATALOGUE.host("instance/aws/p4d.24xlarge"))

@@ -11,8 +11,15 @@ from hypothesis import strategies as st
 
 from simulator.errors import PlanError
 from simulator.schema.goal import Objective, Sense
-from simulator.studies.recommend.confidence import chance_kept, sureness
-from simulator.studies.recommend.ranking import front, in_order, ratio, runner_up, worth_of
+from simulator.studies.recommend.ranking import (
+    chance_kept,
+    confidence_of,
+    front,
+    goal_value_of,
+    in_order,
+    ratio,
+    runner_up,
+)
 from tests.studies.recommend.made import CHEAPEST, choice, machine
 
 FIGURES = st.tuples(st.floats(1.0, 1e6), st.floats(1.0, 1e6))
@@ -46,7 +53,7 @@ def test_the_cheapest_comes_first_and_other_hardware_second() -> None:
 
 def test_a_utility_is_weighed() -> None:
     """Two terms of an expression decide together."""
-    worth = worth_of(
+    worth = goal_value_of(
         Objective(metric="0.7 * cost.samples_per_usd / 1000 - 0.3 * total_time_s / 3600",
                   sense=Sense.MAXIMIZE)
     )  # fmt: skip
@@ -57,7 +64,7 @@ def test_a_utility_is_weighed() -> None:
 def test_a_metric_that_does_not_exist_is_refused_by_name() -> None:
     """The message names it, and what is nearest."""
     with pytest.raises(PlanError, match=r"cost\.sample_per_usd.*cost\.samples_per_usd"):
-        worth_of(Objective(metric="cost.sample_per_usd", sense=Sense.MAXIMIZE))
+        goal_value_of(Objective(metric="cost.sample_per_usd", sense=Sense.MAXIMIZE))
 
 
 def test_how_many_times_as_good() -> None:
@@ -70,16 +77,16 @@ def test_how_many_times_as_good() -> None:
 
 def test_two_equals_win_half_of_the_time() -> None:
     """Alike in value and uncertainty, and of different make: a coin."""
-    worth = worth_of(CHEAPEST)
-    sure = sureness([[choice(0, 1.0, 10.0, band=1.3)], [choice(1, 1.0, 10.0, band=1.3)]],
+    worth = goal_value_of(CHEAPEST)
+    sure = confidence_of([[choice(0, 1.0, 10.0, band=1.3)], [choice(1, 1.0, 10.0, band=1.3)]],
                     CHEAPEST, worth, {})  # fmt: skip
     assert sure.best == pytest.approx((0.5, 0.5), abs=0.02)
 
 
 def test_the_chance_is_that_of_two_lognormal_costs() -> None:
     """A tenth cheaper, both known to 1.3 either way in 80%: the normal distribution says."""
-    sure = sureness([[choice(0, 1.0, 9.0, band=1.3)], [choice(1, 1.0, 10.0, band=1.3)]],
-                    CHEAPEST, worth_of(CHEAPEST), {})  # fmt: skip
+    sure = confidence_of([[choice(0, 1.0, 9.0, band=1.3)], [choice(1, 1.0, 10.0, band=1.3)]],
+                    CHEAPEST, goal_value_of(CHEAPEST), {})  # fmt: skip
     deviation = math.log(1.3) / NormalDist().inv_cdf(0.9)
     told = NormalDist().cdf(math.log(10.0 / 9.0) / (deviation * math.sqrt(2.0)))
     assert sure.best[0] == pytest.approx(told, abs=0.01)
@@ -88,13 +95,13 @@ def test_the_chance_is_that_of_two_lognormal_costs() -> None:
 def test_what_one_part_limits_errs_alike() -> None:
     """Two choices on the same accelerator: the cheaper one is cheaper in every world."""
     alike = [[choice(i, 1.0, 9.0 + i, band=1.5, on=machine(f"m{i}", gpu="x"))] for i in range(2)]
-    assert sureness(alike, CHEAPEST, worth_of(CHEAPEST), {}).best == (1.0, 0.0)
+    assert confidence_of(alike, CHEAPEST, goal_value_of(CHEAPEST), {}).best == (1.0, 0.0)
 
 
 def test_a_deadline_that_is_kept_half_of_the_time() -> None:
     """A time that is as likely above as below the deadline."""
     late = [[choice(0, 100.0, 1.0, band=1.2)], [choice(1, 10.0, 5.0, band=1.2)]]
-    sure = sureness(late, CHEAPEST, worth_of(CHEAPEST), {"total_time_s": 100.0})
+    sure = confidence_of(late, CHEAPEST, goal_value_of(CHEAPEST), {"total_time_s": 100.0})
     assert sure.limits == pytest.approx(0.5, abs=0.01)
     assert sure.best == pytest.approx((0.5, 0.5), abs=0.01)
 
@@ -102,7 +109,9 @@ def test_a_deadline_that_is_kept_half_of_the_time() -> None:
 def test_the_chance_of_a_limit_is_in_closed_form_what_worlds_show() -> None:
     """Deadline and budget hold for the same draw, so the tighter one decides."""
     one, most = choice(0, 90.0, 10.0, band=1.2), {"total_time_s": 100.0, "cost.usd_to_train": 10.5}
-    drawn = sureness([[one], [choice(1, 1.0, 99.0, band=1.2)]], CHEAPEST, worth_of(CHEAPEST), most)
+    drawn = confidence_of(
+        [[one], [choice(1, 1.0, 99.0, band=1.2)]], CHEAPEST, goal_value_of(CHEAPEST), most
+    )
     deviation = math.log(1.2) / NormalDist().inv_cdf(0.9)
     assert chance_kept(one, most) == pytest.approx(
         NormalDist().cdf(math.log(1.05) / deviation), abs=1e-3

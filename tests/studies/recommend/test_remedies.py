@@ -11,12 +11,10 @@ import pytest
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.goal import Plain
-from simulator.studies.recommend.answer import Recommendation
-from simulator.studies.recommend.baseline import ground_of
-from simulator.studies.recommend.evaluator import asking
-from simulator.studies.recommend.problem import inquire
-from simulator.studies.recommend.recommending import recommend
+from simulator.studies.baseline import baseline_of
+from simulator.studies.recommend.recommendation import Recommendation, recommend
 from simulator.studies.recommend.remedies import BEFOREHAND, HELPERS
+from simulator.studies.recommend.search_problem import define_problem, search_backend
 from simulator.studies.search.workers import local_workers
 
 pytestmark = pytest.mark.slow
@@ -33,9 +31,9 @@ def advice(*overrides: str, device: Mapping[str, Plain] | None = None) -> Recomm
     limits = replace(goal.limits, most_nodes=1)
     given = {DEVICE: {**goal.alternatives[DEVICE], **(device or {})}}
     goal = replace(goal, limits=limits, alternatives=given)
-    inquiry = inquire(ground_of(reader, Catalogue.default()), goal)
+    problem = define_problem(baseline_of(reader, Catalogue.default()), goal)
     with local_workers(1) as workers:
-        return recommend(inquiry, asking(workers, None))
+        return recommend(problem, search_backend(workers, None))
 
 
 def order(answer: Recommendation) -> list[str]:

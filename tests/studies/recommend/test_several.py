@@ -8,9 +8,8 @@ import pytest
 
 from simulator.reading.scenario import load_scenario
 from simulator.schema.goal import Goal
-from simulator.studies.recommend.answer import Recommendation
 from simulator.studies.recommend.ranking import in_order
-from simulator.studies.recommend.several import common_machine
+from simulator.studies.recommend.recommendation import Recommendation, common_machine
 from tests.studies.recommend.made import CHEAPEST, choice, machine
 
 SCENARIO = load_scenario("resnet50-m40")

@@ -7,10 +7,9 @@ import pytest
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.goal import Goal, Limits, Plain
-from simulator.studies.recommend.baseline import MACHINE, ground_of
-from simulator.studies.recommend.limits import PORTING
-from simulator.studies.recommend.problem import inquire
-from simulator.studies.recommend.software import program_of
+from simulator.studies.baseline import MACHINE, baseline_of
+from simulator.studies.recommend.limits import PORTING, program_of
+from simulator.studies.recommend.search_problem import define_problem
 from tests.studies.recommend.made import CHEAPEST, machine
 
 HERE = machine("here", gpu="a", stack="cuda")
@@ -54,12 +53,12 @@ def test_a_program_runs_where_it_is_at_home() -> None:
 def test_an_ordinary_job_is_offered_no_other_accelerators() -> None:
     """A PyTorch job on A100s: nothing but CUDA is searched, and the others are counted."""
     reader = CandidateReader("resnet50-imagenet-p4d")
-    ground = ground_of(reader, Catalogue.default())
-    others = [one for one in ground.machines if one.stack not in ("", "cuda")]
+    baseline = baseline_of(reader, Catalogue.default())
+    others = [one for one in baseline.machines if one.stack not in ("", "cuda")]
     assert others
-    inquiry = inquire(ground, wanted())
-    stacks = {inquiry.machine(one).stack for one in inquiry.settings}
+    problem = define_problem(baseline, wanted())
+    stacks = {problem.machine(one).stack for one in problem.settings}
     assert stacks <= {"", "cuda"}
-    assert inquiry.excluded[PORTING] == len(others)
-    ported = inquire(ground, wanted(porting=("neuron",)))
+    assert problem.excluded[PORTING] == len(others)
+    ported = define_problem(baseline, wanted(porting=("neuron",)))
     assert "instance/aws/trn1.32xlarge" in {one[MACHINE] for one in ported.settings}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.goal import Goal, Objective, Sense
-from simulator.studies.recommend.baseline import MACHINE, ground_of
+from simulator.studies.baseline import MACHINE, baseline_of
 from simulator.studies.recommend.space import Space, space_of, splits
 from simulator.studies.recommend.spreading import Shape, ways
 
@@ -19,10 +19,10 @@ BLOCKS_ONLY = "instance/aws/p5e.48xlarge"
 def looked_at(*settings: str) -> Space:
     """The candidates of a shipped job on two machines, one of which is sold in blocks only."""
     reader = CandidateReader("resnet50-imagenet-p4d", overrides=settings)
-    ground = ground_of(reader, Catalogue.default(()))
+    baseline = baseline_of(reader, Catalogue.default(()))
     names = ("instance/aws/p5.48xlarge", BLOCKS_ONLY)
     goal = Goal(objective=Objective(metric="cost.samples_per_usd", sense=Sense.MAXIMIZE))
-    return space_of(ground, goal, [ground.machine(name) for name in names])
+    return space_of(baseline, goal, [baseline.machine(name) for name in names])
 
 
 def test_a_machine_that_is_not_sold_as_the_job_buys_is_left_out() -> None:

@@ -7,7 +7,7 @@ import pytest
 from simulator.equations.reliability import best_checkpoint_interval, time_with_interruptions
 from simulator.reading.scenario import load_scenario
 from simulator.schema.goal import Spot
-from simulator.studies.recommend.spot import checkpoint_time, interrupted, with_losses
+from simulator.studies.recommend.search_problem import checkpoint_time, interrupted, with_losses
 from simulator.uncertainty.provenance import Source
 from simulator.units import HOUR
 

@@ -7,21 +7,29 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.studies.recommend.choice import Choice
-from simulator.studies.recommend.confidence import Sureness, sureness
-from simulator.studies.recommend.ranking import distinct, equals, with_choice, worth_of
-from simulator.studies.recommend.weighing import BEYOND, trades, weighed
+from simulator.studies.recommend.ranking import (
+    OUTSIDE_EVIDENCE,
+    Choice,
+    Confidence,
+    confidence_of,
+    distinct,
+    equals,
+    goal_value_of,
+    select_winner,
+    tradeoffs,
+    with_choice,
+)
 from tests.studies.recommend.made import CHEAPEST, choice, machine
 
 
-def sure(variants: Sequence[Sequence[Choice]]) -> Sureness:
+def sure(variants: Sequence[Sequence[Choice]]) -> Confidence:
     """How sure each machine is by its cost."""
-    return sureness(variants, CHEAPEST, worth_of(CHEAPEST), {})
+    return confidence_of(variants, CHEAPEST, goal_value_of(CHEAPEST), {})
 
 
 def beyond(one: Choice) -> Choice:
     """The same, unlike anything that was measured."""
-    outcome = replace(one.outcome, warnings=(f"{BEYOND}: accelerator x",))
+    outcome = replace(one.outcome, warnings=(f"{OUTSIDE_EVIDENCE}: accelerator x",))
     return replace(one, outcome=outcome)
 
 
@@ -34,7 +42,7 @@ def test_of_equals_the_likelier_is_taken() -> None:
     )
     shaky = replace(wide, outcome=outcome)
     firm = choice(1, 9.0, 10.01, band=1.05)
-    found = weighed(CHEAPEST, [shaky, firm], sure)
+    found = select_winner(CHEAPEST, [shaky, firm], sure)
     assert [one.index for one in found.ranked] == [1, 0]
     assert [one.index for one in found.equals] == [0]
     assert found.sure.best[0] > found.sure.best[1]
@@ -43,7 +51,7 @@ def test_of_equals_the_likelier_is_taken() -> None:
 def test_a_better_one_is_taken_however_sure_others_are() -> None:
     """Ten percent cheaper is no tie."""
     cheap, dear = choice(0, 9.0, 10.0, band=1.5), choice(1, 9.0, 11.0, band=1.01)
-    found = weighed(CHEAPEST, [cheap, dear], sure)
+    found = select_winner(CHEAPEST, [cheap, dear], sure)
     assert found.ranked[0].index == 0
     assert found.equals == ()
 
@@ -51,7 +59,7 @@ def test_a_better_one_is_taken_however_sure_others_are() -> None:
 def test_of_equals_one_that_was_measured_like_is_taken() -> None:
     """As cheap and as likely: evidence decides."""
     far, near = beyond(choice(0, 9.0, 10.0, band=1.2)), choice(1, 9.0, 10.0, band=1.2)
-    assert weighed(CHEAPEST, [far, near], sure).ranked[0].index == 1
+    assert select_winner(CHEAPEST, [far, near], sure).ranked[0].index == 1
 
 
 def test_variants_of_a_machine_count_together() -> None:
@@ -61,7 +69,7 @@ def test_variants_of_a_machine_count_together() -> None:
     there = choice(1, 9.0, 10.0, band=1.3, on=one, settings={"data.placement": "stage"},
                    bottleneck="cpu")  # fmt: skip
     other = choice(2, 9.0, 10.0, band=1.3)
-    found = weighed(CHEAPEST, [here, there, other], sure)
+    found = select_winner(CHEAPEST, [here, there, other], sure)
     assert len(found.contenders) == 2
     assert sum(found.sure.best) == pytest.approx(1.0)
     assert found.sure.best[0] == pytest.approx(2.0 / 3.0, abs=0.03)
@@ -71,17 +79,19 @@ def test_the_price_of_half_the_time() -> None:
     """What little more buys, what is fastest for its cost, and what is cheaper."""
     best = choice(0, 100.0, 100.0)
     front = [choice(1, 20.0, 150.0), choice(2, 50.0, 103.0), best, choice(3, 150.0, 80.0)]
-    little, fast, cheaper = trades(front, best)
+    little, fast, cheaper = tradeoffs(front, best)
     assert (little.choice.index, little.time, little.money) == (2, 0.5, pytest.approx(3.0))
     assert fast.choice.index == 1
     assert (cheaper.choice.index, cheaper.money) == (3, pytest.approx(-20.0))
-    assert [one.choice.index for one in trades([choice(1, 25.0, 400.0), *front[1:3]], best)] == [2]
+    assert [one.choice.index for one in tradeoffs([choice(1, 25.0, 400.0), *front[1:3]], best)] == [
+        2
+    ]
 
 
 def test_nothing_is_traded_for_next_to_nothing() -> None:
     """Five percent faster is not worth a sentence."""
     best = choice(0, 100.0, 100.0)
-    assert trades([choice(1, 95.0, 101.0), best], best) == ()
+    assert tradeoffs([choice(1, 95.0, 101.0), best], best) == ()
 
 
 def test_the_front_shows_the_one_that_is_taken() -> None:
@@ -103,7 +113,7 @@ def test_equals_read_the_same() -> None:
 def test_of_equals_as_likely_the_faster_is_taken() -> None:
     """Two cents apart and as sure, in half of the time."""
     slow, fast = choice(0, 9.0, 10.0, band=1.2), choice(1, 4.5, 10.02, band=1.2)
-    assert weighed(CHEAPEST, [slow, fast], sure).ranked[0].index == 1
+    assert select_winner(CHEAPEST, [slow, fast], sure).ranked[0].index == 1
 
 
 def test_of_equals_on_a_machine_the_one_whose_data_stay_is_taken() -> None:
@@ -111,4 +121,4 @@ def test_of_equals_on_a_machine_the_one_whose_data_stay_is_taken() -> None:
     one = machine("m")
     there = replace(choice(0, 8.0, 10.0, band=1.2, on=one), copied=True)
     here = choice(1, 9.0, 10.01, band=1.2, on=one)
-    assert weighed(CHEAPEST, [there, here], sure).ranked[0].index == 1
+    assert select_winner(CHEAPEST, [there, here], sure).ranked[0].index == 1

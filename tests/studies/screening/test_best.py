@@ -284,7 +284,7 @@ def test_a_model_spread_over_machines_is_bounded_by_its_number_of_machines() -> 
 def test_what_is_expected_lies_between_the_best_case_and_the_prediction(
     workers: int, batch: int
 ) -> None:
-    """Workers and receivers that share cores settle to more than any bound says of them."""
+    """Workers and pin-memory threads that share cores take longer than their bounds say."""
     changes = {
         "hardware.machine": "instance/aws/g7e.12xlarge",
         "input.workers": workers,

@@ -362,7 +362,7 @@ def test_any_executor_gives_the_same(tmp_path: Path) -> None:
 
 
 def test_what_is_expected_of_a_candidate_rules_it_out_as_such() -> None:
-    """More workers than receivers keep up with: by its bounds alone each might be the best."""
+    """More workers than pin-memory threads keep up with: by bounds alone each may be the best."""
     starved = {"hardware.machine": "instance/aws/g7e.12xlarge", "train.batch_size": 256}
     asked = Request(
         reader=CandidateReader("resnet50-imagenet-p4d"),

@@ -14,9 +14,8 @@ from simulator.reading.service.scenario import ServiceReader
 from simulator.report.render import Format, render
 from simulator.report.service_studies import sized as sized_document
 from simulator.schema.serving import Service
-from simulator.studies.service import bulk
-from simulator.studies.service.bulk import BulkSizing
-from simulator.studies.service.sizing import Sized, size
+from simulator.studies import service_sizing as bulk
+from simulator.studies.service_sizing import BulkSizing, Sized, size
 
 NAME = "nightly-summaries"
 SHORT = ("load.requests=600", "load.prompt.tokens=600", "load.output.tokens=40")
@@ -95,8 +94,8 @@ def test_without_a_deadline_the_limit_from_end_to_end_is_one() -> None:
 def test_long_jobs_are_told_from_a_part_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests beyond those of a part take what they do at saturation, to a few per cent."""
     whole = duration(2, "load.requests=1600")
-    monkeypatch.setattr(bulk, "ALONE", 500)
-    monkeypatch.setattr(bulk, "TOGETHER", 1000)
+    monkeypatch.setattr(bulk, "SINGLE_REQUESTS", 500)
+    monkeypatch.setattr(bulk, "TOTAL_REQUESTS", 1000)
     told = BulkSizing(service=service("load.requests=1600")).answered(2)
     assert told is not None
     assert told.duration == pytest.approx(whole, rel=0.03)

@@ -11,8 +11,7 @@ from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
 from simulator.report.compare import document
 from simulator.report.render import Format, render
-from simulator.studies.changes.compare import differing
-from simulator.studies.service.compare import Beside, ServiceSide, beside
+from simulator.studies.compare import Beside, ServiceSide, beside, differing
 
 CHAT = "llama3-8b-chat-h100"
 

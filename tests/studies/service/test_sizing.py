@@ -17,7 +17,7 @@ from simulator.schema.serving import ClosedLoop, Service, Slo
 from simulator.serving import intervals
 from simulator.serving.run import alone
 from simulator.serving.sizing import HALVINGS, Sizing
-from simulator.studies.service.sizing import size, sweep, whatif
+from simulator.studies.service_sizing import size, sweep, whatif
 
 CHAT = "llama3-8b-chat-h100"
 

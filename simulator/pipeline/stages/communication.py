@@ -1,0 +1,352 @@
+"""Stages that exchange data between devices: all-reduce, sharding and parallelism, contention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from simulator.equations import step
+from simulator.equations.collectives import exchanged_bytes, part_meanwhile, ring_wire_bytes
+from simulator.physics.collectives import Team, pace_between, pace_inside
+from simulator.physics.communication import Moved, Traffic
+from simulator.physics.device_time import cost_model, uses_fitted_kernels
+from simulator.physics.parameters import learned_in_all
+from simulator.physics.training_step import TrainingStep
+from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.link import Collective, LinkKind
+from simulator.schema.precision import Precision
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.train import Mode
+from simulator.terms import Term, product_of, quotient_of, stated, term
+from simulator.units import Real, Seconds, anywhere, in_common, where
+
+
+@dataclass(frozen=True, slots=True)
+class AllReduce:
+    """All-reduce of gradients: a ring inside each machine, concurrently one between machines.
+
+    Large messages are cut into chunks, so that some are between machines while others are inside.
+    Rates are those of `collectives` for a bucket: measured ones where available.
+    """
+
+    name: str = "all-reduce"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return the bytes that each rank sends in its ring, and its part of the machine's."""
+        job = scenario.job
+        if job.model is None or job.mode is not Mode.TRAIN or uses_fitted_kernels(scenario):
+            return ()
+        return (*self._within(scenario), *self._between(scenario))
+
+    def _between(self, scenario: Scenario) -> tuple[Demand, ...]:
+        members, host = team_of(scenario), scenario.cluster.trainers.host
+        if not anywhere(members.machines > 1) or host.network is None:
+            return ()
+        gradients, ranks = gradient_bytes(scenario), scenario.ranks_per_job
+        number, size = buckets(scenario)
+        latency, rate = pace_between(Collective.ALL_REDUCE, size, members, host)
+        sent = term(ring_wire_bytes, size=gradients, ranks=members.machines)
+        return (
+            asking(
+                quotient_of(machine=sent, ranks=ranks),
+                Resource.NETWORK,
+                Path.MACHINE_TO_MACHINE,
+                ceiling=rate / ranks,
+                latency=product_of(bucket=latency, buckets=number),
+            ),
+        )
+
+    def _within(self, scenario: Scenario) -> tuple[Demand, ...]:
+        ranks, host = scenario.ranks_per_job, scenario.cluster.trainers.host
+        link = host.peer_link or host.host_link
+        if ranks == 1 or host.gpu is None or link is None:
+            return ()
+        gradients = gradient_bytes(scenario)
+        number, size = buckets(scenario)
+        latency, bandwidth = pace_inside(Collective.ALL_REDUCE, size, ranks, host)
+        # In-network reduction saves bytes on the links: bus bandwidth lies above their rate.
+        on_links = np.minimum(1.0, link.rate / bandwidth)
+        return (
+            asking(
+                product_of(
+                    sent=term(ring_wire_bytes, size=gradients, ranks=ranks), on_links=on_links
+                ),
+                Resource.NVLINK if over_peer_link(host) else Resource.PCIE,
+                Path.DEVICE_TO_DEVICE,
+                ceiling=bandwidth * on_links,
+                latency=product_of(bucket=latency, buckets=number),
+            ),
+        )
+
+
+def team_of(scenario: Scenario) -> Team:
+    """Return the data-parallel ranks of a job over all its machines."""
+    machines = scenario.cluster.trainers.count
+    return Team(ranks=scenario.ranks_per_job * machines, machines=machines)
+
+
+def buckets(scenario: Scenario) -> tuple[Real, Real]:
+    """Return the number of gradient buckets, and the size of one [B]."""
+    gradients, train = gradient_bytes(scenario), scenario.job.train
+    if not train.overlap_communication or train.bucket_bytes <= 0.0:
+        return 1.0, gradients
+    number: Real = np.maximum(1.0, np.ceil(gradients / train.bucket_bytes))
+    return number, np.minimum(gradients, train.bucket_bytes)
+
+
+def all_reduce_time(scenario: Scenario) -> Real:
+    """Return the time of a step's all-reduce on idle links [s]; 0 where nothing is exchanged."""
+    found: Real = 0.0
+    for demand in AllReduce().demands(scenario, Phase.WARM):
+        rate = np.inf if demand.ceiling is None else demand.ceiling
+        found = np.maximum(found, demand.latency + demand.amount / rate)
+    return found
+
+
+def gradient_bytes(scenario: Scenario) -> Real:
+    """Return the dense gradients that one rank exchanges [B].
+
+    In the stated precision, else fp32 where weights are in fp32, else that of compute.
+    """
+    job = scenario.job
+    if job.model is None:
+        return 0.0
+    wide = job.train.mixed or job.train.precision is Precision.TF32
+    usual = Precision.FP32 if wide else job.train.precision
+    width = job.train.gradient_precision or usual
+    learned = learned_in_all(job) if job.train.freezes else job.model.dense_parameters
+    return learned * width.bytes_per_element
+
+
+def over_peer_link(host: Host) -> bool:
+    """Return True if accelerators of the machine are joined by NVLink rather than PCIe."""
+    return host.peer_link is not None and host.peer_link.kind is LinkKind.NVLINK
+
+
+GROWTH = 1.25
+"""Growth of merged buckets with each step back from the last one."""
+
+
+def bucket_shares(scenario: Scenario) -> tuple[float, ...]:
+    """Return the gradients' shares of the whole, by bucket in the order they become ready.
+
+    The last one is a single bucket of the framework's size, since only it cannot overlap with the
+    backward pass. Those before it are merged, `GROWTH` times as many with each step back from the
+    end, so that a few events stand for many buckets. An all-reduce that takes less than
+    1 / `GROWTH` of the backward pass still ends before the next merged bucket is ready, as
+    single ones do.
+    """
+    train = scenario.job.train
+    gradients = float(gradient_bytes(scenario))
+    if not train.overlap_communication or train.bucket_bytes <= 0.0:
+        return (1.0,)
+    if gradients <= train.bucket_bytes:
+        return (1.0,)
+    shares, left, merged = [], 1.0, train.bucket_bytes / gradients
+    while left > merged:
+        shares.append(merged)
+        left -= merged
+        merged *= GROWTH
+    return (left, *reversed(shares))
+
+
+_DONE: Final = 1.0 - 2.0**-10
+"""Part of the passes of a micro-batch after which hidden exchange ends, so that rounding does not
+decide which of the two ends last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Exposed exchange of a micro-batch.
+
+    Tensor, pipeline, context and expert parallelism, and gathering of sharded parameters.
+    """
+
+    name: str = "exchange"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return the bytes that are exchanged while a micro-batch waits."""
+        step = step_of(scenario)
+        if step is None:
+            return ()
+        return _on_links(scenario, _of_micro_batch(scenario), step.exchange, step.hidden_exchange)
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenExchange:
+    """Exchange of a micro-batch that its compute hides."""
+
+    name: str = "hidden exchange"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return the bytes that are exchanged during compute."""
+        step = step_of(scenario)
+        if step is None:
+            return ()
+        sent = _of_micro_batch(scenario)
+        return _on_links(scenario, sent, step.hidden_exchange, step.exchange, _passes(step))
+
+
+@dataclass(frozen=True, slots=True)
+class GradientExchange:
+    """Exposed exchange of gradients and updated parameters, once a step."""
+
+    name: str = "gradient exchange"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return the bytes that are exchanged while the step waits."""
+        step = step_of(scenario)
+        if step is None:
+            return ()
+        return _on_links(scenario, _of_gradients(scenario), step.gradients, step.hidden_gradients)
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenGradients:
+    """Exchange of gradients that the passes of the last micro-batch hide."""
+
+    name: str = "hidden gradients"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return the bytes that are exchanged during compute."""
+        step = step_of(scenario)
+        if step is None:
+            return ()
+        sent = _of_gradients(scenario)
+        return _on_links(scenario, sent, step.hidden_gradients, step.gradients, _passes(step))
+
+
+def step_of(scenario: Scenario) -> TrainingStep | None:
+    """Return the step of a model-parallel job; None of others, or where steps were measured."""
+    time = None if scenario.cluster.trainers.host.gpu is None else cost_model(scenario).time
+    return None if time is None else time.step
+
+
+def hidden_exchange(scenario: Scenario) -> Seconds:
+    """Return the exchange that compute hides in a step [s], all-reduce excluded."""
+    step = step_of(scenario)
+    return 0.0 if step is None else float(step.hidden)
+
+
+_Sent = tuple[Term, Real]
+"""Bytes that a device sends, and the share that leaves its machine."""
+
+
+def _of_micro_batch(scenario: Scenario) -> _Sent:
+    found = _traffic(scenario)
+    bytes_sent = term(
+        exchanged_bytes,
+        layers=found.layers,
+        tensor=found.tensor.whole,
+        experts=found.experts.whole,
+        parameters=found.parameters.whole,
+        sends=found.sends.whole,
+    )
+    return bytes_sent, found.micro_batch.outward
+
+
+def _of_gradients(scenario: Scenario) -> _Sent:
+    moved = _traffic(scenario).gradients
+    return stated(gradients=moved.whole), moved.outward
+
+
+def _traffic(scenario: Scenario) -> Traffic:
+    found, none = cost_model(scenario).traffic, Moved()
+    if found is not None:
+        return found
+    return Traffic(
+        layers=0.0, tensor=none, experts=none, parameters=none, sends=none, gradients=none
+    )
+
+
+def _passes(step: TrainingStep) -> Seconds | Real:
+    return _DONE * (step.forward + step.backward)
+
+
+def _on_links(
+    scenario: Scenario,
+    sent: _Sent,
+    meanwhile: Seconds | Real,
+    otherwise: Seconds | Real,
+    takes: Seconds | Real | None = None,
+) -> tuple[Demand, ...]:
+    """Return the demand for the bytes sent `meanwhile`, in this time or in that which it `takes`.
+
+    Time in which no bytes are sent is a latency.
+    """
+    whole, outward = sent
+    amount = term(part_meanwhile, whole=whole, meanwhile=meanwhile, otherwise=otherwise)
+    moves, time = amount.value > 0.0, meanwhile if takes is None else takes
+    if not np.any(moves) and not np.any(meanwhile):
+        return ()
+    rate = where(moves, amount.value / where(moves, time, 1.0), np.inf)
+    idle = 0.0 if takes is not None else where(moves, 0.0, meanwhile)
+    return (
+        asking(
+            amount,
+            _resource(scenario),
+            Path.EXCHANGE,
+            ceiling=rate,
+            latency=stated(idle=idle),
+            outward=outward,
+        ),
+    )
+
+
+def _resource(scenario: Scenario) -> Resource:
+    group = scenario.cluster.trainers
+    if in_common(group.count) > 1:
+        return Resource.NETWORK
+    return Resource.NVLINK if over_peer_link(group.host) else Resource.PCIE
+
+
+@dataclass(frozen=True, slots=True)
+class GradientNegotiation:
+    """Ranks negotiate which gradients are ready, pack and unpack them, once a step."""
+
+    name: str = "agreement"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return an idle wait."""
+        delay = scenario.job.train.exchange_delay
+        if delay == 0.0 or not _exchanges(scenario):
+            return ()
+        return (passing(stated(exchange_delay=delay), Resource.CPU),)
+
+
+@dataclass(frozen=True, slots=True)
+class SmContention:
+    """Kernels of the all-reduce take multiprocessors (SMs) and bandwidth from compute.
+
+    The backward pass takes longer by a share of the communication that it hides.
+    """
+
+    name: str = "shared device"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return busy seconds of the compute stream in addition to those of the model."""
+        share = scenario.job.train.exchange_contention
+        time = cost_model(scenario).time
+        if share == 0.0 or time is None or not _exchanges(scenario):
+            return ()
+        lost = term(
+            step.contended,
+            share=share,
+            communication=all_reduce_time(scenario),
+            before_last=1.0 - bucket_shares(scenario)[-1],
+            backward=time.backward,
+        )
+        return (asking(lost, Resource.GPU, Path.COMPUTE),)
+
+
+def _exchanges(scenario: Scenario) -> bool:
+    """Return True if several ranks with an accelerator each exchange gradients."""
+    job = scenario.job
+    known = job.model is not None and bool(np.any(np.asarray(gradient_bytes(scenario)) > 0.0))
+    device = scenario.cluster.trainers.host.gpu is not None
+    counted = uses_fitted_kernels(scenario)
+    several = bool(in_common(scenario.ranks > 1))
+    return job.mode is Mode.TRAIN and several and known and device and not counted

@@ -1,0 +1,370 @@
+"""Stages that make a batch: read, decode, collate, send or write the samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from simulator.equations import page_cache, storage
+from simulator.equations import storage as equations
+from simulator.equations.batch import batch_bytes, batch_work, decode_work
+from simulator.equations.cpu import core_cost, speed_ratio
+from simulator.equations.storage import operations_per_sample
+from simulator.physics.footprint import batch_in_bytes, page_cache_bytes, sample_bytes
+from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
+from simulator.schema.hardware.cluster import Group, Role
+from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.dataset import Access, CachePolicy, Dataset, Layout, Placement
+from simulator.schema.workload.loader import CostBasis, Preparation, Remote
+from simulator.schema.workload.train import Mode
+from simulator.terms import term
+from simulator.units import PerSecond, Real, anywhere, where
+
+UNLIMITED = float("inf")
+INSTANT = 1e-15
+"""A time too short to matter that can be divided by [s]."""
+
+_HIT_RATIOS = {
+    CachePolicy.RANDOM: page_cache.hit_ratio_random,
+    CachePolicy.LRU: page_cache.hit_ratio_lru,
+    CachePolicy.IDEAL: page_cache.hit_ratio_ideal,
+    CachePolicy.SCAN: page_cache.hit_ratio_scan,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A worker reads the samples of a batch one after another."""
+
+    name: str = "read"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return bytes and requests: page-cache misses go to the drives, then to the store."""
+        job, site = scenario.job, scenario.site
+        hit = hit_ratio(scenario, phase)
+        missed = job.train.batch_size * (1.0 - hit)
+        if job.dataset.read_time is not None:
+            cached = _from_memory(scenario, job.train.batch_size * hit)
+            return (_measured(scenario, missed), cached)
+        kept = drive_hit_ratio(scenario, phase)
+        found = [
+            _from_drives(scenario, site.storage, Path.STORE_TO_HOST, missed * (1.0 - kept)),
+            _from_memory(scenario, job.train.batch_size * hit),
+        ]
+        if site.cache is not None:
+            found.insert(1, _from_drives(scenario, site.cache, Path.CACHE_TO_HOST, missed * kept))
+        return tuple(found)
+
+
+def read_from_store(scenario: Scenario, phase: Phase) -> Demand:
+    """Return the demand of one batch of one rank on the store, past all caches."""
+    found = Read().demands(scenario, phase)
+    return next(demand for demand in found if demand.path is Path.STORE_TO_HOST)
+
+
+def hit_ratio(scenario: Scenario, phase: Phase) -> Real:
+    """Return the share of reads that hit the page cache in this phase [0..1]."""
+    dataset = scenario.job.dataset
+    policy = dataset.cache_policy
+    if policy is CachePolicy.PRELOADED or dataset.placement is Placement.PRELOAD:
+        return 1.0
+    if policy is CachePolicy.NONE:
+        return 0.0
+    cached = page_cache.cached_fraction(_cache_bytes(scenario), scenario.job.stored_total)
+    if phase is Phase.COLD:
+        # Of several jobs each finds what another has read, as far as it is still cached.
+        return cached * (1.0 - 1.0 / scenario.job.copies)
+    machines = scenario.cluster.trainers.count
+    if policy is CachePolicy.RANDOM and anywhere(machines > 1):
+        return page_cache.hit_ratio_random_servers(cached, machines)
+    hits: Real = _HIT_RATIOS[policy](cached)
+    return hits
+
+
+def drive_hit_ratio(scenario: Scenario, phase: Phase) -> Real:
+    """Return the share of page-cache misses that hit the drives in front of the store [0..1].
+
+    The drives cache everything read once, as far as it fits.
+    """
+    cache = scenario.site.cache
+    if cache is None or phase is Phase.COLD or cache.capacity is None:
+        return 0.0
+    drives = drives_of(scenario.site, cache)
+    return page_cache.cached_fraction(cache.capacity * drives, scenario.job.stored_total)
+
+
+def read_bytes(dataset: Dataset, stored: Real) -> Real:
+    """Return the bytes read for one sample [B]: all of it, or the chunks its window touches."""
+    if dataset.window is None:
+        return stored
+    touched: Real = np.minimum(stored, chunks(dataset) * (dataset.chunk_size or dataset.window))
+    return touched
+
+
+def chunks(dataset: Dataset) -> Real:
+    """Return the number of reads for one sample: the chunks that its window touches."""
+    if dataset.window is None or dataset.chunk_size is None:
+        return 1.0
+    return equations.blocks_touched(dataset.window, dataset.chunk_size)
+
+
+def _cache_bytes(scenario: Scenario) -> Real:
+    """Return the RAM for the page cache on the reading machines [B]."""
+    if not scenario.at or scenario.job.remote is None:
+        return page_cache_bytes(scenario)
+    return page_cache_bytes(helpers_alone(scenario, scenario.job.remote))
+
+
+def helpers_alone(scenario: Scenario, remote: Remote) -> Scenario:
+    """The machines of remote workers as if they were all there is, for what their RAM holds.
+
+    They make batches, and know nothing of the model that trains on them.
+    """
+    job = scenario.job
+    there = replace(
+        job,
+        mode=Mode.PREPARE,
+        model=None,
+        step_times=None,
+        remote=None,
+        loader=replace(job.loader, workers=remote.workers),
+    )
+    own = next(group for group in scenario.cluster.groups if group.name == remote.group)
+    group = replace(own, role=Role.TRAIN, gpus_per_host=0)
+    alone = replace(scenario.cluster, groups=(group,))
+    return replace(scenario, cluster=alone, jobs=(there,), at="")
+
+
+def _measured(scenario: Scenario, samples: Real) -> Demand:
+    """Return the demand of readers with a measured time per sample.
+
+    The time limits one reader; the load on the store is that of all readers, as without it.
+    """
+    dataset, threads = scenario.job.dataset, scenario.producer_threads
+    size = read_bytes(dataset, scenario.job.stored_bytes)
+    per_sample = dataset.read_time or 0.0
+    return asking(
+        term(batch_bytes, batch_size=samples, bytes_per_sample=size),
+        Resource.STORAGE,
+        Path.STORE_TO_HOST,
+        operations=samples * _operations(scenario, scenario.site.storage),
+        ceiling=threads * size / np.maximum(per_sample, INSTANT),
+    )
+
+
+def _operations(scenario: Scenario, store: Storage) -> Real:
+    """Return the store operations for one sample [1]."""
+    dataset, stored = scenario.job.dataset, scenario.job.stored_bytes
+    each = equations.operations_per_sample(
+        read_bytes(dataset, stored),
+        bytes_per_file(dataset, stored),
+        store.operation_size or UNLIMITED,
+        sequential=dataset.access is Access.SEQUENTIAL,
+    )
+    return each * chunks(dataset)
+
+
+def transfer_share(scenario: Scenario) -> Real:
+    """Return the share of a read from an object store that transfers bytes [0..1].
+
+    At the rate of one request; 0 where the store does not limit requests.
+    """
+    store, dataset = scenario.site.storage, scenario.job.dataset
+    if store.request_rate is None or dataset.read_time is not None:
+        return 0.0
+    moving = read_bytes(dataset, scenario.job.stored_bytes) / store.request_rate
+    share: Real = moving / (moving + _latency(scenario, store))
+    return share
+
+
+def _latency(scenario: Scenario, store: Storage) -> Real:
+    """Return the latency of one sample before its bytes arrive [s]."""
+    dataset, stored = scenario.job.dataset, scenario.job.stored_bytes
+    latency = equations.latency_per_sample(
+        read_bytes(dataset, stored),
+        bytes_per_file(dataset, stored),
+        store.read_latency,
+        store.open_latency,
+        sequential=dataset.access is Access.SEQUENTIAL,
+    )
+    return latency * chunks(dataset) if store.scope is Scope.OBJECT else latency
+
+
+def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) -> Demand:
+    dataset = scenario.job.dataset
+    size = read_bytes(dataset, scenario.job.stored_bytes)
+    operations = _operations(scenario, store)
+    latency = _latency(scenario, store)
+    latency = np.maximum(0.0, latency - _in_service(scenario, store, operations))
+    readers = dataset.readers * scenario.producer_threads
+    alone = store.read_rate * drives_of(scenario.site, store)
+    own = storage.request_throughput(size, latency, np.minimum(store.request_rate or alone, alone))
+    single = store.request_rate or UNLIMITED
+    # One reader waits, then transfers; of several, some transfer while others wait.
+    return asking(
+        term(batch_bytes, batch_size=samples, bytes_per_sample=size),
+        Resource.STORAGE,
+        path,
+        operations=samples * operations,
+        ceiling=np.where(readers > 1.0, storage.reader_ceiling(readers, own), single)[()],
+        latency=term(equations.wait_per_batch, samples=samples, latency=latency, readers=readers),
+    )
+
+
+def _in_service(scenario: Scenario, store: Storage, operations: Real) -> Real:
+    """Return the part of the latency that the cap on operations already covers [s].
+
+    A disk's seek delays the reader and limits the operations per second of the disk.
+    """
+    if store.read_operations is None:
+        return 0.0 * operations
+    return operations / (store.read_operations * drives_of(scenario.site, store))
+
+
+def most_samples(scenario: Scenario) -> PerSecond | Real:
+    """Return the highest rate of samples from the store, with unlimited readers [1/s]."""
+    store, dataset = scenario.site.storage, scenario.job.dataset
+    drives = drives_of(scenario.site, store)
+    by_bytes = store.read_rate * drives / read_bytes(dataset, scenario.job.stored_bytes)
+    if store.read_operations is None:
+        return by_bytes
+    return np.minimum(by_bytes, store.read_operations * drives / _operations(scenario, store))
+
+
+def drives_of(group: Group, store: Storage) -> int:
+    """Return the number of drives that share the reads: those inside the machine, else 1."""
+    inside = group.host.local_storage
+    own = inside is not None and inside.name == store.name
+    return max(1, group.host.drive_count) if own else 1
+
+
+def bytes_per_file(dataset: Dataset, stored: Real) -> Real:
+    """Return the size of a file [B]: of a sample, of a shard, or of the whole data set."""
+    if dataset.layout is Layout.FILES:
+        return stored
+    return dataset.shard_size or dataset.samples * stored
+
+
+def _from_memory(scenario: Scenario, samples: Real) -> Demand:
+    size = read_bytes(scenario.job.dataset, scenario.job.stored_bytes)
+    read = term(batch_bytes, batch_size=samples, bytes_per_sample=size)
+    return asking(read, Resource.HOST_MEMORY, Path.MEMORY)
+
+
+@dataclass(frozen=True, slots=True)
+class Decode:
+    """A worker decodes and augments each sample."""
+
+    name: str = "decode"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return core-seconds of the machine that makes the batch."""
+        work = scenario.job.preprocessing
+        if work.where is Preparation.BEFOREHAND and scenario.job.mode is not Mode.PREPARE:
+            return ()
+        asked = term(
+            decode_work,
+            batch_size=scenario.job.train.batch_size,
+            decode=work.decode,
+            augment=work.augment,
+            scale=core_scale(scenario),
+        )
+        return (asking(asked, Resource.CPU, Path.CORES, threads=scenario.producer_threads),)
+
+
+def core_scale(scenario: Scenario) -> Real:
+    """Return the core-seconds of this machine for one stated second of preprocessing."""
+    work = scenario.job.preprocessing
+    pool = scenario.site.host.cpu
+    scale: Real = 1.0
+    if work.basis is CostBasis.VCPU:
+        scale = core_cost(1.0, pool.capacity, pool.threads)
+    if work.coremark_per_vcpu is not None and pool.coremark is not None:
+        scale = scale / speed_ratio(pool.coremark / pool.threads, work.coremark_per_vcpu)
+    return scale
+
+
+@dataclass(frozen=True, slots=True)
+class Collate:
+    """A worker stacks the samples into one batch and serialises it for the transport."""
+
+    name: str = "collate"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Core-seconds of this machine, and the batch written to host memory."""
+        work = scenario.job.preprocessing
+        asked = term(
+            batch_work,
+            batch_size=scenario.job.train.batch_size,
+            per_sample=work.collate,
+            per_batch=work.per_batch,
+            scale=core_scale(scenario),
+        )
+        return (
+            asking(asked, Resource.CPU, Path.CORES, threads=scenario.producer_threads),
+            asking(batch_in_bytes(scenario), Resource.HOST_MEMORY, Path.MEMORY),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A sender serialises a finished batch of a remote worker and sends it over the network."""
+
+    name: str = "send"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return core-seconds of serialising, and the batch's bytes from machine to machine."""
+        remote = scenario.job.remote
+        if remote is None:
+            return ()
+        network = scenario.site.host.network
+        work = term(
+            batch_work,
+            batch_size=scenario.job.train.batch_size,
+            per_sample=remote.send_per_sample,
+            per_batch=remote.send_per_batch,
+        )
+        return (
+            asking(work, Resource.CPU, Path.CORES),
+            asking(
+                batch_in_bytes(scenario),
+                Resource.NETWORK,
+                Path.HOST_TO_TRAINER,
+                ceiling=None if network is None else network.per_flow,
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A worker writes a prepared batch, in the layout of the raw data."""
+
+    name: str = "write"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return the batch's bytes to the store, with one latency per operation."""
+        store, batch = scenario.site.storage, scenario.job.train.batch_size
+        size = sample_bytes(scenario)
+        operations = batch * write_operations(scenario.job.dataset, size, store)
+        return (
+            asking(
+                batch_in_bytes(scenario),
+                Resource.STORAGE,
+                Path.HOST_TO_STORE,
+                operations=operations,
+                latency=operations * store.write_latency,
+            ),
+        )
+
+
+def write_operations(dataset: Dataset, size: Real, store: Storage) -> Real:
+    """Return the operations, or requests, that write one prepared sample [1]; 0 of an empty one.
+
+    A file per sample is one operation; in shards, many samples share an operation.
+    """
+    if dataset.layout is not Layout.SHARDS:
+        return where(size > 0.0, 1.0, 0.0)
+    largest, file = store.operation_size or UNLIMITED, bytes_per_file(dataset, size)
+    return operations_per_sample(size, file, largest, sequential=True)

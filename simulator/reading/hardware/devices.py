@@ -1,0 +1,146 @@
+"""Checks of the profiles of accelerators, processors, links and stores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final, TypeAlias, TypeVar
+
+from simulator.errors import InputError, Problem
+from simulator.reading.document import Document, check
+from simulator.reading.fitted.relatives import among_measured
+from simulator.schema.figures import Profile
+from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.hardware.host import Cpu
+from simulator.schema.hardware.link import Link
+from simulator.schema.hardware.storage import Storage
+from simulator.uncertainty.provenance import Source
+
+ROUNDING: Final = 1.001
+"""How far a measured rate may exceed the rounded peak."""
+
+Cite: TypeAlias = Callable[[Source], Source]
+"""Looks up the reference of a key of a sources.toml."""
+AnyProfile = TypeVar("AnyProfile", bound=Profile)
+
+
+def read_profile(kind: type[AnyProfile], name: str, document: Document, cite: Cite) -> AnyProfile:
+    """Read the profile of a device, with its name and the sources of its figures.
+
+    Raises
+    ------
+    InputError
+        With all mistakes of its keys.
+    """
+    profile = check(kind, document)
+    sources = {key: cite(source) for key, source in profile.sources.items()}
+    return replace(profile, name=name, sources=sources)
+
+
+def refuse_if(problems: list[Problem]) -> None:
+    """Raise an `InputError` of all `problems`, if there are any."""
+    if problems:
+        raise InputError(tuple(problems))
+
+
+def to_gpu(name: str, document: Document, cite: Cite) -> Gpu:
+    """Read the profile of an accelerator.
+
+    Raises
+    ------
+    InputError
+        If it has no rate at all, falls back on a format it has no rate for, or is said to
+        achieve more than its peak.
+    """
+    gpu = read_profile(Gpu, name, document, cite)
+    refuse_if(list(_gpu_problems(gpu, document)))
+    lent = {f"peak.{lacks}": gpu.sources[f"peak.{as_}"] for lacks, as_ in gpu.fallback.items()}
+    return among_measured(replace(gpu, sources={**gpu.sources, **lent}))
+
+
+def _gpu_problems(gpu: Gpu, document: Document) -> Iterator[Problem]:
+    if not gpu.peak:
+        yield document.problem(("peak",), "is empty", hint="give one rate at least")
+    for lacks, runs_as in gpu.fallback.items():
+        path = ("fallback", str(lacks))
+        if lacks in gpu.peak:
+            yield document.problem(path, "is not needed: it has a peak of its own")
+        if runs_as not in gpu.peak:
+            known = ", ".join(gpu.peak)
+            yield document.problem(path, "has no peak", hint=f"those with one: {known}")
+    for precision, best in gpu.achievable.items():
+        path = ("achievable", str(precision))
+        peak = gpu.peak.get(precision)
+        if peak is None:
+            yield document.problem(path, "has no peak to be held against")
+        elif best > ROUNDING * peak:
+            yield document.problem(path, "is above the peak")
+
+
+def to_cpu(name: str, document: Document, cite: Cite) -> Cpu:
+    """Read the profile of a processor socket.
+
+    Raises
+    ------
+    InputError
+        If it has fewer threads than cores.
+    """
+    cpu = read_profile(Cpu, name, document, cite)
+    if cpu.threads < cpu.cores:
+        path = ("threads", "value")
+        raise InputError((document.problem(path, "is less than the number of cores"),))
+    return cpu
+
+
+def to_link(name: str, document: Document, cite: Cite) -> Link:
+    """Read the profile of a link.
+
+    Raises
+    ------
+    InputError
+        If it is said to achieve more than its peak.
+    """
+    link = read_profile(Link, name, document, cite)
+    rates = {"achievable": link.achievable, "pageable": link.pageable}
+    refuse_if(
+        [
+            document.problem((key,), "is above the peak", hint="the peak is that of one direction")
+            for key, rate in rates.items()
+            if rate is not None and rate > ROUNDING * link.peak
+        ]
+    )
+    curves = (replace(each, source=cite(each.cited).reference) for each in link.collective)
+    return replace(link, collective=tuple(curves))
+
+
+def to_storage(name: str, document: Document, cite: Cite) -> Storage:
+    """Read the profile of a store; a missing read bandwidth is the measured one.
+
+    Raises
+    ------
+    InputError
+        If it has no read rate at all, is said to achieve more than its datasheet, or has tiers of
+        prices out of order.
+    """
+    store = read_profile(Storage, name, document, cite)
+    measured = store.achievable_read_bandwidth
+    rate = store.read_bandwidth or measured
+    if rate is None:
+        hint = "or achievable_read_bandwidth"
+        raise InputError((document.problem(("read_bandwidth",), "is missing", hint=hint),))
+    if measured is not None and measured > ROUNDING * rate:
+        key = "achievable_read_bandwidth"
+        raise InputError((document.problem((key,), "is above read_bandwidth"),))
+    tiers = () if store.charges is None else store.charges.internet
+    ends = [math.inf if tier.to is None else tier.to for tier in tiers]
+    if any(after <= before for before, after in pairwise(ends)):
+        problem = document.problem(("charges", "internet"), "is not in the order of its amounts")
+        raise InputError((problem,))
+    sources = dict(store.sources)
+    for number, tier in enumerate(tiers, start=1):
+        sources[f"charges.internet.{number}"] = cite(tier.cited)
+    if not store.read_bandwidth:
+        sources["read_bandwidth"] = sources["achievable_read_bandwidth"]
+    return replace(store, read_bandwidth=rate, sources=sources)

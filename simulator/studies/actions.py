@@ -1,0 +1,723 @@
+"""What to do next about a job or service: the few changes that gain most, predicted and priced.
+
+Every lever of a job is weighed by closed forms first; only the best of each kind is predicted. A
+change counts if the run becomes shorter or cheaper by more than `MIN_GAIN`, and by more than what
+both predictions know of their mean step; where a job likely does not fit, if it then likely does.
+
+A service that keeps its limits gains by a lower price of its answers, as long as it still keeps
+them; one that misses them by keeping them, or by more requests within them; one whose load is
+beyond saturation by the load that it carries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.engine.bounds import lower_bound
+from simulator.engine.intervals import draw, figures, uncertainty_components
+from simulator.errors import BrokenInvariant, InputError, PlanError, UnknownName
+from simulator.physics.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit
+from simulator.pipeline.limits import check_modelled
+from simulator.predict import layout_of, predict, predict_service, saturation_of, simulation_input
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.results.cost import machines_price
+from simulator.results.prediction import STARVED, Prediction
+from simulator.results.serving import AtSaturation, ServicePrediction
+from simulator.results.storage_bill import bill_of
+from simulator.results.stores import data_rent, uses
+from simulator.schema.goal import Plain
+from simulator.schema.hardware.gpu import Stack
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.price import price_of
+from simulator.schema.hardware.storage import Storage
+from simulator.schema.scenario import Scenario
+from simulator.schema.serving import OpenLoop, Service
+from simulator.serving.cost import price_of_all
+from simulator.serving.load import usual_count
+from simulator.studies.baseline import MACHINE, Baseline, Machine, Reader, machine_of
+from simulator.studies.changes.action_levers import Kind, Lever, levers
+from simulator.studies.data_migration import Move, moves, rewritten, waited
+from simulator.studies.screening import best_cases
+from simulator.studies.search.outcome import BugLog, log_bug
+from simulator.studies.service.levers import ServiceKind, service_levers
+from simulator.studies.whatif import relative_noise
+from simulator.uncertainty.components import P90
+from simulator.units import Seconds, Usd, UsdPerSecond
+
+MIN_GAIN: Final = 0.03
+"""Share of time or bill below which no change is advised: models of both err by as much."""
+NOISE_FACTOR: Final = 1.4
+"""Half-widths of a 95% interval by which a gain must exceed the chance of two simulated runs: 2.7
+standard deviations, which none of seven changes without effect reaches in 19 of 20 jobs."""
+MAX_ACTIONS: Final = 3
+"""How many changes are told."""
+MAX_PREDICTED: Final = 5
+"""How many are predicted at most."""
+MAX_PREDICTED_SLOW: Final = 3
+"""How many of a job that takes long to simulate: as many as are told."""
+LIKELY_FIT: Final = 0.5
+"""Probability from which on a job that may fit into the memory of its devices is taken to fit."""
+SURE_FIT: Final = 0.9
+"""Probability from which on it fits as well as any, as `Verdict.YES` has it."""
+SAME_WORTH: Final = 0.01
+"""Worth by which a change must beat one of its kind that asks for less."""
+UNSHARED_NOISE: Final = 0.5
+"""Share of a step's uncertainty that runs computing in another way do not have in common: a guess,
+as no set measures enough pairs (compiled and eager runs of one model differ by up to 16%)."""
+QUICK_STEPS: Final = 600
+"""Simulated steps from which on a job takes long to simulate."""
+RUN_TIME: Final = "total_time_s"
+
+
+class PlainReader(Reader, Protocol):
+    """Reads candidates of one scenario file, for closed forms too."""
+
+    def plainly(self, settings: Mapping[str, Plain]) -> Scenario:
+        """The scenario with some keys set, with equal samples and no uncertainties."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One change and what it does.
+
+    `copies` of the data are needed first: they count in all figures here. `time` and `bill` are
+    the run's after the change, `shorter` how much shorter it becomes as a share, `low` and `high`
+    the 80% interval of that. `rent` is what machines, and the space for the data, cost more [$/s],
+    None where no price of machines is known. `fits` says that the job is likely not to fit now and
+    likely to fit then, or may not fit now and surely does then; `fitting` is how likely it fits.
+    """
+
+    lever: Lever
+    prediction: Prediction
+    shorter: float
+    low: float
+    high: float
+    rent: UsdPerSecond | None
+    fits: bool = False
+    fitting: float = 1.0
+    copies: tuple[Move, ...] = ()
+
+    @property
+    def settings(self) -> Mapping[str, Plain]:
+        """The keys to change."""
+        return self.lever.settings
+
+    @property
+    def time(self) -> Seconds:
+        """The run after the change, with the copies before it [s]."""
+        return self.prediction.timing.total_time + waited(self.copies)
+
+    @property
+    def bill(self) -> Usd | None:
+        """Its whole bill, machines, stores and copies [$]; None: no price is known."""
+        return _in_all(self.prediction.in_all, self.copying)
+
+    @property
+    def copying(self) -> Usd:
+        """What its copies cost, while machines wait for them [$]."""
+        rent = machines_price(self.prediction.scenario) or 0.0
+        return sum(one.bill(rent) for one in self.copies)
+
+
+def bills(base: Prediction, action: Action) -> tuple[Usd | None, Usd | None]:
+    """Bills before and after a change that leave out the same [$]; None: no price is known.
+
+    Where other charges of stores are unknown after it, both are those of machines and copies alone.
+    """
+    after = action.prediction
+    if base.storage.missing == after.storage.missing:
+        return base.in_all, action.bill
+    return base.cost.for_machines, _in_all(after.cost.for_machines, action.copying)
+
+
+def _in_all(bill: Usd | None, more: Usd) -> Usd | None:
+    return None if bill is None else bill + more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Estimate:
+    """A lever by closed forms: the run's time, what it costs a second, how probably it fits.
+
+    `rent` is what of the price goes on as long as the run does; the rest is charged once.
+    """
+
+    lever: Lever
+    time: Seconds
+    price: float | None
+    rent: float | None
+    fitting: float
+
+
+def actions(
+    reader: PlainReader,
+    base: Prediction,
+    catalogue: Catalogue,
+    *,
+    met: BugLog | None = None,
+) -> tuple[Action, ...]:
+    """What gains most, best first; nothing where nothing gains more than is known.
+
+    Parameters
+    ----------
+    reader : PlainReader
+        Reads the scenario of `base` with some keys set.
+    base : Prediction
+        The job as it is, with its intervals.
+    catalogue : Catalogue
+        Machines and stores on offer.
+    met : Met, optional
+        Where bugs of ours that changes meet are noted; without it the first one is raised.
+    """
+    baseline = _ground(reader, base.scenario, catalogue)
+    unchanged = Lever(kind=Kind.WORKERS, what="", settings={})
+    offered = levers(baseline, starved=_waits(base), cramped=is_too_large(base))
+    own, *others = _estimates((unchanged, *offered), reader, base.scenario)
+    if own is None:
+        return ()
+    found: list[Action] = []
+    slack = base.timing.total_time / own.time
+    promising = _roomier(own, others) + _promising(own, others, slack)
+    slow = base.timing.simulated_steps > QUICK_STEPS
+    promising = _few(own, promising) if slow else promising[:MAX_PREDICTED]
+    for tried in promising:
+        action = _action(base, tried.lever, reader, met, found)
+        if action is not None and _counts(base, action):
+            found = _with(found, action)
+        if len(found) == MAX_ACTIONS:
+            break
+    return tuple(sorted(found, key=lambda one: (not one.fits, -_worth(base, one))))
+
+
+def _with(found: Sequence[Action], new: Action) -> list[Action]:
+    """The changes to tell with a new one, without what is rented for nothing."""
+    if _for_nothing(new.rent, new.time, found):
+        return list(found)
+    return [*(one for one in found if not _for_nothing(one.rent, one.time, [new])), new]
+
+
+def _for_nothing(rent: UsdPerSecond | None, time: Seconds, found: Iterable[Action]) -> bool:
+    """Whether what is found costs less an hour than a run of that time, and is as good."""
+    return bool(rent) and any(
+        (other.rent or 0.0) < (rent or 0.0) and other.time <= (1.0 + MIN_GAIN) * time
+        for other in found
+    )
+
+
+def _outdone(rent: UsdPerSecond | None, scenario: Scenario, found: Sequence[Action]) -> bool:
+    """Whether a change needs no prediction, as it is rented for nothing whatever its run takes.
+
+    No run is shorter than its best case: what is as good as that is as good as the run.
+    """
+    if not rent or not found:
+        return False
+    least = best_cases([scenario])[0].figures.get(RUN_TIME)
+    return least is not None and _for_nothing(rent, least, found)
+
+
+def _waits(base: Prediction) -> bool:
+    """Whether making batches takes time of its own."""
+    timing = base.timing
+    return timing.split.data_stall >= STARVED * timing.step_time.mean
+
+
+def _ground(reader: Reader, scenario: Scenario, catalogue: Catalogue) -> Baseline:
+    """The scenario, with machines of its own cloud and stores that only some clouds reach."""
+    own = machine_of(scenario.cluster.trainers.host)
+    return Baseline(
+        reader=reader,
+        scenario=scenario,
+        own=own,
+        machines=tuple(machines_beside(catalogue, own)),
+        stores=tuple(_stores(catalogue)),
+    )
+
+
+def machines_beside(catalogue: Catalogue, own: Machine) -> Iterator[Machine]:
+    """Priced machines of the cloud, which lie beside its own in the catalogue."""
+    folder = own.name.rpartition("/")[0]
+    if not own.cloud:
+        return
+    for name in catalogue.names("instance"):
+        if name.rpartition("/")[0] != folder:
+            continue
+        try:
+            machine = machine_of(catalogue.host(name))
+        except (InputError, UnknownName):
+            continue
+        if machine.priced:
+            yield machine
+
+
+def _stores(catalogue: Catalogue) -> Iterator[Storage]:
+    """Stores that only some clouds reach."""
+    for name in catalogue.names("storage"):
+        try:
+            store = catalogue.storage(name)
+        except (InputError, UnknownName):
+            continue
+        if store.clouds:
+            yield store
+
+
+def _promising(own: _Estimate, found: Iterable[_Estimate | None], slack: float) -> list[_Estimate]:
+    """The best lever of each kind by closed forms, best first.
+
+    Workers that take turns on a full resource leave it idle at times: the run takes `slack` times
+    its bound, which more of them bring it closer to.
+    """
+    waiting = replace(own, time=slack * own.time)
+
+    def value(tried: _Estimate) -> float:
+        return _value(waiting if tried.lever.kind in _FILLING else own, tried)
+
+    best: dict[StrEnum, _Estimate] = {}
+    for tried in found:
+        if tried is None or tried.fitting < _enough(own.fitting):
+            continue
+        if own.fitting >= LIKELY_FIT and value(tried) <= math.log(1.0 + MIN_GAIN):
+            continue
+        known = best.get(tried.lever.kind)
+        if known is None or value(tried) > value(known) + SAME_WORTH:
+            best[tried.lever.kind] = tried
+    return sorted(best.values(), key=lambda one: -value(one))
+
+
+def _roomier(own: _Estimate, found: Iterable[_Estimate | None]) -> list[_Estimate]:
+    """The change that costs least of those after which a job that may not fit surely does."""
+    if not LIKELY_FIT <= own.fitting < SURE_FIT:
+        return []
+    sure = [tried for tried in found if tried is not None and tried.fitting >= SURE_FIT]
+    return sorted(sure, key=lambda tried: -_value(own, tried))[:1]
+
+
+def _few(own: _Estimate, found: Sequence[_Estimate]) -> list[_Estimate]:
+    """What of a slow job is predicted: the first, and the best of the rest that rents no more."""
+    first, rest = list(found[: MAX_PREDICTED_SLOW - 1]), found[MAX_PREDICTED_SLOW - 1 :]
+    free = (one for one in rest if (one.rent or 0.0) <= (own.rent or 0.0))
+    return [*first, next(free, rest[0])] if rest else first
+
+
+def _enough(own: float) -> float:
+    """How probably a change must fit: as probably as now, where that is likely and not certain."""
+    return LIKELY_FIT if own < LIKELY_FIT else min(own, SURE_FIT)
+
+
+def _fitting(memory: MemoryFit | None, ram: HostRam) -> float:
+    """Return the probability that a job fits: 0 or 1 for RAM and for memory without uncertainty."""
+    if ram.verdict is Verdict.NO:
+        return 0.0
+    if memory is None:
+        return 1.0
+    if memory.probability is not None:
+        return memory.probability
+    return float(memory.total <= memory.capacity)
+
+
+_FILLING: Final = frozenset({Kind.WORKERS, Kind.READERS})
+"""Levers that keep a resource busier without more of it."""
+
+
+def _value(own: _Estimate, other: _Estimate) -> float:
+    """What a change is worth: time and money saved count alike, as shares."""
+    if own.price and other.price is None:
+        return -math.inf
+    return _score(own.time, other.time, own.price, other.price)
+
+
+def _score(before: Seconds, after: Seconds, rent: float | None, now: float | None) -> float:
+    faster = math.log(before / after)
+    dearer = math.log(now / rent) if rent and now else 0.0
+    return 2.0 * faster - dearer
+
+
+def _worth(base: Prediction, action: Action) -> float:
+    """What it is worth, once predicted: time and the whole bill count alike, as shares."""
+    before, after = bills(base, action)
+    cheaper = math.log(before / after) if before and after else 0.0
+    return math.log(base.timing.total_time / action.time) + cheaper
+
+
+def _estimates(
+    found: Sequence[Lever], reader: PlainReader, now: Scenario
+) -> list[_Estimate | None]:
+    """Levers by closed forms, which don't ask how samples vary; None where one is refused."""
+    return [_in_closed_form(lever, reader, now) for lever in found]
+
+
+def _in_closed_form(lever: Lever, reader: PlainReader, now: Scenario) -> _Estimate | None:
+    try:
+        scenario = reader.plainly(lever.settings)
+        check_modelled(scenario)
+        inputs = simulation_input(scenario)
+        memory, ram = memory_fit(scenario), host_ram(scenario)
+    except PlanError:
+        return None
+    at, parts = inputs.lengths, inputs.extras
+    least = lower_bound(scenario, inputs.topology, inputs.demands, at, parts)
+    machines, copies = machines_price(scenario), _copies(now, scenario, lever)
+    time = float(least) * at.total_steps + waited(copies)
+    charged = (_asked(scenario) + sum(one.charged for one in copies)) / time
+    rent = None if machines is None else machines + data_rent(scenario)
+    return _Estimate(
+        lever=lever,
+        time=time,
+        price=None if rent is None else rent + charged,
+        rent=rent,
+        fitting=_fitting(memory, ram),
+    )
+
+
+def _asked(scenario: Scenario) -> Usd:
+    """What stores charge for a run however long it takes: requests and bytes that leave [$]."""
+    bill = bill_of(scenario, uses(scenario), 0.0)
+    return (bill.requests or 0.0) + (bill.egress or 0.0)
+
+
+def _copies(now: Scenario, after: Scenario, lever: Lever) -> tuple[Move, ...]:
+    """Copies of the data that a change needs before the run, as `plan recommend` counts them."""
+    copied = moves(now, after, elsewhere=MACHINE in lever.settings)
+    return copied or rewritten(now, after)
+
+
+def _action(
+    base: Prediction, lever: Lever, reader: Reader, met: BugLog | None, found: Sequence[Action]
+) -> Action | None:
+    """The change, predicted; None where it is refused, or outdone by what was found before."""
+    try:
+        scenario = reader.read(lever.settings).scenario
+        rent = _rent(base.scenario, scenario)
+        if _outdone(rent, scenario, found):
+            return None
+        after = predict(scenario, seed=base.seed or 0, intervals=False)
+    except PlanError:
+        return None
+    except BrokenInvariant as error:
+        log_bug(error, met)
+        return None
+    copies = _copies(base.scenario, scenario, lever)
+    longer = waited(copies)
+    low, high = _interval(base, after, lever, longer)
+    return Action(
+        lever=lever,
+        prediction=after,
+        copies=copies,
+        shorter=1.0 - (after.timing.total_time + longer) / base.timing.total_time,
+        low=low,
+        high=high,
+        rent=rent,
+        fitting=_fitting(after.memory, after.host_ram),
+        fits=_relieved(base, after),
+    )
+
+
+def _rent(base: Scenario, after: Scenario) -> UsdPerSecond | None:
+    """What machines, and the space for the data, cost more after a change [$/s], if known."""
+    before, now = machines_price(base), machines_price(after)
+    if before is None or now is None:
+        return None
+    return now - before + (data_rent(after) - data_rent(base))
+
+
+def _relieved(base: Prediction, after: Prediction) -> bool:
+    """Whether a job that likely did not fit likely does, or one that may not surely does."""
+    before, now = (_fitting(one.memory, one.host_ram) for one in (base, after))
+    return before < SURE_FIT <= now or before < LIKELY_FIT <= now
+
+
+_COMPUTED: Final = frozenset(
+    {
+        Kind.PRECISION,
+        Kind.SOFTWARE,
+        Kind.MEMORY,
+        Kind.BATCH,
+        Kind.PARALLELISM,
+        Kind.LEARNING,
+    }
+)
+"""Levers after which the device computes in another way."""
+
+
+def _interval(
+    base: Prediction, after: Prediction, lever: Lever, longer: Seconds
+) -> tuple[float, float]:
+    """80% interval of how much shorter the run becomes, `longer` for the copies before it.
+
+    What both do not know is the same on the same devices, so that most of it cancels; another
+    machine errs by itself, and so does a part of what another way to compute takes.
+    """
+    times = [
+        _drawn(prediction, seed)
+        for prediction, seed in ((base, 0), (after, int(MACHINE in lever.settings)))
+    ]
+    ratios = (times[1] + longer) / times[0]
+    middle = (after.timing.total_time + longer) / base.timing.total_time
+    low, high = (float(q) for q in np.quantile(ratios, [0.1, 0.9]))
+    own = lever.log_sd
+    if lever.kind in _COMPUTED:
+        own = UNSHARED_NOISE * float(np.std(np.log(times[0])))
+    far = P90 * own
+    below = math.hypot(math.log(middle / min(low, middle)), far)
+    above = math.hypot(math.log(max(high, middle) / middle), far)
+    return 1.0 - middle * math.exp(above), 1.0 - middle * math.exp(-below)
+
+
+def _drawn(prediction: Prediction, seed: int) -> NDArray[np.float64]:
+    """The run's time at many rates [s]; the same seed draws the same rates."""
+    inputs = simulation_input(prediction.scenario)
+    uncertainties = uncertainty_components(inputs, prediction)
+    figured = np.array([prediction.timing.total_time])
+    if not uncertainties:
+        return figured
+    return figures(inputs, prediction, draw(uncertainties, seed)).get(RUN_TIME, figured)
+
+
+def is_too_large(prediction: Prediction) -> bool:
+    """Whether a job is likely not to fit."""
+    return _fitting(prediction.memory, prediction.host_ram) < LIKELY_FIT
+
+
+def _counts(base: Prediction, action: Action) -> bool:
+    """Whether a change gains more than is known, in most cases."""
+    if is_too_large(base) or action.fits:
+        return action.fits
+    noise = max(
+        MIN_GAIN, NOISE_FACTOR * math.hypot(relative_noise(base), relative_noise(action.prediction))
+    )
+    if action.fitting < _enough(_fitting(base.memory, base.host_ram)):
+        return False
+    # Whoever tries what is free loses nothing, so three chances in four are enough.
+    least = 0.0 if action.rent else -action.shorter
+    surely_shorter = action.shorter > noise and action.low > least
+    before, after = bills(base, action)
+    if before is None or after is None:
+        return surely_shorter
+    longest = (1.0 - action.low) / (1.0 - action.shorter)
+    surely_cheaper = after * longest < (1.0 - MIN_GAIN) * before
+    if not action.rent and surely_shorter:
+        return True
+    return _worth(base, action) > noise and (surely_shorter or surely_cheaper)
+
+
+ATTAINMENT: Final = "slo.attainment"
+ReadService = Callable[[Mapping[str, Plain]], Service]
+MAX_REQUESTS: Final = 600
+"""Requests of the runs that compare changes, where all are there from the start."""
+MAX_MACHINES: Final = 3
+"""Other machines that are predicted at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceAction:
+    """A change to a service, and the service with it, with its intervals.
+
+    `rent` is what the machines cost more [$/s]; None where a price is not known.
+    """
+
+    lever: Lever
+    prediction: ServicePrediction
+    rent: UsdPerSecond | None
+
+
+def service_actions(
+    read: ReadService, base: ServicePrediction, catalogue: Catalogue
+) -> tuple[ServiceAction, ...]:
+    """What gains most, best first, one of each kind; nothing where nothing gains.
+
+    Parameters
+    ----------
+    read : callable
+        The service of `base` with some keys set.
+    base : ServicePrediction
+        The service as it is.
+    catalogue : Catalogue
+        Machines on offer.
+    """
+    # Requests that are all there are fewer in runs that compare: with others, the run is the same.
+    same = base.answered is not None and _shortened(base.service) is base.service
+    quick = base if same else _quick_prediction(base.service, base.seed)
+    best: dict[StrEnum, tuple[Lever, ServicePrediction]] = {}
+    hosts = _hosts(base.service, catalogue, keeps=base.keeps_limits)
+    levers = service_levers(base.service, hosts)
+    if not _waits_for_reads(base):
+        levers = (lever for lever in levers if lever.kind is not ServiceKind.READS)
+    for lever, service in _read_levers(read, levers):
+        if not _may_gain(base, service):
+            continue
+        try:
+            after = _quick_prediction(service, base.seed)
+        except PlanError:
+            continue
+        known = best.get(lever.kind)
+        if service_gains(quick, after) and (
+            known is None or service_worth(after) > service_worth(known[1])
+        ):
+            best[lever.kind] = lever, after
+    ranked = sorted(best.values(), key=lambda each: service_worth(each[1]), reverse=True)
+    found = [_service_action(base, read, lever, quickly) for lever, quickly in ranked[:MAX_ACTIONS]]
+    told = [
+        one
+        for one in found
+        if service_gains(base, one.prediction) and keeps_as_surely(base, one.prediction)
+    ]
+    return tuple(sorted(told, key=lambda one: service_worth(one.prediction), reverse=True))
+
+
+def _quick_prediction(service: Service, seed: int) -> ServicePrediction:
+    """What is enough to choose among many changes."""
+    return predict_service(
+        _shortened(service), seed=seed, intervals=False, wanted=AtSaturation.ROUGHLY
+    )
+
+
+def _shortened(service: Service) -> Service:
+    """The service with few requests where all are there from the start: rates are those of all."""
+    ways, count = service.load.arrivals, usual_count(service.load)
+    if not isinstance(ways, OpenLoop) or math.isfinite(ways.rate) or (count or 0) <= MAX_REQUESTS:
+        return service
+    return replace(service, load=replace(service.load, requests=MAX_REQUESTS))
+
+
+def price_of_answers(prediction: ServicePrediction) -> Usd | None:
+    """What its answers cost: a million output tokens, or a thousand requests [$]."""
+    if prediction.service.one_pass is not None:
+        return prediction.cost.per_thousand_requests
+    return prediction.cost.per_million_output_tokens
+
+
+def service_gains(base: ServicePrediction, after: ServicePrediction) -> bool:
+    """Whether a change is worth telling: by more than `MIN_GAIN` in what counts for the service."""
+    if base.keeps_limits:
+        before, now = price_of_answers(base), price_of_answers(after)
+        if not after.keeps_limits or before is None or now is None:
+            return False
+        return now < (1.0 - MIN_GAIN) * before
+    if after.keeps_limits:
+        return True
+    if base.answered is not None:
+        more = 0.0 if after.answered is None else after.answered.attainment
+        return more > base.answered.attainment + MIN_GAIN
+    return after.answered is not None or carried_rate(after) > (1.0 + MIN_GAIN) * carried_rate(base)
+
+
+def keeps_as_surely(base: ServicePrediction, after: ServicePrediction) -> bool:
+    """Whether a change leaves the share of requests within all limits as sure as it is.
+
+    A service that keeps its limits in nine of ten cases is not told to save where it may miss them.
+    """
+    if not base.keeps_limits:
+        return True
+    return _at_worst(after) >= _at_worst(base) - MIN_GAIN
+
+
+def _at_worst(prediction: ServicePrediction) -> float:
+    """The lower end of the share of requests within all limits; 0 beyond saturation."""
+    ends = prediction.interval.get(ATTAINMENT)
+    return 1.0 if ends is None else min(ends["p10"] or 0.0, ends["p90"] or 0.0)
+
+
+def carried_rate(prediction: ServicePrediction) -> float:
+    """Requests that are answered in a second for ever [1/s]; none where the model does not fit."""
+    if not prediction.fits:
+        return 0.0
+    found = prediction.saturation or saturation_of(prediction.service, seed=prediction.seed)
+    return found.request_rate
+
+
+def service_worth(prediction: ServicePrediction) -> tuple[float, ...]:
+    """What orders services: limits kept at the least price, then requests within them, the load.
+
+    Of equals that miss them, that is what they carry at saturation, or while the load lasts.
+    """
+    price, told, found = price_of_answers(prediction), prediction.answered, prediction.saturation
+    cheap = -math.inf if price is None else -price
+    if prediction.keeps_limits:
+        return (1.0, cheap, 0.0)
+    served = 0.0 if told is None else told.request_rate
+    kept = -1.0 if told is None else told.attainment
+    return (0.0, kept, served if found is None else found.request_rate)
+
+
+def _read_levers(read: ReadService, levers: Iterable[Lever]) -> Iterator[tuple[Lever, Service]]:
+    """Levers with their services, without those that are refused."""
+    for lever in levers:
+        try:
+            yield lever, read(lever.settings)
+        except PlanError:
+            continue
+
+
+def _waits_for_reads(base: ServicePrediction) -> bool:
+    """Whether requests are answered as fast as they are read; else faster reads are no gain."""
+    found, reading = base.saturation, layout_of(base.service).reading
+    return reading is not None and (found is None or found.request_rate >= reading.rate)
+
+
+def _may_gain(base: ServicePrediction, service: Service) -> bool:
+    """Whether a change can lower the price of what is answered at a rate that is given.
+
+    A rate that is given is answered whatever is changed, so that only a lower rent does; where
+    requests wait for answers, or for the start of the run, faster machines do.
+    """
+    found, rent = base.saturation, price_of_all(service)
+    if not base.keeps_limits or found is None:
+        return True
+    if found.headroom is None or service.serving.autoscaling is not None:
+        return True
+    before = base.cost.per_second
+    return before is not None and rent is not None and rent < (1.0 - MIN_GAIN) * before
+
+
+def _hosts(service: Service, catalogue: Catalogue, *, keeps: bool) -> list[Host]:
+    """Other machines of the cloud: the cheapest that may do, as far as memory and rates tell."""
+    own = service.group.host
+    now = price_of_all(service)
+    if now is None or service.owned is not None:
+        return []
+    found = list[tuple[UsdPerSecond, Host]]()
+    for machine in machines_beside(catalogue, machine_of(own)):
+        try:
+            host = catalogue.host(machine.name)
+        except (InputError, UnknownName):
+            continue
+        price = price_of(host.prices, service.cost.purchase, service.cost.region)
+        if price is None or host.name == own.name or not _may_do(service, host):
+            continue
+        if not keeps or price.usual < (1.0 - MIN_GAIN) * now:
+            found.append((price.usual, host))
+    return [host for _, host in sorted(found, key=lambda each: each[0])[:MAX_MACHINES]]
+
+
+def _may_do(service: Service, host: Host) -> bool:
+    """Whether a machine runs the same software, and has room for the weights of tokens."""
+    own = service.group.host.gpu
+    if host.gpu is not None and host.gpu.stack is not (Stack.CUDA if own is None else own.stack):
+        return False
+    if service.one_pass is not None:
+        return True
+    if host.gpu is None:
+        return False
+    weights = service.model.parameters * service.serving.weights.bytes_per_element
+    return weights < host.gpu_count * host.gpu.memory
+
+
+def _service_action(
+    base: ServicePrediction, read: ReadService, lever: Lever, quickly: ServicePrediction
+) -> ServiceAction:
+    """A change with its intervals, which a shorter look has chosen."""
+    service = read(lever.settings)
+    after = predict_service(
+        service,
+        seed=base.seed,
+        wanted=AtSaturation.NEEDED,
+        known=quickly.answered if _shortened(service) is service else None,
+    )
+    before, now = base.cost.per_second, after.cost.per_second
+    rent = None if before is None or now is None else now - before
+    return ServiceAction(lever=lever, prediction=after, rent=rent)

@@ -1,0 +1,244 @@
+"""The fewest workers, with prefetch as it is where it can be, that leave the devices unstarved.
+
+Every setting is predicted. More workers are taken to starve a device no more than fewer do, so
+that the fewest are found by halving; settings that do not fit into RAM are no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from simulator.errors import BrokenInvariant, NotModelled, PlanError
+from simulator.physics.footprint import Verdict
+from simulator.predict import predict
+from simulator.results.prediction import Prediction
+from simulator.schema.scenario import Scenario
+from simulator.studies.changes.levers import Read
+from simulator.studies.search.outcome import BugLog, log_bug
+from simulator.studies.whatif import Progress, reason_of
+from simulator.units import Bytes, Seconds
+
+WORKERS: Final = "input.workers"
+PREFETCH: Final = "input.prefetch"
+DEPTHS: Final = (1, 2, 4, 8)
+"""Batches of prefetch that are tried."""
+LEAST_TOP: Final = 16
+MOST_TOP: Final = 128
+"""However many vCPUs there are, no fewer and no more workers than these are tried."""
+USUALLY: Final = 24
+"""Settings that are tried in all, more or less."""
+LEAST_SHARE: Final = 1e-9
+"""What is left of a step where a device may wait for all of it."""
+AS_GOOD: Final = 1.01
+"""Step time over the shortest one up to which a setting is as good as the best."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Workers and prefetch, with their prediction, or the reason why there is none."""
+
+    workers: int
+    prefetch: int
+    prediction: Prediction | None = None
+    reason: str = ""
+
+    @property
+    def stall(self) -> float:
+        """Share of a step that the device waits for data; 1 where there is no such job."""
+        if self.prediction is None:
+            return 1.0
+        timing = self.prediction.timing
+        return timing.split.data_stall / timing.step_time.mean
+
+    @property
+    def step(self) -> float:
+        """Mean step [s]; endless where there is no such job."""
+        return float("inf") if self.prediction is None else self.prediction.timing.step_time.mean
+
+    @property
+    def ram(self) -> Bytes:
+        """RAM that one machine needs [B]."""
+        return 0.0 if self.prediction is None else self.prediction.host_ram.total
+
+    @property
+    def fits(self) -> bool:
+        """Whether that RAM is there."""
+        return self.prediction is not None and self.prediction.host_ram.verdict is not Verdict.NO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What to set; `chosen` is None where nothing that was tried is enough.
+
+    `within` is the share of a step that a device may wait. `best` has the shortest step of all
+    that fit, with the fewest workers among equals; None where none fits. `top` is the most workers
+    that were tried.
+    """
+
+    base: Setting
+    within: float
+    top: int
+    chosen: Setting | None
+    best: Setting | None
+    table: tuple[Setting, ...]
+
+
+class _Tried:
+    """Settings predicted so far, each once."""
+
+    def __init__(self, read: Read, seed: int, tell: Progress, met: BugLog | None) -> None:
+        self._read, self._seed, self._tell, self._met = read, seed, tell, met
+        self.known: dict[tuple[int, int], Setting] = {}
+
+    def at(self, workers: int, prefetch: int) -> Setting:
+        """The setting, predicted now or before."""
+        key = (workers, prefetch)
+        if key not in self.known:
+            self.known[key] = self._predicted(workers, prefetch)
+            self._tell(min(1.0, len(self.known) / USUALLY))
+        return self.known[key]
+
+    def _predicted(self, workers: int, prefetch: int) -> Setting:
+        try:
+            scenario = self._read({WORKERS: workers, PREFETCH: prefetch})
+            prediction = predict(scenario, seed=self._seed, intervals=False)
+        except PlanError as error:
+            return Setting(workers=workers, prefetch=prefetch, reason=reason_of(error))
+        except BrokenInvariant as error:
+            reason = log_bug(error, self._met)
+            return Setting(workers=workers, prefetch=prefetch, reason=reason)
+        return Setting(workers=workers, prefetch=prefetch, prediction=prediction)
+
+
+def advise_input(
+    read: Read,
+    within: float,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+    met: BugLog | None = None,
+) -> Advice:
+    """Look for the fewest workers with which the devices wait no longer than allowed.
+
+    Parameters
+    ----------
+    read : callable
+        Reads the scenario with some keys set.
+    within : float
+        Share of a step that a device may wait for data.
+    seed : int
+        Of all draws.
+    progress : callable, optional
+        Told about how much is done.
+    met : Met, optional
+        Where bugs of ours that settings meet are noted; without it the first one is raised.
+
+    Raises
+    ------
+    NotModelled
+        If machines of another group make the batches.
+    """
+    scenario = read({})
+    loader = scenario.job.loader
+    if scenario.job.remote is not None and loader.workers == 0:
+        msg = "remote machines make all batches: set remote.workers, or give input.workers"
+        raise NotModelled(msg)
+    base = Setting(
+        workers=loader.workers,
+        prefetch=loader.prefetch,
+        prediction=predict(scenario, seed=seed, intervals=False),
+    )
+    tried = _Tried(read, seed, progress or (lambda _: None), met)
+    if loader.workers > 0:
+        tried.known[loader.workers, loader.prefetch] = base
+    top = _top(scenario)
+    chosen = _chosen(tried, loader.prefetch, top, within)
+    best = _best(tried, loader.prefetch)
+    centre = chosen or best
+    table = () if centre is None else tuple(_around(tried, centre, base, top))
+    return Advice(base=base, within=within, top=top, chosen=chosen, best=best, table=table)
+
+
+def _chosen(tried: _Tried, prefetch: int, top: int, within: float) -> Setting | None:
+    """The fewest workers of all depths; None where none is enough.
+
+    A batch that comes just in time is copied while the device waits, which is no waiting for data
+    but as long a step: what was found to take longer than others by more than `within` is left.
+    """
+    longest = float("inf")
+    for _ in range(2):
+        found = [_fewest(tried, depth, top, within, longest) for depth in DEPTHS]
+        chosen = min(
+            (setting for setting in found if setting is not None),
+            key=lambda setting: _fewer(setting, prefetch),
+            default=None,
+        )
+        fitting = [setting.step for setting in tried.known.values() if setting.fits]
+        longest = min(fitting, default=longest) / max(1.0 - within, LEAST_SHARE)
+    return chosen
+
+
+def _top(scenario: Scenario) -> int:
+    """Most workers to try: two for each vCPU that a rank has, or what there is now."""
+    each = scenario.cluster.trainers.host.cpu.threads / scenario.ranks_per_host
+    usual = min(MOST_TOP, max(LEAST_TOP, 2 * round(each)))
+    return max(usual, scenario.job.loader.workers)
+
+
+def _fewest(
+    tried: _Tried, prefetch: int, top: int, within: float, longest: Seconds
+) -> Setting | None:
+    """The fewest workers that are enough at some prefetch; None if `top` are not."""
+
+    def enough(workers: int) -> bool:
+        found = tried.at(workers, prefetch)
+        return found.fits and found.stall <= within and found.step <= longest
+
+    high = 1
+    while high < top and not enough(high) and not _too_big(tried.at(high, prefetch)):
+        high = min(top, 2 * high)
+    if not enough(high):
+        return None
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        if enough(middle):
+            high = middle
+        else:
+            low = middle
+    return tried.at(high, prefetch)
+
+
+def _too_big(setting: Setting) -> bool:
+    return setting.prediction is not None and not setting.fits
+
+
+def _fewer(setting: Setting, prefetch: int) -> tuple[int, bool, int]:
+    """By workers; among as many the `prefetch` there is now comes first, then the least.
+
+    A prefetch that gains nothing is no reason to change it.
+    """
+    return setting.workers, setting.prefetch != prefetch, setting.prefetch
+
+
+def _best(tried: _Tried, prefetch: int) -> Setting | None:
+    fitting = [setting for setting in tried.known.values() if setting.fits]
+    if not fitting:
+        return None
+    shortest = min(setting.step for setting in fitting)
+    equals = [setting for setting in fitting if setting.step <= AS_GOOD * shortest]
+    return min(equals, key=lambda setting: _fewer(setting, prefetch))
+
+
+def _around(tried: _Tried, centre: Setting, base: Setting, top: int) -> Iterator[Setting]:
+    """Settings beside the one chosen, by workers and then by prefetch."""
+    workers, depth = centre.workers, centre.prefetch
+    several = {workers // 2, workers - 1, workers, workers + 1, 2 * workers}
+    keys = {(number, depth) for number in several if 1 <= number <= top}
+    keys |= {(workers, other) for other in DEPTHS}
+    found = [tried.at(*key) for key in keys]
+    if (base.workers, base.prefetch) not in keys:
+        found.append(base)
+    yield from sorted(found, key=lambda setting: (setting.workers, setting.prefetch))

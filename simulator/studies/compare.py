@@ -1,0 +1,173 @@
+"""Jobs or services side by side: keys that differ, ratios, price-performance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from simulator.equations.cost import cost_ratio, saving
+from simulator.reading.effective_settings import Input
+from simulator.results.metrics import number_at
+from simulator.results.prediction import Prediction
+from simulator.results.serving import ServicePrediction
+from simulator.serving.cost import cost_of
+from simulator.uncertainty.measurement import Row
+from simulator.units import PerSecond, UsdPerSecond
+
+
+class Told(Protocol):
+    """Something that is held beside others: it has a name and keys."""
+
+    @property
+    def label(self) -> str:
+        """How it is called."""
+
+    @property
+    def inputs(self) -> Mapping[str, Input]:
+        """Its keys by dotted name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One scenario: how it is called, its prediction, its keys, and what was measured of it."""
+
+    label: str
+    prediction: Prediction
+    inputs: Mapping[str, Input] = field(default_factory=dict)
+    published: tuple[Row, ...] = ()
+
+    @property
+    def measured(self) -> dict[str, float]:
+        """Published figures by metric; of several rows the first that has one counts."""
+        found: dict[str, float] = {}
+        for row in reversed(self.published):
+            found |= row.measured
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """Price-performance of one scenario beside the first: ratios of price and of time a sample.
+
+    `cost` is the product of both: worth it below 1.
+    """
+
+    price: float
+    time: float
+
+    @property
+    def cost(self) -> float:
+        """Cost of a sample over that of the first."""
+        return float(cost_ratio(self.price, self.time))
+
+    @property
+    def saved(self) -> float:
+        """Part of the cost of a sample that is saved; negative where it costs more."""
+        return float(saving(1.0, self.cost))
+
+
+def differing(sides: Sequence[Told]) -> tuple[str, ...]:
+    """Keys whose values are not the same in all scenarios, in the order of their sections."""
+    names = dict.fromkeys(name for side in sides for name in side.inputs)
+    return tuple(name for name in names if _differs(name, sides))
+
+
+def _differs(name: str, sides: Sequence[Told]) -> bool:
+    """Whether a stated value is not that of all; what merely follows from others is no input."""
+    found = [side.inputs.get(name) for side in sides]
+    if not any(one is not None and one.given for one in found):
+        return False
+    first = found[0]
+    return any((one and one.value) != (first and first.value) for one in found)
+
+
+def rule(first: Side, other: Side) -> Rule | None:
+    """The price-performance rule for two predictions; None where a price is unknown."""
+    return rule_of(_paid(first.prediction), _paid(other.prediction))
+
+
+def _paid(prediction: Prediction) -> tuple[UsdPerSecond | None, PerSecond]:
+    """What a second costs, with the electricity of owned machines, and the samples of it."""
+    timing, price = prediction.timing, prediction.cost.per_second
+    electricity = (prediction.cost.electricity or 0.0) / timing.total_time
+    return (None if price is None else price + electricity), timing.throughput
+
+
+def rule_of(
+    first: tuple[UsdPerSecond | None, PerSecond], other: tuple[UsdPerSecond | None, PerSecond]
+) -> Rule | None:
+    """The same of prices [$/s] and rates [samples/s]."""
+    (was, slow), (now, fast) = first, other
+    if not was or not now or not slow or not fast:
+        return None
+    return Rule(price=now / was, time=slow / fast)
+
+
+def published_rule(first: Side, other: Side) -> Rule | None:
+    """The same as published: prices by the hour, and times of steps of equally many samples."""
+    price, step = "cost.usd_per_h", "step_time_s.mean"
+    here, there = first.measured, other.measured
+    equal = _samples(first) == _samples(other)
+    if not equal or not all(name in one for name in (price, step) for one in (here, there)):
+        return None
+    return Rule(price=there[price] / here[price], time=there[step] / here[step])
+
+
+def _samples(side: Side) -> float:
+    scenario = side.prediction.scenario
+    train = scenario.job.train
+    return float(train.batch_size * train.accumulation * scenario.ranks * scenario.job.copies)
+
+
+def error(side: Side, metric: str) -> float | None:
+    """How far the prediction lies from the published figure, as a share of it."""
+    known, ours = side.measured.get(metric), number_at(side.prediction, metric)
+    return None if not known or ours is None else ours / known - 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSide:
+    """One service: how it is called, its prediction, its keys."""
+
+    label: str
+    prediction: ServicePrediction
+    inputs: Mapping[str, Input] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """One service beside the first: ratios of the machines' price, and of requests at saturation.
+
+    `price` is None where one of the prices is not known.
+    """
+
+    price: float | None
+    requests: float
+
+    @property
+    def cost(self) -> float | None:
+        """Cost of a request over that of the first, both at saturation."""
+        return None if self.price is None else float(cost_ratio(self.price, 1.0 / self.requests))
+
+    @property
+    def saved(self) -> float | None:
+        """Part of that cost that is saved; negative where it costs more."""
+        return None if self.cost is None else float(saving(1.0, self.cost))
+
+
+def beside(first: ServiceSide, other: ServiceSide) -> Beside | None:
+    """One service beside the first; None where one of them does not fit its devices."""
+    was, now = first.prediction, other.prediction
+    if was.saturation is None or now.saturation is None or not was.saturation.request_rate:
+        return None
+    paid, pays = _full(was), _full(now)
+    return Beside(
+        price=None if not paid or not pays else pays / paid,
+        requests=now.saturation.request_rate / was.saturation.request_rate,
+    )
+
+
+def _full(prediction: ServicePrediction) -> UsdPerSecond | None:
+    """What all machines of a service cost while they are full [$/s]."""
+    return cost_of(prediction.service, None, prediction.saturation).per_second

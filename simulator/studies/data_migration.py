@@ -1,0 +1,184 @@
+"""Data that a choice wants elsewhere than the scenario has it: the copy, its time and its bill."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from simulator.equations.cost import egress_cost, requests_cost
+from simulator.equations.storage import operations_per_sample
+from simulator.pipeline.stages.input import bytes_per_file, drives_of, write_operations
+from simulator.results.metrics import Value
+from simulator.results.stores import UNLIMITED, data_stores
+from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.scenario import Scenario
+from simulator.studies.recommend.ranking import MONEY, TIME, number
+from simulator.units import HOUR, MONTH, Bytes, Seconds, Usd, UsdPerSecond
+
+_TO_TRAIN: Final = "cost.time_to_train_s"
+_BOUGHT: Final = "cost.samples_per_usd"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A copy of the data that has to be made once, before the run.
+
+    `least` is the time it takes at the datasheets' rates of both stores and of one machine's
+    network, as far as they are known [s]; None where none is. `written` says whether that holds how
+    fast the target is written. `requests` is what both stores charge for reading and
+    writing all of it [$]; None where one charges for them and states no price. `per_month` is what
+    the space costs there [$]. `leaves` says that the data leave their cloud, and `egress` what is
+    charged for that [$]; None where no source states it.
+    """
+
+    source: str
+    target: str
+    size: Bytes
+    least: Seconds | None = None
+    written: bool = True
+    requests: Usd | None = 0.0
+    per_month: Usd | None = None
+    leaves: bool = False
+    egress: Usd | None = None
+
+    @property
+    def charged(self) -> Usd:
+        """What stores charge for it, however long it takes [$]; no price counts none."""
+        return (self.requests or 0.0) + (self.egress or 0.0)
+
+    def bill(self, rent: UsdPerSecond) -> Usd:
+        """What it costs at this rent of the machines that wait for it [$]; no price counts none."""
+        space = (self.per_month or 0.0) / MONTH
+        return (rent + space) * (self.least or 0.0) + self.charged
+
+
+def waited(copies: Sequence[Move]) -> Seconds:
+    """The least time of copies that are made one after another; none is counted if unknown [s]."""
+    return sum(one.least or 0.0 for one in copies)
+
+
+def with_copies(figures: Mapping[str, Value], copies: Sequence[Move]) -> Mapping[str, Value]:
+    """The figures of a run with the copies in them that it needs first; steps stay as they are."""
+    total, money = number(figures, TIME), number(figures, MONEY)
+    if not copies or total is None:
+        return figures
+    changed, longer = dict(figures), waited(copies)
+    for name in (TIME, _TO_TRAIN):
+        before = number(figures, name)
+        if before is not None:
+            changed[name] = before + longer
+    rent, bought = number(figures, "cost.usd_per_h"), number(figures, _BOUGHT)
+    if money is None or rent is None:
+        return changed
+    paid = sum(one.bill(rent / HOUR) for one in copies)
+    changed[MONEY] = money + paid
+    if bought is not None and money > 0.0:
+        changed[_BOUGHT] = bought * money / (money + paid)
+    return changed
+
+
+def moves(now: Scenario, chosen: Scenario, *, elsewhere: bool) -> tuple[Move, ...]:
+    """Copies that a choice needs beside what is simulated.
+
+    What is staged or loaded into RAM at the start of a run is a part of its time; what then has
+    to be copied is only what that is read from.
+
+    Parameters
+    ----------
+    now, chosen : Scenario
+        The scenario as it stands, and with a candidate's settings.
+    elsewhere : bool
+        Whether the candidate's machine is another one: its own drives begin empty.
+    """
+    found: list[Move] = []
+    origin = _origin(now)
+    for target in data_stores(chosen):
+        empty = elsewhere and target.scope is Scope.LOCAL
+        size = chosen.job.stored_total
+        if size > 0.0 and (target.name != origin.name or empty):
+            least = _least(size, now, chosen, origin, target)
+            rent = target.standing(size)
+            leaves = bool(origin.clouds) and _cloud(chosen) not in {"", *origin.clouds}
+            found.append(
+                Move(
+                    source=origin.name,
+                    target=target.name,
+                    size=size,
+                    least=least,
+                    written=target.write_bandwidth is not None,
+                    requests=_requests(chosen, chosen, origin, target),
+                    per_month=None if rent is None else rent * MONTH,
+                    leaves=leaves,
+                    egress=_egress(size, origin) if leaves else None,
+                )
+            )
+    return tuple(found)
+
+
+def rewritten(now: Scenario, chosen: Scenario) -> tuple[Move, ...]:
+    """The data written anew on their own store, where files become shards; else nothing."""
+    origin, size = _origin(now), chosen.job.stored_total
+    if now.job.dataset.layout is chosen.job.dataset.layout or size <= 0.0:
+        return ()
+    known = origin.write_bandwidth is not None
+    return (
+        Move(
+            source=origin.name,
+            target=origin.name,
+            size=size,
+            least=_least(size, now, chosen, origin, origin),
+            written=known,
+            requests=_requests(now, chosen, origin, origin),
+        ),
+    )
+
+
+def _requests(read: Scenario, chosen: Scenario, origin: Storage, target: Storage) -> Usd | None:
+    """What reading all samples as they lie and writing them as they are to lie is charged [$]."""
+    before, job = read.job, chosen.job
+    size, file = before.stored_bytes, bytes_per_file(before.dataset, before.stored_bytes)
+    part = origin.operation_size or UNLIMITED
+    reads = float(operations_per_sample(size, file, part, sequential=True))
+    writes = float(write_operations(job.dataset, job.stored_bytes, target))
+    paid = 0.0
+    for store, asked, written in ((origin, reads, 0.0), (target, 0.0, writes)):
+        charges = store.charges
+        if store.scope is not Scope.OBJECT:
+            continue
+        if charges is None or charges.reads is None or charges.writes is None:
+            return None
+        each = requests_cost(asked, charges.reads, written, charges.writes)
+        paid += float(each) * job.dataset.samples
+    return paid
+
+
+def _cloud(scenario: Scenario) -> str:
+    return scenario.cluster.trainers.host.cloud
+
+
+def _egress(size: Bytes, origin: Storage) -> Usd | None:
+    """What a store charges for bytes that leave its cloud within a month [$]."""
+    tiers = () if origin.charges is None else origin.charges.internet
+    if not tiers:
+        return None
+    ends = tuple(tier.to for tier in tiers if tier.to is not None)
+    return float(egress_cost(size, 1.0, ends, tuple(tier.value for tier in tiers)))
+
+
+def _origin(scenario: Scenario) -> Storage:
+    group = scenario.cluster.trainers
+    return group.origin or group.storage
+
+
+def _least(
+    size: Bytes, now: Scenario, chosen: Scenario, origin: Storage, target: Storage
+) -> Seconds | None:
+    """The least time of a copy; drives of a machine that is given up may be read no more."""
+    reading = origin.read_rate * drives_of(now.cluster.trainers, origin)
+    known = [reading, target.write_bandwidth]
+    network = chosen.cluster.trainers.host.network
+    if network is not None and Scope.LOCAL not in (origin.scope, target.scope):
+        known.append(network.bandwidth)
+    rates = [float(rate) for rate in known if rate]
+    return size / min(rates) if rates else None

@@ -1,0 +1,648 @@
+"""Sizing of services: the fewest and the cheapest machines within the limits; sweeps, what-ifs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from simulator.errors import InputError, NotModelled, PlanError
+from simulator.predict import layout_of, predict_service
+from simulator.reading.service.scenario import ServiceReader
+from simulator.results.serving import Answered, ServiceCost, ServicePrediction, metrics
+from simulator.schema.goal import Plain
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.link import Link
+from simulator.schema.scenario import Scenario
+from simulator.schema.serving import OpenLoop, RateCurve, Routing, Service, Serving
+from simulator.serving.answers import lack
+from simulator.serving.cost import cost_of, price_of_all
+from simulator.serving.intervals import uncertain
+from simulator.serving.layout import Layout
+from simulator.serving.load import usual_count
+from simulator.serving.run import ServiceRun, at_peak, saturated
+from simulator.serving.saturation import ROUGHLY, let_through, saturation_rates
+from simulator.serving.sizing import LIMITS, Sizing, times
+from simulator.uncertainty.components import P90
+from simulator.units import SECOND, THOUSAND, PerSecond, Seconds, Usd, UsdPerSecond, show
+
+SINGLE_REQUESTS: Final = 2000
+"""Requests of one replica that are simulated at most; those beyond take what they do at
+saturation."""
+TOTAL_REQUESTS: Final = 20_000
+"""Requests up to which the machines that are chosen are simulated with all of them."""
+FEW_MORE: Final = 16
+"""The part of the machines that is added while some are late."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BulkSizing:
+    """One kind of machine and one way to lie on it, for a job that has a deadline.
+
+    Every machine answers its share of the requests, so that one of them tells what so many do;
+    what is chosen runs once more with all of them, where these are few enough.
+
+    Parameters
+    ----------
+    service : Service
+        On one machine, with as many replicas as that holds.
+    seed : int
+        Of lengths.
+    deviations : float
+        How much longer than expected iterations take, in standard deviations.
+    """
+
+    service: Service
+    seed: int = 0
+    deviations: float = 0.0
+
+    @cached_property
+    def deadline(self) -> Seconds:
+        """By when the last request is to be answered [s].
+
+        Raises
+        ------
+        NotModelled
+            If nothing says so.
+        """
+        found = self.service.deadline or self.service.slo.end_to_end
+        if found is None:
+            msg = "sizing a bulk job needs a deadline: goal.deadline, or slo.end_to_end"
+            raise NotModelled(msg)
+        return found
+
+    @cached_property
+    def requests(self) -> int:
+        """All requests of the job."""
+        return usual_count(self.service.load) or 1
+
+    @cached_property
+    def hindrance(self) -> str:
+        """Why no number of these machines will do; empty where nothing is known against them."""
+        return lack(self.service, self._one)
+
+    @cached_property
+    def least(self) -> int:
+        """Machines without which the rate at saturation is too low."""
+        return max(1, math.ceil(self.requests / (self._rate * self.deadline)))
+
+    def least_price(self, each: UsdPerSecond) -> Usd:
+        """What machines at such a price each cost at least for the whole job [$]."""
+        return each * self.requests / self._rate
+
+    def slow(self, deviations: float) -> BulkSizing:
+        """With iterations that take so many deviations longer than expected."""
+        return replace(self, deviations=deviations)
+
+    def on(self, machines: int) -> Service:
+        """The service on so many machines, each of which reads its share of the requests."""
+        service = self.service
+        group = replace(service.group, count=machines)
+        job = None if service.reading is None else _on(service.reading, machines)
+        return replace(service, group=group, serving=times(service.serving, machines), reading=job)
+
+    def answered(self, machines: int) -> Answered | None:
+        """What requests see on so many machines, and how long all of them take."""
+        if self.requests > TOTAL_REQUESTS or self.deviations:
+            return self._told(machines)
+        if machines not in self._whole:
+            service = self.on(machines)
+            self._whole[machines] = self._run(service, self._uncertain(service), self.requests)
+        return self._whole[machines]
+
+    def machines(self) -> int | None:
+        """The fewest that finish in time and keep the other limits; None where no number does."""
+        fails, enough, most = self.least - 1, self.least, self.requests
+        while enough < most and not self._keeps(self._told(enough)):
+            fails, enough = enough, min(most, 2 * enough)
+        if not self._keeps(self._told(enough)):
+            return None
+        while enough - fails > 1:
+            middle = (fails + enough) // 2
+            found = self._keeps(self._told(middle))
+            fails, enough = (fails, middle) if found else (middle, enough)
+        # A machine with more than its share of long answers is late: a few more make up for it.
+        while not self._keeps(self.answered(enough)):
+            if enough == most:
+                return None
+            enough = min(most, enough + max(1, enough // FEW_MORE))
+        return enough
+
+    def missed(self) -> str:
+        """Which limit is missed even where each machine answers one request."""
+        told = self._told(self.requests)
+        late = told is None or told.duration > self.deadline
+        if told is None or late:
+            time = "" if told is None else f": one alone takes {show(told.duration, SECOND, 2)}"
+            return f"no number of machines finishes in {show(self.deadline, SECOND)}{time}"
+        name = min(self._others(told), key=lambda each: told.within[each])
+        kept = told.within[name]
+        return f"{LIMITS[name]} is kept by {kept:.1%} of the requests however many machines"
+
+    @cached_property
+    def _one(self) -> Layout:
+        """One machine whose requests are there."""
+        return replace(self._uncertain(self.service), reading=None)
+
+    @cached_property
+    def _rate(self) -> PerSecond:
+        """Requests a second that one machine answers while others wait."""
+        return saturation_rates(self.service, self._one, self.seed, ROUGHLY)[0]
+
+    def _uncertain(self, service: Service) -> Layout:
+        return uncertain(layout_of(service), service, self.deviations)
+
+    def _run(self, service: Service, layout: Layout, requests: int) -> Answered | None:
+        load = replace(service.load, requests=requests)
+        run = ServiceRun(replace(service, load=load), layout, self.seed)
+        return run.answered(saturated(self._rate, 0.0, None))
+
+    @cached_property
+    def _whole(self) -> dict[int, Answered | None]:
+        """What all requests saw, by number of machines."""
+        return {}
+
+    @cached_property
+    def _shares(self) -> dict[int, Answered | None]:
+        """What was found out, by requests of one machine."""
+        return {}
+
+    def _told(self, machines: int) -> Answered | None:
+        """What so many machines do as one of them does with its share."""
+        share = math.ceil(self.requests / machines)
+        part = min(share, SINGLE_REQUESTS * self.service.serving.replicas)
+        if part not in self._shares:
+            self._shares[part] = self._run(self.service, self._one, part)
+        told = self._shares[part]
+        if told is None:
+            return None
+        service = self.on(machines)
+        layout = layout_of(service)
+        read = self.requests / let_through(service, self._late(layout))
+        time = max(read, told.duration + (share - part) / self._rate)
+        return _of_all(told, time, self.requests, machines)
+
+    def _late(self, layout: Layout) -> Layout:
+        reading = layout.reading
+        return replace(layout, reading=None if reading is None else reading.slower(self.deviations))
+
+    def _others(self, told: Answered) -> list[str]:
+        """Limits beside that of the time until the last answer."""
+        return [name for name in told.within if name != "end_to_end"]
+
+    def _keeps(self, told: Answered | None) -> bool:
+        if told is None or told.duration > self.deadline:
+            return False
+        return all(told.within[name] >= self.service.slo.share for name in self._others(told))
+
+
+def _of_all(told: Answered, duration: Seconds, requests: int, machines: int) -> Answered:
+    """What all requests come to in so long a time, of which one of the machines had a part."""
+    longer = requests * told.duration / (told.requests * duration)
+    flows = ("request_rate", "prompt_rate", "output_rate", "goodput")
+    found = {name: longer * getattr(told, name) for name in flows}
+    found |= {name: machines * getattr(told, name) for name in ("running", "waiting", "replicas")}
+    return replace(told, **found, requests=requests, duration=duration)
+
+
+def _on(job: Scenario, machines: int) -> Scenario:
+    """The job that reads requests on so many machines."""
+    groups = tuple(replace(group, count=machines) for group in job.cluster.groups)
+    return replace(job, cluster=replace(job.cluster, groups=groups))
+
+
+Read = Callable[[Mapping[str, Plain]], Service]
+Progress = Callable[[float], None]
+MAX_PRICE_RATIO: Final = 1.5
+"""Candidates that cost up to so many times the cheapest are worked out too."""
+FASTER_FACTOR: Final = 1.25
+"""How much more of something a change of `whatif` brings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Machines that keep the limits: the settings that give them, and what they come to.
+
+    `sure` is how many machines keep the limits in nine of ten cases, None where no number does;
+    `headroom` by what factor the load may grow, or the deadline of a bulk job come nearer;
+    `highest` the highest rate at which `machines` keep the limits, of the cheapest choice alone.
+    `total` is the bill of a bulk job, machines and store.
+    """
+
+    settings: Mapping[str, Plain]
+    service: Service
+    answered: Answered
+    machines: int
+    sure: int | None
+    price: UsdPerSecond
+    headroom: float
+    highest: PerSecond | None = None
+    total: Usd | None = None
+
+    @property
+    def paid(self) -> UsdPerSecond | Usd:
+        """What choices are ordered by: their price by time, or that of all of a bulk job."""
+        return self.price if self.total is None else self.total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A candidate that will not do, and why."""
+
+    settings: Mapping[str, Plain]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TooExpensive:
+    """A candidate that was not worked out: what it costs at least is more than others cost.
+
+    That is by time [$/s], or of all of a bulk job [$].
+    """
+
+    settings: Mapping[str, Plain]
+    least: UsdPerSecond | Usd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sized:
+    """The choices, the cheapest first, what costs more, and what was refused."""
+
+    service: Service
+    choices: tuple[Choice, ...]
+    dearer: tuple[TooExpensive, ...]
+    refused: tuple[Refused, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    settings: Mapping[str, Plain]
+    sizing: Sizing | BulkSizing
+    each: UsdPerSecond
+
+    @property
+    def least(self) -> UsdPerSecond | Usd:
+        """What it costs at least, by time or, of a bulk job, for all of it."""
+        return self.sizing.least_price(self.each)
+
+
+def size(
+    read: Read,
+    candidates: Sequence[Mapping[str, Plain]],
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Sized:
+    """The cheapest machines that keep the limits of a service, among candidates.
+
+    Candidates whose price at saturation is far above that of the cheapest found are left out: they
+    cannot cost less.
+
+    Parameters
+    ----------
+    read : callable
+        The service with some settings over its own.
+    candidates : sequence of mapping
+        Settings of one machine each.
+    seed : int
+        Of lengths and arrivals.
+    progress : callable, optional
+        Told how far the study is, 0 to 1.
+    """
+    known, refused = list[_Candidate](), list[Refused]()
+    for number, settings in enumerate(candidates):
+        found = _candidate(read, settings, seed)
+        if isinstance(found, Refused):
+            refused.append(found)
+        else:
+            known.append(found)
+        if progress is not None:
+            progress((number + 1) / (len(candidates) + 1))
+    choices, dearer = list[tuple[Choice, Sizing | BulkSizing]](), list[TooExpensive]()
+    for candidate in sorted(known, key=lambda one: one.least):
+        best = min((choice.paid for choice, _ in choices), default=math.inf)
+        if candidate.least > MAX_PRICE_RATIO * best:
+            dearer.append(TooExpensive(settings=candidate.settings, least=candidate.least))
+            continue
+        machines = candidate.sizing.machines()
+        if machines is None:
+            refused.append(Refused(settings=candidate.settings, reason=candidate.sizing.missed()))
+        else:
+            choices.append((_choice(candidate, machines), candidate.sizing))
+    choices.sort(key=lambda each: each[0].paid)
+    told = [choice for choice, _ in choices]
+    if choices:
+        cheapest, sizing = choices[0]
+        if isinstance(sizing, Sizing):
+            told[0] = replace(cheapest, highest=sizing.highest(cheapest.machines))
+    return Sized(
+        service=read({}), choices=tuple(told), dearer=tuple(dearer), refused=tuple(refused)
+    )
+
+
+def _candidate(read: Read, settings: Mapping[str, Plain], seed: int) -> _Candidate | Refused:
+    try:
+        service = at_peak(read(settings))
+        sizing = _sizing(service, seed)
+        price = price_of_all(service)
+        reason = sizing.hindrance if price is not None else "no price is known"
+    except PlanError as mistake:
+        return Refused(settings=settings, reason=str(mistake))
+    if reason or price is None:
+        return Refused(settings=settings, reason=reason)
+    return _Candidate(settings, sizing, price)
+
+
+def _sizing(service: Service, seed: int) -> Sizing | BulkSizing:
+    if service.load.is_bulk:
+        return BulkSizing(service=service, seed=seed)
+    return Sizing(service=service, layout=layout_of(service), seed=seed)
+
+
+def _choice(candidate: _Candidate, machines: int) -> Choice:
+    sizing = candidate.sizing
+    service, told = sizing.on(machines), sizing.answered(machines)
+    if told is None:
+        msg = "machines that keep limits are not beyond saturation"
+        raise TypeError(msg)
+    counts = {"hardware.count": machines, "serving.replicas": service.serving.replicas}
+    if service.serving.prefill is not None:
+        counts["serving.prefill.replicas"] = service.serving.prefill.replicas
+    cost, total = cost_of(service, told, None), None
+    if isinstance(sizing, BulkSizing):
+        room = sizing.deadline / told.duration
+        total = (cost.per_thousand_requests or 0.0) * told.requests / THOUSAND
+    else:
+        room = machines * sizing.saturation[0] / sizing.offered
+    return Choice(
+        settings={**candidate.settings, **counts},
+        service=service,
+        answered=told,
+        machines=machines,
+        sure=sizing.slow(P90).machines(),
+        price=cost.per_second or machines * candidate.each,
+        headroom=room,
+        total=total,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """How many machines of its own kind a service needs at a rate.
+
+    `machines` keep the limits, `sure` do in nine of ten cases; None where no number does, and
+    `reason` says why. `headroom` is by what factor the rate may grow until saturation, `highest`
+    the highest rate at which `machines` keep the limits, at the service's own rate alone, `price`
+    that of `machines`, where it is known.
+    """
+
+    rate: PerSecond
+    machines: int | None
+    sure: int | None
+    answered: Answered | None = None
+    headroom: float | None = None
+    highest: PerSecond | None = None
+    price: UsdPerSecond | None = None
+    reason: str = ""
+
+
+RATE_FACTORS: Final = (1.0, 2.0, 4.0, 8.0)
+"""Rates that `needs` looks at, over that of the service."""
+
+
+def needs(service: Service, *, seed: int = 0, progress: Progress | None = None) -> tuple[Need, ...]:
+    """The fewest machines that keep the limits of a service, at its rate and at higher ones.
+
+    Parameters
+    ----------
+    service : Service
+        Its machine, tensor degree and number formats stay; how many there are is found out.
+    seed : int
+        Of lengths and arrivals.
+    progress : callable, optional
+        Told how far the study is, 0 to 1.
+
+    Raises
+    ------
+    NotModelled
+        If its load is no rate of arrivals.
+    """
+    found = list[Need]()
+    for number, factor in enumerate(RATE_FACTORS):
+        found.append(_need(_on_one(service, factor), seed, told=not found))
+        if progress is not None:
+            progress((number + 1) / len(RATE_FACTORS))
+    return tuple(found)
+
+
+def _on_one(service: Service, factor: float) -> Service:
+    """The service on one machine, as full of replicas as it gets, with so many times the load."""
+    service = at_peak(service)
+    ways, serving, group = service.load.arrivals, service.serving, service.group
+    if isinstance(ways, OpenLoop):
+        ways = replace(ways, rate=factor * ways.rate)
+    before = serving.prefill
+    taken = 0 if before is None else before.replicas * before.tensor
+    replicas = max(1, (group.gpus_per_host - taken) // serving.tensor)
+    return replace(
+        service,
+        group=replace(group, count=1),
+        serving=replace(serving, replicas=replicas),
+        load=replace(service.load, arrivals=ways, requests=None),
+    )
+
+
+def _need(service: Service, seed: int, *, told: bool) -> Need:
+    sizing = Sizing(service=service, layout=layout_of(service), seed=seed)
+    rate, reason = sizing.offered, sizing.hindrance
+    machines = None if reason else sizing.machines()
+    if machines is None:
+        return Need(rate=rate, machines=None, sure=None, reason=reason or sizing.missed())
+    answered = sizing.answered(machines)
+    return Need(
+        rate=rate,
+        machines=machines,
+        sure=sizing.slow(P90).machines(),
+        answered=answered,
+        headroom=sizing.saturation[0] * machines / rate,
+        highest=sizing.highest(machines) if told else None,
+        price=cost_of(sizing.on(machines), answered, None).per_second,
+    )
+
+
+def cost_at(choice: Choice) -> ServiceCost:
+    """What the machines of a choice cost, its tokens and its requests."""
+    return cost_of(choice.service, choice.answered, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A service with some settings, and its figures; a mistake where it has none."""
+
+    settings: Mapping[str, Plain]
+    figures: Mapping[str, float | None]
+    mistake: str = ""
+
+
+def sweep(
+    read: Read,
+    candidates: Sequence[Mapping[str, Plain]],
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[Variant, ...]:
+    """The figures of variants of a service, without intervals, in their order."""
+    found = []
+    for number, settings in enumerate(candidates):
+        try:
+            figures = metrics(predict_service(read(settings), seed=seed, intervals=False))
+            found.append(Variant(settings=settings, figures=figures))
+        except PlanError as mistake:
+            found.append(Variant(settings=settings, figures={}, mistake=str(mistake)))
+        if progress is not None:
+            progress((number + 1) / len(candidates))
+    return tuple(found)
+
+
+LOAD_SHARES: Final = (0.05, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Shares of saturation at which latencies are shown against the load."""
+
+
+def against_load(prediction: ServicePrediction) -> tuple[ServicePrediction, ...]:
+    """The service at loads up to its saturation; none where its load is no rate of arrivals."""
+    service, found = at_peak(prediction.service), prediction.saturation
+    ways = service.load.arrivals
+    if found is None or not isinstance(ways, OpenLoop) or math.isinf(ways.rate):
+        return ()
+    at = [replace(ways, rate=share * found.request_rate) for share in LOAD_SHARES]
+    loads = [replace(service.load, arrivals=one, requests=None) for one in at]
+    return tuple(
+        predict_service(replace(service, load=load), seed=prediction.seed) for load in loads
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worth:
+    """A change to a service, and the service with it."""
+
+    name: str
+    prediction: ServicePrediction
+
+
+def whatif(service: Service, *, seed: int = 0) -> tuple[ServicePrediction, tuple[Worth, ...]]:
+    """The service as it is, and with each of some changes."""
+    base = predict_service(service, seed=seed, intervals=False)
+    found = [
+        Worth(name=name, prediction=predict_service(changed, seed=seed, intervals=False))
+        for name, changed in _changes(service)
+    ]
+    return base, tuple(found)
+
+
+def _changes(service: Service) -> Iterator[tuple[str, Service]]:
+    """Changes by name: the accelerator's rates, the engine's settings, the load."""
+    serving, more = service.serving, f"x{FASTER_FACTOR:g}"
+    for name, host in _stronger(service.group.host).items():
+        yield f"{name} {more}", _with_host(service, host)
+    if serving.tensor > 1 and (faster := _linked(service.group.host)) is not None:
+        yield f"links between accelerators {more}", _with_host(service, faster)
+    if service.reading is not None:
+        yield "requests that are there already", replace(service, reading=None)
+    for name, other in _settings(serving).items():
+        yield name, replace(service, serving=other)
+    ways = service.load.arrivals
+    if isinstance(ways, RateCurve) or (isinstance(ways, OpenLoop) and math.isfinite(ways.rate)):
+        for factor in (0.5, FASTER_FACTOR, 2.0):
+            rate = replace(ways, rate=factor * ways.rate)
+            yield f"load x{factor:g}", replace(service, load=replace(service.load, arrivals=rate))
+
+
+def _stronger(host: Host) -> dict[str, Host]:
+    """The machine with faster accelerators, or cores where it has none, by what is faster."""
+    gpu, cpu, rate = host.gpu, host.cpu, host.memory_bandwidth
+    if gpu is not None:
+        memory = replace(gpu, memory_bandwidth=FASTER_FACTOR * gpu.memory_bandwidth)
+        peak = {name: FASTER_FACTOR * rate for name, rate in gpu.peak.items()}
+        return {
+            "memory bandwidth": replace(host, gpu=memory),
+            "arithmetic": replace(host, gpu=replace(gpu, peak=peak)),
+            "device memory": replace(host, gpu=replace(gpu, memory=FASTER_FACTOR * gpu.memory)),
+        }
+    if cpu.base_clock is None or rate is None:
+        return {}
+    clock = replace(cpu, base_clock=FASTER_FACTOR * cpu.base_clock)
+    return {
+        "memory bandwidth": replace(host, memory_bandwidth=FASTER_FACTOR * rate),
+        "arithmetic": replace(host, cpu=clock),
+    }
+
+
+def _linked(host: Host) -> Host | None:
+    """The machine with faster links between its accelerators; None where none are known."""
+    if host.peer_link is not None:
+        return replace(host, peer_link=_faster(host.peer_link))
+    return None if host.host_link is None else replace(host, host_link=_faster(host.host_link))
+
+
+def _faster(link: Link) -> Link:
+    rate = None if link.achievable is None else FASTER_FACTOR * link.achievable
+    return replace(link, peak=FASTER_FACTOR * link.peak, achievable=rate)
+
+
+def _with_host(service: Service, host: Host) -> Service:
+    """The service on another machine, in the job of a model that answers in one pass too."""
+    changed = replace(service, group=replace(service.group, host=host))
+    if service.one_pass is None:
+        return changed
+    job = service.one_pass.job
+    groups = tuple(replace(each, host=host) for each in job.cluster.groups)
+    other = replace(job, cluster=replace(job.cluster, groups=groups))
+    return replace(changed, one_pass=replace(service.one_pass, job=other))
+
+
+def _settings(serving: Serving) -> dict[str, Serving]:
+    """Other settings of the engine by name."""
+    tokens, requests = serving.max_batched_tokens, serving.max_sequences
+    found = {
+        "no time beside iterations": replace(
+            serving, request_overhead=0.0, prompt_overhead=0.0, reply_lag=0.0, host_time=0.0
+        )
+    }
+    if serving.replicas > 1:
+        found["requests to the replica with the fewest"] = replace(serving, routing=Routing.LEAST)
+    if serving.dynamic is not None:
+        half, never = max(1, tokens // 2), replace(serving.dynamic, delay=0.0, preferred=())
+        return found | {
+            "twice the largest batch": _batches(serving, 2 * tokens),
+            "half the largest batch": _batches(serving, half),
+            "batches never wait for others": replace(serving, dynamic=never),
+        }
+    return found | {
+        "twice the tokens of an iteration": replace(serving, max_batched_tokens=2 * tokens),
+        "half the tokens of an iteration": replace(serving, max_batched_tokens=max(1, tokens // 2)),
+        "half the requests at once": replace(serving, max_sequences=max(1, requests // 2)),
+    }
+
+
+def _batches(serving: Serving, most: int) -> Serving:
+    return replace(serving, max_batched_tokens=most, max_sequences=most)
+
+
+def check_limits(reader: ServiceReader) -> Service:
+    """Return the service of a reader, which has limits that machines can be sized for.
+
+    Raises
+    ------
+    InputError
+        If it has none.
+    """
+    service = reader.read({})
+    if service.load.is_bulk and not (service.deadline or service.slo.end_to_end):
+        msg = 'has no deadline; add [goal] with deadline = "8 h", or slo.end_to_end'
+        raise InputError((reader.document().problem(("goal",), msg, show=False),))
+    if not service.slo.limits and not service.load.is_bulk:
+        msg = "has no limits; add [slo] with first_token, per_token or end_to_end"
+        raise InputError((reader.document().problem(("slo",), msg, show=False),))
+    return service

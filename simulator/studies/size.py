@@ -1,0 +1,458 @@
+"""Sizing of jobs: the least of a resource that costs no more than a share of the speed; offers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from simulator.engine.bounds import lower_bound
+from simulator.errors import PlanError
+from simulator.physics.footprint import HostRam, host_ram
+from simulator.predict import predict, simulation_input
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.search.candidates import CandidateReader
+from simulator.results.prediction import Prediction
+from simulator.schema.goal import Plain
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.price import Purchase, price_of
+from simulator.schema.hardware.storage import Scope
+from simulator.schema.scenario import Scenario
+from simulator.studies.changes.levers import Knob, Read, Settings, knobs
+from simulator.units import MONTH, PerSecond, Usd, UsdPerSecond
+
+Progress = Callable[[float], None]
+
+AMPLE_FACTORS: Final = (64.0, 16.0, 4.0, 1.0)
+"""So many times as much as there is stands for more than enough; the next where it is faster."""
+MIN_SPEEDUP: Final = 1.005
+"""Ratio of two speeds from which on one is the higher one."""
+MIN_SIZE_SHARE: Final = 1e-4
+"""Down to this share of what there is is looked at."""
+SIZE_TOLERANCE: Final = 1.02
+"""Ratio of two sizes, of which one is enough and one is not, that is close enough."""
+GUESS_FACTORS: Final = (1.02, 1.1, 1.3, 2.0)
+"""Times the least that closed forms allow: the first that is enough leaves few sizes to try."""
+GROWTH_FACTOR: Final = 1.1
+"""Step by which sizes that are enough one by one grow until they are enough together."""
+MAX_GROWTH_STEPS: Final = 40
+ROUNDING: Final = 1e-6
+"""Share by which a closed form may be off by rounding."""
+
+
+class Resource(StrEnum):
+    """What can be sized."""
+
+    STORAGE = "storage"
+    NETWORK = "network"
+    CPU = "cpu"
+    RAM = "ram"
+
+
+_KNOBS: Final[Mapping[Resource, tuple[str, ...]]] = {
+    Resource.STORAGE: ("storage bandwidth", "storage IOPS"),
+    Resource.NETWORK: ("network bandwidth",),
+    Resource.CPU: ("vCPUs+workers", "vCPUs"),
+    Resource.RAM: ("RAM",),
+}
+_ALTERNATIVES: Final = frozenset({Resource.CPU})
+"""Resources of which one knob is turned, the first that the job has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """The least of a knob that is enough; None where the least that was tried still is."""
+
+    knob: Knob
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sized:
+    """A number of machines with what is enough for them.
+
+    `ample` is the speed of the run with more than enough of the resource, `speed` with the sizes
+    found [samples/s]; `now` with what the scenario says. `settings` are the sizes as keys.
+    """
+
+    machines: int
+    devices: int
+    sizes: tuple[Size, ...]
+    ample: PerSecond
+    speed: PerSecond
+    now: PerSecond
+    settings: Settings
+
+    @property
+    def loss(self) -> float:
+        """Share of the speed that is lost with the sizes found."""
+        return 1.0 - self.speed / self.ample
+
+
+def sized(  # noqa: PLR0913 - what is asked
+    read: Read,
+    resource: Resource,
+    loss: float,
+    *,
+    counts: Sequence[int] = (),
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[Sized, ...]:
+    """Find the least of a resource for one or several numbers of machines.
+
+    Parameters
+    ----------
+    read : callable
+        The scenario with some keys set.
+    resource : Resource
+        What is sized; all else stays as it is.
+    loss : float
+        Share of the speed that may be lost, above 0.
+    counts : sequence of int
+        Numbers of machines; the scenario's own by default.
+    seed : int
+        Of the simulations, the same for all.
+    progress : callable, optional
+        Told the share that is done.
+
+    Raises
+    ------
+    NotModelled
+        If the job has nothing of the resource.
+    """
+    wanted: Sequence[Mapping[str, Plain]] = [{"hardware.count": n} for n in counts] or [{}]
+    found = []
+    for number, settings in enumerate(wanted, start=1):
+        found.append(_Search(read, settings, resource, loss, seed).found())
+        if progress is not None:
+            progress(number / len(wanted))
+    return tuple(found)
+
+
+def run_speed(prediction: Prediction) -> PerSecond:
+    """Samples a second over the whole run: its start and its first epoch, which fills caches, too.
+
+    The mean step alone says nothing of a store that is read once and then held in RAM.
+    """
+    timing = prediction.timing
+    steps = prediction.total_steps * timing.step_time.mean
+    return timing.throughput * steps / timing.total_time
+
+
+class _Search:
+    """The job at one number of machines, with more or less of a resource."""
+
+    def __init__(
+        self, read: Read, given: Settings, resource: Resource, loss: float, seed: int
+    ) -> None:
+        self._read: Read = lambda settings: read({**given, **settings})
+        self._resource, self._seed = resource, seed
+        self._scenario = self._read({})
+        self._knobs = tuple(_of(resource, knobs(self._scenario)))
+        if not self._knobs:
+            msg = f"the job has no {resource} that could be larger or smaller"
+            raise PlanError(msg)
+        self._known: dict[tuple[tuple[str, float], ...], PerSecond] = {}
+        self._samples = 0.0
+        self._ample, self._best = self._plenty()
+        self._enough = self._best * (1.0 - loss)
+
+    def _plenty(self) -> tuple[Mapping[str, float], PerSecond]:
+        """More than enough of each knob, and the speed with it.
+
+        Thousands of workers take longer to start than they save, so that less may be plenty.
+        """
+        found: list[tuple[Mapping[str, float], PerSecond]] = []
+        for factor in AMPLE_FACTORS:
+            values = {knob.name: knob.value * factor for knob in self._knobs}
+            found.append((values, self._speed(values)))
+            if len(found) > 1 and found[-1][1] <= MIN_SPEEDUP * found[-2][1]:
+                return found[-2]
+        return found[-1]
+
+    def found(self) -> Sized:
+        """The least of each knob with the others ample, grown until they are enough together."""
+        sizes = {knob.name: self._least(knob) for knob in self._knobs}
+        values = {
+            knob.name: sizes[knob.name] or knob.value * MIN_SIZE_SHARE for knob in self._knobs
+        }
+        for _ in range(MAX_GROWTH_STEPS):
+            if self._speed(values) >= self._enough:
+                break
+            values = {name: value * GROWTH_FACTOR for name, value in values.items()}
+        scenario = self._scenario
+        return Sized(
+            machines=sum(group.count for group in scenario.cluster.groups),
+            devices=scenario.devices,
+            sizes=tuple(
+                Size(knob=knob, value=None if sizes[knob.name] is None else values[knob.name])
+                for knob in self._knobs
+            ),
+            ample=self._best,
+            speed=self._speed(values),
+            now=self._speed({}),
+            settings=self._settings(values),
+        )
+
+    def _least(self, knob: Knob) -> float | None:
+        """The least that is enough; None if the least that is tried is."""
+        low, high = max(knob.least, knob.value * MIN_SIZE_SHARE), self._ample[knob.name]
+        if self._is_enough(knob, low):
+            return None if low == knob.value * MIN_SIZE_SHARE else low
+        enough = self._guessed(knob, low, high)
+        return _bisected(low, high, lambda one: one >= enough or self._is_enough(knob, one))
+
+    def _guessed(self, knob: Knob, low: float, high: float) -> float:
+        """A size that is enough, and close to the least that is; more of it is enough as well."""
+        least = _bisected(low, high, lambda one: self._may_be_enough(knob, one))
+        sizes = (least * factor for factor in GUESS_FACTORS)
+        return next((one for one in sizes if one < high and self._is_enough(knob, one)), high)
+
+    def _is_enough(self, knob: Knob, value: float) -> bool:
+        try:
+            # Closed forms rule most of those out that are too small, without a simulation.
+            return self._may_be_enough(knob, value) and (
+                self._speed({**self._ample, knob.name: value}) >= self._enough
+            )
+        except PlanError:
+            # So little that there is no such machine.
+            return False
+
+    def _may_be_enough(self, knob: Knob, value: float) -> bool:
+        """Whether the job fits, and loses no more than it may if all goes as well as it can."""
+        settings = self._settings({**self._ample, knob.name: value})
+        try:
+            asked = simulation_input(self._read(settings))
+        except PlanError:
+            return False
+        if not self._fits(host_ram(asked.scenario)):
+            return False
+        given = asked.scenario, asked.topology, asked.demands, asked.lengths, asked.extras
+        least = float(lower_bound(*given)) * asked.lengths.total_steps
+        return self._samples >= self._enough * least * (1.0 - ROUNDING)
+
+    def _speed(self, values: Mapping[str, float]) -> PerSecond:
+        """Samples per second of the run, 0 where the job does not fit into RAM."""
+        key = tuple(sorted(values.items()))
+        if key not in self._known:
+            scenario = self._read(self._settings(values))
+            prediction = predict(scenario, seed=self._seed, intervals=False)
+            self._samples = run_speed(prediction) * prediction.timing.total_time
+            self._known[key] = run_speed(prediction) if self._fits(prediction.host_ram) else 0.0
+        return self._known[key]
+
+    def _fits(self, ram: HostRam) -> bool:
+        """RAM that is only just short is short: the report of the job warns of it."""
+        return ram.total <= ram.capacity if self._resource is Resource.RAM else True
+
+    def _settings(self, values: Mapping[str, float]) -> Settings:
+        found: dict[str, Plain] = {}
+        for knob in self._knobs:
+            if knob.name in values and knob.settings is not None:
+                found |= knob.settings(values[knob.name])
+        return found
+
+
+def _bisected(low: float, high: float, enough: Callable[[float], bool]) -> float:
+    """The least size that is enough, where `low` is not and `high` is, as close as is wanted."""
+    while high / low > SIZE_TOLERANCE:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _of(resource: Resource, known: Sequence[Knob]) -> Iterator[Knob]:
+    names = [name for name in _KNOBS[resource] if any(k.name == name for k in known)]
+    if resource in _ALTERNATIVES:
+        names = names[:1]
+    yield from (knob for name in names for knob in known if knob.name == name)
+
+
+MAX_OFFERS: Final = 4
+"""Offers that are named."""
+MAX_EXAMINED: Final = 12
+"""Offers that are looked at closer, the cheapest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A profile that is large enough; None where its price is unknown.
+
+    `per_month` is what the job's data costs there for a month, `per_second` what a machine does.
+    """
+
+    name: str
+    per_month: Usd | None = None
+    per_second: UsdPerSecond | None = None
+
+
+def offers(
+    found: Sized,
+    resource: Resource,
+    scenario: Scenario,
+    catalogue: Catalogue,
+    suits: Callable[[str], bool] = lambda _: True,
+) -> list[Offer]:
+    """Profiles that are large enough, the cheapest first, those without a price last.
+
+    Machines are those with as many of the same accelerator as the job uses, or with none where it
+    uses none; stores those that its cloud reaches and that `suits` says are fast enough, since a
+    store that has the rates may take too long to answer each read.
+    """
+    wanted = {size.knob.name: size.value or 0.0 for size in found.sizes}
+    if resource is Resource.STORAGE:
+        every = list(_stores(wanted, scenario, catalogue))
+        every.sort(key=lambda one: (one.per_month is None, one.per_month or 0.0, one.name))
+        every = list(islice((one for one in every[:MAX_EXAMINED] if suits(one.name)), MAX_OFFERS))
+    else:
+        every = list(_machines(wanted, scenario, catalogue))
+        every.sort(key=lambda one: (one.per_second is None, one.per_second or 0.0, one.name))
+    return every[:MAX_OFFERS]
+
+
+def _stores(
+    wanted: Mapping[str, float], scenario: Scenario, catalogue: Catalogue
+) -> Iterator[Offer]:
+    data, cloud = scenario.job.stored_total, scenario.cluster.trainers.host.cloud
+    for name in catalogue.names("storage"):
+        store = catalogue.storage(name)
+        operations = store.read_operations
+        enough = store.read_rate >= wanted.get("storage bandwidth", 0.0)
+        if operations is not None:
+            enough = enough and operations >= wanted.get("storage IOPS", 0.0)
+        if enough and (not cloud or not store.clouds or cloud in store.clouds):
+            rent = store.standing(data)
+            yield Offer(name=name, per_month=None if rent is None else rent * MONTH)
+
+
+def _machines(
+    wanted: Mapping[str, float], scenario: Scenario, catalogue: Catalogue
+) -> Iterator[Offer]:
+    group = scenario.cluster.trainers
+    used = None if group.gpus_per_host == 0 else group.host.gpu
+    wanted_gpu = None if used is None else used.name
+    least = {**_own_machine(scenario), **wanted}
+    for name in (*catalogue.names("instance"), *catalogue.names("node")):
+        host = catalogue.host(name)
+        own = None if host.gpu is None else host.gpu.name
+        if own == wanted_gpu and host.gpu_count >= group.gpus_per_host and _is_enough(host, least):
+            price = price_of(host.prices, Purchase.ON_DEMAND)
+            yield Offer(name=name, per_second=None if price is None else price.usual)
+
+
+def _own_machine(scenario: Scenario) -> dict[str, float]:
+    """What the job's own machine has of all that is not sized, and the job makes use of.
+
+    The RAM it needs, all its hardware threads, and its network where data or gradients pass it.
+    """
+    group = scenario.cluster.trainers
+    found = {"vCPUs": float(group.host.cpu.threads), "RAM": float(host_ram(scenario).total)}
+    passed = group.count > 1 or group.storage.scope is not Scope.LOCAL
+    if passed and group.host.network is not None:
+        found["network bandwidth"] = float(group.host.network.bandwidth)
+    return found
+
+
+def _is_enough(host: Host, wanted: Mapping[str, float]) -> bool:
+    network = 0.0 if host.network is None else host.network.bandwidth
+    return (
+        host.cpu.threads >= wanted.get("vCPUs+workers", wanted.get("vCPUs", 0.0))
+        and host.ram >= wanted.get("RAM", 0.0)
+        and network >= wanted.get("network bandwidth", 0.0)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeAnswer:
+    """The answer of `plan size` for a job: a row for each number of machines.
+
+    `asked` is the scenario with its settings as they were typed; `offers` are what the catalogue
+    has of each row's size, the cheapest first. `accelerated`: the machines compute on accelerators,
+    which are counted; `steps` is what an epoch has on one machine; `counted`: numbers of machines
+    were asked for.
+    """
+
+    name: str
+    asked: str
+    resource: Resource
+    loss: float
+    rows: Sequence[Sized]
+    offers: Sequence[Sequence[Offer]]
+    counted: bool = False
+    accelerated: bool = True
+    steps: float = math.inf
+
+
+def size_answer(  # noqa: PLR0913 - what is asked
+    reader: CandidateReader,
+    resource: Resource,
+    loss: float,
+    *,
+    counts: Sequence[int] = (),
+    seed: int = 0,
+    typed: str = "",
+    progress: Progress | None = None,
+) -> SizeAnswer:
+    """Find the least of a resource that loses little speed, and offers that have it.
+
+    Parameters
+    ----------
+    reader : CandidateReader
+        Of the job.
+    resource : Resource
+        The resource to size.
+    loss : float
+        Share of the speed with plenty of it that may be lost.
+    counts : sequence of int
+        Numbers of machines; the scenario's own by default.
+    seed : int
+        Seed of all random draws.
+    typed : str
+        The scenario with its settings as the user typed them.
+    progress : callable, optional
+        Called with the finished share.
+    """
+    rows = sized(
+        lambda settings: reader.read(settings).scenario,
+        resource,
+        loss,
+        counts=counts,
+        seed=seed,
+        progress=progress,
+    )
+    scenario, catalogue = reader.read({}).scenario, Catalogue.default(reader.profiles)
+    train, trainers = scenario.job.train, scenario.cluster.trainers
+    batch = float(train.batch_size * train.accumulation * max(1, scenario.ranks))
+    return SizeAnswer(
+        name=scenario.name,
+        asked=typed,
+        resource=resource,
+        loss=loss,
+        rows=rows,
+        offers=[
+            offers(row, resource, scenario, catalogue, partial(_suits, reader, row, loss, seed))
+            for row in rows
+        ],
+        counted=bool(counts),
+        accelerated=trainers.gpus_per_host > 0,
+        steps=scenario.job.dataset.samples * trainers.count / batch,
+    )
+
+
+def _suits(reader: CandidateReader, row: Sized, loss: float, seed: int, store: str) -> bool:
+    """Return whether the job loses little speed with its data in a store as large as they are.
+
+    A volume that is only as large as the data, which is what its price is for, may be slower.
+    """
+    settings: Settings = {"hardware.storage": store, "hardware.count": row.machines}
+    try:
+        data = reader.read(settings).scenario.job.stored_total
+        settings = {**settings, "hardware.storage_capacity": f"{math.ceil(data)} B"}
+        prediction = predict(reader.read(settings).scenario, seed=seed, intervals=False)
+    except PlanError:
+        return False
+    return run_speed(prediction) >= row.ample * (1.0 - loss)

@@ -1,0 +1,182 @@
+"""Keys that somebody gave and nothing reads: another value there gives the same prediction.
+
+For every key the closed forms see the job with other values: what its stages demand, the units
+they ask, the rules of its loader, the lengths, the memory and the price. Where no value changes any
+of it, the job is predicted without the key too, over a few steps; only if every figure stays as it
+is does the key count as without effect. So none is said to be idle that is not, and none that has
+to be given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final, Protocol
+
+from simulator.errors import BrokenInvariant, PlanError
+from simulator.physics.footprint import host_ram, memory_fit, page_cache_bytes
+from simulator.pipeline.loads import unit_loads
+from simulator.pipeline.program import demand_table
+from simulator.pipeline.run_length import extras, lengths
+from simulator.pipeline.stages.base import Phase, StageDemands
+from simulator.pipeline.stages.communication import bucket_shares
+from simulator.pipeline.topology import Topology, build
+from simulator.predict import predict
+from simulator.reading.document import Document
+from simulator.reading.search.alternatives import alternatives, given_keys
+from simulator.results.cost import machines_price
+from simulator.results.metrics import METRICS, Value
+from simulator.results.prediction import Prediction
+from simulator.schema.scenario import Scenario
+from simulator.studies.changes.levers import Settings
+
+STEPS: Final = 40
+"""Steps over which a key is looked for in the simulation."""
+
+
+class Reader(Protocol):
+    """Reads a scenario file with some keys set."""
+
+    def document(self) -> Document:
+        """All that its files and options say."""
+
+    def plainly(self, settings: Settings) -> Scenario:
+        """The scenario with these settings, nothing assumed of how samples vary."""
+
+    def without(self, key: str) -> Scenario:
+        """The same with one of its keys left out; refused if that is needed."""
+
+
+def idle_keys(reader: Reader) -> tuple[str, ...]:
+    """The keys of a scenario that have no effect on its prediction, in order of the sections.
+
+    Parameters
+    ----------
+    reader : Reader
+        Reads the scenario, which has no mistakes.
+    """
+    document = reader.document()
+    known = _Known(scenario=reader.plainly({}))
+    return tuple(
+        key
+        for key in given_keys(document)
+        if _is_idle(reader, key, document.value(tuple(key.split("."))), known)
+    )
+
+
+def with_idle_keys(prediction: Prediction, reader: Reader) -> Prediction:
+    """Add a warning that names the keys of a scenario without effect on its prediction."""
+    idle = idle_keys(reader)
+    if not idle:
+        return prediction
+    them = "it" if len(idle) == 1 else "them"
+    warning = f"without effect here: {', '.join(idle)} (nothing in this job depends on {them})"
+    return replace(prediction, warnings=(*prediction.warnings, warning))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Known:
+    """The scenario as it is given, with what others are compared with."""
+
+    scenario: Scenario
+
+    @cached_property
+    def closed_forms(self) -> tuple[object, ...] | str:
+        """What its prediction is made of, as far as no event is needed; or why there is none."""
+        return _closed_forms(self.scenario)
+
+    @cached_property
+    def figures(self) -> dict[str, Value] | str:
+        """All metrics over a few steps, or why there are none."""
+        return _figures(self.scenario)
+
+    def made_like(self, other: Scenario) -> bool:
+        """Whether another's closed forms are the same; looked at up to the first that differs."""
+        known = self.closed_forms
+        if isinstance(known, str):
+            return _closed_forms(other) == known
+        try:
+            return all(one == its for one, its in zip(_made_of(other), known, strict=True))
+        except PlanError:
+            return False
+
+
+def _is_idle(reader: Reader, key: str, value: object, known: _Known) -> bool:
+    """Whether no value of a key makes a difference, nor leaving it out."""
+    tried = 0
+    for choice in alternatives(key, value):
+        try:
+            found = reader.plainly({key: choice})
+        except PlanError:
+            continue
+        tried += 1
+        if not known.made_like(found):
+            return False
+    if not tried:
+        return False
+    try:
+        left_out = reader.without(key)
+    except PlanError:
+        return False
+    return _figures(left_out) == known.figures
+
+
+def _closed_forms(scenario: Scenario) -> tuple[object, ...] | str:
+    """What a prediction is made of, as far as no event is needed for it; or why there is none."""
+    try:
+        return tuple(_made_of(scenario))
+    except PlanError as error:
+        return str(error)
+
+
+def _made_of(scenario: Scenario) -> Iterator[object]:
+    """The closed forms one after another, those first that take no time to see."""
+    job = scenario.job
+    loader, train = job.loader, job.train
+    yield loader.policy, loader.pin_memory, loader.overlap_copies, loader.stragglers
+    yield job.dataset.size_spread, job.preprocessing.cost_spread, job.copies, job.remote
+    yield train.batch_size, train.accumulation, train.sync_every_step
+    yield scenario.cost.provisioning, scenario.cost.price, scenario.cost.purchase
+    yield machines_price(scenario)
+    yield lengths(scenario)
+    topology, warm = build(scenario), demand_table(scenario, Phase.WARM)
+    yield _asked(warm)
+    yield _used(topology, warm)
+    yield extras(scenario, topology, warm)
+    ram, fit = host_ram(scenario), memory_fit(scenario)
+    yield ram.items, ram.capacity
+    yield fit if fit is None else (fit.items, fit.capacity)
+    yield page_cache_bytes(scenario)
+    yield bucket_shares(scenario)
+    cold = demand_table(scenario, Phase.COLD)
+    yield _asked(cold)
+    yield _used(topology, cold)
+
+
+def _asked(stages: Sequence[StageDemands]) -> list[tuple[object, ...]]:
+    """What stages demand, without where it came from; nothing of what asks for nothing."""
+    return [
+        (
+            *(stage.stage, stage.group, stage.times, d.path, d.amount, d.operations, d.latency),
+            *(d.threads, d.ceiling if d.amount else None),
+        )
+        for stage in stages
+        for d in stage.demands
+        if d.amount or d.operations or d.latency
+    ]
+
+
+def _used(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, float]:
+    """How long each unit is busy for a batch, of those that anything passes."""
+    loads = ((unit, float(load)) for unit, load in unit_loads(topology, stages).items())
+    return {unit: load for unit, load in loads if load > 0.0}
+
+
+def _figures(scenario: Scenario) -> dict[str, Value] | str:
+    """All metrics over a few steps, or why there are none."""
+    try:
+        prediction = predict(scenario, intervals=False, max_steps=STEPS)
+    except (PlanError, BrokenInvariant) as error:
+        return str(error)
+    return {metric.name: metric.get(prediction) for metric in METRICS}
