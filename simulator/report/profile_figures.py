@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from types import MappingProxyType, UnionType
 from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -86,7 +87,7 @@ def figures(thing: Profile) -> tuple[Figure, ...]:
 
 
 def _figures(thing: Section, prefix: str, sources: Mapping[str, Source]) -> Iterator[Figure]:
-    units = _units(type(thing))
+    units = units_of(type(thing))
     for item in fields(thing):
         if item.name not in ("name", "note", "overlay", "sources"):
             key = f"{prefix}{item.name}"
@@ -202,7 +203,9 @@ def _plain(
         yield Figure(key=key, value=str(value), source=source)
 
 
-def _units(cls: type[object]) -> dict[str, Unit]:
+@cache
+def units_of(cls: type[object]) -> dict[str, Unit]:
+    """Return the units of a class's fields, read from their annotations."""
     hints = get_type_hints(cls, include_extras=True)
     found = {name: _unit_in(hint) for name, hint in hints.items()}
     return {name: unit for name, unit in found.items() if unit is not None}
