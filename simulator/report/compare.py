@@ -44,10 +44,15 @@ from simulator.report.prediction.job import SCHEMA
 from simulator.report.prediction.service import kept_share
 from simulator.report.prediction.settings import setting_rows
 from simulator.report.text import percent
-from simulator.results.metrics import USD_PER_HOUR, number_at, select
+from simulator.results.metrics import (
+    USD_PER_HOUR,
+    is_utilization,
+    number_at,
+    select,
+    service_figures,
+)
 from simulator.results.prediction import Prediction
 from simulator.results.price_age import dated_prices, prices_of
-from simulator.results.serving import is_utilization, metrics
 from simulator.schema.hardware.link import LinkKind
 from simulator.schema.hardware.naming import short_name
 from simulator.schema.hardware.price import Purchase
@@ -512,7 +517,7 @@ def _service_figures(sides: Sequence[ServiceSide]) -> list[tuple[str, ...]]:
     """Return a row for each figure that a side has, and one below it with the intervals."""
     lines: list[tuple[str, ...]] = []
     for name, shown in {**FIGURES, **_utilizations(sides)}.items():
-        values = [metrics(side.prediction).get(name) for side in sides]
+        values = [service_figures(side.prediction).get(name) for side in sides]
         if not any(values):
             continue
         texts = [
@@ -531,7 +536,7 @@ def _utilizations(sides: Sequence[ServiceSide]) -> dict[str, Figure]:
     names = dict.fromkeys(
         name
         for side in sides
-        for name, share in metrics(side.prediction).items()
+        for name, share in service_figures(side.prediction).items()
         if is_utilization(name) and (share or 0.0) >= HALF_PERCENT
     )
     return {
@@ -610,7 +615,7 @@ def _services_table(sides: Sequence[ServiceSide]) -> Table:
     rows: list[tuple[Cell, ...]] = [
         ("key", name, *(_text(side, name) for side in sides)) for name in differing(sides)
     ]
-    found = [metrics(side.prediction) for side in sides]
+    found = [service_figures(side.prediction) for side in sides]
     every = dict.fromkeys(name for one in found for name in one)
     rows += [("metric", name, *(one.get(name) for one in found)) for name in every]
     rows.append(("metric", "keeps_limits", *(_kept(side) for side in sides)))
@@ -635,7 +640,7 @@ def _service_object(first: ServiceSide, side: ServiceSide) -> dict[str, Any]:
         "scenario": prediction.service.name,
         "fits": prediction.fits,
         "keeps_limits": prediction.keeps_limits if prediction.service.slo.limits else None,
-        "figures": metrics(prediction),
+        "figures": service_figures(prediction),
         "interval": {name: dict(band) for name, band in prediction.interval.items()},
         "prices": list(_prices(side)),
         "beside_first": None

@@ -115,28 +115,30 @@ _BETTER: Final = {"high": "higher", "low": "lower", None: ""}
 
 
 def metrics_document(wanted: str = "") -> Document:
-    """Return the metrics that match `wanted`: name, unit, better direction, meaning.
+    """Return the metrics that match `wanted`: name, unit, better direction, kind, meaning.
 
     Raises
     ------
     UnknownName
         If none matches.
     """
-    names = asked_for("metric", wanted, [metric.name for metric in METRICS])
-    head = ("metric", "unit", "better", "meaning")
+    names = asked_for("metric", wanted, list(dict.fromkeys(metric.name for metric in METRICS)))
+    head = ("metric", "unit", "better", "of", "meaning")
     rows = tuple(
         (
             metric.name,
             "" if metric.unit is None else metric.unit.symbol,
             _BETTER[metric.better],
+            f"{metric.kind}s",
             metric.doc,
         )
         for metric in METRICS
         if metric.name in names
     )
     texts = []
-    for name, unit, better, doc in rows:
-        said = ", ".join(part for part in (unit, f"{better} is better" if better else "") if part)
+    for name, unit, better, kind, doc in rows:
+        parts = (unit, f"{better} is better" if better else "", kind)
+        said = ", ".join(part for part in parts if part)
         texts.append(f"{name}{f'  [{said}]' if said else ''}: {doc}")
     table = Table(head=head, rows=rows)
     return Document(

@@ -30,13 +30,8 @@ from simulator.report.prediction.service import (
     load_called,
 )
 from simulator.report.text import percent
-from simulator.results.serving import (
-    ServicePrediction,
-    energy_metrics,
-    is_told,
-    metrics,
-    work_cost_metrics,
-)
+from simulator.results.metrics import applies, service_figures, work_figures
+from simulator.results.serving import ServicePrediction
 from simulator.schema.goal import Plain
 from simulator.schema.hardware.naming import short_name
 from simulator.schema.serving import Service
@@ -149,9 +144,8 @@ def _hourly(price: float) -> float:
 
 def _choice_object(choice: Choice) -> dict[str, Any]:
     serving, told = choice.service.serving, choice.answered
-    values = work_cost_metrics(cost_at(choice))
-    values |= energy_metrics(energy_of(choice.service, told, None))
-    values = {name: each for name, each in values.items() if is_told(choice.service, name)}
+    values = work_figures(cost_at(choice), energy_of(choice.service, told, None))
+    values = {name: each for name, each in values.items() if applies(choice.service, name)}
     row = (
         dict(choice.settings),
         choice.service.group.host.name,
@@ -424,11 +418,11 @@ def _rounded(value: float | None) -> Cell:
 
 def changed(base: ServicePrediction, worths: Sequence[Worth], metric: str) -> Document:
     """Return what changes do to a metric of a service, the smallest value first."""
-    own = metrics(base).get(metric)
+    own = service_figures(base).get(metric)
     said = "none beyond saturation" if own is None else significant(own, 3)
     ratios: list[tuple[str, float | None, float | None]] = []
     for worth in worths:
-        value = metrics(worth.prediction).get(metric)
+        value = service_figures(worth.prediction).get(metric)
         ratio = value / own if value is not None and own else None
         ratios.append((worth.name, value, ratio))
     ratios.sort(key=lambda row: (row[2] is None, row[2] or 0.0))

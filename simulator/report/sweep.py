@@ -14,7 +14,7 @@ from simulator.report.labels import metric_called, setting_called
 from simulator.report.numbers import metric_figure
 from simulator.report.render import as_csv
 from simulator.report.text import count, percent, printable
-from simulator.results.metrics import METRICS, SOLVER, Value
+from simulator.results.metrics import JOB_METRICS, SOLVER, Value
 from simulator.schema.goal import Objective, Sense
 from simulator.studies.search.findings import MAX_SHOWN, Findings, Reason, column_names, frame, row
 from simulator.studies.search.outcome import Outcome, Status
@@ -36,7 +36,7 @@ _HEADS: Final = {
     "accelerator_utilization": "busy",
     "bottleneck": "bottleneck",
 }
-_METRICS: Final = {metric.name: metric for metric in METRICS}
+_METRICS: Final = {metric.name: metric for metric in JOB_METRICS}
 _FATES: Final = {
     Status.PREDICTED: "simulated",
     Status.SCREENED: "screened out",

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from simulator.engine.bounds import lower_bound
+from simulator.engine.closed_form import lower_bound
 from simulator.errors import PlanError
 from simulator.physics.footprint import HostRam, host_ram
 from simulator.predict import predict, simulation_input

@@ -50,7 +50,7 @@ from simulator.report.prediction.verdict import device_word, marks, part_labels,
 from simulator.report.text import count, percent, printable
 from simulator.results.binding import PARTS
 from simulator.results.cost import listed_price
-from simulator.results.metrics import METRICS, Value, number_at, training_log
+from simulator.results.metrics import JOB_METRICS, Value, number_at, training_log
 from simulator.results.ownership import missing
 from simulator.results.prediction import Prediction
 from simulator.schema.workload.train import Mode
@@ -555,7 +555,7 @@ def as_object(prediction: Prediction) -> dict[str, Any]:
         "scenario": prediction.scenario.name,
         "seed": prediction.seed,
     }
-    for metric in METRICS:
+    for metric in JOB_METRICS:
         place(tree, metric.name.split("."), _plain(metric.get(prediction)))
     tree["utilization"] = {
         str(name): {"mean": u.mean, "sum": u.total, "units": u.units}

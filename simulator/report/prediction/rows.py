@@ -21,7 +21,7 @@ from simulator.report.numbers import bracketed, interval
 from simulator.report.text import count, percent
 from simulator.results import ownership
 from simulator.results.cost import is_block, machine_price, paid_time
-from simulator.results.metrics import METRICS, Metric, number_at, select
+from simulator.results.metrics import JOB_METRICS, Metric, number_at, select
 from simulator.results.prediction import Prediction, StepSplit, Timing
 from simulator.results.storage_bill import PARTS, priced
 from simulator.schema.hardware.host import Host
@@ -229,7 +229,7 @@ def _known(
     prediction: Prediction,
 ) -> Iterator[tuple[Metric, float | int | str, float | None, float | None]]:
     """Yield metrics with a single value, the value, and its P10 and P90 or None."""
-    for one in METRICS:
+    for one in JOB_METRICS:
         value = one.get(prediction)
         if value is not None and not isinstance(value, Mapping):
             ends = prediction.interval.get(one.name, {})
