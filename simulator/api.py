@@ -108,7 +108,8 @@ class _Answer(ABC, Generic[Predicted]):
         Path(path).write_text(self._report.page(self.prediction), encoding="utf-8")
 
     def __str__(self) -> str:
-        return self._report.text(self.prediction, full=self.noun == JobSubject.noun)
+        full = self.noun == JobSubject.noun
+        return self._report.simulated(self.prediction, "table", full=full)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} to {self.name}: {self.verdict}>"
@@ -462,12 +463,12 @@ class ServiceConfiguration(_Configuration[ServiceSubject]):
 
     def recommend(self, *, seed: int = 0) -> pd.DataFrame:
         """Return the machines of its [goal] within its limits, the cheapest first: one row each."""
-        from simulator.report.service.studies import SizedReport
+        from simulator.report.service_studies import sized_table
         from simulator.studies.service_sizing import size
 
         reader = self.subject.reader
         found = size(reader.read, reader.candidates(), seed=seed)
-        table = SizedReport().as_table(found)
+        table = sized_table(found)
         return pd.DataFrame(table.rows, columns=table.head)
 
 
