@@ -80,6 +80,6 @@ class LateGroup(click.Group):
 
 
 def attribute(name: str) -> str:
-    """Return the Python name of a command: `hf_config` of ``hf-config``, `import_` of ``import``."""
+    """Return the Python name of a command: `hf_config` of ``hf-config``."""
     plain = name.replace("-", "_")
     return f"{plain}_" if keyword.iskeyword(plain) else plain
