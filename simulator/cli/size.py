@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simulator.reading.search.candidates import CandidateReader
     from simulator.reading.service.scenario import ServiceReader
     from simulator.schema.scenario import Scenario
-    from simulator.studies.changes.levers import Settings
+    from simulator.studies.levers.lever import Settings
     from simulator.studies.size import Sized
     from simulator.studies.subject import Subject
 

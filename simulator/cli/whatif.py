@@ -105,7 +105,7 @@ def _studied(  # noqa: PLR0913 - what is asked for, and of what
 ) -> WhatIf:
     from simulator.report.labels import device_called
     from simulator.report.whatif.text import WhatIf
-    from simulator.studies.changes.levers import knobs
+    from simulator.studies.levers.catalogue import knobs
     from simulator.studies.whatif import changes, flips, margins
 
     read = _reading(reader)

@@ -21,7 +21,8 @@ from simulator.predict import predict, simulation_input
 from simulator.results.metrics import measurable, number_at, select, unstarved_rate
 from simulator.results.prediction import STARVED, Prediction
 from simulator.schema.scenario import Job, Scenario
-from simulator.studies.changes.levers import Knob, Read, turned
+from simulator.studies.levers.knobs import turned
+from simulator.studies.levers.lever import Knob, Read
 from simulator.studies.search.outcome import BugLog, log_bug
 from simulator.units import PerSecond, Usd, UsdPerSecond
 

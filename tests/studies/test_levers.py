@@ -6,7 +6,8 @@ import pytest
 from support.stages import sampled
 
 from simulator.predict import predict
-from simulator.studies.changes.levers import knobs, turned
+from simulator.studies.levers.catalogue import knobs
+from simulator.studies.levers.knobs import turned
 from tests.support.what_if import reader
 
 SCENARIOS = (

@@ -37,10 +37,10 @@ def action_texts(found: Sequence[Action], base: Prediction) -> list[str]:
 
 def action_text(one: Action, base: Prediction) -> str:
     """What to change, what that gains, what it costs, and the keys to set."""
-    notes = [one.lever.note, _copied(one), *_space(one)]
+    notes = [one.change.note, _copied(one), *_space(one)]
     told = "".join(f"; {note}" for note in notes if note)
     gain, price = _gain(one, base), _price(one, base)
-    return f"{one.lever.what}: {gain}; {price}{told}. Set {lines(one.settings)}"
+    return f"{one.change.name}: {gain}; {price}{told}. Set {lines(one.settings)}"
 
 
 def _copied(one: Action) -> str:
@@ -130,15 +130,15 @@ def action_objects(found: Sequence[Action]) -> list[dict[str, Any]]:
     """The same as plain values, in SI units; shares from 0 to 1."""
     return [
         {
-            "what": one.lever.what,
-            "kind": one.lever.kind.value,
+            "what": one.change.name,
+            "kind": one.change.kind.value,
             "settings": dict(one.settings),
             "total_time_s": float(one.time),
             "shorter": {"mean": float(one.shorter), "p10": one.low, "p90": one.high},
             "rent_usd_per_s": one.rent,
             "usd_to_train": one.bill,
             "fits": one.prediction.fits,
-            "note": one.lever.note,
+            "note": one.change.note,
             "copies": {"s": waited(one.copies), "usd": one.copying},
         }
         for one in found

@@ -18,6 +18,7 @@ from simulator.report.recommendation.words import hardware, measures, told, wort
 from simulator.report.text import INDENT, WIDTH, columns, section, wrapped
 from simulator.schema.goal import Goal, Objective
 from simulator.schema.hardware.naming import short_name
+from simulator.studies.levers.catalogue import RELIEF
 from simulator.studies.recommend.limits import PORTING
 from simulator.studies.recommend.ranking import (
     EQUAL_FACTOR,
@@ -34,7 +35,6 @@ from simulator.studies.recommend.recommendation import (
     PinPrice,
     Recommendation,
 )
-from simulator.studies.recommend.remedies import FAMILY
 from simulator.units import SECOND, USD, show
 
 BUYING: Final = "Rent or buy"
@@ -223,9 +223,10 @@ def idea_lines(answer: Recommendation) -> list[str]:
         parts += [f"remote.storage = {away}"] if away else []
         parts += _against(answer, choice)
         lines.append(f"{choice.idea}: {hardware(choice)}: {', '.join(parts)}")
-    named = any(choice.idea == FAMILY for choice in answer.ideas)
+    family = RELIEF["machine of the family"]
+    named = any(choice.idea == family for choice in answer.ideas)
     if lines and not named and not answer.goal.search:
-        lines.append(f"{FAMILY}: none here has more vCPUs for each accelerator")
+        lines.append(f"{family}: none here has more vCPUs for each accelerator")
     return lines
 
 

@@ -29,9 +29,9 @@ def service_action_texts(found: Sequence[ServiceAction], base: ServicePrediction
 
 
 def _text(one: ServiceAction, base: ServicePrediction) -> str:
-    note = f"; {one.lever.note}" if one.lever.note else ""
+    note = f"; {one.change.note}" if one.change.note else ""
     gain = f"{_served(one.prediction)}; {_price(one, base)}"
-    return f"{one.lever.what}: {gain}{note}. Set {lines(one.lever.settings)}"
+    return f"{one.change.name}: {gain}{note}. Set {lines(one.change.settings)}"
 
 
 def _served(after: ServicePrediction) -> str:
@@ -80,9 +80,9 @@ def service_action_objects(found: Sequence[ServiceAction]) -> list[dict[str, Any
     """The same as plain values, in SI units; shares from 0 to 1."""
     return [
         {
-            "what": one.lever.what,
-            "kind": one.lever.kind.value,
-            "settings": dict(one.lever.settings),
+            "what": one.change.name,
+            "kind": one.change.kind.value,
+            "settings": dict(one.change.settings),
             "keeps_limits": one.prediction.keeps_limits,
             "attainment": None
             if one.prediction.answered is None
@@ -90,7 +90,7 @@ def service_action_objects(found: Sequence[ServiceAction]) -> list[dict[str, Any
             "carried_per_s": carried_rate(one.prediction),
             "usd": price_of_answers(one.prediction),
             "rent_usd_per_s": one.rent,
-            "note": one.lever.note,
+            "note": one.change.note,
         }
         for one in found
     ]

@@ -24,7 +24,7 @@ from simulator.report.whatif.accelerator_swap import swap_json, swap_lines
 from simulator.report.whatif.rates import tornado_json, tornado_lines
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
-from simulator.studies.changes.levers import SPEED, Knob
+from simulator.studies.levers.lever import SPEED, Knob
 from simulator.studies.sensitivity import Sensitivity
 from simulator.studies.whatif import MAX_COUNT, MAX_FACTOR, Flip, Generation, Margins, Worth, misfit
 from simulator.units import SECOND, USD, show
