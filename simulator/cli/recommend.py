@@ -227,7 +227,7 @@ def _answer(  # noqa: PLR0913 - all of one scenario
     best = reader.read(answer.winner.settings).scenario
     return replace(
         answer,
-        buying_option=buying_option(reader, answer.winner, catalogue, seed),
+        buying=buying_option(reader, answer.winner, catalogue, seed),
         prices=tuple(dated_prices(best)),
     )
 

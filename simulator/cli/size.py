@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MACHINES = "machines"
 RESOURCES = ("storage", "network", "cpu", "ram", MACHINES)
-"""Of jobs as `studies.size.Resource` has them, whose module takes long to import; machines
+"""Of jobs as `studies.levers.catalogue.Resource` has them, whose module takes long to import; machines
 are those of a service."""
 _COUNT: Final = re.compile(r"\d+(?:\.\.\d+(?: +(?:step|x) *\d+)?)?")
 """A number of machines or a range of them."""
@@ -82,7 +82,8 @@ def size(  # noqa: PLR0913 - one parameter an option
     from simulator.reading.hardware.catalogue import Catalogue
     from simulator.report import size as report
     from simulator.report.format.table import Format, reported
-    from simulator.studies.size import Resource, offers, sized
+    from simulator.studies.levers.catalogue import Resource
+    from simulator.studies.size import offers, sized
 
     asked, share, numbers = Resource(resource), _share(loss), _counts(counts)
     reader = subject.reader

@@ -11,7 +11,8 @@ from simulator.report.format.table import Cell, Table, as_markdown
 from simulator.report.numbers import quantity, significant
 from simulator.report.text import columns, section, wrapped
 from simulator.schema.hardware.naming import short_name
-from simulator.studies.size import Offer, Resource, Size, Sized
+from simulator.studies.levers.catalogue import Resource
+from simulator.studies.size import Offer, Size, Sized
 from simulator.units import BYTE, PER_SECOND, PERCENT, USD, USD_PER_SECOND, show
 
 DIGITS: Final = 3

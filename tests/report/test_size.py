@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from simulator.report.size import Answer, as_text
-from simulator.studies.size import Offer, Resource, Sized
+from simulator.studies.levers.catalogue import Resource
+from simulator.studies.size import Offer, Sized
 
 
 @pytest.mark.parametrize(("machines", "warned"), [(64, False), (1024, True)])
