@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from simulator.engine.bounds import bounds
+from simulator.engine.closed_form import bounds
 from simulator.engine.intervals import intervals
 from simulator.engine.recorder import MOST_STEPS
 from simulator.engine.run import Options, SimulationInput, solve
@@ -33,12 +33,11 @@ from simulator.physics.footprint import (
 from simulator.physics.transformer import shape_of
 from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.program import demand_table
-from simulator.pipeline.rate_scaling import NO_SPEEDS, Speeds, faster_plant, faster_stage
 from simulator.pipeline.run_length import extras, lengths, placement_time
 from simulator.pipeline.sample_spread import with_assumed_spread
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.input import helpers_alone, hit_ratio
-from simulator.pipeline.topology import build
+from simulator.pipeline.topology import NO_SPEEDS, Speeds, build, scale_stage, scale_topology
 from simulator.results.assumptions import assumptions, warnings
 from simulator.results.binding import FULL
 from simulator.results.cost import bill, cpu_need
@@ -221,9 +220,9 @@ def simulation_input(scenario: Scenario, speeds: Speeds = NO_SPEEDS) -> Simulati
     topology = build(scenario)
     demands = {phase: demand_table(scenario, phase) for phase in Phase}
     if speeds:
-        topology = faster_plant(topology, speeds)
+        topology = scale_topology(topology, speeds)
         demands = {
-            phase: tuple(faster_stage(stage, speeds) for stage in stages)
+            phase: tuple(scale_stage(stage, speeds) for stage in stages)
             for phase, stages in demands.items()
         }
     return SimulationInput(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from simulator.engine.estimate import Estimate, estimate
+from simulator.engine.closed_form import Estimate, estimate
 from simulator.errors import UnknownName
 from simulator.predict import predict
 from simulator.reading.search.axes import axis_of, parse_axis
@@ -18,7 +18,7 @@ from simulator.reading.search.candidates import CandidateReader
 from simulator.reading.settings import as_option
 from simulator.report.html.prediction import as_fragment, as_page
 from simulator.report.prediction.text import as_text
-from simulator.results.metrics import METRICS, Value, number_at, select
+from simulator.results.metrics import JOB_METRICS, Value, number_at, select
 from simulator.results.outlook import Outlook
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Axes, Axis, Plain, Sampling
@@ -62,7 +62,7 @@ class Answer:
         UnknownName
             If there is no such metric; names the nearest.
         """
-        known = {one.name: one for one in METRICS}
+        known = {one.name: one for one in JOB_METRICS}
         if metric in known:
             return known[metric].get(self.prediction)
         number = number_at(self.prediction, metric)
@@ -82,7 +82,7 @@ class Answer:
                 "unit": _UNITLESS if one.unit is None else one.unit.symbol,
                 **{end: self.interval(one.name).get(end) for end in ("p10", "p90")},
             }
-            for one in METRICS
+            for one in JOB_METRICS
             if not isinstance(value := one.get(self.prediction), Mapping) and value is not None
         ]
         return pd.DataFrame(rows).set_index("metric")

@@ -15,7 +15,8 @@ from simulator.reading.service.scenario import ServiceReader
 from simulator.report.html.service import as_page
 from simulator.report.service import text as report
 from simulator.report.service.studies import SizedReport
-from simulator.results.serving import ServicePrediction, metrics
+from simulator.results.metrics import service_figures
+from simulator.results.serving import ServicePrediction
 from simulator.schema.fields import nearest_hint
 from simulator.schema.goal import Plain
 from simulator.schema.serving import Service
@@ -46,7 +47,7 @@ class ServiceAnswer:
         UnknownName
             If there is no such figure; names the nearest.
         """
-        found = metrics(self.prediction)
+        found = service_figures(self.prediction)
         if metric not in found:
             hint = nearest_hint(metric, tuple(found))
             msg = f"there is no figure '{metric}' of this service; {hint}"
@@ -58,7 +59,7 @@ class ServiceAnswer:
         """All figures, and where they lie in four of five cases."""
         rows = [
             {"metric": name, "value": value, **{e: self.interval(name).get(e) for e in _ENDS}}
-            for name, value in metrics(self.prediction).items()
+            for name, value in service_figures(self.prediction).items()
             if value is not None
         ]
         return pd.DataFrame(rows).set_index("metric")

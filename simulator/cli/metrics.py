@@ -8,16 +8,7 @@ import click
 
 from simulator.cli import completion
 from simulator.cli.options import format_option
-from simulator.cli.output import complain, emit
-
-
-def note_old_names(*texts: str) -> None:
-    """Say of names in expressions that are still read what they are now."""
-    from simulator.results.metrics import OLD_NAMES
-
-    for old, new in OLD_NAMES.items():
-        if any(old in text for text in texts):
-            complain(f"note: {old} is an old name of {new}")
+from simulator.cli.output import emit
 
 
 @click.command()

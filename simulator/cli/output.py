@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
@@ -23,6 +23,7 @@ from simulator.report.text import WIDTH, printable
 
 if TYPE_CHECKING:
     from simulator.report.html.page import Made
+    from simulator.studies.subject import Study
 
 NARROWEST: Final = 60
 """Smallest width of a report [columns]."""
@@ -66,6 +67,12 @@ def ended(code: Exit, bugs: Sequence[str]) -> Exit:
         REPORT_BUG,
     )
     return Exit.OUR_BUG
+
+
+def study_ended(study: Study[Any]) -> Exit:
+    """Return the exit code of a study after its answer is printed."""
+    code = Exit.BAD_INPUT if study.refused else Exit.DOES_NOT_FIT
+    return ended(Exit.FINE if study.good else code, study.bugs)
 
 
 def today() -> date:

@@ -20,10 +20,8 @@ from simulator.cli.progress import progress_line
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from simulator.reading.search.candidates import CandidateReader
     from simulator.results.prediction import Prediction
     from simulator.results.price_age import Listed
-    from simulator.schema.goal import Plain
     from simulator.schema.scenario import Scenario
     from simulator.studies.subject import JobSubject, Subject
     from simulator.validation.local_coverage import Neighbourhood
@@ -256,13 +254,10 @@ class InFull:
     profiles: tuple[Path, ...]
     evidence: bool
 
-    def of(
-        self, reader: CandidateReader, settings: Mapping[str, Plain]
-    ) -> tuple[Prediction, Neighbourhood | None]:
-        """Return the candidate with these settings, and the measured runs near it if wanted."""
+    def of(self, scenario: Scenario) -> tuple[Prediction, Neighbourhood | None]:
+        """Return the prediction of a candidate, and the measured runs near it if wanted."""
         from simulator.predict import predict
 
-        scenario = reader.read(settings).scenario
         with progress_line("predicting the best in full") as progress:
             prediction = predict(scenario, seed=self.seed, progress=progress)
         return prediction, near(scenario, self.jobs, self.profiles) if self.evidence else None

@@ -1,28 +1,24 @@
-"""``plan sweep``: many variants of a scenario, which are best, and why the others are not."""
+"""``plan sweep``: many variants of a scenario, the best of them, and why the others are not."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from simulator.cli.metrics import note_old_names
 from simulator.cli.options import Named, evidence_option, examples, format_option, seed_option
-from simulator.cli.output import Exit, check_writable, complain, emit, ended, made, write_file
+from simulator.cli.output import check_writable, complain, emit, made, study_ended, write_file
+from simulator.cli.progress import progress_line
 from simulator.cli.searching import Means, run_search, search_options
-from simulator.cli.serving import swept
 from simulator.cli.subjects import InFull, as_typed, subject_arguments
 
 if TYPE_CHECKING:
-    from simulator.reading.search.candidates import CandidateReader
     from simulator.report.html.page import Made
     from simulator.results.prediction import Prediction
-    from simulator.schema.goal import Axes, Plain
-    from simulator.studies.search.explore import Request
+    from simulator.schema.goal import Plain
     from simulator.studies.search.findings import Findings
     from simulator.studies.subject import Subject
     from simulator.validation.local_coverage import Neighbourhood
@@ -151,39 +147,47 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     """Predict variants of SCENARIO and print the Pareto front of time and cost.
 
     Varied are the keys of its [sweep] section and those of --over, which win. Candidates that
-    cannot be among the best even in their best case are not simulated. Results are stored as they
-    come: after Ctrl-C, or a crash, the same command goes on where it stopped. Exit code 1 says
-    that no candidate can run.
+    cannot be among the best even in their best case are not simulated. Results are stored at once:
+    after Ctrl-C, or a crash, the same command continues where it stopped. Exit code 1: no
+    candidate can run.
     """
-    if subject.noun == "service":
-        return swept(subject.reader, over, form, seed)
     files = {"--csv": csv, "--parquet": parquet, "--plot": plot, "--html": html}
     _check(files)
-    reader = subject.reader
-    axes = _axes(reader, over, where=where, sample=sample, points=points, seed=seed)
-    note_old_names(axes.where, *by)
-    request = _request(reader, axes, by, top=top, margin=margin, exhaustive=exhaustive, seed=seed)
+    from simulator.report.kinds import report_of
+    from simulator.studies.subject import SweepOptions
+
     means = Means(store=store, resume=resume, jobs=jobs, cluster=cluster)
-    outcomes = run_search(request, means)
-    from simulator.studies.search.findings import findings
-
-    found = findings(outcomes, request.objectives, top=top, margin=request.margin)
-    found = replace(found, prices=_prices(reader, found))
-    name = str(reader.given("name") or Path(subject.name_or_path).stem)
-    whole = InFull(seed=seed, jobs=jobs, profiles=subject.profiles, evidence=evidence)
-    how = made(seed, as_typed(subject))
-    _write(found, name, files, partial(whole.of, reader), how)
-    emit(_rendered(found, name, form))
-    return _code(found)
-
-
-def _prices(reader: CandidateReader, found: Findings) -> tuple[str, ...]:
-    """Whose listed prices are in the bills that are printed, each once."""
-    from simulator.report.search.text import SHOWN
-    from simulator.results.price_age import prices_of
-
-    shown = [place.outcome for place in found.front[:SHOWN]] + list(found.best)
-    return prices_of(reader.read(outcome.candidate.settings).scenario for outcome in shown)
+    study = subject.sweep(
+        SweepOptions(
+            over=over,
+            where=where,
+            sample=sample,
+            points=points,
+            by=by,
+            top=top,
+            margin=margin,
+            exhaustive=exhaustive,
+            seed=seed,
+        ),
+        partial(run_search, means=means),
+        progress=progress_line,
+    )
+    complain(*study.notes)
+    name = subject.name
+    if any(files.values()):
+        whole = InFull(seed=seed, jobs=jobs, profiles=subject.profiles, evidence=evidence)
+        _write(
+            study.found,
+            name,
+            files,
+            lambda settings: whole.of(subject.read(settings)),
+            made(seed, as_typed(subject)),
+        )
+    reports = report_of(subject)
+    emit(reports.swept(study.found, name, form))
+    if not study.good:
+        complain(*reports.no_sweep(study.found))
+    return study_ended(study)
 
 
 def _check(files: dict[str, Path | None]) -> None:
@@ -206,63 +210,6 @@ def _check(files: dict[str, Path | None]) -> None:
         from simulator.report.search.files import check_parquet
 
         check_parquet()
-
-
-def _axes(  # noqa: PLR0913 - one parameter an option
-    reader: CandidateReader,
-    over: tuple[str, ...],
-    *,
-    where: str | None,
-    sample: str | None,
-    points: int | None,
-    seed: int,
-) -> Axes:
-    """The axes of the file with those of the command line."""
-    from simulator.reading.search.axes import parse_axis, with_axes
-    from simulator.schema.goal import Sampling
-
-    axes = with_axes(reader.axes, [parse_axis(text) for text in over])
-    if not axes.axes:
-        msg = "nothing to vary: give --over KEY=VALUES, or the scenario a [sweep] section"
-        raise click.UsageError(msg)
-    sampling = axes.sampling if sample is None else Sampling(sample)
-    if sampling is Sampling.GRID and points is not None:
-        msg = "--points draws points: add --sample latin-hypercube or --sample sobol"
-        raise click.UsageError(msg)
-    both = [condition for condition in (axes.where, where) if condition]
-    return replace(
-        axes,
-        sampling=sampling,
-        points=points or axes.points,
-        where=f"({both[0]}) and ({both[1]})" if len(both) > 1 else "".join(both),
-        seed=seed or axes.seed,
-    )
-
-
-def _request(  # noqa: PLR0913 - one parameter an option
-    reader: CandidateReader,
-    axes: Axes,
-    by: tuple[str, ...],
-    *,
-    top: int | None,
-    margin: str,
-    exhaustive: bool,
-    seed: int,
-) -> Request:
-    from simulator.studies.search.candidates import expand
-    from simulator.studies.search.explore import TIME_AND_COST, Request
-    from simulator.studies.search.scoring import objective_of, share_of
-
-    return Request(
-        reader=reader,
-        candidates=expand(axes, reader),
-        objectives=tuple(objective_of(text) for text in by) or TIME_AND_COST,
-        top=top,
-        margin=share_of(margin, "--margin"),
-        exhaustive=exhaustive,
-        where=axes.where,
-        seed=seed,
-    )
 
 
 def _write(
@@ -293,38 +240,3 @@ def _write(
         if found.front:
             best, close = whole(found.front[0].outcome.candidate.settings)
         write_file(html, as_page(found, name, best, close, how), "--html")
-
-
-def _rendered(found: Findings, name: str, form: str) -> str:
-    from simulator.report.format.table import Format, rendered
-    from simulator.report.search import text as report
-    from simulator.report.search.files import as_json
-
-    kind = Format(form)
-    return rendered(
-        kind,
-        text=lambda: report.as_text(found, name),
-        tree=lambda: as_json(found, name),
-        table=lambda: (
-            report.all_candidates(found) if kind is Format.CSV else report.best_candidates(found)
-        ),
-    )
-
-
-def _code(found: Findings) -> Exit:
-    from simulator.studies.search.outcome import Status
-
-    bugs = [outcome.reason for outcome in found.outcomes if outcome.status is Status.BUG]
-    return ended(_of_answer(found), bugs)
-
-
-def _of_answer(found: Findings) -> Exit:
-    if found.front:
-        return Exit.FINE
-    from simulator.report.search.text import nothing_found
-    from simulator.studies.search.outcome import Status
-
-    complain(nothing_found(found))
-    refused = all(outcome.status is Status.REFUSED for outcome in found.outcomes)
-    unknown = found.counts[Status.PREDICTED] > 0
-    return Exit.BAD_INPUT if refused or unknown else Exit.DOES_NOT_FIT

@@ -15,16 +15,13 @@ from typing import Final
 import numpy as np
 from simpy import Environment
 
-from simulator.engine.barrier import Barrier
-from simulator.engine.batches import Draws, Supply, drifting
 from simulator.engine.clock import Clock
-from simulator.engine.contention import unshared
-from simulator.engine.folding import fold
-from simulator.engine.loader import RankLoader, Steps
-from simulator.engine.machine import Machine, Task, named
-from simulator.engine.rank import Rank, Rules, work_of
+from simulator.engine.loader import Draws, RankLoader, Steps, Supply, drifting
+from simulator.engine.machine import Machine, Task, named, unshared
+from simulator.engine.rank import Barrier, Rank, Rules, work_of
 from simulator.engine.recorder import Epoch, Observer, Plan, Recorder
-from simulator.engine.trace_events import MAIN, PIN_MEMORY, Meter, Note, Noted
+from simulator.engine.symmetry import reduce_symmetry
+from simulator.engine.trace import MAIN, PIN_MEMORY, Meter, RecordEvent, TraceEvent
 from simulator.pipeline.loads import alternating
 from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.stages.base import Actor, Path, Slot, StageDemands
@@ -68,24 +65,26 @@ def run_epoch(
     """
     env = Clock()
     job = scenario.job
-    folded = fold(scenario, topology, stages)
-    meter = Meter(named(folded)) if plan.trace else None
-    machine = Machine(env, topology, folded, unshared(scenario, topology, stages, folded), meter)
+    reduction = reduce_symmetry(scenario, topology, stages)
+    meter = Meter(named(reduction)) if plan.trace else None
+    machine = Machine(
+        env, topology, reduction, unshared(scenario, topology, stages, reduction), meter
+    )
     site = _Site(scenario=scenario, machine=machine, stages=stages, plan=plan)
-    producers = len(site.producers(folded.ranks[0]))
+    producers = len(site.producers(reduction.ranks[0]))
     drift = drifting(scenario, producers)
     supply = Supply(plan.batches, plan.last_share, job.loader.stragglers, drift)
-    recorder = Recorder(env, machine, Observer(plan, supply, job, folded, producers))
+    recorder = Recorder(env, machine, Observer(plan, supply, job, reduction, producers))
     meeting = ranks_meet(scenario, topology)
-    parties = Counter(rank // topology.ring for rank in folded.ranks)
+    parties = Counter(rank // topology.ring for rank in reduction.ranks)
     barriers = {
-        copy: (Barrier(env, here, folded.standing_for), Barrier(env, here)) if meeting else None
+        copy: (Barrier(env, here, reduction.standing_for), Barrier(env, here)) if meeting else None
         for copy, here in parties.items()
     }
-    generators = np.random.default_rng(seed).spawn(len(folded.ranks))
+    generators = np.random.default_rng(seed).spawn(len(reduction.ranks))
     recorder.ranks = [
         _make_rank(site, rank, generator, barriers[rank // topology.ring], recorder)
-        for rank, generator in zip(folded.ranks, generators, strict=True)
+        for rank, generator in zip(reduction.ranks, generators, strict=True)
     ]
     recorder.begin()
     for rank in recorder.ranks:
@@ -123,7 +122,7 @@ class _Site:
         own = policy.producers if makes_own_batches(self.scenario) else 0
         places = [Location(rank=rank)] * own
         if job.remote is not None:
-            for site in map(self.machine.fold.site, topology.sites_of(job.remote.group)):
+            for site in map(self.machine.reduction.site, topology.sites_of(job.remote.group)):
                 places += [Location(rank=rank, site=site)] * job.remote.producers(served)
         return places
 
@@ -194,7 +193,7 @@ def _make_rank(
         receive=producer.receive,
         send=None if job.remote is None else producer.send,
         pin_memory_thread=job.loader.pin_memory,
-        waited=None if producer.note is None else producer.waited,
+        waited=None if producer.record is None else producer.waited,
     )
     rules = Rules(
         accumulation=job.train.accumulation,
@@ -202,7 +201,7 @@ def _make_rank(
         waits_each_step=job.train.sync_every_step,
         start_delay=site.plan.start_delay,
         device_wait=site.device_wait,
-        stands_for=site.machine.fold.count(index) / max(site.machine.fold.counts),
+        stands_for=site.machine.reduction.count(index) / max(site.machine.reduction.counts),
     )
     return Rank(
         env,
@@ -213,7 +212,7 @@ def _make_rank(
         rules=rules,
         barriers=barriers,
         on_step=recorder.on_step,
-        note=producer.note,
+        record=producer.record,
     )
 
 
@@ -253,7 +252,7 @@ def _make_producer(
         machines=[site.machine.topology.sites[place.site].prefix.strip() for place in places],
         threads=_threads(len(producers), site.policy(index), pins=job.loader.pin_memory),
         supply=recorder.supply,
-        note=recorder.note if site.plan.trace else None,
+        record=recorder.record if site.plan.trace else None,
     )
 
 
@@ -289,7 +288,7 @@ class _Producer:
     machines: Sequence[str]
     threads: _Threads
     supply: Supply
-    note: Note | None
+    record: RecordEvent | None
 
     def read(self, worker: int, batch: int) -> Steps:
         """Read the samples ahead of the thread that works on them."""
@@ -305,35 +304,37 @@ class _Producer:
         for piece in pieces:
             started = self.env.now
             yield piece.task(scale * piece.draws.of(batch) * piece.share)
-            if self.note is not None:
-                self._tell(lane, piece.slot.label, started, batch, worker)
+            if self.record is not None:
+                self._record(lane, piece.slot.label, started, batch, worker)
 
     def send(self, worker: int, batch: int) -> Steps:
         """Send a finished batch to where it is trained on."""
         started = self.env.now
         for task in self.sending[worker]:
             yield task(self.supply.share(batch))
-        if self.note is not None:
+        if self.record is not None:
             lane = f"{self.threads.making[worker]} sender"
-            self._tell(lane, "send", started, batch, worker)
+            self._record(lane, "send", started, batch, worker)
 
     def receive(self, batch: int) -> Steps:
         """Take a finished batch over."""
         started = self.env.now
         for task in self.receiving:
             yield task(self.supply.share(batch))
-        if self.note is not None:
+        if self.record is not None:
             lane = self.threads.receiving
-            noted = Noted(rank=self.rank, lane=lane, name="receive", started=started, batch=batch)
-            self.note(noted)
+            event = TraceEvent(
+                rank=self.rank, lane=lane, name="receive", started=started, batch=batch
+            )
+            self.record(event)
 
     def waited(self, worker: int, since: float, batch: int) -> None:
-        """Note that a worker had nothing to do."""
-        self._tell(self.threads.making[worker], "waits to be asked", since, batch, worker)
+        """Record that a worker had no batch to make."""
+        self._record(self.threads.making[worker], "waits to be asked", since, batch, worker)
 
-    def _tell(self, lane: str, name: str, started: float, batch: int, worker: int) -> None:
-        if self.note is not None:
-            noted = Noted(
+    def _record(self, lane: str, name: str, started: float, batch: int, worker: int) -> None:
+        if self.record is not None:
+            event = TraceEvent(
                 rank=self.rank,
                 lane=lane,
                 name=name,
@@ -341,7 +342,7 @@ class _Producer:
                 batch=batch,
                 machine=self.machines[worker],
             )
-            self.note(noted)
+            self.record(event)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

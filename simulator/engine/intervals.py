@@ -20,8 +20,8 @@ from typing import Final, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.engine.quasi_random import normal_points
 from simulator.engine.run import SimulationInput
+from simulator.equations.step import step_time
 from simulator.pipeline.loads import (
     TINY,
     actor_times,
@@ -31,19 +31,19 @@ from simulator.pipeline.loads import (
     producer_count,
     unit_loads,
 )
-from simulator.pipeline.rate_scaling import Speeds, faster_plant, faster_stage
 from simulator.pipeline.run_length import worker_start
 from simulator.pipeline.stages.base import PRODUCERS, Actor, Phase, StageDemands
-from simulator.pipeline.topology import Topology
+from simulator.pipeline.topology import Speeds, Topology, scale_stage, scale_topology
 from simulator.results.cost import paid_time
 from simulator.results.energy import electricity_of, energy_of
-from simulator.results.metrics import METRICS
+from simulator.results.metrics import JOB_METRICS
 from simulator.results.power import LOG_SD as POWER_LOG_SD
 from simulator.results.power import joules_per_step
 from simulator.results.prediction import Cost, Prediction, StepSplit, Timing
 from simulator.results.storage_bill import bill_of_stores
 from simulator.uncertainty.components import Rate, UncertaintyComponent, covariance, within_reason
 from simulator.uncertainty.provenance import Source
+from simulator.uncertainty.quasi_random import normal_points
 from simulator.units import Real, Seconds
 
 BITS: Final = 8
@@ -77,7 +77,7 @@ _STATED: Final = frozenset({"start-up", "shut-down"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class Slowdown:
     """How many times as long as figured, at each point: a warm step, a cold one, the first one."""
 
     step: Vector
@@ -121,7 +121,7 @@ def _with_power(
     points = np.random.default_rng(seed).permutation(normal_points(BITS, 1, seed)[:, 0])
     off = np.exp(POWER_LOG_SD * points)
     found: dict[str, Vector] = {}
-    for metric in METRICS:
+    for metric in JOB_METRICS:
         value = drawn.get(metric.name, metric.get(prediction))
         if value is None or isinstance(value, str | Mapping):
             continue
@@ -149,7 +149,7 @@ def uncertainty_components(
     uncertainties = (*stated, *_of_chance(timing))
     if not any(component.log_sd > 0.0 for component in uncertainties):
         return ()
-    longer = stretch(inputs, timing, draw(uncertainties, prediction.seed or 0)).step
+    longer = slowdown(inputs, timing, draw(uncertainties, prediction.seed or 0)).step
     return (*uncertainties, *_lacking(longer, max(uncertainties, key=lambda d: d.least)))
 
 
@@ -168,7 +168,7 @@ def figures(
         Share of the variance of `Rate.STEP` that is chance: of it no step gets shorter than its
         slowest resource or serial actor needs.
     """
-    longer = stretch(inputs, prediction.timing, speeds)
+    longer = slowdown(inputs, prediction.timing, speeds)
     longer = _begun(inputs, prediction.timing, longer, speeds)
     if chance > 0.0:
         longer = _no_shorter(inputs, prediction.timing, longer, speeds, chance)
@@ -179,11 +179,11 @@ def figures(
     # Arrays in place of numbers: every metric is computed as always, for all points at once.
     storage = bill_of_stores(prediction.scenario, timing)
     drawn = replace(prediction, timing=timing, cost=cost, energy=energy, storage=storage)
-    found: dict[str, object] = {metric.name: metric.get(drawn) for metric in METRICS}
+    found: dict[str, object] = {metric.name: metric.get(drawn) for metric in JOB_METRICS}
     return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
 
 
-def _begun(inputs: SimulationInput, timing: Timing, longer: Stretch, speeds: Speeds) -> Stretch:
+def _begun(inputs: SimulationInput, timing: Timing, longer: Slowdown, speeds: Speeds) -> Slowdown:
     """The same with a first step that takes at least what a later one works.
 
     How long a program takes to begin is known far less well than its steps.
@@ -197,8 +197,8 @@ def _begun(inputs: SimulationInput, timing: Timing, longer: Stretch, speeds: Spe
 
 
 def _no_shorter(
-    inputs: SimulationInput, timing: Timing, longer: Stretch, speeds: Speeds, chance: float
-) -> Stretch:
+    inputs: SimulationInput, timing: Timing, longer: Slowdown, speeds: Speeds, chance: float
+) -> Slowdown:
     """The same with steps of at least what the slowest needs, whatever chance does to them.
 
     Of a deviation that two causes add up to, each one's expected part goes with its variance.
@@ -235,7 +235,7 @@ def _at_first(inputs: SimulationInput, timing: Timing) -> Seconds:
 
 
 def _drawn_timing(
-    inputs: SimulationInput, timing: Timing, longer: Stretch, speeds: Speeds
+    inputs: SimulationInput, timing: Timing, longer: Slowdown, speeds: Speeds
 ) -> Timing:
     """The timing with an array, one number a point, for every time that changes."""
     busy = timing.accelerator_utilization
@@ -256,7 +256,7 @@ def _drawn_timing(
     )
 
 
-def _epochs(timing: Timing, longer: Stretch) -> tuple[Vector, Vector]:
+def _epochs(timing: Timing, longer: Slowdown) -> tuple[Vector, Vector]:
     """Times of the first and of a later epoch [s]: a first step each, and all others."""
     first, later = timing.first_steps
     cold = first * longer.first + (timing.first_epoch_time - first) * longer.cold
@@ -344,7 +344,7 @@ def _of_chance(timing: Timing) -> tuple[UncertaintyComponent, ...]:
     )
 
 
-def stretch(inputs: SimulationInput, timing: Timing, speeds: Speeds) -> Stretch:
+def slowdown(inputs: SimulationInput, timing: Timing, speeds: Speeds) -> Slowdown:
     """How many times as long as figured everything takes at other speeds.
 
     Parameters
@@ -363,7 +363,7 @@ def stretch(inputs: SimulationInput, timing: Timing, speeds: Speeds) -> Stretch:
         later = _Times(inputs, timing.split, Phase.WARM, known)
         warm = _ratio(_step(later, timing.step_time.mean), points)
     whole = speeds.get(Rate.STEP, 1.0)
-    return Stretch(
+    return Slowdown(
         step=warm / whole,
         cold=cold / whole,
         first=_ratio(begun.first, points) / whole / speeds.get(Rate.START, 1.0),
@@ -411,33 +411,37 @@ class _Times:
     def __init__(
         self, inputs: SimulationInput, split: StepSplit, phase: Phase, speeds: Speeds
     ) -> None:
-        self._question, self._split, self._speeds = inputs, split, speeds
-        self._plant = faster_plant(inputs.topology, speeds)
-        self._stages = tuple(faster_stage(stage, speeds) for stage in inputs.demands[phase])
+        self._inputs, self._split, self._speeds = inputs, split, speeds
+        self._topology = scale_topology(inputs.topology, speeds)
+        self._stages = tuple(scale_stage(stage, speeds) for stage in inputs.demands[phase])
 
     @cached_property
     def slowest(self) -> Real:
         """What the slowest resource or serial actor imposes."""
-        return limiting_time(self._question.scenario, self._plant, self._stages)
+        return limiting_time(self._inputs.scenario, self._topology, self._stages)
 
     @cached_property
     def working(self) -> Real:
-        """What a rank's timeline shows in a step but waiting for data."""
-        split = self._split
-        total = (split.compute + split.bubble) / self._speeds.get(Rate.DEVICE, 1.0)
-        total = total + split.checkpoint / self._speeds.get(Rate.STORAGE, 1.0)
-        total = total + split.other * self.waiting
-        parts = (
-            (split.h2d, Actor.COPY_ENGINE, Rate.PCIE),
-            (split.communication, Actor.COMMUNICATION_STREAM, Rate.COLLECTIVES),
+        """Step time without data stall."""
+        split, speeds = self._split, self._speeds
+        return step_time(
+            data_stall=0.0,
+            h2d=split.h2d * self._slower(Actor.COPY_ENGINE, Rate.PCIE),
+            compute=split.compute / speeds.get(Rate.DEVICE, 1.0),
+            communication=split.communication
+            * self._slower(Actor.COMMUNICATION_STREAM, Rate.COLLECTIVES),
+            bubble=split.bubble / speeds.get(Rate.DEVICE, 1.0),
+            checkpoint=split.checkpoint / speeds.get(Rate.STORAGE, 1.0),
+            other=split.other * self.waiting,
         )
-        for time, actor, rate in parts:
-            alone = alone_time(self._plant, self._stages, actor)
-            if _figured(alone) <= TINY:
-                # Not a demand of any stage; its rate is all that is known of it.
-                alone = 1.0 / self._speeds.get(rate, 1.0)
-            total = total + time * alone / _figured(alone)
-        return total
+
+    def _slower(self, actor: Actor, rate: Rate) -> Real:
+        """Return the ratio of an actor's time to the one as figured."""
+        alone = alone_time(self._topology, self._stages, actor)
+        if _figured(alone) <= TINY:
+            # No stage demands it, so only its rate is known.
+            alone = 1.0 / self._speeds.get(rate, 1.0)
+        return alone / _figured(alone)
 
     @cached_property
     def waiting(self) -> Real:
@@ -448,13 +452,13 @@ class _Times:
     def shorter(self) -> Real:
         """The shorter of what making batches takes and what using them does."""
         making = [stage for stage in self._stages if stage.actor in SUPPLY]
-        made = limiting_time(self._question.scenario, self._plant, making)
+        made = limiting_time(self._inputs.scenario, self._topology, making)
         return np.maximum(TINY, np.minimum(made, self.working))
 
     @cached_property
     def first(self) -> Real:
         """Until one batch has gone through everything."""
-        return _first_batch(self._question, self._plant, self._stages)
+        return _first_batch(self._inputs, self._topology, self._stages)
 
 
 def alone_time(topology: Topology, stages: Sequence[StageDemands], actor: Actor) -> Real:
@@ -482,7 +486,7 @@ def _first_batch(
     return np.maximum(TINY, worker_start(scenario) + made + sum(then, 0.0))
 
 
-def _total(inputs: SimulationInput, timing: Timing, longer: Stretch, speeds: Speeds) -> Real:
+def _total(inputs: SimulationInput, timing: Timing, longer: Slowdown, speeds: Speeds) -> Real:
     """Time of the whole run: what is done once, the first epoch, and the later ones [s]."""
     parts, epochs = inputs.extras.parts, inputs.lengths.epochs
     first_epoch, epoch = _epochs(timing, longer)

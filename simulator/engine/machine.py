@@ -1,23 +1,390 @@
-"""The simulated machine: what a demand of a rank turns into when it is carried out."""
+"""Streams: queues of one server each, such as a GPU's compute stream.
+
+A stream does one thing at a time, in the order asked. Since nothing slows it, the end of a piece
+of work is known when it is asked for.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from simpy import Environment, Event
 
-from simulator.engine.contention import NOTHING, Unshared, limiting, own_rate
+from simulator.engine.clock import Signal
 from simulator.engine.cpu_pool import CpuPool
-from simulator.engine.fixed_delays import Courses, course
-from simulator.engine.flows import FlowNetwork, Flows
-from simulator.engine.folding import Fold
-from simulator.engine.stream import Stream
-from simulator.engine.trace_events import Meter
-from simulator.pipeline.stages.base import Demand, Path
-from simulator.pipeline.topology import CPU, Location, Topology
+from simulator.engine.flows import FlowNetwork, Flows, Route
+from simulator.engine.sharing import Alarm, OnChange, UnitKey, checked, happen, ignore
+from simulator.engine.symmetry import SymmetryReduction
+from simulator.engine.trace import Meter
+from simulator.pipeline.stages.base import Actor, Demand, Path, StageDemands
+from simulator.pipeline.topology import CPU, Location, Topology, WeightedRoute, compute_stream
+from simulator.schema.scenario import Scenario
+from simulator.units import Seconds
+
+
+class Stream:
+    """A first-in first-out queue of one server.
+
+    Parameters
+    ----------
+    env : Environment
+        The clock.
+    on_change : callable, optional
+        Told (time [s], `unit`, 0 or 1) when the stream turns busy or idle.
+    unit : str, optional
+        What the stream goes by when it tells.
+
+    Examples
+    --------
+    >>> env = Environment()
+    >>> compute = Stream(env)
+    >>> forward, backward = compute.run(1.0), compute.run(2.0)
+    >>> env.run(backward), env.now, compute.busy()
+    (None, 3.0, 3.0)
+    """
+
+    __slots__ = ("_asked", "_env", "_free_at", "_on_change", "_unit")
+
+    def __init__(
+        self, env: Environment, *, on_change: OnChange | None = None, unit: UnitKey = "stream"
+    ) -> None:
+        self._env = env
+        self._on_change = on_change
+        self._unit = unit
+        self._free_at = float(env.now)
+        self._asked = 0.0
+
+    def run(self, seconds: float) -> Event:
+        """Return an event that fires when work of `seconds` [s] has been done in turn."""
+        if not seconds >= 0.0:
+            checked("seconds", seconds, zero=True)
+        now = self._env.now
+        queued = self._free_at - now if self._free_at > now else 0.0
+        self._free_at = now + (queued + seconds)
+        self._asked += seconds
+        if self._on_change is None:
+            return Alarm(self._env, ignore, queued + seconds)
+        if queued == 0.0:
+            self._on_change(now, self._unit, 1.0)
+        return Alarm(self._env, partial(self._tell_idle, self._free_at), queued + seconds)
+
+    def busy(self) -> float:
+        """Return the time up to now [s] during which something ran."""
+        return self._asked - max(0.0, self._free_at - self._env.now)
+
+    def _tell_idle(self, since: float, _: Event) -> None:
+        if self._on_change is not None and self._free_at <= since:
+            self._on_change(self._env.now, self._unit, 0.0)
+
+
+ROUNDING: Final = 1e-12
+"""Part of a capacity by which uses may exceed it: sums of figures are not exact."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unshared:
+    """Units that are never full, and whether threads on the trainers' cores never slow others."""
+
+    units: frozenset[str] = frozenset()
+    cores: bool = False
+
+
+NOTHING: Final = Unshared()
+
+
+def own_rate(demand: Demand, route: Route, topology: Topology) -> float:
+    """Fastest that a demand can go, alone on its way [amount/s]; infinite if nothing limits it."""
+    ceiling = math.inf if demand.ceiling is None else float(demand.ceiling)
+    return min([ceiling, *(float(topology.units[u].capacity) / use for u, use in route)])
+
+
+def limiting(route: WeightedRoute, topology: Topology) -> Route:
+    """The units of a way that have a limit."""
+    found = ((unit, float(use)) for unit, use in route)
+    return tuple((u, c) for u, c in found if c > 0.0 and topology.units[u].capacity < math.inf)
+
+
+def unshared(
+    scenario: Scenario,
+    topology: Topology,
+    stages: Sequence[StageDemands],
+    reduction: SymmetryReduction,
+) -> Unshared:
+    """Find what can never be full on the machine that trains.
+
+    Parameters
+    ----------
+    scenario, topology, stages, reduction
+        What is run, on which units, what each stage asks for, which ranks are simulated.
+    """
+    if scenario.job.remote is not None:
+        return NOTHING
+    groups = _together(scenario, stages)
+    used = dict.fromkeys(topology.units, 0.0)
+    for rank in reduction.ranks:
+        for times, demands in groups:
+            for unit, most in _greatest(demands, rank, topology, reduction).items():
+                used[unit] += times * most
+    room = 1.0 + ROUNDING
+    return Unshared(
+        units=frozenset(u for u, use in used.items() if use <= topology.units[u].capacity * room),
+        cores=_own_cores(groups, topology, reduction),
+    )
+
+
+_Group = tuple[int, list[Demand]]
+"""So many of a rank's threads or engines do these demands, each one after another."""
+
+
+def _together(scenario: Scenario, stages: Sequence[StageDemands]) -> list[_Group]:
+    """What can go on at once for one rank."""
+    loader = scenario.job.loader
+    policy = loader.policy
+    reading: list[Demand] = []
+    making: list[Demand] = []
+    receiving: list[Demand] = []
+    copying: list[Demand] = []
+    rest: list[Demand] = []
+    groups: list[_Group] = []
+    for stage in stages:
+        if stage.actor is Actor.WORKER:
+            (reading if stage.slot.reads else making).extend(stage.demands)
+        elif stage.actor is Actor.PIN_MEMORY:
+            receiving += stage.demands
+        elif stage.actor is Actor.COPY_ENGINE:
+            copying += stage.demands
+        elif stage.actor is Actor.COMMUNICATION_STREAM:
+            groups += [(1, [demand]) for demand in stage.demands]
+        else:
+            rest += stage.demands
+    if policy.producers:
+        beside = loader.copies_beside_compute
+        workers = [reading, making] if policy.reads_ahead else [reading + making]
+        device = [copying, rest] if beside else [copying + rest]
+        return [
+            *groups,
+            *((policy.producers, demands) for demands in workers),
+            *((1, demands) for demands in [receiving, *device]),
+        ]
+    alone = reading + making + receiving
+    return [*groups, *((1, demands) for demands in _in_turn(scenario, alone, copying, rest))]
+
+
+def _in_turn(
+    scenario: Scenario, making: list[Demand], copying: list[Demand], rest: list[Demand]
+) -> list[list[Demand]]:
+    """What can go on at once where the program's own thread makes each batch when it needs it."""
+    loader, train = scenario.job.loader, scenario.job.train
+    if train.sync_every_step and train.accumulation == 1:
+        return [making + copying + rest]
+    if loader.copies_beside_compute:
+        return [making, copying, rest]
+    return [making + copying, rest]
+
+
+def _greatest(
+    demands: Sequence[Demand], rank: int, topology: Topology, reduction: SymmetryReduction
+) -> dict[str, float]:
+    """Most that demands, done one after another, ever use of each unit [its own amount/s]."""
+    found: dict[str, float] = {}
+    for demand in demands:
+        if demand.path in {Path.CORES, Path.COMPUTE} or float(demand.amount) == 0.0:
+            continue
+        route = limiting(reduction.route(topology, demand, Location(rank=rank)), topology)
+        rate = own_rate(demand, route, topology)
+        for unit, use in route:
+            found[unit] = max(found.get(unit, 0.0), rate * use)
+    return found
+
+
+def _own_cores(groups: Sequence[_Group], topology: Topology, reduction: SymmetryReduction) -> bool:
+    """Whether a thread's speed never depends on which others run.
+
+    Either each has a core to itself and slows nobody, or there is only one at a time.
+    """
+    pool, users = topology.host.cpu, []
+    for times, demands in groups:
+        threads = [d.threads for d in demands if d.path is Path.CORES and float(d.amount) > 0.0]
+        users += [max(threads)] * times if threads else []
+    alone = len(users) <= 1 and len(reduction.ranks) == 1
+    wanted = sum(users) * sum(reduction.counts)
+    return alone or (
+        float(pool.contention) == 0.0 and wanted + float(pool.taken) <= float(pool.cores)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What is busy while work is under way: `share` of each unit's capacity, 0 to 1."""
+
+    units: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedDelayTask:
+    """Work of a fixed length: `latency` [s] passes, then `amount` is done at `rate` [amount/s]."""
+
+    latency: Seconds
+    amount: float
+    rate: float
+    use: Use
+
+    def waits(self, scale: float) -> Seconds:
+        """Time before anything is busy [s], for so many times the work."""
+        return self.latency * scale
+
+    def works(self, scale: float) -> Seconds:
+        """Time that units are busy [s]."""
+        return self.amount * scale / self.rate if self.amount > 0.0 else 0.0
+
+
+def fixed_delay_task(
+    demand: Demand,
+    place: Location,
+    topology: Topology,
+    reduction: SymmetryReduction,
+    alone: Unshared,
+) -> FixedDelayTask | None:
+    """The task of a demand; None where it shares with others what they ask for."""
+    amount, latency = float(demand.amount), float(demand.latency)
+    if demand.path is Path.COMPUTE:
+        return None
+    if demand.path is Path.CORES:
+        return _on_cores(demand, place, topology, reduction) if alone.cores else None
+    if amount == 0.0:
+        return FixedDelayTask(latency=latency, amount=0.0, rate=math.inf, use=Use(units=()))
+    route = limiting(reduction.route(topology, demand, place), topology)
+    if not alone.units.issuperset(unit for unit, _ in route):
+        return None
+    rate = own_rate(demand, route, topology)
+    shares = ((unit, rate * use / float(topology.units[unit].capacity)) for unit, use in route)
+    use = Use(units=tuple((unit, min(1.0, share)) for unit, share in shares))
+    return FixedDelayTask(latency=latency, amount=amount, rate=rate, use=use)
+
+
+def _on_cores(
+    demand: Demand, place: Location, topology: Topology, reduction: SymmetryReduction
+) -> FixedDelayTask:
+    site, count = topology.sites[place.site], reduction.count(place.rank)
+    pool, threads = site.host.cpu, demand.threads * count
+    share = min(1.0, threads / float(pool.free))
+    return FixedDelayTask(
+        latency=0.0,
+        amount=float(demand.amount) * count,
+        rate=float(pool.capacity_for(threads)),
+        use=Use(units=((site.prefix + CPU, share),)),
+    )
+
+
+_SHIFT: Final = 1074
+"""Every float is a whole multiple of 2**-1074."""
+
+
+class Tally:
+    """Time that pieces of work were under way, all together, added up without rounding."""
+
+    __slots__ = ("_open", "_sum")
+
+    def __init__(self) -> None:
+        self._sum = 0
+        self._open = 0
+
+    def start(self, now: Seconds) -> None:
+        """A piece of work begins."""
+        self._open += 1
+        self._sum -= _exact(now)
+
+    def stop(self, now: Seconds) -> None:
+        """A piece of work ends."""
+        self._open -= 1
+        self._sum += _exact(now)
+
+    def total(self, now: Seconds) -> Seconds:
+        """Time up to now [s], rounded once."""
+        return (self._sum + self._open * _exact(now)) / (1 << _SHIFT)
+
+    @property
+    def under_way(self) -> int:
+        """Pieces of work under way."""
+        return self._open
+
+
+def _exact(value: float) -> int:
+    whole, power = value.as_integer_ratio()
+    return whole << (_SHIFT + 1 - power.bit_length())
+
+
+def busy_times(spent: Iterable[tuple[Use, Seconds]]) -> dict[str, Seconds]:
+    """Busy time of each unit [s] from what was under way how long; a unit half used counts half."""
+    parts: dict[str, list[float]] = {}
+    for use, seconds in spent:
+        for unit, share in use.units:
+            parts.setdefault(unit, []).append(share * seconds)
+    return {unit: math.fsum(shares) for unit, shares in parts.items()}
+
+
+class FixedDelays:
+    """Carries out work that nothing slows, and knows how busy it keeps units.
+
+    Parameters
+    ----------
+    env : Environment
+        The clock.
+    on_change : callable, optional
+        Told (time [s], unit, share in use 0..1) whenever that changes.
+    """
+
+    def __init__(self, env: Environment, on_change: OnChange | None = None) -> None:
+        self._env = env
+        self._on_change = on_change
+        self._tallies: dict[Use, Tally] = {}
+
+    def run(self, task: FixedDelayTask, scale: float) -> Event:
+        """Return an event that fires when so many times the work has been done."""
+        waits = task.waits(scale)
+        if waits == 0.0:
+            return Alarm(self._env, self._work(task), task.works(scale))
+        if task.amount * scale == 0.0:
+            return Alarm(self._env, ignore, waits)
+        done = Signal(self._env)
+        Alarm(self._env, partial(self._begin, task, scale, done), waits)
+        return done
+
+    def busy(self) -> dict[str, Seconds]:
+        """Busy time of each unit up to now [s]."""
+        now = float(self._env.now)
+        return busy_times((use, tally.total(now)) for use, tally in self._tallies.items())
+
+    def _begin(self, task: FixedDelayTask, scale: float, done: Event, _: Event) -> None:
+        happen(done, self._work(task), task.works(scale))
+
+    def _work(self, task: FixedDelayTask) -> Callable[[Event], None]:
+        """Begin the work now; what is to be done when it ends."""
+        tally = self._tallies.setdefault(task.use, Tally())
+        tally.start(float(self._env.now))
+        self._report_use(task.use)
+        return partial(self._end, task.use, tally)
+
+    def _end(self, use: Use, tally: Tally, _: Event) -> None:
+        tally.stop(float(self._env.now))
+        self._report_use(use)
+
+    def _report_use(self, use: Use) -> None:
+        if self._on_change is None:
+            return
+        for unit, _ in use.units:
+            shares = [
+                share * tally.under_way
+                for other, tally in self._tallies.items()
+                for name, share in other.units
+                if name == unit
+            ]
+            self._on_change(float(self._env.now), unit, min(1.0, math.fsum(shares)))
+
 
 Task: TypeAlias = Callable[[float], Event]
 """Carries out a demand scaled by a factor; the event fires when it is done."""
@@ -26,33 +393,34 @@ Task: TypeAlias = Callable[[float], Event]
 class Machine:
     """The shared units of all sites, a CPU pool for each, a compute stream for each rank.
 
-    Of the topology's ranks and units those of `fold` are there; what ranks ask for counts for all
-    that they stand for. What `alone` says is never slowed takes its fixed time; all else shares.
+    Of the topology's ranks and units those of `reduction` are there; what ranks ask for counts for
+    all that they stand for. What `alone` says is never slowed takes its fixed time; all else
+    shares.
     """
 
     def __init__(
         self,
         env: Environment,
         topology: Topology,
-        fold: Fold,
+        reduction: SymmetryReduction,
         alone: Unshared = NOTHING,
         meter: Meter | None = None,
     ) -> None:
         self.env = env
         self.topology = topology
-        self.fold = fold
+        self.reduction = reduction
         self._alone = alone
         on_change = None if meter is None else meter.shared
-        self._courses = Courses(env, None if meter is None else meter.fixed)
+        self._fixed_delays = FixedDelays(env, None if meter is None else meter.fixed)
         wider = {
-            topology.sites[site].prefix: float(fold.machines(site))
-            for site in set(fold.sites.values())
+            topology.sites[site].prefix: float(reduction.machines(site))
+            for site in set(reduction.sites.values())
         }
         self._network = FlowNetwork(
             env,
             {
                 name: float(topology.units[name].capacity) * wider.get(_machine_of(name), 1.0)
-                for name in dict.fromkeys(fold.units.values())
+                for name in dict.fromkeys(reduction.units.values())
             },
             on_change=on_change,
         )
@@ -68,13 +436,14 @@ class Machine:
                 unit=site.prefix + CPU,
             )
             for number, site in enumerate(topology.sites)
-            if fold.site(number) == number
+            if reduction.site(number) == number
         }
         self._compute = {
-            rank: Stream(env, on_change=on_change, unit=device(rank)) for rank in fold.ranks
+            rank: Stream(env, on_change=on_change, unit=compute_stream(rank))
+            for rank in reduction.ranks
         }
         self._cpus = {topology.sites[n].prefix + CPU: pool for n, pool in self._pools.items()}
-        self._streams = {device(rank): stream for rank, stream in self._compute.items()}
+        self._streams = {compute_stream(rank): stream for rank, stream in self._compute.items()}
 
     def task(self, demand: Demand, place: Location) -> Task | None:
         """How to carry out a demand at a place; None where it asks for nothing."""
@@ -83,15 +452,15 @@ class Machine:
             return None
         if demand.path is Path.COMPUTE:
             return partial(_scaled, self._compute[place.rank].run, amount)
-        fixed = course(demand, place, self.topology, self.fold, self._alone)
+        fixed = fixed_delay_task(demand, place, self.topology, self.reduction, self._alone)
         if fixed is not None:
-            return partial(self._courses.run, fixed)
+            return partial(self._fixed_delays.run, fixed)
         if demand.path is Path.CORES:
-            count = self.fold.count(place.rank) * float(self.topology.sites[place.site].serves)
+            count = self.reduction.count(place.rank) * float(self.topology.sites[place.site].serves)
             return partial(_run, self._pools[place.site], amount * count, demand.threads * count)
         ceiling = math.inf if demand.ceiling is None else float(demand.ceiling)
-        route = self.fold.route(self.topology, demand, place)
-        if place.site in self.fold.sites:
+        route = self.reduction.route(self.topology, demand, place)
+        if place.site in self.reduction.sites:
             # On machines taken together none is faster than on the one that it is on.
             ceiling = own_rate(demand, limiting(route, self.topology), self.topology)
         flows = self._network.flows(route, ceiling)
@@ -99,7 +468,7 @@ class Machine:
 
     def shares(self, demand: Demand, place: Location) -> bool:
         """Whether others may slow a demand at a place."""
-        return course(demand, place, self.topology, self.fold, self._alone) is None
+        return fixed_delay_task(demand, place, self.topology, self.reduction, self._alone) is None
 
     def _carry(
         self, flows: Flows | None, amount: float, ceiling: float, latency: float, scale: float
@@ -111,7 +480,7 @@ class Machine:
         found = self._network.busy_times()
         for unit, pool in self._cpus.items():
             found[unit] = pool.busy()
-        for unit, time in self._courses.busy().items():
+        for unit, time in self._fixed_delays.busy().items():
             if unit in found:
                 found[unit] += time
         for unit, stream in self._streams.items():
@@ -124,11 +493,6 @@ def _machine_of(unit: str) -> str:
     return unit.split(" ", 1)[0] + " "
 
 
-def device(rank: int) -> str:
-    """What the compute stream of a rank goes by."""
-    return f"gpu{rank}"
-
-
 def _run(pool: CpuPool, core_seconds: float, threads: float, scale: float) -> Event:
     return pool.run(core_seconds * scale, threads=threads)
 
@@ -137,9 +501,12 @@ def _scaled(run: Callable[[float], Event], seconds: float, scale: float) -> Even
     return run(seconds * scale)
 
 
-def named(fold: Fold) -> dict[str, list[str]]:
+def named(reduction: SymmetryReduction) -> dict[str, list[str]]:
     """The units and devices that each simulated one stands for, itself first."""
     found: dict[str, list[str]] = {}
-    for unit, simulated in fold.units.items():
+    for unit, simulated in reduction.units.items():
         found.setdefault(simulated, []).append(unit)
-    return found | {device(r): [device(other) for other in fold.lanes(r)] for r in fold.ranks}
+    return found | {
+        compute_stream(r): [compute_stream(other) for other in reduction.lanes(r)]
+        for r in reduction.ranks
+    }

@@ -10,9 +10,8 @@ from typing import Final
 
 from simpy import Event
 
-from simulator.engine.batches import Supply
 from simulator.engine.clock import Clock
-from simulator.engine.folding import Fold
+from simulator.engine.loader import Supply
 from simulator.engine.machine import Machine
 from simulator.engine.rank import Rank
 from simulator.engine.sharing import LAST, Alarm
@@ -27,7 +26,8 @@ from simulator.engine.steady_state import (
     warm_up,
     whole_bursts,
 )
-from simulator.engine.trace_events import Noted
+from simulator.engine.symmetry import SymmetryReduction
+from simulator.engine.trace import TraceEvent
 from simulator.pipeline.ledger import OWN_WORK, by_line, entries
 from simulator.results.prediction import Sample, Slice
 from simulator.schema.scenario import Job
@@ -101,7 +101,7 @@ class Epoch:
     half_width: Seconds
     settled: bool
     snapshots: Sequence[Snapshot]
-    fold: Fold
+    reduction: SymmetryReduction
     slices: tuple[Slice, ...] = ()
     samples: tuple[Sample, ...] = ()
     floor: Seconds = 0.0
@@ -116,7 +116,7 @@ class Epoch:
         """What the average rank itself took for step 1, waiting for others left out [s]."""
         spent = [entries(by_line(totals)) for totals in self.snapshots[1].ledgers]
         own = [sum(parts[entry] for entry in OWN_WORK) for parts in spent]
-        return fmean(own, self.fold.counts)
+        return fmean(own, self.reduction.counts)
 
     @property
     def steps(self) -> int:
@@ -160,9 +160,11 @@ LEAST_ROUNDS = 3
 class Observer:
     """Sees the steps of an epoch go by, ends it when they are steady, and sums it up."""
 
-    def __init__(self, plan: Plan, supply: Supply, job: Job, fold: Fold, producers: int) -> None:
+    def __init__(
+        self, plan: Plan, supply: Supply, job: Job, reduction: SymmetryReduction, producers: int
+    ) -> None:
         self._plan = plan
-        self._fold = fold
+        self._reduction = reduction
         self.supply = supply
         self._snapshots: list[Snapshot] = []
         self._durations: list[float] = []
@@ -189,11 +191,11 @@ class Observer:
         return self._steady is not None
 
     def begin(self, snapshot: Snapshot) -> None:
-        """Note the state before anything has happened."""
+        """RecordEvent the state before anything has happened."""
         self._snapshots.append(snapshot)
 
     def step(self, snapshot: Snapshot, issued: int, events: int = 0) -> None:
-        """Note the end of a step of all ranks.
+        """RecordEvent the end of a step of all ranks.
 
         By then so many batches had been asked for, and so many events had happened.
         """
@@ -205,7 +207,7 @@ class Observer:
             self.consider(issued, events)
 
     def add(self, snapshots: Sequence[Snapshot]) -> None:
-        """Note steps without a look at whether they are steady."""
+        """RecordEvent steps without a look at whether they are steady."""
         for snapshot in snapshots:
             self._durations.append(snapshot.time - self._snapshots[-1].time)
             self._snapshots.append(snapshot)
@@ -298,7 +300,7 @@ class Observer:
             half_width=half_width,
             settled=self._steady is not None,
             snapshots=self._snapshots,
-            fold=self._fold,
+            reduction=self._reduction,
             slices=slices,
             samples=samples,
             floor=self._floor,
@@ -332,11 +334,11 @@ class Recorder:
         self.supply = observer.supply
 
     def begin(self) -> None:
-        """Note the state before anything has happened."""
+        """RecordEvent the state before anything has happened."""
         self._observer.begin(self._snapshot())
 
     def on_step(self, rank: int, step: int) -> None:  # noqa: ARG002 - all ranks count alike
-        """Note that a rank has finished a step."""
+        """RecordEvent that a rank has finished a step."""
         self._finished[step] = self._finished.get(step, 0) + 1
         if self._finished[step] < len(self.ranks):
             return
@@ -344,22 +346,22 @@ class Recorder:
         self._ended += 1
         Alarm(self._env, self._look, 0.0, LAST)
 
-    def note(self, noted: Noted) -> None:
-        """Note a piece of work that ends now, of a rank and of those that do the same."""
-        length = self._env.now - noted.started
+    def record(self, event: TraceEvent) -> None:
+        """RecordEvent a piece of work that ends now, of a rank and of those that do the same."""
+        length = self._env.now - event.started
         if length <= 0.0:
             return
         self._slices += [
             Slice(
-                track=f"rank {rank} {noted.lane}",
-                name=noted.name,
-                start=noted.started,
+                track=f"rank {rank} {event.lane}",
+                name=event.name,
+                start=event.started,
                 length=length,
-                step=noted.step,
-                batch=noted.batch,
-                process=noted.machine or f"rank {rank}",
+                step=event.step,
+                batch=event.batch,
+                process=event.machine or f"rank {rank}",
             )
-            for rank in self._machine.fold.lanes(noted.rank)
+            for rank in self._machine.reduction.lanes(event.rank)
         ]
 
     def epoch(self, samples: tuple[Sample, ...]) -> Epoch:

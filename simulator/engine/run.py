@@ -1,27 +1,289 @@
-"""Simulate a scenario's job: a cold epoch, a warm one, and the run composed of them."""
+"""Epochs that were simulated before, for runs that differ in nothing that is simulated.
+
+Candidates of a search often differ only in what an epoch does not depend on: what machines cost,
+from which store the data is copied before the run begins, or which one it was first read from when
+it now lies in RAM. The engine is given scenarios without those figures, so that none of them can
+reach an epoch. Two runs that are equal without them have the same one.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Final
 
-from simulator.engine import compose, microbatch_merging
+import numpy as np
+
 from simulator.engine.epoch import run_epoch
 from simulator.engine.recorder import MOST_EVENTS, Epoch, Plan
-from simulator.engine.simulated import Asked, simulated
-from simulator.engine.tracing import trace_of
-from simulator.pipeline.ledger import entries
-from simulator.pipeline.loads import limiting_time, pressures
+from simulator.engine.symmetry import (
+    SymmetryReduction,
+    merge_lengths,
+    merge_scenario,
+    merge_stages,
+    merged_together,
+)
+from simulator.engine.trace import trace_of
+from simulator.pipeline.ledger import DATA, by_line
+from simulator.pipeline.loads import limiting_time, pressures, resource_name
+from simulator.pipeline.program import CHECKPOINTING
 from simulator.pipeline.run_length import Extras, Lengths, checkpoint_loads, worker_start
 from simulator.pipeline.shared_cores import least_shared_step
-from simulator.pipeline.stages.base import Phase, Resource, StageDemands
+from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, StageDemands
 from simulator.pipeline.stages.communication import hidden_exchange
-from simulator.pipeline.topology import Topology
+from simulator.pipeline.topology import (
+    CPU,
+    NETWORK_IN,
+    NETWORK_OPERATIONS,
+    NETWORK_OUT,
+    OPERATIONS,
+    REQUESTS,
+    STORAGE_NETWORK,
+    STORE,
+    Site,
+    Topology,
+    Unit,
+    compute_stream,
+)
 from simulator.results.binding import binding
-from simulator.results.prediction import Communication, StepSplit, Timing
-from simulator.schema.scenario import Scenario
+from simulator.results.prediction import Communication, Distribution, StepSplit, Timing, Usage
+from simulator.schema.hardware.cluster import Group
+from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.scenario import CostPlan, Scenario
 from simulator.units import Seconds
+
+MOST: Final = 96
+"""Epochs that are kept: those of the candidates that a search takes one after another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochCacheKey:
+    """All that an epoch depends on: what is run, on which units, for how long, with which draws."""
+
+    scenario: Scenario
+    topology: Topology
+    stages: tuple[StageDemands, ...]
+    plan: Plan
+    seed: int
+
+    @staticmethod
+    def of(
+        scenario: Scenario,
+        topology: Topology,
+        stages: tuple[StageDemands, ...],
+        plan: Plan,
+        seed: int,
+    ) -> EpochCacheKey:
+        """The question without names, notes and prices, and without a store that nobody uses."""
+        idle = _is_idle(stages)
+        groups = tuple(_bare(group, idle=idle) for group in scenario.cluster.groups)
+        bare = replace(
+            scenario,
+            name="",
+            title="",
+            notes=(),
+            uncertainties=(),
+            cost=CostPlan(),
+            cluster=replace(scenario.cluster, groups=groups),
+            interruptions=None,
+            energy=None,
+            owned=None,
+        )
+        sites = tuple(_bare_site(site, idle=idle) for site in topology.sites)
+        units = {n: unit for n, unit in topology.units.items() if not (idle and _of_store(unit))}
+        return EpochCacheKey(
+            scenario=bare,
+            topology=replace(topology, sites=sites, units=units),
+            stages=tuple(map(_asking, stages)) if idle else stages,
+            plan=plan,
+            seed=seed,
+        )
+
+
+_WITH_STORE: Final = frozenset({Path.STORE_TO_HOST, Path.CACHE_TO_HOST, Path.HOST_TO_STORE})
+_UNUSED: Final = Storage(name="", scope=Scope.LOCAL, read_bandwidth=1.0)
+"""Stands for a store that nobody reads from or writes to."""
+
+
+def _is_idle(stages: Sequence[StageDemands]) -> bool:
+    """Whether nothing is read from a store or written to one, by any group of machines."""
+    demands = (demand for stage in stages for demand in stage.demands)
+    return not any(_asks(demand) for demand in demands if demand.path in _WITH_STORE)
+
+
+def _asks(demand: Demand) -> bool:
+    return float(demand.amount) != 0.0 or float(demand.latency) != 0.0
+
+
+def _asking(stage: StageDemands) -> StageDemands:
+    """A stage without what asks an idle store for nothing."""
+    kept = tuple(demand for demand in stage.demands if demand.path not in _WITH_STORE)
+    return stage if len(kept) == len(stage.demands) else replace(stage, demands=kept)
+
+
+def _of_store(unit: Unit) -> bool:
+    wires = (STORAGE_NETWORK, NETWORK_OPERATIONS)  # after the name of a machine that only makes
+    return unit.resource is Resource.STORAGE or unit.name.endswith(wires)
+
+
+def _bare_site(site: Site, *, idle: bool) -> Site:
+    bare = replace(site, group=_bare(site.group, idle=idle))
+    return replace(bare, shared="") if idle else bare
+
+
+def _bare(group: Group, *, idle: bool) -> Group:
+    bare = replace(group, origin=None, price=None)
+    return replace(bare, storage=_UNUSED, cache=None) if idle else bare
+
+
+def cached_epoch(asked: EpochCacheKey, simulate: Callable[[EpochCacheKey], Epoch]) -> Epoch:
+    """The epoch that answers a question: one that was simulated before, or one that is now.
+
+    Parameters
+    ----------
+    asked : EpochCacheKey
+        The question; nothing else decides the epoch.
+    simulate : callable
+        Simulates it.
+    """
+    for known, epoch in tuple(_RECENT):
+        if known == asked:
+            return epoch
+    epoch = simulate(asked)
+    _RECENT.append((asked, epoch))
+    return epoch
+
+
+_RECENT: Final[deque[tuple[EpochCacheKey, Epoch]]] = deque(maxlen=MOST)
+
+
+NOTHING: Final[Mapping[str, Seconds]] = {}
+
+
+def epoch_time(epoch: Epoch, steps: int) -> Seconds:
+    """Time of an epoch of `steps` steps of which `epoch` simulated some or all [s]."""
+    return epoch.end + (steps - epoch.steps) * epoch.mean_step
+
+
+def total_time(first: Seconds, later: Seconds, lengths: Lengths, extras: Extras) -> Seconds:
+    """Time of the whole run from its first and later epochs [s]."""
+    epochs = lengths.epochs
+    training = first * min(1.0, epochs) + later * max(0.0, epochs - 1.0)
+    return extras.once + training + extras.per_step * lengths.total_steps
+
+
+def distribution(epoch: Epoch, mean: Seconds) -> Distribution:
+    """Steady step times as percentiles [s]; their mean is given, with its share of what is rare."""
+    times = np.asarray(epoch.steady_steps)
+    p50, p95, p99 = np.percentile(times, [50, 95, 99])
+    return Distribution(mean=mean, p50=float(p50), p95=float(p95), p99=float(p99))
+
+
+def mean_step(epoch: Epoch, checkpoint: Seconds) -> tuple[Mapping[str, Seconds], Seconds]:
+    """The mean step of the average rank line by line, and the exchange it hid [s].
+
+    `checkpoint` is the share of checkpoints in a step, which stand outside of the epochs. What a
+    bound adds to the steps that were seen is waiting for data. Lines that take no time are left
+    out.
+    """
+    first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
+    *spent, hidden = (
+        (fmean(after, epoch.reduction.counts) - fmean(before, epoch.reduction.counts))
+        / (epoch.last - epoch.first)
+        for before, after in zip(
+            zip(*first.ledgers, strict=True), zip(*last.ledgers, strict=True), strict=True
+        )
+    )
+    lines = by_line(spent) | {slot.name: checkpoint for slot in CHECKPOINTING}
+    lines[DATA] += epoch.mean_step - epoch.seen_step
+    found = {name: seconds for name, seconds in lines.items() if seconds != 0.0}
+    return found, max(0.0, hidden)  # what is taken back again may leave a rounding
+
+
+def usage(
+    epoch: Epoch, topology: Topology, step: Seconds, beside: Mapping[str, Seconds] = NOTHING
+) -> Mapping[str, Usage]:
+    """How busy each resource is over mean steps, by resource.
+
+    Resources of machines that don't train are led by the group's name. A link or a store counts
+    as busy as its busier direction or limit.
+
+    Parameters
+    ----------
+    epoch : Epoch
+        What was simulated; its steady window shows the work of a step.
+    topology : Topology
+        All units.
+    step : float
+        The mean step, with what is composed beside the simulated ones [s].
+    beside : mapping of str to float, optional
+        How long that keeps units busy, as a step's share [s].
+    """
+    first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
+    window = (epoch.last - epoch.first) * step
+    share = {
+        unit: min(1.0, (busy - first.busy[unit]) / window) if window > 0.0 else 0.0
+        for unit, busy in last.busy.items()
+    }
+    found = _pools(share, topology, epoch.reduction)
+    if topology.host.gpu is not None:
+        gpus = [share[compute_stream(rank)] for rank in epoch.reduction.ranks]
+        # a replica of the model over several accelerators keeps all of them busy alike
+        there = max(topology.ranks, topology.sites[0].group.gpus_per_host)
+        mean = fmean(gpus, epoch.reduction.counts)
+        found[str(Resource.GPU)] = Usage(
+            mean=mean, total=mean * there, units=there, busiest=max(gpus)
+        )
+    things: dict[str, dict[str, float]] = {}
+    for name in topology.units:
+        group = things.setdefault(resource_name(topology, name), {})
+        thing = _thing(name)
+        # A store that nobody used was not simulated.
+        used = share.get(epoch.reduction.units.get(name, name), 0.0)
+        busy = used + beside.get(name, 0.0) / step
+        group[thing] = max(group.get(thing, 0.0), min(1.0, busy))
+    return found | {name: _over(list(group.values())) for name, group in things.items()}
+
+
+_LIMITS = (
+    *(NETWORK_OPERATIONS, STORAGE_NETWORK, OPERATIONS, REQUESTS, STORE),
+    *(NETWORK_IN, NETWORK_OUT, " up", " down"),
+)
+
+
+def _thing(unit: str) -> str:
+    """The link or store a unit is one direction or limit of."""
+    for limit in _LIMITS:
+        if unit.endswith(limit):
+            return unit.removesuffix(limit)
+    return unit
+
+
+def _pools(
+    share: Mapping[str, float], topology: Topology, reduction: SymmetryReduction
+) -> dict[str, Usage]:
+    threads: dict[str, list[tuple[float, float]]] = {}
+    for number, site in enumerate(topology.sites):
+        unit = topology.sites[reduction.site(number)].prefix + CPU
+        entry = (share[unit], float(site.host.cpu.threads))
+        threads.setdefault(resource_name(topology, unit), []).append(entry)
+    return {
+        name: Usage(
+            mean=sum(s * n for s, n in pools) / sum(n for _, n in pools),
+            total=sum(s * n for s, n in pools),
+            units=math.ceil(sum(n for _, n in pools)),
+            busiest=max(s for s, _ in pools),
+        )
+        for name, pools in threads.items()
+    }
+
+
+def _over(shares: Sequence[float]) -> Usage:
+    total = sum(shares)
+    return Usage(mean=total / len(shares), total=total, units=len(shares), busiest=max(shares))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,14 +361,14 @@ def _timing(
     beside = hidden_exchange(asked.scenario)
     lengths, extras = inputs.lengths, inputs.extras
     cold, warm, again = epochs[0], epochs[-1], len(epochs) > 1
-    first_epoch = compose.epoch_time(cold, lengths.steps)
+    first_epoch = epoch_time(cold, lengths.steps)
     once = 0.0 if inputs.scenario.job.loader.policy.restarts else worker_start(inputs.scenario)
     epoch = _later_epoch(inputs, warm, start=0.0 if again else once)
-    lines, hidden = compose.ledger(warm, extras.per_step)
-    parts = StepSplit(**entries(lines))
-    step = compose.distribution(warm, parts.total)
+    lines, hidden = mean_step(warm, extras.per_step)
+    parts = StepSplit.of(lines)
+    step = distribution(warm, parts.total)
     beside_steps = checkpoint_loads(asked.scenario, inputs.topology)
-    used = compose.usage(warm, inputs.topology, step.mean, beside_steps)
+    used = usage(warm, inputs.topology, step.mean, beside_steps)
     imposed = pressures(inputs.scenario, inputs.topology, inputs.demands[_phase(again)])
     limits = binding(imposed, parts, used)
     samples = _samples_a_step(inputs.scenario) * lengths.fullest
@@ -118,7 +380,7 @@ def _timing(
         epoch_time=(epoch if lengths.epochs > 1.0 else first_epoch)
         + extras.per_step * lengths.steps,
         first_epoch_time=first_epoch + extras.per_step * lengths.steps,
-        total_time=compose.total_time(first_epoch, epoch, lengths, extras),
+        total_time=total_time(first_epoch, epoch, lengths, extras),
         throughput=float(samples / step.mean) if step.mean else math.inf,
         split=parts,
         ledger=lines,
@@ -144,17 +406,14 @@ def _samples_a_step(scenario: Scenario) -> float:
 def _merged(inputs: SimulationInput) -> SimulationInput:
     """The inputs with accumulated batches merged where that changes nothing."""
     scenario = inputs.scenario
-    together = microbatch_merging.merged_together(scenario, inputs.topology, inputs.demands)
+    together = merged_together(scenario, inputs.topology, inputs.demands)
     if together == 1:
         return inputs
     return replace(
         inputs,
-        scenario=microbatch_merging.merge_scenario(scenario, together),
-        demands={
-            phase: microbatch_merging.merge_stages(stages, together)
-            for phase, stages in inputs.demands.items()
-        },
-        lengths=microbatch_merging.merge_lengths(inputs.lengths, together),
+        scenario=merge_scenario(scenario, together),
+        demands={phase: merge_stages(stages, together) for phase, stages in inputs.demands.items()},
+        lengths=merge_lengths(inputs.lengths, together),
     )
 
 
@@ -167,10 +426,10 @@ def _simulate(inputs: SimulationInput, phase: Phase, options: Options) -> Epoch:
     given = inputs.scenario, inputs.topology, stages, plan, options.seed
     if options.trace or options.progress is not None:  # a watched run is simulated in full
         return run_epoch(*given)
-    return simulated(Asked.of(*given), _answer)
+    return cached_epoch(EpochCacheKey.of(*given), _answer)
 
 
-def _answer(asked: Asked) -> Epoch:
+def _answer(asked: EpochCacheKey) -> Epoch:
     return run_epoch(asked.scenario, asked.topology, asked.stages, asked.plan, asked.seed)
 
 
@@ -204,4 +463,4 @@ def _later_epoch(inputs: SimulationInput, epoch: Epoch, start: Seconds) -> Secon
         stages = inputs.demands[Phase.WARM]
         slowest = float(limiting_time(inputs.scenario, inputs.topology, stages))
         return max(passed, slowest * inputs.lengths.full_steps)
-    return compose.epoch_time(epoch, steps) - start
+    return epoch_time(epoch, steps) - start

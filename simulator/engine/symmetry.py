@@ -14,9 +14,24 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from simulator.pipeline.loads import pressures
+from simulator.pipeline.run_length import Lengths
+from simulator.pipeline.stages.base import (
+    OF_A_RANK,
+    Demand,
+    Path,
+    Per,
+    Phase,
+    Resource,
+    StageDemands,
+)
+from simulator.pipeline.topology import Location, Topology, WeightedRoute
+from simulator.schema.scenario import Scenario
 
 Route: TypeAlias = tuple[tuple[str, float], ...]
 """Units passed, each with the capacity that one unit of rate uses there."""
@@ -111,3 +126,306 @@ def _numbered(colours: Iterable[Hashable]) -> list[int]:
 
 def _named(colours: Mapping[str, Hashable]) -> dict[str, int]:
     return dict(zip(colours, _numbered(colours.values()), strict=True))
+
+
+MACHINES: Final = 16
+"""Machines of a group that does not train that are simulated; more of them are taken together."""
+
+SAMPLED: Final = 8
+"""Ranks that stand for all others where samples are random; so many are never reduction."""
+
+NOWHERE: Final = frozenset({Path.CORES, Path.COMPUTE})
+"""Ways through no unit that is shared as flows are."""
+
+
+Way: TypeAlias = tuple[Path, float]
+"""What decides which units bytes of a rank pass: their path, and the share that leaves the
+machine."""
+
+
+def way_of(demand: Demand) -> Way:
+    """The way that a demand's bytes take."""
+    return demand.path, float(demand.outward)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SymmetryReduction:
+    """`ranks` are simulated; each stands for so many of its machine as `counts` says.
+
+    At a barrier they are taken for `standing_for` ranks. `units` names for each unit the one that
+    stands for it, `routes` the ways that differ from rank to rank, with the share of all that a
+    rank stands for. `members` are the ranks that do what a simulated one does. `sites` says as
+    which one other machines are simulated, where several are one that is as many times as wide.
+    """
+
+    ranks: tuple[int, ...]
+    counts: tuple[float, ...]
+    units: Mapping[str, str]
+    standing_for: int = 0
+    routes: Mapping[tuple[Way, int], Route] = field(default_factory=dict)
+    members: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    sites: Mapping[int, int] = field(default_factory=dict)
+
+    def site(self, site: int) -> int:
+        """The site that one is simulated as."""
+        return self.sites.get(site, site)
+
+    def machines(self, site: int) -> int:
+        """How many machines a simulated site is."""
+        return sum(its == site for its in self.sites.values()) or 1
+
+    def count(self, rank: int) -> float:
+        """How many ranks a simulated one stands for."""
+        return self.counts[self.ranks.index(rank)]
+
+    def route(self, topology: Topology, demand: Demand, place: Location) -> Route:
+        """Units that a demand goes through, for all ranks that the simulated one stands for."""
+        own = self.routes.get((way_of(demand), place.rank))
+        if own is not None:
+            return own
+        count = self.count(place.rank)
+        way = _limited(topology.way(demand, place))
+        return tuple((unit, use * count) for unit, use in way if self.units[unit] == unit)
+
+    def lanes(self, rank: int) -> tuple[int, ...]:
+        """Ranks whose timelines are that of a simulated one."""
+        return self.members.get(rank, (rank,))
+
+
+def reduce_symmetry(
+    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
+) -> SymmetryReduction:
+    """Which ranks and machines are simulated, and how many each of them stands for."""
+    return _wider(_of_ranks(scenario, topology, stages), topology)
+
+
+def _wider(reduction: SymmetryReduction, topology: Topology) -> SymmetryReduction:
+    """With machines of a group taken together to at most `MACHINES`.
+
+    So many equal machines are one with so many times the cores and the capacity of each link, and
+    all their workers. What goes through it alone is no faster for that (`machine.Machine`).
+    """
+    groups: dict[str, list[int]] = {}
+    for number, site in enumerate(topology.sites[1:], start=1):
+        groups.setdefault(site.group.name, []).append(number)
+    sites = {
+        number: own[_first_of(place * MACHINES // len(own), len(own))]
+        for own in groups.values()
+        if len(own) > MACHINES
+        for place, number in enumerate(own)
+    }
+    if not sites:
+        return reduction
+    prefixes = {
+        topology.sites[one].prefix: topology.sites[other].prefix for one, other in sites.items()
+    }
+    units = dict(reduction.units)
+    for name in reduction.units:
+        machine = name.split(" ", 1)[0] + " "
+        if machine in prefixes:
+            units[name] = prefixes[machine] + name.removeprefix(machine)
+    return replace(reduction, units=units, sites=sites)
+
+
+def _first_of(part: int, machines: int) -> int:
+    """The first machine of one of `MACHINES` parts as equal as can be."""
+    return -(-part * machines // MACHINES)
+
+
+def _of_ranks(
+    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
+) -> SymmetryReduction:
+    """Which ranks of a machine are simulated, and how many each of them stands for."""
+    job = scenario.job
+    if not (job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies):
+        return _by_classes(scenario, topology, stages)
+    standing_for = scenario.ranks if job.loader.policy.producers == 0 else 0
+    marked = any(straggler.rank is not None for straggler in job.loader.stragglers)
+    several = job.copies > 1 or job.remote is not None
+    few = topology.ranks <= SAMPLED or not topology.ranks_alike or marked or several
+    return everyone(topology, topology.ranks if few else SAMPLED, standing_for)
+
+
+def everyone(topology: Topology, simulated: int, standing_for: int = 0) -> SymmetryReduction:
+    """The first ranks simulated one by one, in equal parts for all."""
+    return SymmetryReduction(
+        ranks=tuple(range(simulated)),
+        counts=(topology.ranks / simulated,) * simulated,
+        units={name: name for name in topology.units},
+        standing_for=standing_for,
+    )
+
+
+def _by_classes(
+    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
+) -> SymmetryReduction:
+    marks = [
+        tuple(s.hits(rank, 0, 0) for s in scenario.job.loader.stragglers if s.rank is not None)
+        for rank in range(topology.ranks)
+    ]
+    if topology.ranks_alike and len(set(marks)) == 1:
+        members = {} if topology.ranks > SAMPLED else {0: tuple(range(topology.ranks))}
+        units = {name: name for name in topology.units}
+        return SymmetryReduction(
+            ranks=(0,), counts=(float(topology.ranks),), units=units, members=members
+        )
+    any_of = {way_of(d): d for _, d in _carried(stages) if d.path in OF_A_RANK}
+    ways = sorted(any_of)
+    routes = [
+        [_limited(topology.way(any_of[way], Location(rank=rank))) for way in ways]
+        for rank in range(topology.ranks)
+    ]
+    jobs = [rank // topology.ring for rank in range(topology.ranks)]
+    found = refine(routes, marks=marks, kinds=_kinds(topology, stages), jobs=jobs)
+    members = _ranks_by_class(found)
+    units = found.first_units()
+    return SymmetryReduction(
+        ranks=tuple(members),
+        counts=tuple(float(len(alike)) for alike in members.values()),
+        units=units,
+        routes={
+            (way, rank): _together([routes[other][number] for other in alike], units)
+            for number, way in enumerate(ways)
+            for rank, alike in members.items()
+        },
+        members=members,
+    )
+
+
+def _ranks_by_class(found: Classes) -> dict[int, tuple[int, ...]]:
+    """The ranks of each class, by the first of them."""
+    classes: dict[int, list[int]] = {}
+    for rank, its in enumerate(found.ranks):
+        classes.setdefault(its, []).append(rank)
+    return {ranks[0]: tuple(ranks) for ranks in classes.values()}
+
+
+def _carried(stages: Sequence[StageDemands]) -> Iterator[tuple[StageDemands, Demand]]:
+    """Demands that carry something through units."""
+    for stage in stages:
+        for demand in stage.demands:
+            if demand.path not in NOWHERE and float(demand.amount) > 0.0:
+                yield stage, demand
+
+
+def _kinds(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, Hashable]:
+    """What tells units apart before ranks do: capacity, and what all ranks alike carry there."""
+    common: dict[str, list[tuple[int, float]]] = {name: [] for name in topology.units}
+    flows = 0
+    for stage, demand in _carried(stages):
+        for site in topology.sites_of(stage.group) if demand.path not in OF_A_RANK else ():
+            flows += 1
+            for unit, use in _limited(topology.way(demand, Location(rank=0, site=site))):
+                common[unit].append((flows, use))
+    return {name: (float(topology.units[name].capacity), *uses) for name, uses in common.items()}
+
+
+def _limited(way: WeightedRoute) -> Route:
+    """The units of a way that what is carried there takes something of."""
+    return tuple((unit, float(use)) for unit, use in way if float(use) > 0.0)
+
+
+def _together(ways: Sequence[Route], units: Mapping[str, str]) -> Route:
+    """What several ranks use of the units that stand for others."""
+    total: dict[str, float] = {}
+    for way in ways:
+        for unit, use in way:
+            if units[unit] == unit:
+                total[unit] = total.get(unit, 0.0) + use
+    return tuple(total.items())
+
+
+FEWEST: Final = 2
+"""Batches of a step that are always simulated one by one."""
+IDLE: Final = 0.5
+"""Share of the device's time up to which all else is idle enough never to be waited for."""
+FIRST: Final = 1.0 / 16.0
+"""Share of a step by which merging may put off the first one, whose batches are made in time."""
+
+
+def merged_together(
+    scenario: Scenario, topology: Topology, demands: Mapping[Phase, tuple[StageDemands, ...]]
+) -> int:
+    """How many batches are taken for one: 1 unless the device alone decides."""
+    accumulated, loader = scenario.job.train.accumulation, scenario.job.loader
+    waits = scenario.job.train.sync_every_step or loader.policy.producers == 0
+    if accumulated < 2 * FEWEST or waits or loader.stragglers:
+        return 1
+    if any(_reduces_beside(stages) for stages in demands.values()):
+        return 1
+    share = max(_share_of_device(scenario, topology, stages) for stages in demands.values())
+    if share > IDLE:
+        return 1
+    # One worker makes the whole of the first batch, however many there are.
+    kept = max(FEWEST, math.ceil(share * loader.policy.producers / FIRST))
+    return max(g for g in range(1, max(1, accumulated // kept) + 1) if accumulated % g == 0)
+
+
+def _reduces_beside(stages: tuple[StageDemands, ...]) -> bool:
+    """Whether gradients are exchanged beside the last backward pass: as long as one batch's."""
+    return any(s.demands for s in stages if s.slot.per is Per.BUCKET)
+
+
+def _share_of_device(
+    scenario: Scenario, topology: Topology, stages: tuple[StageDemands, ...]
+) -> float:
+    """Longest time that what makes batches and hands them over needs for a step, over the device's.
+
+    The exchange of a spread model is the device's own; it counts on links that batches pass too.
+    """
+    imposed = dict(pressures(scenario, topology, stages))
+    device = imposed.pop(str(Resource.GPU), 0.0)
+    if device <= 0.0:
+        return math.inf
+    others = dict(pressures(scenario, topology, [_without_exchange(s) for s in stages]))
+    others.pop(str(Resource.GPU), None)
+    longest = [imposed[name] if alone > FIRST * device else alone for name, alone in others.items()]
+    return max(longest, default=0.0) / device
+
+
+def _without_exchange(stage: StageDemands) -> StageDemands:
+    kept = tuple(demand for demand in stage.demands if demand.path is not Path.EXCHANGE)
+    return replace(stage, demands=kept)
+
+
+def merge_scenario(scenario: Scenario, together: int) -> Scenario:
+    """The scenario with as many batches in one."""
+    job = scenario.job
+    train = replace(
+        job.train,
+        batch_size=job.train.batch_size * together,
+        accumulation=job.train.accumulation // together,
+    )
+    return replace(scenario, jobs=(replace(job, train=train),))
+
+
+def merge_stages(stages: tuple[StageDemands, ...], together: int) -> tuple[StageDemands, ...]:
+    """What stages ask for so many batches at once; once-a-step stages as often as before."""
+    return tuple(_merge(stage, together) for stage in stages)
+
+
+def _merge(stage: StageDemands, together: int) -> StageDemands:
+    if stage.slot.once_a_step:
+        return replace(stage, times=stage.times * together)
+    demands = tuple(
+        replace(
+            demand,
+            amount=demand.amount * together,
+            operations=demand.operations * together,
+            latency=demand.latency * together,
+        )
+        for demand in stage.demands
+    )
+    return replace(stage, demands=demands)
+
+
+def merge_lengths(lengths: Lengths, together: int) -> Lengths:
+    """The same run in fewer batches; the last one holds what is left."""
+    whole = (lengths.batches - 1 + lengths.last_share) / together
+    batches = math.ceil(lengths.batches / together)
+    return replace(
+        lengths,
+        batches=batches,
+        last_share=min(1.0, whole - (batches - 1)),
+        accumulation=lengths.accumulation // together,
+    )

@@ -12,16 +12,14 @@ A file goes through three steps, each in modules of its own:
 A scenario is read once, however many candidates of it a search tries:
 
 - The tables are the one place of a setting's name, unit, limits and documentation.
-- `resolved.Draft` holds a scenario's typed sections, the profiles and the model that they name
-  (`LOOK_UPS`), and what several sections settle together (`SETTLED`: accelerators used, ranks,
-  batches of a rank in a step). Each of these follows from fields before it, by a pure function.
-- A part of a scenario (its dataset, its loader, its notes, a check, a digest of its contents) is a
-  pure function of a draft that names the fields it reads (`resolved.Part`). It gets a draft with
-  these fields and no others, so that what it says is what it does.
-- A candidate (`variations`) is the draft with some sections exchanged: a setting is put into its
-  section, and only that section is checked again. What follows from it is settled again, and a part
-  is made once for all candidates that agree in the fields it reads.
-- A candidate with a mistake is read as `load_scenario` reads it, so that messages are the same.
+- `unresolved.UnresolvedScenario` holds the sections of a scenario, the profiles and the model that
+  they name, and what they imply together (accelerators used, ranks, batches of a rank in a step).
+  To read what follows from a mistake raises a `BrokenKeyError`, so that the rest can be checked.
+- `checks` finds mistakes that no key has by itself.
+- `scenario.resolve` fills in the defaults and gives the `Scenario`: each part of it is a function
+  of the sections that it follows from, and is shared by all scenarios with the same sections.
+- A candidate (`search.candidates`) is the scenario with some sections exchanged: a setting is put
+  into its section, and only that section is read again.
 
 Nothing outside this package sees TOML or a quantity as text.
 """

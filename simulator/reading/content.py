@@ -8,17 +8,18 @@ come from and the names that only people read are left out: they change no resul
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from simulator.memo import Memo
+from simulator.memo import shared
 from simulator.reading.convert.calibration import calibration_of
-from simulator.reading.long_run.interruptions import INTERRUPTIONS
-from simulator.reading.resolved import LOOKED_UP, SECTIONS, Ask, Draft, Part, part
+from simulator.reading.long_run.interruptions import stated_interruptions
+from simulator.reading.unresolved import SECTIONS, UnresolvedScenario
+from simulator.schema.fields import Section
 from simulator.version import __version__
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
@@ -30,68 +31,59 @@ _APART: Final = frozenset({"cli", "report", "importers", "probe", "hardware_prof
 _CONTENTS: Final = frozenset({".py", ".toml", ".csv"})
 
 
-def content_key(ask: Ask) -> str:
-    """The hash of everything that the prediction of a scenario depends on but its seed.
+LOOKED_UP: Final = (
+    *("host", "storage", "cache", "helper", "helper_storage", "measured_on"),
+    "library_model",
+)
+"""What a scenario has that its sections only name."""
+
+
+def content_key(file: UnresolvedScenario) -> str:
+    """Return the hash of everything that the prediction of a scenario depends on but its seed.
 
     Parameters
     ----------
-    ask : callable
-        Knows the parts of a draft without mistakes, everything looked up, or makes them.
+    file : UnresolvedScenario
+        Without mistakes, everything looked up.
 
     Returns
     -------
     str
         SHA-256 in hexadecimal digits.
     """
-    parts = [model_version(), *map(ask, CONTENTS)]
+    parts = [model_version(), _of_thing(calibration_of(file.calibration))]
+    for name in SECTIONS:
+        section = getattr(file, name)
+        parts.append("" if section is None else _of_section(name, section))
+    interruptions = stated_interruptions(file)
+    if interruptions is not None and interruptions.spells is not None:
+        # A trace of spot capacity: what the file holds counts, not where it lies.
+        parts.append(_of_thing(interruptions.spells))
+    for name in LOOKED_UP:
+        thing = getattr(file, name)
+        parts.append("" if thing is None else _of_thing(thing))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def _of_calibration(draft: Draft) -> str:
-    """Factors and fitted parameters, with the contents of an overlay."""
-    return _of_thing(calibration_of(draft))
+@shared
+def _of_section(name: str, section: Section) -> str:
+    """Return the digest of a section: its values, and which keys are stated.
+
+    Defaults are other evidence than what somebody states.
+    """
+    fields = _fields(section).items()
+    values = {key: value for key, value in fields if (name, key) not in _PEOPLE_READ}
+    stated = sorted(key for key in section.sources if (name, key) not in _PEOPLE_READ)
+    return _digest(f"{_written(values)}{stated}")
 
 
-def _of_spells(draft: Draft) -> str:
-    """A trace of spot capacity: what the file holds counts, not where it lies."""
-    found = INTERRUPTIONS.make(draft)
-    return "" if found is None or found.spells is None else _digest(_written(found.spells))
-
-
-def _of_section(name: str, draft: Draft) -> str:
-    """A section of the file: its values, and which keys are given."""
-    section = getattr(draft, name)
-    if section is None:
-        return ""
-    given = draft.document.value((name,))
-    return _digests.of(
-        (section,), lambda: _digest(f"{_section(name, section)}{_given(name, given)}")
-    )
-
-
-def _of_profile(name: str, draft: Draft) -> str:
-    """A profile, or the model."""
-    thing = getattr(draft, name)
-    return "" if thing is None else _of_thing(thing)
-
-
+@shared
 def _of_thing(thing: object) -> str:
-    return _digests.of((thing,), lambda: _digest(_written(thing)))
+    return _digest(_written(thing))
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-_digests: Final[Memo[str]] = Memo(10_000)
-"""Of profiles and sections, which many scenarios share."""
-CONTENTS: Final[tuple[Part[str], ...]] = (
-    part(_of_calibration, "calibration"),
-    *(part(partial(_of_section, name), name) for name in SECTIONS),
-    part(_of_spells, " ".join(INTERRUPTIONS.reads)),
-    *(part(partial(_of_profile, name), name) for name in LOOKED_UP),
-)
-"""Digests of all that a prediction depends on."""
 
 
 @cache
@@ -112,23 +104,6 @@ def digest_of(folder: Path) -> str:
             digest.update(f"{inside.as_posix()}\0".encode())
             digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-def _section(name: str, section: object) -> str:
-    values = _fields(section).items()
-    return _written({key: value for key, value in values if (name, key) not in _PEOPLE_READ})
-
-
-def _given(name: str, given: object) -> list[str]:
-    """The keys of a section that are given: defaults are other evidence than what somebody says."""
-    return sorted(path for path in _paths(given) if (name, path) not in _PEOPLE_READ)
-
-
-def _paths(given: object, before: str = "") -> Iterator[str]:
-    """Dotted paths of all keys in a table."""
-    for key, value in given.items() if isinstance(given, Mapping) else ():
-        yield f"{before}{key}"
-        yield from _paths(value, f"{before}{key}.")
 
 
 def _written(value: object) -> str:

@@ -77,7 +77,7 @@ def _of_key(table: type[FileTable], key: TableKey, definitions: dict[str, Any]) 
     if "$ref" not in node:
         node["title"] = key.name.replace("_", " ").title()
     default = key.default.value if isinstance(key.default, Enum) else key.default
-    if not key.required and isinstance(default, str | int | float):
+    if not (key.required or key.depends) and isinstance(default, str | int | float):
         node["default"] = default
     return dict(sorted(node.items()))
 

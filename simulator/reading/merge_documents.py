@@ -226,6 +226,11 @@ def merge(base: Document, over: Document) -> Document:
     )
 
 
+def merged_tables(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Return the table `base` with the keys of `over` put in."""
+    return _merged(base, over, (), set())
+
+
 def _merged(
     base: dict[str, Any], over: dict[str, Any], path: KeyPath, replaced: set[KeyPath]
 ) -> dict[str, Any]:

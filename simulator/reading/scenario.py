@@ -1,16 +1,16 @@
-"""The door from a scenario file to a `Scenario`: read, check, look up, convert."""
+"""From a scenario file to a `Scenario`: read, look up, check, fill in defaults."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final, TextIO, TypeAlias, TypeVar
+from typing import BinaryIO, TextIO
 
 from simulator.errors import InputError, Problem
-from simulator.reading.checks.sections import find_problems
+from simulator.reading.checks.groups import cache_drives
+from simulator.reading.checks.sections import CHECKS
 from simulator.reading.convert.calibration import calibration_notes, calibration_of, with_factors
-from simulator.reading.convert.groups import cluster_of, group_notes, remote_of
+from simulator.reading.convert.groups import cluster_of, group_notes, reference_of, remote_of
 from simulator.reading.convert.hardware import group_of
 from simulator.reading.convert.input import (
     dataset_of,
@@ -18,11 +18,12 @@ from simulator.reading.convert.input import (
     loader_of,
     preprocessing_of,
 )
-from simulator.reading.convert.models import build_model, load_model, model_names, read_model
 from simulator.reading.convert.parallelism import parallelism_of
 from simulator.reading.convert.software import software_of
 from simulator.reading.convert.training import (
     core_notes,
+    fused_attention,
+    host_threads_of,
     layout_notes,
     model_of,
     precision_notes,
@@ -35,50 +36,17 @@ from simulator.reading.fitted.sisters import sister_of
 from simulator.reading.fitted.uncertainty import with_uncertainties
 from simulator.reading.hardware.burst_credits import with_mean_rates
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.reading.long_run.bill_sections import StoreSection
-from simulator.reading.long_run.electricity import ENERGY
-from simulator.reading.long_run.interruptions import INTERRUPTIONS
-from simulator.reading.long_run.ownership import OWNERSHIP
+from simulator.reading.long_run.electricity import energy_of
+from simulator.reading.long_run.interruptions import stated_interruptions
+from simulator.reading.long_run.ownership import ownership_of
 from simulator.reading.merge_documents import STANDARD_INPUT, gather
-from simulator.reading.resolved import (
-    SECTIONS,
-    Ask,
-    Draft,
-    Part,
-    look_up,
-    part,
-    read_sections,
-)
-from simulator.reading.sections import CostSection, MemorySection, ScenarioFile
+from simulator.reading.sections import ScenarioFile
 from simulator.reading.service.mode import refuse_service
-from simulator.reading.tables import table_keys
-from simulator.schema.scenario import CostPlan, Job, Memory, Scenario
-from simulator.schema.store_plan import DURING_THE_RUN, StorePlan
+from simulator.reading.unresolved import UnresolvedScenario, find_problems, read_sections
+from simulator.schema.scenario import Job, Scenario
 from simulator.schema.workload.models import Model
 from simulator.uncertainty.calibration import Calibration
 from simulator.uncertainty.provenance import Assumption
-
-Thing = TypeVar("Thing")
-
-
-class ModelLibrary:
-    """The shipped models."""
-
-    def names(self) -> tuple[str, ...]:
-        """All of them."""
-        return model_names()
-
-    def figures(self, name: str) -> tuple[str, ...]:
-        """What the shape of one of them consists of."""
-        return tuple(table_keys(type(read_model(name).shape)))
-
-    def load(self, name: str, **changes: float) -> Model:
-        """One of them, with some figures of its shape changed."""
-        return load_model(name, **changes)
-
-    def build(self, document: Document) -> Model:
-        """The model that the [model] section of `document` describes by family and shape."""
-        return build_model(document, ("model",))
 
 
 def load_scenario(  # noqa: PLR0913 - where each part may come from
@@ -124,12 +92,14 @@ def load_scenario(  # noqa: PLR0913 - where each part may come from
         name_or_path, overrides=overrides, stdin=stdin, model=ScenarioFile, overlay=calibration
     )
     known = catalogue or Catalogue.default(profiles)
-    draft = from_document(document, known, gathering)
-    return to_scenario(draft, default_name_of(name_or_path))
+    file = from_document(document, known, gathering)
+    return to_scenario(file, default_name_of(name_or_path))
 
 
-def from_document(document: Document, catalogue: Catalogue, found: Sequence[Problem]) -> Draft:
-    """The draft of a document, everything in it looked up and checked.
+def from_document(
+    document: Document, catalogue: Catalogue, found: Sequence[Problem]
+) -> UnresolvedScenario:
+    """Read the sections of a document, look up what they name, and check them.
 
     Parameters
     ----------
@@ -146,15 +116,10 @@ def from_document(document: Document, catalogue: Catalogue, found: Sequence[Prob
         With all mistakes at once.
     """
     refuse_service(document)
-    draft, within = read_sections(document)
-    return checked(draft, catalogue, (*found, *within))
-
-
-def checked(draft: Draft, catalogue: Catalogue, found: Sequence[Problem]) -> Draft:
-    """A draft with all it names looked up and checked; as in `from_document`."""
-    draft, looking = look_up(draft, catalogue, ModelLibrary())
-    refuse((*found, *looking, *find_problems(draft)), draft.document.origin)
-    return draft
+    file, within = read_sections(document)
+    looking = file.look_up(catalogue)
+    refuse((*found, *within, *looking, *find_problems(file, CHECKS)), document.origin)
+    return file
 
 
 def refuse(problems: Sequence[Problem], origin: str) -> None:
@@ -170,15 +135,9 @@ def refuse(problems: Sequence[Problem], origin: str) -> None:
         raise InputError(tuple(dict.fromkeys(ordered)))
 
 
-def to_scenario(draft: Draft, default_name: str) -> Scenario:
-    """The scenario of a draft without mistakes; `default_name` where it has no name."""
-    scenario = converted(asking(draft), draft.document, default_name)
-    return with_uncertainties(scenario, draft)
-
-
-def asking(draft: Draft) -> Ask:
-    """Makes the parts of this draft."""
-    return lambda part: part(draft)
+def to_scenario(file: UnresolvedScenario, default_name: str) -> Scenario:
+    """Return the scenario of a file without mistakes; `default_name` where it has no name."""
+    return with_uncertainties(resolve(file, default_name), file)
 
 
 def default_name_of(name_or_path: str) -> str:
@@ -186,136 +145,81 @@ def default_name_of(name_or_path: str) -> str:
     return "scenario" if name_or_path == STANDARD_INPUT else Path(name_or_path).stem
 
 
-def converted(ask: Ask, document: Document, default_name: str) -> Scenario:
-    """The domain types of a draft, nothing assumed that needs the whole of it.
+def resolve(file: UnresolvedScenario, default_name: str) -> Scenario:
+    """Fill in the defaults of a scenario without mistakes, none of them uncertain.
 
     Parameters
     ----------
-    ask : callable
-        Knows the parts of the draft, which has no mistakes, or makes them.
-    document : Document
-        Has the name and the title.
+    file : UnresolvedScenario
+        Everything in it looked up and checked.
     default_name : str
         Where it has no name.
     """
-    calibration = ask(CALIBRATION)
+    gpu, software = file.gpu, file.software
+    model = model_of(file.model, software, file.library_model)
+    calibration = calibration_of(file.calibration)
+    trainers = group_of(file.hardware, file.host, file.storage, file.mode, file.gpus, gpu)
     scenario = Scenario(
-        name=_text(document, "name") or default_name,
-        title=_text(document, "title"),
-        cluster=ask(_CLUSTER),
-        jobs=(_job(ask),),
-        cost=ask(_COST),
+        name=file.name or default_name,
+        title=file.title,
+        cluster=cluster_of(
+            trainers,
+            file.data.placement,
+            cache_drives(file),
+            file.remote,
+            file.helper,
+            file.helper_storage,
+        ),
+        jobs=(_job(file, model),),
+        assume_spread=not (file.data.states("size_spread") or file.input.states("cost_spread")),
+        cost=file.cost,
         calibration=calibration,
-        interruptions=ask(INTERRUPTIONS),
-        energy=ask(ENERGY),
-        owned=ask(OWNERSHIP),
-        store=ask(_STORE),
-        assume_spread=not ask(_SPREAD_STATED),
-        notes=tuple(chain(_calibrated(ask, calibration), *map(ask, _NOTES))),
+        interruptions=stated_interruptions(file),
+        energy=energy_of(file),
+        owned=ownership_of(file.cost, file.owned),
+        store=file.store,
+        notes=tuple(_notes(file, model, calibration)),
     )
-    return with_mean_rates(with_factors(scenario), document)
+    return with_mean_rates(with_factors(scenario), file.hardware)
 
 
-def _text(document: Document, key: str) -> str:
-    return str(document.data.get(key, ""))
-
-
-def _calibrated(ask: Ask, calibration: Calibration) -> tuple[Assumption, ...]:
-    """What is calibrated; an overlay may have values for any section."""
-    given = calibration.factors or calibration.overlay is not None
-    return ask(_CALIBRATION_NOTES) if given else ()
-
-
-def _job(ask: Ask) -> Job:
+def _job(file: UnresolvedScenario, model: Model | None) -> Job:
+    gpu, software = file.gpu, file.software
+    parallelism = parallelism_of(file.parallelism, software.framework)
+    reference = reference_of(file.host, file.measured_on, file.remote, file.helper)
+    fused = fused_attention(software, file.library_model, model)
     return Job(
-        mode=ask(_MODE),
-        dataset=ask(_DATASET),
-        loader=ask(_LOADER),
-        preprocessing=ask(_PREPROCESSING),
-        train=ask(_TRAIN),
-        software=ask(_SOFTWARE),
-        model=ask(_MODEL),
-        step_times=ask(_STEP_TIMES),
-        memory=ask(_MEMORY),
-        remote=ask(_REMOTE),
-        copies=ask(_COPIES),
-        parallelism=ask(_PARALLELISM),
-        sister=ask(_SISTER),
+        mode=file.mode,
+        dataset=dataset_of(file.data, file.loader),
+        loader=loader_of(file.input, file.data, gpu, model),
+        preprocessing=preprocessing_of(file.input, file.data, model, reference),
+        train=train_of(
+            file.train,
+            software,
+            parallelism,
+            host_threads_of(gpu, file.basis),
+            file.accumulation,
+        ),
+        software=software_of(software, file.train, file.host, gpu, fused=fused),
+        model=model,
+        step_times=step_times_of(file.model, file.step_times, software),
+        memory=file.memory,
+        remote=remote_of(file.remote, file.helper, file.loader),
+        copies=file.copies,
+        parallelism=parallelism,
+        same_chip_reference=sister_of(file.train, gpu, model, software.framework),
     )
 
 
-def _memory(given: MemorySection) -> Memory:
-    return Memory(
-        operating_system=given.operating_system,
-        application=given.application,
-        page_cache=given.page_cache,
-    )
-
-
-def _store(given: StoreSection | None) -> StorePlan:
-    if given is None:
-        return DURING_THE_RUN
-    return StorePlan(location=given.location, kept=given.kept, checkpoints=given.checkpoints)
-
-
-def _cost(given: CostSection) -> CostPlan:
-    return CostPlan(
-        purchase=given.purchase,
-        region=given.region,
-        price=given.price,
-        provisioning=given.provisioning,
-    )
-
-
-def _of_model(find: Callable[[Draft, Model | None], Thing], reads: str) -> Part[Thing]:
-    """A part that takes the model as well."""
-    return part(lambda draft: find(draft, model_of(draft)), f"{reads} {_MODEL_READS}")
-
-
-def _notes(find: Callable[[Draft, Model | None], Iterable[Assumption]], reads: str) -> Notes:
-    """Notes that take the model as well."""
-    return _of_model(lambda draft, model: tuple(find(draft, model)), reads)
-
-
-Notes: TypeAlias = Part[tuple[Assumption, ...]]
-_MODEL_READS: Final = "model software library_model"
-_CLUSTER: Final = part(
-    lambda draft: cluster_of(draft, group_of(draft)),
-    "hardware data remote host storage cache helper helper_storage mode gpus gpu",
-)
-_STORE: Final = part(lambda draft: _store(draft.store), "store")
-_COST: Final = part(lambda draft: _cost(draft.cost), "cost")
-CALIBRATION: Final = part(calibration_of, "calibration")
-_MODE: Final = part(lambda draft: draft.mode, "mode")
-_DATASET: Final = part(dataset_of, "data loader")
-_LOADER: Final = _of_model(loader_of, "input data loader gpu")
-_PREPROCESSING: Final = _of_model(preprocessing_of, "input data remote host helper measured_on")
-_TRAIN: Final = part(train_of, "train gpu basis accumulation software parallelism")
-_SOFTWARE: Final = _of_model(software_of, "train host gpu")
-_MODEL: Final = part(model_of, _MODEL_READS)
-_STEP_TIMES: Final = part(step_times_of, "model software")
-_MEMORY: Final = part(lambda draft: _memory(draft.memory), "memory")
-_REMOTE: Final = part(remote_of, "remote helper loader")
-_COPIES: Final = part(lambda draft: draft.copies, "copies")
-_PARALLELISM: Final = part(parallelism_of, "parallelism software")
-_SISTER: Final = part(sister_of, f"train mode gpu {_MODEL_READS}")
-_SPREAD_STATED: Final = part(
-    lambda draft: draft.data.size_spread is not None or draft.input.cost_spread is not None,
-    "data input",
-)
-"""Whether the file says how samples vary."""
-_CALIBRATION_NOTES: Final = part(
-    lambda draft: calibration_notes(draft, calibration_of(draft)), " ".join(SECTIONS)
-)
-_NOTES: Final[tuple[Notes, ...]] = (
-    part(lambda draft: tuple(precision_notes(draft)), "train gpu"),
-    _notes(core_notes, "host gpu model mode"),
-    _notes(training_notes, "train mode gpu ranks software parallelism"),
-    _notes(layout_notes, "train gpu"),
-    _notes(input_notes, "input data loader"),
-    part(
-        lambda draft: tuple(group_notes(draft)),
-        "data remote host storage helper measured_on loader",
-    ),
-)
-"""In the order in which they are told."""
+def _notes(
+    file: UnresolvedScenario, model: Model | None, calibration: Calibration
+) -> Iterable[Assumption]:
+    """Iterate over the assumptions made while reading, in the order in which they are listed."""
+    if calibration.factors or calibration.overlay is not None:
+        yield from calibration_notes(file, calibration)
+    yield from precision_notes(file)
+    yield from core_notes(file, model)
+    yield from training_notes(file, model)
+    yield from layout_notes(file, model)
+    yield from input_notes(file.input, file.data, model)
+    yield from group_notes(file)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from simulator.reading.choices import OptimizerField, PrecisionField, PurchaseField
-from simulator.reading.long_run.bill_sections import EnergySection, OwnedSection, StoreSection
+from simulator.reading.long_run.bill_sections import EnergySection, OwnedSection
 from simulator.reading.long_run.sections import (
     CheckpointSection,
     FailuresSection,
@@ -38,69 +37,18 @@ from simulator.schema.fields import (
     TimeField,
     TimeOrZeroField,
 )
-from simulator.schema.hardware.price import Purchase
+from simulator.schema.precision import PrecisionField
+from simulator.schema.scenario import CostPlan, Memory
+from simulator.schema.store_plan import DURING_THE_RUN, StorePlan
 from simulator.schema.workload.dataset import Access, CachePolicy, Layout, Placement
 from simulator.schema.workload.distribution import Shape
 from simulator.schema.workload.loader import CostBasis, LoaderKind, Preparation, Transport
-from simulator.schema.workload.parallelism import Partition, Schedule, Sharding
+from simulator.schema.workload.parallelism import ONE_DEVICE, Parallelism
+from simulator.schema.workload.serving_figures import SpeedField
 from simulator.schema.workload.software import CudaGraphs, GradientSum, MemoryFormat, Scaling
-from simulator.schema.workload.train import Mode, Recompute, Targets, Trained
+from simulator.schema.workload.train import Mode, OptimizerField, Recompute, Targets, Trained
 
-DegreeField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
 ImbalanceField = Annotated[float, Number(low=1.0, high=1e3)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParallelismSection:
-    """How one model is spread over devices; what is left over is data parallelism."""
-
-    tensor: DegreeField = 1
-    """Devices that share each layer's matrices."""
-    pipeline: DegreeField = 1
-    """Stages of consecutive layers, each on devices of its own."""
-    interleave: DegreeField = 1
-    """Chunks of layers (virtual stages) that one device holds."""
-    context: DegreeField = 1
-    """Devices that share each sequence."""
-    expert: DegreeField = 1
-    """Ranks that the experts of a layer are spread over."""
-    sequence: bool = False
-    """Whether norms and dropout are split along the sequence beside tensor parallelism."""
-    async_tensor: bool = False
-    """Whether the collectives of tensor parallelism run beside the products they feed."""
-    schedule: Annotated[Schedule, Choice(Schedule)] = Schedule.ONE_FORWARD_ONE_BACKWARD
-    """Order of forward and backward passes in a pipeline."""
-    sharding: Annotated[Sharding, Choice(Sharding)] = Sharding.NONE
-    """What of the training state is spread over the replicas: ZeRO's stages 0 to 3, or FSDP."""
-    shard_group: DegreeField | None = None
-    """Replicas that state is spread over; all of them by default, fewer for hybrid sharding."""
-    expert_imbalance: ImbalanceField = 1.0
-    """Load of the busiest expert rank over the mean one."""
-    offload_optimizer: bool = False
-    """Whether the optimizer's state and update live on the host."""
-    scattered_sends: bool = False
-    """Whether tensor-parallel ranks each send a part to the next stage, gathered there."""
-    async_sends: bool = False
-    """Whether sends between stages run beside compute."""
-    overlap_experts: bool = False
-    """Whether the exchange between experts runs beside compute."""
-    deduplicated_dispatch: bool = False
-    """Whether a token is sent once to a rank or machine, however many of its experts are there."""
-    padded_experts: bool = False
-    """Whether experts compute for a fixed number of tokens, as graphs of a whole step need."""
-    balanced_context: bool = True
-    """Whether parts of a sequence are dealt so that all context-parallel ranks have equal work."""
-    reshard: bool | None = None
-    """Whether sharded parameters are gathered again for the backward pass; by default they are,
-    except in a pipeline."""
-    gather_precision: PrecisionField | None = None
-    """What sharded parameters are gathered in; as computed by default, 16 bit at least."""
-    partition: Annotated[Partition, Choice(Partition)] | None = None
-    """How layers are dealt to stages: uniform, or by what they compute with the head counted; as
-    the framework does by default."""
-    reduce_scatter: bool | None = None
-    """Whether each replica gets only its part of the summed gradients where the optimizer is
-    sharded; as the framework does by default."""
 
 
 HelpersField = Annotated[int, Number(low=1.0, high=1e4, whole=True)]
@@ -108,7 +56,7 @@ RemoteWorkersField = Annotated[int, Number(low=1.0, high=4096.0, whole=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteSection:
+class RemoteSection(Section):
     """Machines that only make batches and hand them over the network."""
 
     machine: TextField
@@ -140,7 +88,7 @@ class RemoteSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SoftwareSection:
+class SoftwareSection(Section):
     """The software the job runs on."""
 
     framework: TextField = "pytorch"
@@ -182,11 +130,10 @@ class SoftwareSection:
 
 
 # Far beyond any fitted factor, near enough to catch a per cent written for a share.
-SpeedField = Annotated[float, Number(low=1e-3, high=1e3)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationSection:
+class CalibrationSection(Section):
     """How much faster resources are than described, as fitted to measurements; above 1: faster."""
 
     overlay: TextField | None = None
@@ -216,7 +163,7 @@ MachinesField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HardwareSection:
+class HardwareSection(Section):
     """The machine the job runs on, and what-if changes to it."""
 
     machine: TextField
@@ -277,7 +224,7 @@ class SpreadTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataSection:
+class DataSection(Section):
     """The samples of one epoch, and how they lie on the store."""
 
     samples: CountField
@@ -398,7 +345,7 @@ class StepTimeTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSection:
+class ModelSection(Section):
     """The model: a name from the library, or its figures, or steps you measured."""
 
     name: TextField | None = None
@@ -449,7 +396,7 @@ class EvaluationTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainSection:
+class TrainSection(Section):
     """How the model is trained."""
 
     batch_size: BatchField
@@ -529,32 +476,6 @@ class TrainSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CostSection:
-    """How the bill is counted."""
-
-    purchase: PurchaseField = Purchase.ON_DEMAND
-    """How machine hours are bought."""
-    region: TextField | None = None
-    """Region whose price counts, where a profile has several; its first by default."""
-    price: PriceOrZeroField | None = None
-    """Price of one machine, such as $32.77/h; the profile's by default."""
-    provisioning: TimeOrZeroField = 0.0
-    """Billed time before the job starts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemorySection:
-    """What host RAM holds beside the job itself."""
-
-    operating_system: ByteOrZeroField | None = None
-    """RAM of the operating system."""
-    application: ByteOrZeroField | None = None
-    """RAM of each process that trains: interpreter, framework, libraries."""
-    page_cache: ByteOrZeroField | None = None
-    """RAM the page cache may use; what is left over by default."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioFile:
     """One question to plan: a machine, the data, the input pipeline, a model, how it is trained."""
 
@@ -570,21 +491,21 @@ class ScenarioFile:
     """One line that says what the scenario asks."""
     extends: TextField | None = None
     """Another scenario, by file (relative to this one) or shipped name, that this one changes."""
-    input: InputSection | None = None
+    input: InputSection = field(default_factory=InputSection)
     """The input pipeline."""
     model: ModelSection | None = None
     """The model; none for a job that only prepares data."""
-    software: SoftwareSection | None = None
+    software: SoftwareSection = field(default_factory=SoftwareSection)
     """The software the job runs on."""
-    cost: CostSection | None = None
+    cost: CostPlan = field(default_factory=CostPlan)
     """How the bill is counted."""
-    memory: MemorySection | None = None
+    memory: Memory = field(default_factory=Memory)
     """What host RAM holds beside the job itself."""
     remote: RemoteSection | None = None
     """Machines that only make batches; none by default."""
-    parallelism: ParallelismSection | None = None
+    parallelism: Parallelism = ONE_DEVICE
     """How one model is spread over devices; each holds all of it by default."""
-    calibration: CalibrationSection | None = None
+    calibration: CalibrationSection = field(default_factory=CalibrationSection)
     """How much faster resources are than described; as described by default."""
     sweep: SweepSection | None = None
     """What plan sweep varies; a single prediction ignores it."""
@@ -598,7 +519,7 @@ class ScenarioFile:
     """How a long run writes and reads checkpoints."""
     owned: OwnedSection | None = None
     """What machines cost that are bought; with it, plan compares buying with renting."""
-    store: StoreSection | None = None
+    store: StorePlan = DURING_THE_RUN
     """What is paid for the store that holds data and checkpoints."""
     energy: EnergySection | None = None
     """Where the electricity comes from; energy and emissions of the run are told with it."""

@@ -17,12 +17,10 @@ from simulator.reading.field_docs import meaning
 from simulator.reading.hardware.profile_text import quote
 from simulator.reading.merge_documents import parse_override
 from simulator.reading.sections import (
-    CostSection,
     DataSection,
     HardwareSection,
     InputSection,
     ModelSection,
-    ParallelismSection,
     ScenarioFile,
     SoftwareSection,
     TrainSection,
@@ -33,11 +31,13 @@ from simulator.schema.goal import Plain
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.hardware.host import Host
 from simulator.schema.precision import Precision
+from simulator.schema.scenario import CostPlan
 from simulator.schema.workload.models import Model
 from simulator.schema.workload.models.cpu_only import CpuOnly
 from simulator.schema.workload.models.encoder_decoder import EncoderDecoder
 from simulator.schema.workload.models.recommender import Dlrm
 from simulator.schema.workload.models.transformer import Transformer
+from simulator.schema.workload.parallelism import Parallelism
 from simulator.schema.workload.train import Mode
 from simulator.units import BYTE, parse
 
@@ -49,9 +49,9 @@ _SECTIONS: Final[Mapping[str, type[FileTable]]] = {
     "input": InputSection,
     "model": ModelSection,
     "train": TrainSection,
-    "parallelism": ParallelismSection,
+    "parallelism": Parallelism,
     "software": SoftwareSection,
-    "cost": CostSection,
+    "cost": CostPlan,
 }
 _FORMATS: Final = (Precision.BF16, Precision.FP16, Precision.FP32)
 """What a first scenario computes in, the likeliest first."""

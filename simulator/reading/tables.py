@@ -68,14 +68,16 @@ class Mistake:
 class TableKey:
     """A key of a table: its name, the type of its values, and its default.
 
-    `kind` is the annotation, `marker` what reads the values (None for tables and plain types),
+    `kind` is the annotation, `marker` is what reads the values (None for tables and plain types),
     `table` describes the table that it holds, or those in a list or under names of the user's.
+    `depends`: the default depends on other keys.
     """
 
     name: str
     kind: Any
     required: bool
     default: object
+    depends: bool
     marker: Marker | None
     table: type[FileTable] | None
     read: Reader
@@ -181,6 +183,7 @@ def _keys_of(table: type[FileTable]) -> Mapping[str, TableKey]:
             kind=hints[each.name],
             required=each.default is MISSING and each.default_factory is MISSING,
             default=each.default if each.default_factory is MISSING else each.default_factory(),
+            depends="depends" in each.metadata,
             marker=_marker(hints[each.name]),
             table=_table(hints[each.name]),
             read=_reader(hints[each.name]),
@@ -263,6 +266,7 @@ def _reader(kind: Any) -> Reader:  # noqa: ANN401 - an annotation
     reader = _plain(kind)
     if origin is Annotated:
         reader = _annotated(kind)
+        reader = _as_float(reader) if kind.__origin__ is float else reader
     elif origin in (list, tuple):
         reader = _list_of(_reader(inner[0]), origin)
     elif origin in (dict, Mapping):
@@ -288,6 +292,16 @@ def _annotated(kind: Any) -> Reader:  # noqa: ANN401 - an annotation
         if hasattr(mark, "read"):
             return _marked(mark)
     return _reader(kind.__origin__)
+
+
+def _as_float(number: Reader) -> Reader:
+    """Return a reader that gives whole numbers as floats, for keys that formulas count with."""
+
+    def read(value: object, path: KeyPath, reading: Reading) -> object:
+        found = number(value, path, reading)
+        return float(found) if isinstance(found, int) else found
+
+    return read
 
 
 def _figure_of(value: Reader) -> Reader:

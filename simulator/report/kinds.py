@@ -14,9 +14,17 @@ from simulator.report.text import WIDTH
 if TYPE_CHECKING:
     from simulator.calibration.observed import Explained
     from simulator.report.html.page import Made
+    from simulator.report.recommendation.launch import Launch
     from simulator.results.prediction import Prediction
     from simulator.results.serving import ServicePrediction
-    from simulator.studies.subject import Subject
+    from simulator.schema.scenario import Scenario
+    from simulator.schema.serving import Service
+    from simulator.studies.search.findings import Findings
+    from simulator.studies.service_sizing import Need, Variant
+    from simulator.studies.service_sizing import Sized as SizedService
+    from simulator.studies.size import SizeAnswer
+    from simulator.studies.subject import Recommended, Subject
+    from simulator.studies.whatif import WhatIf
     from simulator.validation.local_coverage import Neighbourhood
 
 
@@ -132,6 +140,97 @@ class JobReport:
 
         return as_page(prediction, near, steps, how)
 
+    def sized(self, found: SizeAnswer, form: str, typed: str = "") -> str:  # noqa: ARG002 - it has it
+        """Return the answer of `plan size`."""
+        from simulator.report import size
+
+        return reported(size, found, Format(form))
+
+    def changed(self, found: WhatIf, metric: str, form: str) -> str:  # noqa: ARG002 - it has it
+        """Return the answer of `plan whatif`."""
+        from simulator.report.whatif import text
+
+        return reported(text, found, Format(form))
+
+    def device(self, job: Scenario) -> str:
+        """Return the word for the accelerators of a job."""
+        from simulator.report.labels import device_called
+
+        return device_called(job)
+
+    def swept(self, found: Findings, name: str, form: str) -> str:
+        """Return the answer of `plan sweep`; CSV has all candidates, the others the best."""
+        from simulator.report.search import text
+        from simulator.report.search.files import as_json
+
+        kind = Format(form)
+        return rendered(
+            kind,
+            text=lambda: text.as_text(found, name),
+            tree=lambda: as_json(found, name),
+            table=lambda: (
+                text.all_candidates(found) if kind is Format.CSV else text.best_candidates(found)
+            ),
+        )
+
+    def no_sweep(self, found: Findings) -> tuple[str, ...]:
+        """Return why a sweep has no answer."""
+        from simulator.report.search.text import nothing_found
+
+        return (nothing_found(found),)
+
+    def launches(self, found: Sequence[Recommended]) -> list[Launch | None]:
+        """Return how to start each job on the recommended machines with SkyPilot."""
+        from simulator.report.recommendation.launch import launch_of
+
+        return [
+            None
+            if one.best is None
+            else launch_of(
+                one.best,
+                SKYPILOT_CLOUDS,
+                None if one.answer.lost is None else one.answer.lost.interval,
+            )
+            for one in found
+        ]
+
+    def recommended(self, found: Sequence[Recommended], form: str, typed: str = "") -> str:  # noqa: ARG002 - of services
+        """Return the answer of `plan recommend`."""
+        from simulator.report.recommendation import json, table, text
+        from simulator.studies.recommend.recommendation import common_machine
+
+        answers, launches = [one.answer for one in found], self.launches(found)
+        together = len(answers) > 1 and all(answer.winner for answer in answers)
+        common = common_machine(answers) if together else None
+
+        def as_text() -> str:
+            if len(answers) == 1:
+                return text.as_text(answers[0], launches[0])
+            return text.several_text(answers, common)
+
+        def tree() -> str:
+            if len(answers) == 1:
+                return json.as_json(answers, launches)
+            return json.several_as_json(answers, launches, common)
+
+        return rendered(
+            Format(form),
+            text=as_text,
+            tree=tree,
+            table=lambda: table.as_table(answers),
+            page=lambda: table.as_page(answers),
+        )
+
+    def no_recommendation(self, found: Sequence[Recommended]) -> list[str]:
+        """Return why there is no best choice, for tables that cannot say so."""
+        from simulator.report.recommendation.text import nothing_lines
+
+        lines = list[str]()
+        for answer in (one.answer for one in found):
+            if answer.winner is None:
+                lines += [f"{answer.scenario.name}: no choice will do", *nothing_lines(answer)]
+        return lines
+
 
 class ServiceReport:
     """The reports on services."""
@@ -223,7 +322,50 @@ class ServiceReport:
 
         return as_page(prediction, against_load(prediction), how, steps)
 
+    def sized(self, found: tuple[Service, Sequence[Need]], form: str, typed: str = "") -> str:
+        """Return the answer of `plan size`."""
+        from simulator.report.service.needs import NeedsReport
 
+        service, needs = found
+        return reported(NeedsReport(service, typed), needs, Format(form))
+
+    def changed(self, found: Any, metric: str, form: str) -> str:  # noqa: ANN401 - see the report
+        """Return the answer of `plan whatif`."""
+        from simulator.report.service.studies import WhatifReport
+
+        return reported(WhatifReport(metric), found, Format(form))
+
+    def device(self, job: None) -> str:  # noqa: ARG002 - of jobs
+        """Return the word for its accelerators."""
+        return "GPU"
+
+    def swept(self, found: Sequence[Variant], name: str, form: str) -> str:  # noqa: ARG002 - of jobs
+        """Return the answer of `plan sweep`."""
+        from simulator.report.service.studies import SweptReport
+
+        return reported(SweptReport(), found, Format(form))
+
+    def no_sweep(self, found: Sequence[Variant]) -> tuple[str, ...]:  # noqa: ARG002 - it says why
+        """Return nothing: every variant has its reason in the table."""
+        return ()
+
+    def recommended(self, found: SizedService, form: str, typed: str = "") -> str:
+        """Return the answer of `plan recommend`."""
+        from simulator.report.service.studies import SizedReport
+
+        return reported(SizedReport(typed), found, Format(form))
+
+    def launches(self, found: SizedService) -> list[Launch | None]:  # noqa: ARG002 - of jobs
+        """Return nothing: services are not started by SkyPilot."""
+        return []
+
+    def no_recommendation(self, found: SizedService) -> list[str]:  # noqa: ARG002 - it says why
+        """Return nothing: the report has the reasons."""
+        return []
+
+
+SKYPILOT_CLOUDS: Final = ("aws", "azure", "gcp", "lambda")
+"""Clouds by the names that both our profiles and SkyPilot give them."""
 KindReport: TypeAlias = JobReport | ServiceReport
 _REPORTS: Final[Mapping[str, KindReport]] = {"job": JobReport(), "service": ServiceReport()}
 

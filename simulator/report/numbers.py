@@ -9,9 +9,15 @@ from typing import Final
 
 from simulator.report.labels import is_share
 from simulator.report.text import count, printable
-from simulator.results.metrics import USD_PER_HOUR, Value, number_at, select
+from simulator.results.metrics import (
+    TOKEN,
+    TOKEN_PER_SECOND,
+    USD_PER_HOUR,
+    Value,
+    number_at,
+    select,
+)
 from simulator.results.prediction import Prediction
-from simulator.results.service_metrics import TOKEN, TOKEN_PER_SECOND
 from simulator.units import (
     HOUR,
     MILLION,

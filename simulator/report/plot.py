@@ -24,7 +24,7 @@ from simulator.report.numbers import is_wide, scaled
 from simulator.report.prediction.rows import NEGLIGIBLE, parts
 from simulator.report.prediction.verdict import device_word
 from simulator.report.text import printable
-from simulator.results.metrics import METRICS, select
+from simulator.results.metrics import JOB_METRICS, select
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Objective, Sense
 from simulator.studies.search.findings import Findings
@@ -273,7 +273,7 @@ MOST_LABELS: Final = 24
 MOST_GROUPS: Final = 8
 """Values of a key that get a colour each."""
 
-_UNITS: Final = {metric.name: metric.unit for metric in METRICS}
+_UNITS: Final = {metric.name: metric.unit for metric in JOB_METRICS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

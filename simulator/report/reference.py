@@ -14,28 +14,34 @@ _BETTER: Final = {"high": "higher", "low": "lower", None: ""}
 
 
 def metrics(wanted: str = "") -> Table:
-    """Metrics by dotted name, with unit, which way is better, what each means; all by default.
+    """Return metrics by dotted name: unit, better direction, what they are of, meaning.
 
     Raises
     ------
     UnknownName
         If no metric's name begins with `wanted`, holds or matches it.
     """
-    names = asked_for("metric", wanted, [one.name for one in METRICS])
+    names = asked_for("metric", wanted, list(dict.fromkeys(metric.name for metric in METRICS)))
     rows = tuple(
-        (one.name, "" if one.unit is None else one.unit.symbol, _BETTER[one.better], one.doc)
-        for one in METRICS
-        if one.name in names
+        (
+            metric.name,
+            "" if metric.unit is None else metric.unit.symbol,
+            _BETTER[metric.better],
+            f"{metric.kind}s",
+            metric.doc,
+        )
+        for metric in METRICS
+        if metric.name in names
     )
-    return Table(head=("metric", "unit", "better", "meaning"), rows=rows)
+    return Table(head=("metric", "unit", "better", "of", "meaning"), rows=rows)
 
 
 def metrics_text(wanted: str = "") -> str:
     """The metrics for a terminal, each with its meaning below it."""
     lines = []
-    for name, unit, better, doc in metrics(wanted).rows:
+    for name, unit, better, kind, doc in metrics(wanted).rows:
         facts = ", ".join(
-            str(fact) for fact in (unit, f"{better} is better" if better else "") if fact
+            str(fact) for fact in (unit, f"{better} is better" if better else "", kind) if fact
         )
         lines.append(f"{name}  [{facts}]" if facts else str(name))
         lines += [f"    {line}" for line in wrapped(str(doc), hang="", width=90)]

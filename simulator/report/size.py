@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from simulator.report.format.table import Cell, Table, as_markdown
@@ -12,7 +11,7 @@ from simulator.report.numbers import quantity, significant
 from simulator.report.text import columns, section, wrapped
 from simulator.schema.hardware.naming import short_name
 from simulator.studies.levers.catalogue import Resource
-from simulator.studies.size import Offer, Size, Sized
+from simulator.studies.size import Offer, Size, SizeAnswer, Sized
 from simulator.units import BYTE, PER_SECOND, PERCENT, USD, USD_PER_SECOND, show
 
 DIGITS: Final = 3
@@ -29,28 +28,7 @@ _LEAST: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What was asked, and what came out: a row for each number of machines.
-
-    `asked` is the scenario with its settings as they were typed; `offers` are what the catalogue
-    has of each row's size, the cheapest first. `accelerated`: the machines compute on accelerators,
-    which are counted; `steps` is what an epoch has on one machine; `counted`: numbers of machines
-    were asked for.
-    """
-
-    name: str
-    asked: str
-    resource: Resource
-    loss: float
-    rows: Sequence[Sized]
-    offers: Sequence[Sequence[Offer]]
-    counted: bool = False
-    accelerated: bool = True
-    steps: float = math.inf
-
-
-def as_text(found: Answer) -> str:
+def as_text(found: SizeAnswer) -> str:
     """The report."""
     lines = [_head(found), *_rows(found)]
     table = columns(lines, ">" * (len(lines[0]) - 2) + "<>")
@@ -69,7 +47,7 @@ def as_text(found: Answer) -> str:
     )
 
 
-def _notes(found: Answer) -> Iterator[str]:
+def _notes(found: SizeAnswer) -> Iterator[str]:
     """What comes with a size, and that machines are too many for the data."""
     workers = found.rows[0].settings.get(WORKERS)
     if workers is not None:
@@ -85,16 +63,16 @@ def _notes(found: Answer) -> Iterator[str]:
         )
 
 
-def _names(found: Answer) -> tuple[str, ...]:
+def _names(found: SizeAnswer) -> tuple[str, ...]:
     return tuple(size.knob.name.split("+")[0] for size in found.rows[0].sizes)
 
 
-def _offered(found: Answer) -> str:
+def _offered(found: SizeAnswer) -> str:
     things = "Stores" if found.resource is Resource.STORAGE else "Machines"
     return f"Other {things.lower()} of the catalogue that have it (plan hardware list)"
 
 
-def _others(found: Answer) -> list[str]:
+def _others(found: SizeAnswer) -> list[str]:
     """What else the catalogue has, where one number of machines was asked for."""
     if len(found.rows) > 1:
         return []
@@ -108,7 +86,7 @@ def _cheapest(offers: Sequence[Offer]) -> Offer | None:
     return None if best is None or best.per_month is best.per_second is None else best
 
 
-def _head(found: Answer) -> tuple[str, ...]:
+def _head(found: SizeAnswer) -> tuple[str, ...]:
     devices = ("GPUs",) if found.accelerated else ()
     sizes = (name.removeprefix("storage ").removeprefix("network ") for name in _names(found))
     price = "a month" if found.resource is Resource.STORAGE else "price"
@@ -116,7 +94,7 @@ def _head(found: Answer) -> tuple[str, ...]:
     return ("machines", *devices, *sizes, *speeds, "cheapest that has it", price)
 
 
-def _rows(found: Answer) -> Iterator[tuple[str, ...]]:
+def _rows(found: SizeAnswer) -> Iterator[tuple[str, ...]]:
     for one, offers in zip(found.rows, found.offers, strict=True):
         best, none = _cheapest(offers), "none with a price" if offers else "none known"
         yield (*_row(one, found), *((none, "") if best is None else _bought(best, one)))
@@ -130,7 +108,7 @@ def _bought(offer: Offer, row: Sized) -> tuple[str, str]:
     return f"{row.machines} x {name}", _price(offer, row.machines)
 
 
-def _row(one: Sized, found: Answer) -> tuple[str, ...]:
+def _row(one: Sized, found: SizeAnswer) -> tuple[str, ...]:
     devices = (f"{one.devices:,}",) if found.accelerated else ()
     sizes = (_size(size) for size in one.sizes)
     speeds = (significant(rate, DIGITS) for rate in (one.speed, one.ample, one.now))
@@ -163,7 +141,7 @@ def _price(one: Offer, machines: int) -> str:
     return "unknown"
 
 
-def _trial(found: Answer) -> list[str]:
+def _trial(found: SizeAnswer) -> list[str]:
     """The command with the size that is enough; that any is, where something else limits."""
     one = found.rows[0]
     settings = [f"--set {_option(size)}" for size in one.sizes if size.value is not None]
@@ -184,7 +162,7 @@ def _option(size: Size) -> str:
     return " --set ".join(f"{key}={float(value):g}" for key, value in settings.items())
 
 
-def as_object(found: Answer) -> dict[str, Any]:
+def as_object(found: SizeAnswer) -> dict[str, Any]:
     """The same for programs, in SI units; null: any size is enough."""
     return {
         "schema": 1,
@@ -217,13 +195,13 @@ def _figures(one: Sized) -> Iterator[tuple[str, Any]]:
     yield "samples_per_s_as_it_is", one.now
 
 
-def as_table(found: Answer) -> Table:
+def as_table(found: SizeAnswer) -> Table:
     """A row for each number of machines, in SI units."""
     rows = [dict(_figures(one)) for one in found.rows]
     cells: list[tuple[Cell, ...]] = [tuple(row.values()) for row in rows]
     return Table(head=tuple(rows[0]), rows=tuple(cells))
 
 
-def as_page(found: Answer) -> str:
+def as_page(found: SizeAnswer) -> str:
     """The table as Markdown, with units."""
     return as_markdown(Table(head=_head(found), rows=tuple(_rows(found))))

@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.schema.energy import EnergyPlan
+from simulator.schema.fields import (
+    ByteOrZeroField,
+    PriceOrZeroField,
+    Section,
+    TextField,
+    TimeOrZeroField,
+)
 from simulator.schema.hardware.cluster import Cluster, Group
 from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.price import Purchase
+from simulator.schema.hardware.price import Purchase, PurchaseField
 from simulator.schema.long_run import Interruptions
 from simulator.schema.owned import Ownership
 from simulator.schema.store_plan import DURING_THE_RUN, StorePlan
@@ -20,35 +27,36 @@ from simulator.schema.workload.train import Mode, Train
 from simulator.uncertainty.calibration import IDENTITY, Calibration
 from simulator.uncertainty.components import UncertaintyComponent
 from simulator.uncertainty.provenance import Assumption
-from simulator.units import Bytes, Seconds, UsdPerSecond, at_least, in_common
+from simulator.units import Bytes, at_least, in_common
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CostPlan:
-    """How the bill is counted.
+class CostPlan(Section):
+    """How the bill is counted."""
 
-    `price` stands in for the catalogue's price of one machine. `region` says which of its prices
-    is meant, where it has several; None: the first. `provisioning` is billed time before the job
-    starts.
-    """
-
-    purchase: Purchase = Purchase.ON_DEMAND
-    region: str | None = None
-    price: UsdPerSecond | None = None
-    provisioning: Seconds = 0.0
+    purchase: PurchaseField = Purchase.ON_DEMAND
+    """How machine hours are bought."""
+    region: TextField | None = None
+    """Region whose price counts, where a profile has several; its first by default."""
+    price: PriceOrZeroField | None = None
+    """Price of one machine, such as $32.77/h; the profile's by default."""
+    provisioning: TimeOrZeroField = 0.0
+    """Billed time before the job starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
-    """What host RAM holds beside the job itself, and what the page cache may use.
+class Memory(Section):
+    """Host RAM that the job itself does not use.
 
-    `application` is that of each process that trains, the others are for a machine. None: the
-    documented default of `footprint` applies and is listed as an assumption.
+    What is left out has the default of `footprint`, which is listed as an assumption.
     """
 
-    operating_system: float | None = None
-    application: float | None = None
-    page_cache: float | None = None
+    operating_system: ByteOrZeroField | None = None
+    """RAM of the operating system."""
+    application: ByteOrZeroField | None = None
+    """RAM of each process that trains: interpreter, framework, libraries."""
+    page_cache: ByteOrZeroField | None = None
+    """RAM the page cache may use; what is left over by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +66,8 @@ class Job:
     `step_times` are the user's own measurements and win over the model's. `remote` workers make
     batches beside (or, with no local ones, instead of) the loader's own. `copies` equal jobs run
     side by side, each with an equal part of the machine's accelerators and all of the data.
-    `parallelism` says how one model is spread over several of them. `sister` is a card of the same
-    chip as the accelerator's, on which the library has a measured step of the model.
+    `parallelism` says how one model is split over several of them. `same_chip_reference` is a card
+    with the accelerator's chip, on which the library has a measured step of the model.
     """
 
     mode: Mode
@@ -74,7 +82,7 @@ class Job:
     remote: Remote | None = None
     copies: int = 1
     parallelism: Parallelism = ONE_DEVICE
-    sister: Gpu | None = None
+    same_chip_reference: Gpu | None = None
 
     @property
     def stored_bytes(self) -> Bytes:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
-from simulator.units import Seconds
+from simulator.schema.fields import Choice, CountField, Section, TimeField
 
 
 class Location(StrEnum):
@@ -18,17 +18,18 @@ class Location(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StorePlan:
-    """How the store is used beside the run.
+class StorePlan(Section):
+    """What is paid for the store that holds data and checkpoints."""
 
-    `location` is where a file says that it is; None where nothing is said. `kept` is how long it
-    holds what it holds, where that is longer than machines are paid for. `checkpoints` is how many
-    are kept at a time.
-    """
-
-    location: Location | None = None
-    kept: Seconds | None = None
-    checkpoints: int = 2
+    location: Annotated[Location, Choice(Location)] | None = None
+    """Where it is, as seen from the machines: in the same region, in another region of the cloud,
+    or in another cloud; bytes that leave its region are paid for. By default in another cloud where
+    its profile and that of the machines name different ones, else in the same region."""
+    kept: TimeField | None = None
+    """How long it holds data and checkpoints, such as 90 d; as long as the machines are billed by
+    default, which is the least."""
+    checkpoints: CountField = 2
+    """How many checkpoints it holds at a time: the last one, and the one that is written."""
 
 
 DURING_THE_RUN: Final = StorePlan()

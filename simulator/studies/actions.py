@@ -20,7 +20,7 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.engine.bounds import lower_bound
+from simulator.engine.closed_form import lower_bound
 from simulator.engine.intervals import draw, figures, uncertainty_components
 from simulator.errors import BrokenInvariant, InputError, PlanError, UnknownName
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit

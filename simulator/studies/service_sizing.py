@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from simulator.errors import NotModelled, PlanError
+from simulator.errors import InputError, NotModelled, PlanError
 from simulator.predict import layout_of, predict_service
-from simulator.results.serving import Answered, ServiceCost, ServicePrediction, metrics
+from simulator.reading.service.scenario import ServiceReader
+from simulator.results.metrics import service_figures
+from simulator.results.serving import Answered, ServiceCost, ServicePrediction
 from simulator.schema.goal import Plain
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import OpenLoop, Service
@@ -493,7 +495,7 @@ def sweep(
     found = []
     for number, settings in enumerate(candidates):
         try:
-            figures = metrics(predict_service(read(settings), seed=seed, intervals=False))
+            figures = service_figures(predict_service(read(settings), seed=seed, intervals=False))
             found.append(Variant(settings=settings, figures=figures))
         except PlanError as mistake:
             found.append(Variant(settings=settings, figures={}, mistake=str(mistake)))
@@ -535,3 +537,21 @@ def whatif(service: Service, *, seed: int = 0) -> tuple[ServicePrediction, tuple
         for name, changed in variants(service)
     ]
     return base, tuple(found)
+
+
+def check_limits(reader: ServiceReader) -> Service:
+    """Return the service of a reader, which has limits that machines can be sized for.
+
+    Raises
+    ------
+    InputError
+        If it has none.
+    """
+    service = reader.read({})
+    if service.load.is_bulk and not (service.deadline or service.slo.end_to_end):
+        msg = 'has no deadline; add [goal] with deadline = "8 h", or slo.end_to_end'
+        raise InputError((reader.document().problem(("goal",), msg, show=False),))
+    if not service.slo.limits and not service.load.is_bulk:
+        msg = "has no limits; add [slo] with first_token, per_token or end_to_end"
+        raise InputError((reader.document().problem(("slo",), msg, show=False),))
+    return service

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Final
 
-from simulator.engine.bounds import lower_bound
+from simulator.engine.closed_form import lower_bound
 from simulator.errors import PlanError
 from simulator.physics.footprint import HostRam, host_ram
 from simulator.predict import predict, simulation_input
 from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.search.candidates import CandidateReader
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Plain
 from simulator.schema.hardware.host import Host
@@ -347,3 +349,95 @@ def _is_enough(host: Host, wanted: Mapping[str, float]) -> bool:
         and host.ram >= wanted.get("RAM", 0.0)
         and network >= wanted.get("network bandwidth", 0.0)
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeAnswer:
+    """The answer of `plan size` for a job: a row for each number of machines.
+
+    `asked` is the scenario with its settings as they were typed; `offers` are what the catalogue
+    has of each row's size, the cheapest first. `accelerated`: the machines compute on accelerators,
+    which are counted; `steps` is what an epoch has on one machine; `counted`: numbers of machines
+    were asked for.
+    """
+
+    name: str
+    asked: str
+    resource: Resource
+    loss: float
+    rows: Sequence[Sized]
+    offers: Sequence[Sequence[Offer]]
+    counted: bool = False
+    accelerated: bool = True
+    steps: float = math.inf
+
+
+def size_answer(  # noqa: PLR0913 - what is asked
+    reader: CandidateReader,
+    resource: Resource,
+    loss: float,
+    *,
+    counts: Sequence[int] = (),
+    seed: int = 0,
+    typed: str = "",
+    progress: Progress | None = None,
+) -> SizeAnswer:
+    """Find the least of a resource that loses little speed, and offers that have it.
+
+    Parameters
+    ----------
+    reader : CandidateReader
+        Of the job.
+    resource : Resource
+        The resource to size.
+    loss : float
+        Share of the speed with plenty of it that may be lost.
+    counts : sequence of int
+        Numbers of machines; the scenario's own by default.
+    seed : int
+        Seed of all random draws.
+    typed : str
+        The scenario with its settings as the user typed them.
+    progress : callable, optional
+        Called with the finished share.
+    """
+    rows = sized(
+        lambda settings: reader.read(settings).scenario,
+        resource,
+        loss,
+        counts=counts,
+        seed=seed,
+        progress=progress,
+    )
+    scenario, catalogue = reader.read({}).scenario, Catalogue.default(reader.profiles)
+    train, trainers = scenario.job.train, scenario.cluster.trainers
+    batch = float(train.batch_size * train.accumulation * max(1, scenario.ranks))
+    return SizeAnswer(
+        name=scenario.name,
+        asked=typed,
+        resource=resource,
+        loss=loss,
+        rows=rows,
+        offers=[
+            offers(row, resource, scenario, catalogue, partial(_suits, reader, row, loss, seed))
+            for row in rows
+        ],
+        counted=bool(counts),
+        accelerated=trainers.gpus_per_host > 0,
+        steps=scenario.job.dataset.samples * trainers.count / batch,
+    )
+
+
+def _suits(reader: CandidateReader, row: Sized, loss: float, seed: int, store: str) -> bool:
+    """Return whether the job loses little speed with its data in a store as large as they are.
+
+    A volume that is only as large as the data, which is what its price is for, may be slower.
+    """
+    settings: Settings = {"hardware.storage": store, "hardware.count": row.machines}
+    try:
+        data = reader.read(settings).scenario.job.stored_total
+        settings = {**settings, "hardware.storage_capacity": f"{math.ceil(data)} B"}
+        prediction = predict(reader.read(settings).scenario, seed=seed, intervals=False)
+    except PlanError:
+        return False
+    return run_speed(prediction) >= row.ample * (1.0 - loss)

@@ -8,13 +8,15 @@ file describes. Verbs and the Python interface ask the subject and never which k
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
-from simulator.errors import InputError, Problem
+from simulator.errors import InputError, PlanError, Problem, UnknownName
 from simulator.reading.merge_documents import chain_of
 
 if TYPE_CHECKING:
@@ -24,11 +26,22 @@ if TYPE_CHECKING:
     from simulator.results.prediction import Prediction
     from simulator.results.price_age import Listed
     from simulator.results.serving import ServicePrediction
-    from simulator.schema.goal import Plain
+    from simulator.schema.goal import Axes, Goal, Plain
     from simulator.schema.scenario import Scenario
     from simulator.schema.serving import Service
     from simulator.studies.compare import ServiceSide, Side
+    from simulator.studies.recommend.ranking import Choice
+    from simulator.studies.recommend.recommendation import Recommendation
+    from simulator.studies.recommend.search_problem import SearchBackend
+    from simulator.studies.search.explore import Request
+    from simulator.studies.search.findings import Findings
+    from simulator.studies.search.outcome import Outcome
+    from simulator.studies.service_sizing import Need, Variant, Worth
+    from simulator.studies.service_sizing import Sized as SizedService
+    from simulator.studies.size import SizeAnswer
+    from simulator.studies.whatif import WhatIf
 
+Found = TypeVar("Found")
 Described = TypeVar("Described")
 """The type that a file is read to: `Scenario` or `Service`."""
 Predicted = TypeVar("Predicted")
@@ -36,6 +49,46 @@ Predicted = TypeVar("Predicted")
 Settings: TypeAlias = "Mapping[str, Plain]"
 Progress: TypeAlias = Callable[[float], None]
 """Takes the finished share, 0 to 1."""
+ProgressLine: TypeAlias = Callable[[str], AbstractContextManager[Progress | None]]
+"""Shows the progress of what a label names."""
+
+
+def no_progress(label: str) -> AbstractContextManager[None]:
+    """Show no progress."""
+    del label
+    return nullcontext()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study(Generic[Found]):
+    """What a study found, and how the command that asked for it ends.
+
+    `good`: there is an answer within the limits. `refused`: there is none since the input is at
+    fault. `bugs` are internal errors met on the way, `notes` remarks for the user. `prices` lists
+    the prices in the bills of the answer.
+    """
+
+    found: Found
+    good: bool
+    refused: bool = False
+    bugs: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    prices: Callable[[], Iterable[Listed]] = tuple
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepOptions:
+    """The variants of a sweep, and which of them are wanted; as `plan sweep` has them."""
+
+    over: Sequence[str] = ()
+    where: str | None = None
+    sample: str | None = None
+    points: int | None = None
+    by: Sequence[str] = ()
+    top: int | None = None
+    margin: str = "0%"
+    exhaustive: bool = False
+    seed: int = 0
 
 
 class Subject(ABC, Generic[Described, Predicted]):
@@ -43,12 +96,15 @@ class Subject(ABC, Generic[Described, Predicted]):
 
     `noun` and `plural` name the kind in messages. `unavailable` lists by verb the options that
     this kind has no answer for, as Python names. `explains_intervals`: an explanation of a figure
-    shows its interval, too.
+    shows its interval, too. `resources` can be sized, `default_metric` is what changes are sorted
+    by.
     """
 
     noun: ClassVar[str]
     plural: ClassVar[str]
     explains_intervals: ClassVar[bool] = True
+    resources: ClassVar[tuple[str, ...]]
+    default_metric: ClassVar[str]
     unavailable: ClassVar[Mapping[str, frozenset[str]]] = {}
 
     def __init__(self, name_or_path: str, reader: Any) -> None:  # noqa: ANN401 - typed by subclasses
@@ -64,6 +120,11 @@ class Subject(ABC, Generic[Described, Predicted]):
     def profiles(self) -> tuple[Path, ...]:
         """Folders of hardware profiles that come before the usual ones."""
         return tuple(self.reader.profiles)
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Its name in reports."""
 
     def with_(self, settings: Settings) -> Subject[Described, Predicted]:
         """Return the same subject with these settings over its own."""
@@ -130,6 +191,114 @@ class Subject(ABC, Generic[Described, Predicted]):
     def side(self, label: str, *, seed: int) -> Any:  # noqa: ANN401 - one type a kind
         """Return one column of a comparison: the prediction with all keys."""
 
+    @abstractmethod
+    def size(  # noqa: PLR0913 - what is asked
+        self,
+        resource: str,
+        *,
+        loss: float = 0.05,
+        counts: Sequence[int] = (),
+        seed: int = 0,
+        typed: str = "",
+        progress: ProgressLine = no_progress,
+    ) -> Study[Any]:
+        """Find the least of a resource that is enough.
+
+        Parameters
+        ----------
+        resource : str
+            One of `resources`.
+        loss : float
+            Share of a job's speed that may be lost.
+        counts : sequence of int
+            Numbers of machines to size for; its own by default.
+        seed : int
+            Seed of all random draws.
+        typed : str
+            The subject as the user typed it.
+        progress : callable
+            Shows progress.
+        """
+
+    @abstractmethod
+    def whatif(  # noqa: PLR0913 - what is asked
+        self,
+        metric: str,
+        *,
+        prices: Sequence[str] = (),
+        gpus: str | None = None,
+        tornado: bool = False,
+        seed: int = 0,
+        device: str = "GPU",
+        progress: ProgressLine = no_progress,
+    ) -> Study[Any]:
+        """Find the effect of more of each resource on a metric.
+
+        Parameters
+        ----------
+        metric : str
+            A figure by its dotted name.
+        prices : sequence of str
+            What changes add to the rent, such as ``vCPUs x2=$0.50/h``.
+        gpus : str, optional
+            Accelerators to try, names and patterns; none by default.
+        tornado : bool
+            Also vary each uncertain rate.
+        seed : int
+            Seed of all random draws.
+        device : str
+            The word for its accelerators in names of changes.
+        progress : callable
+            Shows progress.
+        """
+
+    @abstractmethod
+    def sweep(
+        self,
+        options: SweepOptions,
+        search: Callable[[Request], Sequence[Outcome]],
+        *,
+        progress: ProgressLine = no_progress,
+    ) -> Study[Any]:
+        """Predict variants.
+
+        Parameters
+        ----------
+        options : SweepOptions
+            The variants, and which of them are wanted.
+        search : callable
+            Explores the candidates of a job, with the workers and the store of the caller.
+        progress : callable
+            Shows progress, where `search` does not.
+        """
+
+    @classmethod
+    @abstractmethod
+    def recommend(
+        cls,
+        subjects: Sequence[Any],
+        *,
+        goal: Path | None,
+        open_backend: Callable[[], AbstractContextManager[SearchBackend]],
+        seed: int = 0,
+        progress: ProgressLine = no_progress,
+    ) -> Study[Any]:
+        """Find the best machines for one or several subjects of this kind.
+
+        Parameters
+        ----------
+        subjects : sequence of Subject
+            All of this kind.
+        goal : pathlib.Path, optional
+            A file with the goal of all; that of each by default.
+        open_backend : callable
+            Opens the search of candidates, with the workers and the store of the caller.
+        seed : int
+            Seed of all random draws.
+        progress : callable
+            Shows progress, where `open_backend` does not.
+        """
+
     @property
     def job(self) -> Scenario | None:
         """The training job, to compare with measured runs; None for a service."""
@@ -141,7 +310,14 @@ class JobSubject(Subject["Scenario", "Prediction"]):
 
     noun = "job"
     plural = "jobs"
+    resources = ("storage", "network", "cpu", "ram")
+    default_metric = "total_time_s"
     reader: CandidateReader
+
+    @property
+    def name(self) -> str:
+        """Its name, or that of its file."""
+        return str(self.reader.given("name") or Path(self.name_or_path).stem)
 
     def read(self, settings: Settings) -> Scenario:
         """Read the job with some keys set; see `Subject.read`."""
@@ -213,6 +389,251 @@ class JobSubject(Subject["Scenario", "Prediction"]):
             published=() if self._is_changed else published(self.name_or_path),
         )
 
+    def size(  # noqa: PLR0913 - what is asked
+        self,
+        resource: str,
+        *,
+        loss: float = 0.05,
+        counts: Sequence[int] = (),
+        seed: int = 0,
+        typed: str = "",
+        progress: ProgressLine = no_progress,
+    ) -> Study[SizeAnswer]:
+        """Find the least of a resource that loses little speed; see `Subject.size`."""
+        from simulator.studies.levers.catalogue import Resource
+        from simulator.studies.size import size_answer
+
+        with progress("sizing") as line:
+            found = size_answer(
+                self.reader,
+                Resource(resource),
+                loss,
+                counts=counts,
+                seed=seed,
+                typed=typed,
+                progress=line,
+            )
+        return Study(found=found, good=True)
+
+    def whatif(  # noqa: PLR0913 - what is asked
+        self,
+        metric: str,
+        *,
+        prices: Sequence[str] = (),
+        gpus: str | None = None,
+        tornado: bool = False,
+        seed: int = 0,
+        device: str = "GPU",
+        progress: ProgressLine = no_progress,
+    ) -> Study[WhatIf]:
+        """Find the effect of more of each resource on a metric; see `Subject.whatif`."""
+        from simulator.studies import sensitivity, whatif
+        from simulator.studies.levers.catalogue import knobs
+        from simulator.studies.search.outcome import BugLog
+        from simulator.studies.whatif import accelerators, flips, generations
+
+        whatif.check_number(metric)
+        met, turned = BugLog(), knobs(self.described, device)
+        changes = whatif.changes(turned)
+        priced = whatif.prices_of(prices, changes)
+        swaps = None if gpus is None else accelerators(gpus, self.reader.names("hardware.gpu"))
+        with progress("trying changes") as line:
+            margins = whatif.margins(
+                self.read,
+                changes,
+                metric=metric,
+                prices=priced,
+                seed=seed,
+                progress=line,
+                met=met,
+            )
+        with progress("looking for other limits") as line:
+            moved = flips(self.read, turned, seed=seed, progress=line, met=met)
+        swapped, bars = None, None
+        if swaps is not None:
+            with progress("swapping accelerators") as line:
+                swapped = generations(self.read, swaps, seed=seed, progress=line, met=met)
+        if tornado:
+            with progress("varying rates") as line:
+                bars = sensitivity.tornado(self.described, metric, seed=seed, progress=line)
+        found = whatif.WhatIf(
+            margins=margins,
+            flips=moved,
+            turned=tuple(knob for knob in turned if knob.limits),
+            generations=swapped,
+            tornado=bars,
+        )
+        return Study(found=found, good=margins.base.fits, bugs=met.reasons)
+
+    def sweep(
+        self,
+        options: SweepOptions,
+        search: Callable[[Request], Sequence[Outcome]],
+        *,
+        progress: ProgressLine = no_progress,  # noqa: ARG002 - that of the search
+    ) -> Study[Findings]:
+        """Search the variants of the job; see `Subject.sweep`."""
+        from simulator.results.metrics import old_names
+        from simulator.results.price_age import prices_of
+        from simulator.studies.search.candidates import expand
+        from simulator.studies.search.explore import TIME_AND_COST, Request
+        from simulator.studies.search.findings import MAX_SHOWN, findings
+        from simulator.studies.search.outcome import Status
+        from simulator.studies.search.scoring import objective_of, share_of
+
+        axes = self._axes(options)
+        margin = share_of(options.margin, "--margin")
+        objectives = tuple(objective_of(text) for text in options.by) or TIME_AND_COST
+        outcomes = search(
+            Request(
+                reader=self.reader,
+                candidates=expand(axes, self.reader),
+                objectives=objectives,
+                top=options.top,
+                margin=margin,
+                exhaustive=options.exhaustive,
+                where=axes.where,
+                seed=options.seed,
+            )
+        )
+        found = findings(outcomes, objectives, top=options.top, margin=margin)
+        shown = [place.outcome for place in found.front[:MAX_SHOWN]] + list(found.best)
+        prices = prices_of(self.read(outcome.candidate.settings) for outcome in shown)
+        return Study(
+            found=replace(found, prices=prices),
+            good=bool(found.front),
+            refused=all(outcome.status is Status.REFUSED for outcome in outcomes)
+            or found.counts[Status.PREDICTED] > 0,
+            bugs=[outcome.reason for outcome in outcomes if outcome.status is Status.BUG],
+            notes=old_names(axes.where, *options.by),
+        )
+
+    def _axes(self, options: SweepOptions) -> Axes:
+        """Return the axes of the file with those of the options."""
+        from simulator.reading.search.axes import parse_axis, with_axes
+        from simulator.schema.goal import Sampling
+
+        axes = with_axes(self.reader.axes, [parse_axis(text) for text in options.over])
+        if not axes.axes:
+            msg = "nothing to vary: give --over KEY=VALUES, or the scenario a [sweep] section"
+            raise PlanError(msg)
+        sampling = axes.sampling if options.sample is None else Sampling(options.sample)
+        if sampling is Sampling.GRID and options.points is not None:
+            msg = "--points draws points: add --sample latin-hypercube or --sample sobol"
+            raise PlanError(msg)
+        conditions = [condition for condition in (axes.where, options.where) if condition]
+        where = " and ".join(f"({condition})" for condition in conditions)
+        return replace(
+            axes,
+            sampling=sampling,
+            points=options.points or axes.points,
+            where=where if len(conditions) > 1 else "".join(conditions),
+            seed=options.seed or axes.seed,
+        )
+
+    @classmethod
+    def recommend(
+        cls,
+        subjects: Sequence[JobSubject],
+        *,
+        goal: Path | None,
+        open_backend: Callable[[], AbstractContextManager[SearchBackend]],
+        seed: int = 0,
+        progress: ProgressLine = no_progress,  # noqa: ARG003 - that of the search
+    ) -> Study[Sequence[Recommended]]:
+        """Search the machines for the goal of each job, and for all; see `Subject.recommend`."""
+        from simulator.results.metrics import old_names
+        from simulator.results.price_age import listed_prices
+
+        goals = [subject.goal(goal) for subject in subjects]
+        several = len(subjects) > 1
+        with open_backend() as backend:
+            found = [
+                subject.recommended(wanted, backend, seed=seed, everywhere=several)
+                for subject, wanted in zip(subjects, goals, strict=True)
+            ]
+
+        def prices() -> Iterable[Listed]:
+            for each in found:
+                for choice in each.weighed:
+                    yield from listed_prices(each.reader.read(choice.settings).scenario)
+
+        notes = [old_names(each.objective.metric, each.limits.where) for each in goals]
+        return Study(
+            found=found,
+            good=all(each.answer.winner for each in found),
+            bugs=[reason for each in found for reason in each.answer.bugs],
+            notes=[note for each in notes for note in each],
+            prices=prices,
+        )
+
+    def goal(self, path: Path | None = None) -> Goal:
+        """Read the [goal] of a file, or its own.
+
+        Raises
+        ------
+        PlanError
+            If it has none.
+        """
+        from simulator.reading.search.goal_section import read_goal
+
+        try:
+            found = self.reader.goal if path is None else read_goal(path, profiles=self.profiles)
+        except UnknownName as error:
+            msg = f"--goal {path}: {error}"
+            raise UnknownName(msg) from None
+        if found is None:
+            msg = (
+                f"{self.name_or_path}: has no [goal] section; add one, such as maximize = "
+                '"cost.samples_per_usd", or give --goal FILE'
+            )
+            raise PlanError(msg)
+        return found
+
+    def recommended(
+        self, goal: Goal, backend: SearchBackend, *, seed: int, everywhere: bool
+    ) -> Recommended:
+        """Search the machines for a goal of this job.
+
+        Parameters
+        ----------
+        goal : Goal
+            The objective and its limits.
+        backend : SearchBackend
+            Predicts candidates.
+        seed : int
+            Seed of all random draws.
+        everywhere : bool
+            Predict every machine, since the best one for several jobs is wanted.
+        """
+        from simulator.reading.hardware.catalogue import Catalogue
+        from simulator.reading.hardware.rented import RentingReader
+        from simulator.results.price_age import dated_prices
+        from simulator.schema.goal import Axes
+        from simulator.studies.baseline import MACHINE, baseline_of, with_full_name
+        from simulator.studies.purchase import buying_option
+        from simulator.studies.recommend.recommendation import recommend
+        from simulator.studies.recommend.search_problem import define_problem
+        from simulator.studies.search.candidates import expand
+
+        reader, catalogue = RentingReader(self.reader), Catalogue.default(self.profiles)
+        points: Sequence[Settings] = [{}]
+        if goal.search:
+            points = [one.settings for one in expand(Axes(axes=goal.search), reader)]
+        seeds = [with_full_name(settings, catalogue) for settings in points]
+        machines = tuple({str(point[MACHINE]) for point in seeds if MACHINE in point})
+        problem = define_problem(baseline_of(reader, catalogue, machines), goal, seeds)
+        answer = recommend(problem, backend, seeds=seeds, seed=seed, everywhere=everywhere)
+        if answer.winner is None:
+            return Recommended(answer=answer, reader=reader)
+        best = reader.read(answer.winner.settings).scenario
+        answer = replace(
+            answer,
+            buying=buying_option(reader, answer.winner, catalogue, seed),
+            prices=tuple(dated_prices(best)),
+        )
+        return Recommended(answer=answer, reader=reader, best=best)
+
     @property
     def _is_changed(self) -> bool:
         return bool(self.overrides or self.profiles) or self.reader.calibration is not None
@@ -229,6 +650,8 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
     noun = "service"
     plural = "services"
     explains_intervals = False
+    resources = ("machines",)
+    default_metric = "end_to_end_s.mean"
     unavailable: ClassVar[Mapping[str, frozenset[str]]] = {
         "simulate": frozenset({"trace", "every", "steps", "observed"}),
         "explain": frozenset({"metric"}),
@@ -242,6 +665,11 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
         ),
     }
     reader: ServiceReader
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.described.name
 
     def read(self, settings: Settings) -> Service:
         """Read the service with some keys set; see `Subject.read`."""
@@ -293,6 +721,110 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
             prediction=predict_service(service, seed=seed),
             inputs=service_inputs(self.reader.document(), service),
         )
+
+    def size(  # noqa: PLR0913 - what is asked
+        self,
+        resource: str,  # noqa: ARG002 - machines
+        *,
+        loss: float = 0.05,  # noqa: ARG002 - of jobs
+        counts: Sequence[int] = (),  # noqa: ARG002 - of jobs
+        seed: int = 0,
+        typed: str = "",  # noqa: ARG002 - the report adds it
+        progress: ProgressLine = no_progress,
+    ) -> Study[tuple[Service, Sequence[Need]]]:
+        """Find the fewest machines within the limits, by rate; see `Subject.size`."""
+        from simulator.studies.service_sizing import check_limits, needs
+
+        service = check_limits(self.reader)
+        with progress("sizing") as line:
+            found = needs(service, seed=seed, progress=line)
+        return Study(found=(service, found), good=found[0].machines is not None)
+
+    def whatif(  # noqa: PLR0913 - what is asked
+        self,
+        metric: str,
+        *,
+        prices: Sequence[str] = (),  # noqa: ARG002 - of jobs
+        gpus: str | None = None,  # noqa: ARG002 - of jobs
+        tornado: bool = False,  # noqa: ARG002 - of jobs
+        seed: int = 0,
+        device: str = "GPU",  # noqa: ARG002 - of jobs
+        progress: ProgressLine = no_progress,  # noqa: ARG002 - it takes a second
+    ) -> Study[tuple[ServicePrediction, tuple[Worth, ...]]]:
+        """Find the effect of changes on a metric; see `Subject.whatif`."""
+        from simulator.results.metrics import service_figures
+        from simulator.schema.fields import nearest_hint
+        from simulator.studies.service_sizing import whatif
+
+        found = whatif(self.described, seed=seed)
+        known = tuple(service_figures(found[0]))
+        if found[0].answered is not None and metric not in known:
+            msg = f"unknown figure '{metric}' of a service; {nearest_hint(metric, known)}"
+            raise UnknownName(msg)
+        return Study(found=found, good=found[0].fits)
+
+    def sweep(
+        self,
+        options: SweepOptions,
+        search: Callable[[Request], Sequence[Outcome]],  # noqa: ARG002 - of jobs
+        *,
+        progress: ProgressLine = no_progress,
+    ) -> Study[Sequence[Variant]]:
+        """Predict every combination of the values of some keys; see `Subject.sweep`."""
+        from simulator.reading.service.axes import variants
+        from simulator.studies.service_sizing import sweep
+
+        if not options.over:
+            msg = "nothing to vary: give --over KEY=VALUES, such as 'load.rate=1 /s,2 /s,4 /s'"
+            raise PlanError(msg)
+        settings = variants(options.over)
+        with progress("trying variants") as line:
+            found = sweep(self.read, settings, seed=options.seed, progress=line)
+        return Study(found=found, good=any(not variant.mistake for variant in found))
+
+    @classmethod
+    def recommend(
+        cls,
+        subjects: Sequence[ServiceSubject],
+        *,
+        goal: Path | None,  # noqa: ARG003 - of jobs
+        open_backend: Callable[[], AbstractContextManager[SearchBackend]],  # noqa: ARG003 - of jobs
+        seed: int = 0,
+        progress: ProgressLine = no_progress,
+    ) -> Study[SizedService]:
+        """Size the machines that the goal of one service allows; see `Subject.recommend`."""
+        from simulator.serving.cost import listed_prices
+        from simulator.studies.service_sizing import check_limits, size
+
+        if len(subjects) > 1:
+            msg = "recommend takes one service at a time: each has limits of its own"
+            raise PlanError(msg)
+        reader = subjects[0].reader
+        check_limits(reader)
+        with progress("sizing") as line:
+            found = size(reader.read, reader.candidates(), seed=seed, progress=line)
+
+        def prices() -> Iterable[Listed]:
+            return [price for choice in found.choices for price in listed_prices(choice.service)]
+
+        return Study(found=found, good=bool(found.choices), prices=prices)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recommended:
+    """The recommendation for one job; `best` is the job on the best machines, if there are any."""
+
+    answer: Recommendation
+    reader: CandidateReader
+    best: Scenario | None = None
+
+    @property
+    def weighed(self) -> tuple[Choice, ...]:
+        """The choices that the answer compares, each once."""
+        answer = self.answer
+        lost = [loser.choice for loser in answer.losers]
+        every = [answer.winner, *answer.front, *answer.equals, *lost]
+        return tuple({one.index: one for one in every if one is not None}.values())
 
 
 def read_subject(

@@ -7,24 +7,37 @@ without simulating.
 
 from __future__ import annotations
 
+import fnmatch
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from simulator.errors import BrokenInvariant, InputError, NotModelled, PlanError, UnknownName
-from simulator.physics.device_time import cost_model, uses_fitted_kernels
+from simulator.errors import (
+    BrokenInvariant,
+    InputError,
+    NotModelled,
+    PlanError,
+    Problem,
+    UnitError,
+    UnknownName,
+)
+from simulator.physics.device_time import device_time, uses_fitted_kernels
 from simulator.physics.footprint import Verdict
 from simulator.pipeline.loads import pressures
 from simulator.pipeline.stages.base import Phase, Resource
 from simulator.predict import predict, simulation_input
 from simulator.results.metrics import measurable, number_at, select, unstarved_rate
 from simulator.results.prediction import STARVED, Prediction
+from simulator.schema.fields import nearest_hint
 from simulator.schema.scenario import Job, Scenario
 from simulator.studies.levers.knobs import turned
 from simulator.studies.levers.lever import Knob, Read
 from simulator.studies.search.outcome import BugLog, log_bug
-from simulator.units import PerSecond, Usd, UsdPerSecond
+from simulator.units import USD_PER_SECOND, PerSecond, Usd, UsdPerSecond, parse
+
+if TYPE_CHECKING:
+    from simulator.studies.sensitivity import Sensitivity
 
 Progress = Callable[[float], None]
 
@@ -447,6 +460,8 @@ def _guessed(search: _FlipSearch, near: float, far: float) -> float | None:
     return far
 
 
+ALL: Final = "all"
+"""Stands for all accelerators."""
 GPU_KEY: Final = "hardware.gpu"
 
 
@@ -576,6 +591,74 @@ def _computed(scenario: Scenario) -> float | None:
     job: Job = replace(scenario.job, step_times=None)
     if job.model is None:
         return None
-    found = cost_model(replace(scenario, jobs=(job,))).time
+    found = device_time(replace(scenario, jobs=(job,)))
     total = None if found is None else float(found.total)
     return total or None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """The answer of `plan whatif`; parts that were not wanted are None.
+
+    `turned` are the knobs that could become the limit, `flips` what moves it.
+    """
+
+    margins: Margins
+    flips: Sequence[Flip]
+    turned: Sequence[Knob] = ()
+    generations: Sequence[Generation] | None = None
+    tornado: Sensitivity | None = None
+
+
+def prices_of(texts: Sequence[str], known: Sequence[Change]) -> dict[str, UsdPerSecond]:
+    """Read what changes add to the rent, by name [$/s], from texts such as ``vCPUs x2=$0.50/h``.
+
+    Raises
+    ------
+    InputError
+        If one has no price, or names no change.
+    """
+    names = tuple(change.name for change in known)
+    found = dict[str, UsdPerSecond]()
+    for text in texts:
+        name, equals, price = (part.strip() for part in text.rpartition("="))
+        origin = f"--price {text}"
+        if not equals:
+            message, hint = "has no price", "write it as 'vCPUs x2=$0.50/h'"
+            raise InputError((Problem(origin=origin, message=message, hint=hint),))
+        if name not in names:
+            hint = nearest_hint(name, names) or f"there are {', '.join(names)}"
+            message = f"unknown change '{name}'"
+            raise InputError((Problem(origin=origin, message=message, hint=hint),))
+        try:
+            found[name] = parse(price, USD_PER_SECOND)
+        except UnitError as error:
+            message = f"'{price}' {error}"
+            raise InputError((Problem(origin=origin, message=message),)) from error
+    return found
+
+
+def accelerators(text: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Return the accelerators that a list of names and patterns means; ``all`` means all.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``l4,a100*``, with or without ``gpu/``.
+    known : sequence of str
+        Names of the catalogue.
+
+    Raises
+    ------
+    InputError
+        If a part matches no accelerator.
+    """
+    found = list[str]()
+    for part in (part.strip() for part in text.split(",")):
+        pattern = "gpu/*" if part == ALL else part if part.startswith("gpu/") else f"gpu/{part}"
+        matching = fnmatch.filter(known, pattern)
+        if not matching:
+            message, hint = f"unknown accelerator '{part}'", nearest_hint(pattern, known)
+            raise InputError((Problem(origin=f"--gpus {text}", message=message, hint=hint),))
+        found += matching
+    return tuple(found)

@@ -205,8 +205,8 @@ def test_size_says_which_limit_binds(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("size", "storage", CHAT), "plan size machines says how many"),
-        (("size", "machines", "resnet18-imagenet-hidden"), "machines are sized for services"),
+        (("size", "storage", CHAT), "storage cannot be sized for services, only machines"),
+        (("size", "machines", "resnet18-imagenet-hidden"), "machines cannot be sized for jobs"),
         (("schema", "servic"), "'servic' is not one of"),
     ],
 )

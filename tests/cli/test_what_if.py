@@ -65,10 +65,10 @@ def test_whatif_draws(plan: Run, tmp_path: Path, suffix: str) -> None:
     ("arguments", "said"),
     [
         (("cost.usd",), "did you mean 'cost.usd_"),
-        (("--price", "vCPU x2=$1/h"), "there is no change 'vCPU x2'; did you mean 'vCPUs x2'"),
+        (("--price", "vCPU x2=$1/h"), "unknown change 'vCPU x2'; did you mean 'vCPUs x2'"),
         (("--price", "vCPUs x2=1"), "'1' has no unit"),
         (("--price", "vCPUs x2"), "has no price"),
-        (("--gpus", "gpu/h1000"), "there is no accelerator 'gpu/h1000'"),
+        (("--gpus", "gpu/h1000"), "unknown accelerator 'gpu/h1000'"),
         (("--set", "input.workers=-1"), "input.workers"),
         (("--plot", "/nowhere/at/all.svg"), "--plot"),
     ],

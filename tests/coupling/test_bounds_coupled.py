@@ -20,7 +20,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from support.scenarios import host, inputs_of, link, scenario, simulate, store
 
-from simulator.engine.bounds import bounds
+from simulator.engine.closed_form import bounds
 from simulator.pipeline.limits import check_modelled
 from simulator.schema.hardware.host import Host, PcieSwitch
 from simulator.schema.hardware.link import LinkKind

@@ -25,7 +25,7 @@ from coupling.on_ranks import four_ranks, sharing_a_store
 from coupling.on_storage import placed, prepared_beforehand
 from support.scenarios import host, inputs_of, link, scenario, simulate, store
 
-from simulator.engine.bounds import bounds
+from simulator.engine.closed_form import bounds
 from simulator.physics.footprint import Verdict, host_ram, memory_fit
 from simulator.pipeline.program import demand_table
 from simulator.pipeline.run_length import placement_time, preparation, preparation_time

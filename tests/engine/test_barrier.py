@@ -7,7 +7,7 @@ from collections.abc import Generator
 import pytest
 from simpy import Environment, Event
 
-from simulator.engine.barrier import Barrier
+from simulator.engine.rank import Barrier
 
 
 def meet(arrivals: list[float], standing_for: int) -> tuple[float, float]:

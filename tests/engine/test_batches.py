@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from simulator.engine.batches import AHEAD, Draws, Supply
+from simulator.engine.loader import AHEAD, Draws, Supply
 from simulator.schema.workload.distribution import CONSTANT, Shape, Spread
 
 SPREADS = (

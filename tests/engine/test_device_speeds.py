@@ -14,9 +14,9 @@ from simpy import Event
 from support.scenarios import host, scenario, simulate
 
 from simulator.engine import epoch
-from simulator.engine.batches import Draws
-from simulator.engine.folding import everyone
+from simulator.engine.loader import Draws
 from simulator.engine.machine import Machine, Task
+from simulator.engine.symmetry import everyone
 from simulator.pipeline.stages.base import Demand, Path
 from simulator.pipeline.stages.communication import bucket_shares
 from simulator.pipeline.stragglers import slowest_factor
@@ -81,7 +81,9 @@ def expanded(made: Scenario, runs: int = RUNS) -> tuple[float, float]:
 
 
 def _expanded(made: Scenario, seed: int = 0) -> Timing:
-    every = patch.object(epoch, "fold", lambda _, topology, __: everyone(topology, topology.ranks))
+    every = patch.object(
+        epoch, "reduce_symmetry", lambda _, topology, __: everyone(topology, topology.ranks)
+    )
     with every, patch.object(epoch, "Machine", Uneven):
         return simulate(replace(made, name="every device"), replay=True, seed=seed)
 
@@ -94,12 +96,12 @@ def events(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [2, 8, 64])
 def test_one_device_stands_for_all(ranks: int) -> None:
-    """A step of the folded run is the mean of runs with drawn speeds, within three errors."""
+    """A step of the reduction run is the mean of runs with drawn speeds, within three errors."""
     made = job(ranks, batches=8)
     mean, error = expanded(made)
-    folded = simulate(spread(made), replay=True).step_time.mean
-    assert folded == pytest.approx(COMPUTE * slowest_factor(DEVICE, JITTER, ranks), rel=1e-9)
-    assert abs(folded - mean) < 3.0 * error
+    reduction = simulate(spread(made), replay=True).step_time.mean
+    assert reduction == pytest.approx(COMPUTE * slowest_factor(DEVICE, JITTER, ranks), rel=1e-9)
+    assert abs(reduction - mean) < 3.0 * error
     assert mean > COMPUTE + 3.0 * error
 
 
@@ -109,11 +111,13 @@ def test_late_batches_hide_slow_devices(ranks: int) -> None:
     """Batches made when needed, unequal ones: the slowest device rarely has the latest batch."""
     made = job(ranks, batches=15, batch_cpu=0.02, cost_spread=UNEQUAL)
     mean, error = expanded(made, runs=RUNS if ranks < 64 else 8)
-    folded = np.mean([simulate(spread(made), replay=True, seed=s).step_time.mean for s in range(8)])
+    reduction = np.mean(
+        [simulate(spread(made), replay=True, seed=s).step_time.mean for s in range(8)]
+    )
     equal = np.mean([simulate(made, replay=True, seed=s).step_time.mean for s in range(8)])
     alone = COMPUTE * (slowest_factor(DEVICE, JITTER, ranks) - 1.0)
-    assert abs(folded - mean) < 3.0 * error + 0.01 * mean
-    assert folded - equal < 0.75 * alone
+    assert abs(reduction - mean) < 3.0 * error + 0.01 * mean
+    assert reduction - equal < 0.75 * alone
 
 
 def test_a_stall_hides_slow_devices() -> None:
@@ -134,13 +138,17 @@ def test_a_slow_loader_counts_the_same_folded_or_not() -> None:
     made = spread(
         scenario(machine=machine, compute=COMPUTE, batches=20, batch_cpu=0.02, stragglers=late)
     )
-    with patch.object(epoch, "fold", lambda _, topology, __: everyone(topology, topology.ranks)):
+    with patch.object(
+        epoch, "reduce_symmetry", lambda _, topology, __: everyone(topology, topology.ranks)
+    ):
         every = simulate(made, replay=True)
-    folded = simulate(made, replay=True)
-    assert folded.step_times == pytest.approx(every.step_times, rel=1e-9)
+    reduction = simulate(made, replay=True)
+    assert reduction.step_times == pytest.approx(every.step_times, rel=1e-9)
     wait = COMPUTE * (slowest_factor(DEVICE, JITTER, 8) - 1.0)
     lag = 0.002 * 7 / 8
-    assert folded.split.other == pytest.approx(np.hypot(wait, lag) - lag + 0.002 * 7 / 8, rel=1e-6)
+    assert reduction.split.other == pytest.approx(
+        np.hypot(wait, lag) - lag + 0.002 * 7 / 8, rel=1e-6
+    )
 
 
 def test_it_costs_no_more_for_more_devices() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simulator import load
-from simulator.engine.estimate import estimate
+from simulator.engine.closed_form import estimate
 from simulator.errors import InputError, NotModelled
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from support.stages import sampled
 
-from simulator.engine.intervals import draw, figures, stretch, uncertainty_components
+from simulator.engine.intervals import draw, figures, slowdown, uncertainty_components
 from simulator.engine.run import Options, SimulationInput, solve
-from simulator.pipeline.rate_scaling import Speeds, faster_plant, faster_stage
 from simulator.pipeline.run_length import extras
 from simulator.pipeline.stages.base import Phase
+from simulator.pipeline.topology import Speeds, scale_stage, scale_topology
 from simulator.predict import predict, simulation_input
 from simulator.reading.scenario import load_scenario
 from simulator.results.cost import bill
@@ -327,7 +327,7 @@ def test_ratios_are_those_of_simulations(name: str, tolerance: float) -> None:
             if rate != Rate.STEP
         }
         there = solve(at_speeds(asked, speeds), Options())
-        closed = timing.step_time.mean * float(np.squeeze(stretch(asked, timing, speeds).step))
+        closed = timing.step_time.mean * float(np.squeeze(slowdown(asked, timing, speeds).step))
         assert abs(math.log(closed / there.step_time.mean)) < tolerance
 
 
@@ -341,16 +341,16 @@ def test_exposed_time_without_a_demand_goes_with_its_rate() -> None:
         step_time=replace(timing.step_time, mean=mean),
         split=replace(timing.split, communication=0.04),
     )
-    longer = stretch(asked, exposed, {Rate.COLLECTIVES: np.array([0.5, 1.0, 2.0])}).step
+    longer = slowdown(asked, exposed, {Rate.COLLECTIVES: np.array([0.5, 1.0, 2.0])}).step
     expected = [(mean + 0.04) / mean, 1.0, (mean - 0.02) / mean]
     np.testing.assert_allclose(longer, expected, rtol=1e-6)
 
 
 def at_speeds(asked: SimulationInput, speeds: Speeds) -> SimulationInput:
     """The same job on machines whose rates are `speeds` times as high."""
-    topology = faster_plant(asked.topology, speeds)
+    topology = scale_topology(asked.topology, speeds)
     demands = {
-        phase: tuple(faster_stage(stage, speeds) for stage in asked.demands[phase])
+        phase: tuple(scale_stage(stage, speeds) for stage in asked.demands[phase])
         for phase in Phase
     }
     beside = extras(asked.scenario, topology, demands[Phase.WARM])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from support.scenarios import demand_table, scenario, simulate
 
-from simulator.engine import microbatch_merging
+from simulator.engine import run
+from simulator.engine.symmetry import merged_together
 from simulator.pipeline.topology import build
 from simulator.results.prediction import Timing
 from simulator.schema.scenario import Scenario
@@ -27,13 +28,13 @@ def accumulating(count: int = 64, **changes: object) -> Scenario:
 
 def together(job: Scenario) -> int:
     """How many batches of a job are taken for one."""
-    return microbatch_merging.merged_together(job, build(job), demand_table(job))
+    return merged_together(job, build(job), demand_table(job))
 
 
 def one_by_one(job: Scenario, monkeypatch: pytest.MonkeyPatch) -> Timing:
     """The same run with every batch simulated."""
     with monkeypatch.context() as patch:
-        patch.setattr(microbatch_merging, "merged_together", lambda *_: 1)
+        patch.setattr(run, "merged_together", lambda *_: 1)
         return simulate(job)
 
 

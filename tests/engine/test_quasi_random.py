@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm, qmc
 
-from simulator.engine.quasi_random import MOST_DIMENSIONS, normal_points, sobol
 from simulator.uncertainty.components import Rate
+from simulator.uncertainty.quasi_random import MOST_DIMENSIONS, normal_points, sobol
 
 
 @pytest.mark.parametrize("bits", [1, 3, 6, 9])

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from support.scenarios import host, inputs_of, link, scenario, simulate, step_ends, store
 
-from simulator.engine.bounds import bounds
+from simulator.engine.closed_form import bounds
 from simulator.engine.run import Options, solve
 from simulator.engine.steady_state import PRECISION
 from simulator.pipeline.loads import least_step, pressures

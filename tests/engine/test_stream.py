@@ -5,8 +5,8 @@ from collections.abc import Generator
 import pytest
 from simpy import Environment, Event
 
-from simulator.engine.barrier import Barrier
-from simulator.engine.stream import Stream
+from simulator.engine.machine import Stream
+from simulator.engine.rank import Barrier
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ CLIP = 0.05
 SHOW = """
 import json, sys
 from simulator import load
-from simulator.engine.estimate import estimate
+from simulator.engine.closed_form import estimate
 from simulator.predict import predict
 from simulator.report.prediction.explain import as_explanation
 from simulator.studies.screening import best_cases

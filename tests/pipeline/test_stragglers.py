@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.stages import sampled
 
-from simulator.engine.batches import Draws
+from simulator.engine.loader import Draws
 from simulator.pipeline.stragglers import slowest_factor
 from simulator.schema.workload.distribution import CONSTANT, Shape, Spread
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.scenarios import demand_table, host, inputs_of, link, scenario, simulate, store
 
-from simulator.engine.bounds import bounds
+from simulator.engine.closed_form import bounds
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.topology import build
 from simulator.schema.hardware.host import PcieSwitch

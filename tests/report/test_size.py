@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.report.size import Answer, as_text
+from simulator.report.size import as_text
 from simulator.studies.levers.catalogue import Resource
-from simulator.studies.size import Offer, Sized
+from simulator.studies.size import Offer, SizeAnswer, Sized
 
 
 @pytest.mark.parametrize(("machines", "warned"), [(64, False), (1024, True)])
@@ -21,7 +21,7 @@ def test_machines_without_steps_are_warned_of(machines: int, *, warned: bool) ->
         now=1.0,
         settings={},
     )
-    found = Answer(
+    found = SizeAnswer(
         name="mine",
         asked="mine.toml",
         resource=Resource.RAM,
@@ -36,7 +36,7 @@ def test_machines_without_steps_are_warned_of(machines: int, *, warned: bool) ->
 def test_a_machine_without_a_price_is_not_the_cheapest() -> None:
     """What has the size at no known price stands below, and the table says that none has one."""
     row = Sized(machines=1, devices=8, sizes=(), speed=1.0, ample=1.0, now=1.0, settings={})
-    found = Answer(
+    found = SizeAnswer(
         name="mine",
         asked="mine.toml",
         resource=Resource.CPU,

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from support.catalogue import each
 
 from simulator import units
-from simulator.reading.choices import OptimizerField, PrecisionField
 from simulator.schema import fields as quantity
 from simulator.schema.fields import BadValueError, Choice, Number, Quantity, nearest, nearest_hint
-from simulator.schema.precision import Precision
-from simulator.schema.workload.train import Optimizer
+from simulator.schema.precision import Precision, PrecisionField
+from simulator.schema.workload.train import Optimizer, OptimizerField
 
 FIELDS = {
     quantity.ByteField: ("80 GiB", 80 * 2.0**30),

@@ -142,8 +142,8 @@ def test_use_of_a_unit_counts_by_its_coefficient() -> None:
 def test_group_of_many_counts_as_many() -> None:
     """Three in one group have the rates of three groups of one."""
     ones = fair_rates({"a": 4.0}, [FlowGroup(route=over("a"))] * 4)
-    folded = [FlowGroup(route=over("a"), count=3), FlowGroup(route=over("a"))]
-    assert fair_rates({"a": 4.0}, folded) == ones[:2] == [1.0, 1.0]
+    reduction = [FlowGroup(route=over("a"), count=3), FlowGroup(route=over("a"))]
+    assert fair_rates({"a": 4.0}, reduction) == ones[:2] == [1.0, 1.0]
 
 
 @given(capacities_drawn, twins_drawn)

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from scipy import stats
 from simpy import Environment, Event
 
-from simulator.engine.barrier import Barrier
 from simulator.engine.cpu_pool import CpuPool
 from simulator.engine.flows import FlowNetwork
-from simulator.engine.stream import Stream
+from simulator.engine.machine import Stream
+from simulator.engine.rank import Barrier
 
 Floats: TypeAlias = NDArray[np.float64]
 Serve: TypeAlias = Callable[[float], Event]

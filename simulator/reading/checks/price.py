@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from simulator.errors import Problem
 from simulator.reading.document import Document
-from simulator.reading.resolved import Check, Draft, check_of
-from simulator.reading.sections import CostSection
 from simulator.reading.service.sections import ServiceFile
+from simulator.reading.unresolved import Check, UnresolvedScenario
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.price import Purchase, price_of
+from simulator.schema.scenario import CostPlan
 
 
-def price_problems(document: Document, cost: CostSection, host: Host | None) -> Iterator[Problem]:
+def price_problems(
+    cost: CostPlan, host: Host | None, problem: Callable[..., Problem]
+) -> Iterator[Problem]:
     """What a file asks to buy by name, and the machine's profile has no price for.
 
     A machine without any price is no mistake: its bill is unknown. One that is owned has no rent.
     """
     if cost.purchase is Purchase.OWNED:
         return
-    asked = [key for key in ("region", "purchase") if key in document.data.get("cost", {})]
+    asked = [key for key in ("region", "purchase") if cost.states(key)]
     if host is None or not host.prices or cost.price is not None or not asked:
         return
     if price_of(host.prices, cost.purchase, cost.region) is not None:
@@ -31,7 +33,7 @@ def price_problems(document: Document, cost: CostSection, host: Host | None) -> 
     known = f"it has {', '.join(there)}; or state cost.price"
     message = f"finds no price of {host.name} for {wanted}"
     key = "purchase" if "purchase" in asked else "region"
-    yield document.problem(("cost", key), message, hint=known)
+    yield problem(("cost", key), message, hint=known)
 
 
 def service_price_problems(
@@ -41,7 +43,7 @@ def service_price_problems(
     cost = file.cost
     if cost is None:
         return
-    yield from price_problems(document, cost, host)
+    yield from price_problems(cost, host, document.problem)
     if cost.purchase is not Purchase.OWNED or cost.price is not None or host is None:
         return
     if host.capex is None and (file.owned is None or file.owned.capex is None):
@@ -54,14 +56,8 @@ def service_price_problems(
         yield document.problem(("cost", "purchase"), message, hint=hint)
 
 
-def _trainers(draft: Draft) -> Iterator[Problem]:
-    yield from price_problems(draft.document, draft.cost, draft.host)
+def _trainers(file: UnresolvedScenario) -> Iterator[Problem]:
+    yield from price_problems(file.cost, file.host, file.problem)
 
 
-PRICE_CHECKS: Final[tuple[Check, ...]] = (
-    check_of(
-        _trainers,
-        "hardware.machine cost.purchase cost.region cost.price",
-        reads="cost host",
-    ),
-)
+PRICE_CHECKS: Final[tuple[Check, ...]] = (_trainers,)

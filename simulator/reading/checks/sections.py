@@ -1,7 +1,6 @@
-"""What sections must agree on: mistakes that no key has by itself.
+"""Checks of keys and sections against each other; `CHECKS` is the list of all of them.
 
-Each check rests on a few keys and is left out where one of them has a mistake of its own, so that
-one mistake is one message. `CHECKS` is the list of them all.
+A check that reads what follows from a mistake finds nothing, so that one mistake is one message.
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ from simulator.reading.checks.groups import GROUP_CHECKS
 from simulator.reading.checks.model import KERNEL_CHECKS, MODEL_CHECKS
 from simulator.reading.checks.price import PRICE_CHECKS
 from simulator.reading.convert.parallelism import PARALLEL_CHECKS
-from simulator.reading.document import Document
 from simulator.reading.lines import KeyPath
 from simulator.reading.long_run.electricity import ENERGY_CHECKS
 from simulator.reading.long_run.interruptions import INTERRUPTION_CHECKS
-from simulator.reading.resolved import Check, Draft, check_of
 from simulator.reading.sections import SpreadTable
+from simulator.reading.unresolved import Check, UnresolvedScenario
 from simulator.schema.hardware.storage import LimitedBy, Scope
 from simulator.schema.store_plan import Location
 from simulator.schema.workload.dataset import CachePolicy, Layout, Placement
@@ -36,21 +34,21 @@ _NEAR: Final = {
 """Stores that are where their machines are."""
 
 
-def _placed(draft: Draft) -> Iterator[Problem]:
+def _placed(file: UnresolvedScenario) -> Iterator[Problem]:
     """A volume or a machine's own drives that are said to be elsewhere."""
-    given = draft.store
-    if given is None or given.location in {None, Location.SAME_REGION}:
+    given = file.store
+    if given.location in {None, Location.SAME_REGION}:
         return
-    scope = Scope.LOCAL if draft.storage is None else draft.storage.scope
+    scope = Scope.LOCAL if file.storage is None else file.storage.scope
     if scope in _NEAR:
         message = f"is {given.location}, but {_NEAR[scope]} in the region of its machine"
-        yield draft.document.problem(("store", "location"), message, hint="leave it out")
+        yield file.problem(("store", "location"), message, hint="leave it out")
 
 
-def _prefixes(draft: Draft) -> Iterator[Problem]:
+def _prefixes(file: UnresolvedScenario) -> Iterator[Problem]:
     """Prefixes of a store whose limit of requests they don't raise."""
-    store = draft.storage
-    if draft.hardware.storage_prefixes == 1:
+    store = file.storage
+    if file.hardware.storage_prefixes == 1:
         return
     limited = None if store is None else store.limited_by
     if limited is not LimitedBy.PREFIX:
@@ -58,13 +56,13 @@ def _prefixes(draft: Draft) -> Iterator[Problem]:
         name = "the machine's own drives" if store is None else store.name
         message = f"raises no limit: the limit of requests of {name} {held}"
         path = ("hardware", "storage_prefixes")
-        yield draft.document.problem(path, message, hint="leave it out")
+        yield file.problem(path, message, hint="leave it out")
 
 
 _CALLED: Final = {LimitedBy.BUCKET: "a bucket", LimitedBy.ACCOUNT: "an account"}
 STORE_CHECKS: Final[tuple[Check, ...]] = (
-    check_of(_prefixes, "hardware.storage_prefixes hardware.storage", reads="hardware storage"),
-    check_of(_placed, "store.location hardware.storage", reads="store storage"),
+    _prefixes,
+    _placed,
 )
 
 
@@ -73,27 +71,27 @@ Problems: TypeAlias = Iterator[Problem]
 _WIDEST_UNIFORM: Final = 1.0 / math.sqrt(3.0)
 
 
-def _size_spread(draft: Draft) -> Problems:
-    yield from _spread(draft.document, draft.data.size_spread, ("data", "size_spread"))
+def _size_spread(file: UnresolvedScenario) -> Problems:
+    yield from _spread(file, file.data.size_spread, ("data", "size_spread"))
 
 
-def _cost_spread(draft: Draft) -> Problems:
-    yield from _spread(draft.document, draft.input.cost_spread, ("input", "cost_spread"))
+def _cost_spread(file: UnresolvedScenario) -> Problems:
+    yield from _spread(file, file.input.cost_spread, ("input", "cost_spread"))
 
 
-def _device_spread(draft: Draft) -> Problems:
-    yield from _spread(draft.document, draft.train.device_spread, ("train", "device_spread"))
+def _device_spread(file: UnresolvedScenario) -> Problems:
+    yield from _spread(file, file.train.device_spread, ("train", "device_spread"))
 
 
-def _step_jitter(draft: Draft) -> Problems:
+def _step_jitter(file: UnresolvedScenario) -> Problems:
     path = ("train", "step_jitter")
-    yield from _spread(draft.document, draft.train.step_jitter, path)
-    if draft.train.step_jitter is not None and draft.train.straggling > 0.0:
+    yield from _spread(file, file.train.step_jitter, path)
+    if file.train.step_jitter is not None and file.train.straggling > 0.0:
         hint = "leave one of them out: both say how late a step is by chance"
-        yield draft.document.problem(path, "is given beside straggling", hint=hint)
+        yield file.problem(path, "is given beside straggling", hint=hint)
 
 
-def _spread(document: Document, spread: SpreadTable | None, path: KeyPath) -> Problems:
+def _spread(file: UnresolvedScenario, spread: SpreadTable | None, path: KeyPath) -> Problems:
     if spread is None:
         return
     deviation, path = spread.relative_deviation, (*path, "relative_deviation")
@@ -101,349 +99,309 @@ def _spread(document: Document, spread: SpreadTable | None, path: KeyPath) -> Pr
     if deviation is None:
         if fixed is None:
             hint = "standard deviation over mean, such as 0.3"
-            yield document.problem(path, "is missing", hint=hint)
+            yield file.problem(path, "is missing", hint=hint)
     elif fixed is not None and deviation != fixed:
         hint = f"leave it out: it is always {fixed:g}"
-        yield document.problem(path, f"doesn't fit the shape {spread.shape.value}", hint=hint)
+        yield file.problem(path, f"doesn't fit the shape {spread.shape.value}", hint=hint)
     elif spread.shape is Shape.UNIFORM and deviation > _WIDEST_UNIFORM:
         message = "is wider than a uniform distribution of positive amounts can be"
-        yield document.problem(path, message, hint=f"at most {_WIDEST_UNIFORM:.3f}")
+        yield file.problem(path, message, hint=f"at most {_WIDEST_UNIFORM:.3f}")
 
 
 SPREAD_CHECKS: Final[tuple[Check, ...]] = (
-    check_of(_size_spread, "data.size_spread", reads="data"),
-    check_of(_cost_spread, "input.cost_spread", reads="input"),
-    check_of(_device_spread, "train.device_spread", reads="train"),
-    check_of(_step_jitter, "train.step_jitter train.straggling", reads="train"),
+    _size_spread,
+    _cost_spread,
+    _device_spread,
+    _step_jitter,
 )
 
 
-def find_problems(draft: Draft) -> tuple[Problem, ...]:
-    """All contradictions between the keys and sections of a draft."""
-    return tuple(
-        problem
-        for check in CHECKS
-        if not draft.broken or all(draft.is_sound(key) for key in check.rests_on)
-        for problem in check.problems(draft)
-    )
-
-
-def _gpus(draft: Draft) -> Problems:
-    wanted, host = draft.hardware.gpus, draft.host
-    emulated = draft.hardware.emulated is not None
-    if host is not None and wanted is not None and wanted > host.gpu_count and not emulated:
+def _gpus(file: UnresolvedScenario) -> Problems:
+    wanted, host = file.hardware.gpus, file.host
+    emulated = file.hardware.emulated is not None
+    if wanted is not None and wanted > host.gpu_count and not emulated:
         larger = "hardware.gpu puts another card into a machine with more: plan hardware list"
         has = f"{host.name} has {host.gpu_count}" + (f"; {larger}" if host.gpu_count else "")
         path = ("hardware", "gpus")
-        yield draft.document.problem(path, "is more than the machine has", hint=has)
+        yield file.problem(path, "is more than the machine has", hint=has)
 
 
-def _emulated(draft: Draft) -> Problems:
-    if draft.hardware.emulated is None:
+def _emulated(file: UnresolvedScenario) -> Problems:
+    if file.hardware.emulated is None:
         return
-    if draft.hardware.gpus is not None:
+    if file.hardware.gpus is not None:
         message = "is given beside hardware.emulated, which stands in place of accelerators"
-        yield draft.document.problem(("hardware", "gpus"), message, hint="leave one of them out")
-    if draft.model is None or not draft.model.step_times:
+        yield file.problem(("hardware", "gpus"), message, hint="leave one of them out")
+    if not file.step_times:
         message = "needs to know how long a step takes"
-        yield draft.document.problem(
-            ("hardware", "emulated"), message, hint="give model.step_times"
-        )
+        yield file.problem(("hardware", "emulated"), message, hint="give model.step_times")
 
 
-def _network(draft: Draft) -> Problems:
-    host = draft.host
-    if host is None or draft.hardware.network_bandwidth is None or host.network is not None:
+def _network(file: UnresolvedScenario) -> Problems:
+    host = file.host
+    if file.hardware.network_bandwidth is None or host.network is not None:
         return
     message = "changes an attachment that the machine doesn't have"
     path = ("hardware", "network_bandwidth")
-    yield draft.document.problem(path, message, hint="leave it out")
+    yield file.problem(path, message, hint="leave it out")
 
 
-def _store(draft: Draft) -> Problems:
-    host = draft.host
-    if host is None or draft.hardware.storage is not None or host.local_storage is not None:
+def _store(file: UnresolvedScenario) -> Problems:
+    host = file.host
+    if file.hardware.storage is not None or host.local_storage is not None:
         return
-    if not _uses_store(draft):
+    if not _uses_store(file):
         return
     message = f"is missing, and {host.name} has no drives of its own"
     hint = (
         'name a store, such as storage/ebs-gp3; or set data.cache = "preloaded" where nothing is '
         "read, such as for synthetic data"
     )
-    yield draft.document.problem(("hardware", "storage"), message, hint=hint)
+    yield file.problem(("hardware", "storage"), message, hint=hint)
 
 
-def _uses_store(draft: Draft) -> bool:
+def _uses_store(file: UnresolvedScenario) -> bool:
     """Whether anything is read or written: not where samples are in memory, or made there."""
-    data, train = draft.data, draft.train
-    in_memory = data.cache is CachePolicy.PRELOADED or draft.loader is LoaderKind.ACTORS
+    data, train = file.data, file.train
+    in_memory = data.cache is CachePolicy.PRELOADED or file.loader is LoaderKind.ACTORS
     writes = train.mode is Mode.PREPARE or train.checkpoint_every_steps is not None
     return writes or not in_memory or data.placement is not Placement.STREAM
 
 
-def _link(draft: Draft) -> Problems:
-    host = draft.host
-    if host is not None and draft.hardware.pcie_bandwidth is not None and host.host_link is None:
+def _link(file: UnresolvedScenario) -> Problems:
+    host = file.host
+    if file.hardware.pcie_bandwidth is not None and host.host_link is None:
         message = "changes a link that the machine doesn't have"
-        yield draft.document.problem(("hardware", "pcie_bandwidth"), message, hint="leave it out")
+        yield file.problem(("hardware", "pcie_bandwidth"), message, hint="leave it out")
 
 
-def _cores(draft: Draft) -> Problems:
-    hardware, host = draft.hardware, draft.host
-    if host is None or hardware.cores is None:
+def _cores(file: UnresolvedScenario) -> Problems:
+    hardware, host = file.hardware, file.host
+    if hardware.cores is None:
         return
     threads = hardware.vcpus or host.cpu.threads
     if hardware.cores > threads:
         hint = f"at most as many as vcpus, {threads:g}"
         path = ("hardware", "cores")
-        yield draft.document.problem(path, "is more than the hardware threads", hint=hint)
+        yield file.problem(path, "is more than the hardware threads", hint=hint)
 
 
-def _contention(draft: Draft) -> Problems:
+def _contention(file: UnresolvedScenario) -> Problems:
     """Busy cores may slow one another down, but not below what one of them does alone."""
-    hardware, remote, host = draft.hardware, draft.remote, draft.host
-    cores: dict[str, float] = {}
-    if host is not None:
-        threads = hardware.vcpus or host.cpu.threads
-        cores["hardware"] = hardware.cores or host.cpu.cores * threads / host.cpu.threads
-    if remote is not None and draft.helper is not None:
-        cores["remote"] = draft.helper.cpu.cores
+    hardware, remote, host = file.hardware, file.remote, file.host
+    threads = hardware.vcpus or host.cpu.threads
+    cores = {"hardware": hardware.cores or host.cpu.cores * threads / host.cpu.threads}
+    if remote is not None and file.helper is not None:
+        cores["remote"] = file.helper.cpu.cores
     given = {"hardware": hardware.contention, "remote": remote and remote.contention}
     for section, number in cores.items():
         most = max(1.0, number)
         if (given[section] or 0.0) > most:
             message = "says that all cores together do less than one of them alone"
             hint = f"at most the number of cores, {most:g}"
-            yield draft.document.problem((section, "contention"), message, hint=hint)
+            yield file.problem((section, "contention"), message, hint=hint)
 
 
-def _shards(draft: Draft) -> Problems:
-    data, document, path = draft.data, draft.document, ("data", "shard_size")
+def _shards(file: UnresolvedScenario) -> Problems:
+    data, path = file.data, ("data", "shard_size")
     sharded = data.layout is Layout.SHARDS
     if sharded and data.shard_size is None:
         hint = "such as '150 MB', or layout = \"files\""
-        yield document.problem(path, "is missing, and shards have one", hint=hint)
+        yield file.problem(path, "is missing, and shards have one", hint=hint)
     if not sharded and data.shard_size is not None:
         hint = f'leave it out, or layout = "shards" in place of "{data.layout.value}"'
-        yield document.problem(path, "is given, but the data doesn't lie in shards", hint=hint)
+        yield file.problem(path, "is given, but the data doesn't lie in shards", hint=hint)
 
 
-def _shard_size(draft: Draft) -> Problems:
-    data = draft.data
+def _shard_size(file: UnresolvedScenario) -> Problems:
+    data = file.data
     if data.shard_size is not None and data.shard_size < data.bytes_per_sample:
         hint = f"at least one sample, {show(data.bytes_per_sample, BYTE)}"
         path = ("data", "shard_size")
-        yield draft.document.problem(path, "is smaller than a sample", hint=hint)
+        yield file.problem(path, "is smaller than a sample", hint=hint)
 
 
-def _last_batch(draft: Draft) -> Problems:
-    if not draft.input.drop_last:
+def _last_batch(file: UnresolvedScenario) -> Problems:
+    if not file.input.drop_last:
         return
-    share = math.ceil(draft.data.samples / draft.ranks)
-    if draft.train.batch_size > share:
+    share = math.ceil(file.data.samples / file.ranks)
+    if file.train.batch_size > share:
         message = "is larger than the dataset, and drop_last drops incomplete batches"
-        hint = f"at most {share}, the samples of one of {draft.ranks} ranks"
-        yield draft.document.problem(("train", "batch_size"), message, hint=hint)
+        hint = f"at most {share}, the samples of one of {file.ranks} ranks"
+        yield file.problem(("train", "batch_size"), message, hint=hint)
 
 
-def _prefetch(draft: Draft) -> Problems:
-    pipeline = draft.input
+def _prefetch(file: UnresolvedScenario) -> Problems:
+    pipeline = file.input
     pytorch = pipeline.loader is LoaderKind.PYTORCH
     if pytorch and pipeline.workers == 0 and pipeline.prefetch is not None:
         message = "is given, but without workers nothing is prefetched"
         hint = "leave it out, or give input.workers"
-        yield draft.document.problem(("input", "prefetch"), message, hint=hint)
+        yield file.problem(("input", "prefetch"), message, hint=hint)
 
 
-def _persistence(draft: Draft) -> Problems:
-    pipeline = draft.input
+def _persistence(file: UnresolvedScenario) -> Problems:
+    pipeline = file.input
     pytorch = pipeline.loader is LoaderKind.PYTORCH
     if pytorch and pipeline.workers == 0 and pipeline.persistent_workers:
         path = ("input", "persistent_workers")
         hint = "leave it out, or give input.workers"
-        yield draft.document.problem(path, "is given, but there are no workers", hint=hint)
+        yield file.problem(path, "is given, but there are no workers", hint=hint)
 
 
-def _pytorch_only(draft: Draft) -> Problems:
-    pipeline = draft.input
+def _pytorch_only(file: UnresolvedScenario) -> Problems:
+    pipeline = file.input
     if pipeline.loader is LoaderKind.PYTORCH:
         return
     for key in ("in_order", "persistent_workers"):
         if pipeline.states(key):
             message = f"is a setting of pytorch, not of {pipeline.loader.value}"
-            yield draft.document.problem(("input", key), message, hint="leave it out")
+            yield file.problem(("input", key), message, hint="leave it out")
 
 
-def _stragglers(draft: Draft) -> Problems:
-    for index, straggler in enumerate(draft.input.straggler):
+def _stragglers(file: UnresolvedScenario) -> Problems:
+    for index, straggler in enumerate(file.input.straggler):
         rules = (straggler.worker, straggler.every, straggler.rank)
         given = sum(rule is not None for rule in rules)
         if given != 1:
             number = {0: "none", len(rules): "all"}.get(given, "two")
             message = f"needs exactly one of worker, every and rank, and has {number}"
             path = ("input", "straggler", index)
-            yield draft.document.problem(path, message, show=False)
+            yield file.problem(path, message, show=False)
 
 
-def _slow_worker(draft: Draft) -> Problems:
-    workers = draft.input.workers
-    for index, straggler in enumerate(draft.input.straggler):
+def _slow_worker(file: UnresolvedScenario) -> Problems:
+    workers = file.input.workers
+    for index, straggler in enumerate(file.input.straggler):
         if straggler.worker is not None and straggler.worker >= workers:
             path = ("input", "straggler", index, "worker")
             hint = f"workers count from 0, and there are {workers}"
-            yield draft.document.problem(path, "is no worker", hint=hint)
+            yield file.problem(path, "is no worker", hint=hint)
 
 
-def _copies(draft: Draft) -> Problems:
-    pipeline, host = draft.input, draft.host
+def _copies(file: UnresolvedScenario) -> Problems:
+    pipeline = file.input
     asked = [key for key in ("pin_memory", "overlap_copies") if getattr(pipeline, key) is True]
-    if host is None or not asked:
+    if not asked:
         return
-    if draft.gpu is None:
+    if file.gpu is None:
         message = "is about copies to an accelerator, and none is used"
-    elif draft.gpu.unified_memory:
+    elif file.gpu.unified_memory:
         message = "is about copies to a device, and this one shares the host's memory"
     else:
         return
     for key in asked:
-        yield draft.document.problem(("input", key), message, hint="leave it out")
+        yield file.problem(("input", key), message, hint="leave it out")
 
 
-def _overlap(draft: Draft) -> Problems:
-    pipeline = draft.input
-    if draft.gpu is None or draft.gpu.unified_memory or not pipeline.overlap_copies:
+def _overlap(file: UnresolvedScenario) -> Problems:
+    pipeline = file.input
+    if file.gpu is None or file.gpu.unified_memory or not pipeline.overlap_copies:
         return
     if not (
         pipeline.loader is LoaderKind.DALI if pipeline.pin_memory is None else pipeline.pin_memory
     ):
         hint = "set input.pin_memory = true"
         path = ("input", "overlap_copies")
-        yield draft.document.problem(path, "needs page-locked memory", hint=hint)
+        yield file.problem(path, "needs page-locked memory", hint=hint)
 
 
-def _yardstick(draft: Draft) -> Problems:
-    elsewhere, host = draft.measured_on, draft.host
-    stated = draft.remote is not None and draft.remote.speed is not None
-    helper = None if stated else draft.helper
-    if elsewhere is None or host is None or (elsewhere is host and helper is None):
+def _yardstick(file: UnresolvedScenario) -> Problems:
+    elsewhere, host = file.measured_on, file.host
+    stated = file.remote is not None and file.remote.speed is not None
+    helper = None if stated else file.helper
+    if elsewhere is None or (elsewhere is host and helper is None):
         return
     for machine in {m.name: m for m in (elsewhere, host, helper) if m}.values():
         if machine.cpu.coremark is None:
             message = f"needs a CoreMark to compare processors, and {machine.name} has none"
             hint = "measure on this machine, and leave it out"
-            yield draft.document.problem(("input", "measured_on"), message, hint=hint)
+            yield file.problem(("input", "measured_on"), message, hint=hint)
 
 
-def _global_batch(draft: Draft) -> Problems:
-    train, ranks = draft.train, draft.ranks
+def _global_batch(file: UnresolvedScenario) -> Problems:
+    train, ranks = file.train, file.ranks
     if train.global_batch_size is None:
         return
-    product = train.batch_size * draft.accumulation * ranks
+    product = train.batch_size * file.accumulation * ranks
     if train.global_batch_size != product:
         message = "contradicts batch_size x accumulation x ranks"
-        hint = f"{train.batch_size} x {draft.accumulation} x {ranks} = {product}"
+        hint = f"{train.batch_size} x {file.accumulation} x {ranks} = {product}"
         if train.accumulation is None:
             message = "is no multiple of batch_size x ranks"
             hint = f"{train.batch_size} x {ranks} = {train.batch_size * ranks}"
-        yield draft.document.problem(("train", "global_batch_size"), message, hint=hint)
+        yield file.problem(("train", "global_batch_size"), message, hint=hint)
 
 
-def _precision(draft: Draft) -> Problems:
-    precision, gpu, path = draft.train.precision, draft.gpu, ("train", "precision")
+def _precision(file: UnresolvedScenario) -> Problems:
+    precision, gpu, path = file.train.precision, file.gpu, ("train", "precision")
     if gpu is not None and gpu.emulated:
         return
     if precision is None:
-        if gpu is not None or (draft.model is not None and not draft.learns_on_host):
+        if gpu is not None or (file.model is not None and not file.learns_on_host):
             hint = "such as fp32, tf32, fp16 or bf16"
-            yield draft.document.problem(path, "is missing", hint=hint)
+            yield file.problem(path, "is missing", hint=hint)
         return
     if gpu is None or precision in gpu.peak or precision in gpu.fallback:
         return
     has = ", ".join(dict.fromkeys(form.value for form in (*gpu.peak, *gpu.fallback)))
     message = f"is no format of {gpu.name}, and nothing stands in for it"
-    yield draft.document.problem(path, message, hint=f"it takes {has}")
+    yield file.problem(path, message, hint=f"it takes {has}")
 
 
-def _purpose(draft: Draft) -> Problems:
-    gpu = draft.gpu
-    if gpu is not None and gpu.inference_only and draft.mode is Mode.TRAIN:
+def _purpose(file: UnresolvedScenario) -> Problems:
+    gpu = file.gpu
+    if gpu is not None and gpu.inference_only and file.mode is Mode.TRAIN:
         hint = 'choose another machine, or set train.mode = "infer"'
         path = ("hardware", "machine")
-        yield draft.document.problem(path, f"has {gpu.name}, which doesn't train", hint=hint)
+        yield file.problem(path, f"has {gpu.name}, which doesn't train", hint=hint)
 
 
-def _model_or_none(draft: Draft) -> Problems:
-    is_preparation = draft.mode is Mode.PREPARE
-    if is_preparation and draft.model is not None:
+def _model_or_none(file: UnresolvedScenario) -> Problems:
+    is_preparation = file.mode is Mode.PREPARE
+    if is_preparation and file.model is not None:
         message = 'is given, but a job of mode "prepare" runs no model'
-        yield draft.document.problem(("model",), message, hint="leave it out", show=False)
-    elif not is_preparation and draft.model is None:
+        yield file.problem(("model",), message, hint="leave it out", show=False)
+    elif not is_preparation and file.model is None:
         hint = 'give a name, figures or step_times, or set train.mode = "prepare"'
-        yield draft.document.problem(("model",), "is missing", hint=hint)
+        yield file.problem(("model",), "is missing", hint=hint)
 
 
-def _checkpoint(draft: Draft) -> Problems:
-    model = draft.model
+def _checkpoint(file: UnresolvedScenario) -> Problems:
+    model = file.model
     has_parameters = model is not None and (model.name or model.family or model.parameters)
-    if draft.train.checkpoint_every_steps is not None and not has_parameters:
+    if file.train.checkpoint_every_steps is not None and not has_parameters:
         message = "is given, but no model says how much there is to write"
         hint = "give model.name or model.parameters"
         path = ("train", "checkpoint_every_steps")
-        yield draft.document.problem(path, message, hint=hint)
+        yield file.problem(path, message, hint=hint)
 
 
-_CORES: Final = "hardware.machine hardware.vcpus hardware.cores"
-_WRITES: Final = "train.mode train.checkpoint_every_steps"
-_GPUS: Final = "hardware.machine hardware.gpu hardware.gpus train.mode model.name"
-_RANKS: Final = f"{_GPUS} hardware.count train.copies"
 CHECKS: Final[tuple[Check, ...]] = (
-    check_of(_gpus, "hardware.gpus", reads="hardware host"),
-    check_of(_emulated, "hardware.emulated hardware.gpus model.step_times", reads="hardware model"),
-    check_of(_network, "hardware.network_bandwidth", reads="hardware host"),
-    check_of(
-        _store,
-        f"hardware.storage data.cache data.placement input.loader {_WRITES}",
-        reads="hardware data train host loader",
-    ),
-    check_of(_link, "hardware.pcie_bandwidth", reads="hardware host"),
-    check_of(_cores, "hardware.cores hardware.vcpus", reads="hardware host"),
-    check_of(
-        _contention,
-        f"{_CORES} hardware.contention remote.machine remote.contention",
-        reads="hardware remote host helper",
-    ),
-    check_of(_shards, "data.layout data.shard_size", reads="data"),
-    check_of(_shard_size, "data.shard_size data.bytes_per_sample", reads="data"),
+    _gpus,
+    _emulated,
+    _network,
+    _store,
+    _link,
+    _cores,
+    _contention,
+    _shards,
+    _shard_size,
     *SPREAD_CHECKS,
-    check_of(
-        _last_batch,
-        f"{_RANKS} input.drop_last data.samples train.batch_size",
-        reads="data train input ranks",
-    ),
-    check_of(_prefetch, "input.loader input.workers input.prefetch", reads="input"),
-    check_of(_persistence, "input.loader input.workers input.persistent_workers", reads="input"),
-    check_of(_pytorch_only, "input.loader", reads="input"),
-    check_of(_stragglers, "input.straggler", reads="input"),
-    check_of(_slow_worker, "input.straggler input.workers", reads="input"),
-    check_of(_copies, f"{_GPUS} input.pin_memory input.overlap_copies", reads="input host gpu"),
-    check_of(
-        _overlap, f"{_GPUS} input.loader input.pin_memory input.overlap_copies", reads="input gpu"
-    ),
-    check_of(
-        _yardstick, "input.measured_on remote.machine", reads="input remote host helper measured_on"
-    ),
-    check_of(
-        _global_batch,
-        f"{_RANKS} train.global_batch_size train.batch_size train.accumulation",
-        reads="train ranks accumulation",
-    ),
-    check_of(_precision, f"{_GPUS} train.precision", reads="train model library_model gpu"),
-    check_of(_purpose, _GPUS, reads="hardware mode gpu"),
-    check_of(_model_or_none, "train.mode", reads="model mode"),
-    check_of(
-        _checkpoint, "train.checkpoint_every_steps model.name model.parameters", reads="train model"
-    ),
+    _last_batch,
+    _prefetch,
+    _persistence,
+    _pytorch_only,
+    _stragglers,
+    _slow_worker,
+    _copies,
+    _overlap,
+    _yardstick,
+    _global_batch,
+    _precision,
+    _purpose,
+    _model_or_none,
+    _checkpoint,
     *MODEL_CHECKS,
     *GROUP_CHECKS,
     *PARALLEL_CHECKS,
@@ -453,4 +411,4 @@ CHECKS: Final[tuple[Check, ...]] = (
     *PRICE_CHECKS,
     *STORE_CHECKS,
 )
-"""Each check with the keys it rests on: where one of them has a mistake it is left out."""
+"""All checks, in the order in which mistakes of one line are reported."""

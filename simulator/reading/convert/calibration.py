@@ -11,9 +11,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Final
 
-from simulator.reading.document import Document
+from simulator.memo import shared
 from simulator.reading.fitted.overlay import read_overlay
-from simulator.reading.resolved import Draft
+from simulator.reading.sections import CalibrationSection
+from simulator.reading.shipped import without_folder
+from simulator.reading.unresolved import UnresolvedScenario
+from simulator.schema.fields import Section
 from simulator.schema.hardware.cluster import Group
 from simulator.schema.hardware.host import Network
 from simulator.schema.hardware.storage import Storage
@@ -40,40 +43,38 @@ _NETWORK_RATES: Final = (
 )
 
 
-def calibration_of(draft: Draft) -> Calibration:
-    """The factors that the file or its overlay gives, and the overlay itself.
+@shared
+def calibration_of(section: CalibrationSection) -> Calibration:
+    """Return the factors that the file or its overlay gives, and the overlay itself.
 
     Raises
     ------
     InputError
         If there is an overlay that cannot be read.
     """
-    section, document = draft.calibration, draft.document
     overlay = None if section.overlay is None else read_overlay(Path(section.overlay))
     factors = tuple(
-        Factor(name=kind.name, value=value, source=_source(document, overlay, kind.name))
+        Factor(name=kind.name, value=value, source=_source(section, overlay, kind.name))
         for kind in FACTORS
         if (value := getattr(section, kind.name)) != 1.0
     )
     return Calibration(factors=factors, overlay=overlay)
 
 
-def _source(document: Document, overlay: Overlay | None, name: str) -> Source:
-    path = ("calibration", name)
-    if overlay is not None and _from_overlay(document, path):
-        return overlay.source
-    return Source(reference=f"given: {document.place(path)}", date="undated")
+def _source(section: CalibrationSection, overlay: Overlay | None, name: str) -> Source:
+    source = section.sources[name]
+    return overlay.source if overlay is not None and _of_overlay(section, source) else source
 
 
-def _from_overlay(document: Document, path: tuple[str, ...]) -> bool:
-    """Whether the value at `path` is the overlay's, and not one put over it."""
-    origin, line = document.where(path)
-    return line is None and origin == str(Path(str(document.value(("calibration", "overlay")))))
+def _of_overlay(section: CalibrationSection, source: Source | None) -> bool:
+    """Whether a value is the overlay's, and not one put over it."""
+    place = without_folder(str(Path(str(section.overlay))))
+    return source is not None and source.reference == f"given: {place}"
 
 
-def calibration_notes(draft: Draft, calibration: Calibration) -> tuple[Assumption, ...]:
+def calibration_notes(file: UnresolvedScenario, calibration: Calibration) -> tuple[Assumption, ...]:
     """Parameters taken from the overlay with its source, and factors the file itself gives."""
-    overlay, document = calibration.overlay, draft.document
+    overlay = calibration.overlay
     taken = [
         Assumption(
             what=f"{fitted.key}, calibrated",
@@ -83,7 +84,7 @@ def calibration_notes(draft: Draft, calibration: Calibration) -> tuple[Assumptio
             source=overlay.source,
         )
         for fitted in (() if overlay is None else overlay.parameters)
-        if overlay is not None and _from_overlay(document, tuple(fitted.key.split(".")))
+        if overlay is not None and _of_overlay(file.calibration, _stated(file, fitted.key))
     ]
     given = [
         Assumption(what=f"calibration.{f.name}", value=f"{f.value:g}", source=f.source)
@@ -91,6 +92,13 @@ def calibration_notes(draft: Draft, calibration: Calibration) -> tuple[Assumptio
         if overlay is None or f.source is not overlay.source
     ]
     return (*taken, *given)
+
+
+def _stated(file: UnresolvedScenario, key: str) -> Source | None:
+    """Return the source of a key; None where it is left out."""
+    section, _, name = key.partition(".")
+    table: Section | None = getattr(file, section)
+    return None if table is None else table.sources.get(name)
 
 
 def with_factors(scenario: Scenario) -> Scenario:

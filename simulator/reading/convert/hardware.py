@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from simulator.memo import shared
 from simulator.pipeline.topology import drives_used
-from simulator.reading.document import Document
-from simulator.reading.resolved import Draft
+from simulator.reading.sections import HardwareSection
 from simulator.schema.hardware.cluster import Group, Role
+from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.hardware.host import CpuPool, Host, Network, PcieSwitch
 from simulator.schema.hardware.link import Link
 from simulator.schema.hardware.storage import NO_STORE, Storage
 from simulator.schema.workload.train import Mode
-from simulator.uncertainty.provenance import Source
 from simulator.units import BytesPerSecond, PerSecond
 
 _ROLES = {
@@ -23,48 +23,49 @@ _ROLES = {
 }
 
 
-def group_of(draft: Draft) -> Group:
-    """The machines of a scenario, as their profile says and as the file changes them."""
-    host = _host(draft)
-    # A checked scenario that names none, on a machine without drives, reads from none.
-    storage = draft.storage or host.local_storage or NO_STORE
-    group = Group(
-        name=_ROLES[draft.mode].value,
-        role=_ROLES[draft.mode],
-        host=host,
-        storage=storage,
-        count=draft.hardware.count,
-        gpus_per_host=draft.gpus,
-    )
-    return replace(group, storage=_storage(draft, group))
-
-
-def said_in(document: Document, section: str, **keys: str) -> dict[str, Source]:
-    """Sources by field for the keys that a section gives: the file and line that say so.
+@shared
+def group_of(  # noqa: PLR0913, PLR0917 - all that describes the machines
+    stated: HardwareSection,
+    machine: Host,
+    named: Storage | None,
+    mode: Mode,
+    gpus: int,
+    gpu: Gpu | None,
+) -> Group:
+    """Return the machines that train, as their profile says and as the file changes them.
 
     Parameters
     ----------
-    document : Document
-        The scenario's.
-    section : str
-        Name of the section.
-    **keys : str
-        Key in the file by field of the domain type.
+    stated : HardwareSection
+        What the file states.
+    machine : Host
+        As its profile says.
+    named : Storage, optional
+        The store that the file names.
+    mode : Mode
+        What the job does.
+    gpus : int
+        Accelerators used on each machine.
+    gpu : Gpu, optional
+        The accelerator used.
     """
-    sources = {}
-    for name, key in keys.items():
-        if document.says((section, key)):
-            place = document.place((section, key))
-            sources[name] = Source(reference=f"given: {place}", date="undated")
-    return sources
+    host = _host(stated, machine, gpus, gpu)
+    # A checked scenario that names none, on a machine without drives, reads from none.
+    storage = named or host.local_storage or NO_STORE
+    group = Group(
+        name=_ROLES[mode].value,
+        role=_ROLES[mode],
+        host=host,
+        storage=storage,
+        count=stated.count,
+        gpus_per_host=gpus,
+    )
+    return replace(group, storage=_storage(stated, group))
 
 
-def _host(draft: Draft) -> Host:
-    hardware, host = draft.hardware, draft.machine
-    bandwidth = hardware.memory_bandwidth
-    said = said_in(
-        draft.document,
-        "hardware",
+def _host(stated: HardwareSection, machine: Host, gpus: int, gpu: Gpu | None) -> Host:
+    bandwidth = stated.memory_bandwidth
+    sources = stated.stated(
         gpu="gpu",
         ram="ram",
         memory_bandwidth="memory_bandwidth",
@@ -72,62 +73,61 @@ def _host(draft: Draft) -> Host:
         **{"cpu.smt_worth": "smt_worth", "cpu.contention": "contention"},
     )
     return replace(
-        host,
-        cpu=_cpu(draft),
-        ram=host.ram if hardware.ram is None else hardware.ram,
-        memory_bandwidth=host.memory_bandwidth if bandwidth is None else bandwidth,
-        host_link=_host_link(draft),
-        switches=_switches(draft),
-        peer_link=None if draft.hardware.emulated else host.peer_link,
-        network=_network(draft),
+        machine,
+        cpu=_cpu(stated, machine.cpu),
+        ram=machine.ram if stated.ram is None else stated.ram,
+        memory_bandwidth=machine.memory_bandwidth if bandwidth is None else bandwidth,
+        host_link=_host_link(stated, machine),
+        switches=_switches(stated, machine),
+        peer_link=None if stated.emulated else machine.peer_link,
+        network=_network(stated, machine),
         # An accelerator that stands idle is paid for, but nothing else of it counts.
-        gpu=draft.gpu,
-        gpu_count=max(host.gpu_count, draft.gpus) if draft.gpus else 0,
-        sources={**host.sources, **said},
+        gpu=gpu,
+        gpu_count=max(machine.gpu_count, gpus) if gpus else 0,
+        sources={**machine.sources, **sources},
     )
 
 
-def _cpu(draft: Draft) -> CpuPool:
-    hardware, cpu = draft.hardware, draft.machine.cpu
-    threads = cpu.threads if hardware.vcpus is None else hardware.vcpus
+def _cpu(stated: HardwareSection, cpu: CpuPool) -> CpuPool:
+    threads = cpu.threads if stated.vcpus is None else stated.vcpus
     more = threads / cpu.threads
     return replace(
         cpu,
         threads=threads,
-        cores=cpu.cores * more if hardware.cores is None else hardware.cores,
+        cores=cpu.cores * more if stated.cores is None else stated.cores,
         # The benchmark of the whole machine, so that one hardware thread keeps its speed.
         coremark=None if cpu.coremark is None else cpu.coremark * more,
-        smt_worth=cpu.smt_worth if hardware.smt_worth is None else hardware.smt_worth,
-        contention=cpu.contention if hardware.contention is None else hardware.contention,
+        smt_worth=cpu.smt_worth if stated.smt_worth is None else stated.smt_worth,
+        contention=cpu.contention if stated.contention is None else stated.contention,
     )
 
 
-def _host_link(draft: Draft) -> Link | None:
-    link, rate = draft.machine.host_link, draft.hardware.pcie_bandwidth
-    return link if link is None or rate is None else _carrying(draft, link, rate)
+def _host_link(stated: HardwareSection, machine: Host) -> Link | None:
+    link, rate = machine.host_link, stated.pcie_bandwidth
+    return link if link is None or rate is None else _carrying(stated, link, rate)
 
 
-def _switches(draft: Draft) -> tuple[PcieSwitch, ...]:
+def _switches(stated: HardwareSection, machine: Host) -> tuple[PcieSwitch, ...]:
     """Switches of the machine; what an accelerator alone reaches passes its switch's uplink too."""
-    rate = draft.hardware.pcie_bandwidth
+    rate = stated.pcie_bandwidth
     return tuple(
         switch
         if rate is None or not switch.gpus or switch.uplink.rate >= rate
-        else replace(switch, uplink=_carrying(draft, switch.uplink, rate))
-        for switch in draft.machine.switches
+        else replace(switch, uplink=_carrying(stated, switch.uplink, rate))
+        for switch in machine.switches
     )
 
 
-def _carrying(draft: Draft, link: Link, rate: BytesPerSecond) -> Link:
-    """A PCIe link that reaches what the file says."""
-    said = said_in(draft.document, "hardware", achievable="pcie_bandwidth")
+def _carrying(stated: HardwareSection, link: Link, rate: BytesPerSecond) -> Link:
+    """Return a PCIe link that reaches what the file says."""
+    sources = stated.stated(achievable="pcie_bandwidth")
     return replace(
-        link, achievable=rate, peak=max(rate, link.peak), sources={**link.sources, **said}
+        link, achievable=rate, peak=max(rate, link.peak), sources={**link.sources, **sources}
     )
 
 
-def _network(draft: Draft) -> Network | None:
-    network, rate = draft.machine.network, draft.hardware.network_bandwidth
+def _network(stated: HardwareSection, machine: Host) -> Network | None:
+    network, rate = machine.network, stated.network_bandwidth
     if network is None or rate is None:
         return network
     link = None if network.link is None else _wider(network.link, rate / network.bandwidth)
@@ -154,16 +154,14 @@ def _wider(link: Link, times: float) -> Link:
     )
 
 
-def _storage(draft: Draft, group: Group) -> Storage:
-    hardware, store = draft.hardware, group.storage
+def _storage(stated: HardwareSection, group: Group) -> Storage:
+    store = group.storage
     # The file means the store as a whole; a machine's own drives are described one by one.
     drives = drives_used(group)
-    bandwidth, operations = hardware.storage_bandwidth, hardware.storage_operations
-    latency, was = hardware.storage_latency, store.achievable_read_bandwidth
-    single = hardware.storage_request_rate
-    said = said_in(
-        draft.document,
-        "hardware",
+    bandwidth, operations = stated.storage_bandwidth, stated.storage_operations
+    latency, was = stated.storage_latency, store.achievable_read_bandwidth
+    single = stated.storage_request_rate
+    sources = stated.stated(
         achievable_read_bandwidth="storage_bandwidth",
         capacity="storage_capacity",
         read_latency="storage_latency",
@@ -175,11 +173,11 @@ def _storage(draft: Draft, group: Group) -> Storage:
         achievable_read_bandwidth=was if bandwidth is None else bandwidth / drives,
         read_operations=store.read_operations if operations is None else operations / drives,
         read_latency=store.read_latency if latency is None else latency,
-        capacity=store.capacity if hardware.storage_capacity is None else hardware.storage_capacity,
-        request_limit=_of_all(store.request_limit, hardware.storage_prefixes),
-        write_request_limit=_of_all(store.write_request_limit, hardware.storage_prefixes),
+        capacity=store.capacity if stated.storage_capacity is None else stated.storage_capacity,
+        request_limit=_of_all(store.request_limit, stated.storage_prefixes),
+        write_request_limit=_of_all(store.write_request_limit, stated.storage_prefixes),
         request_rate=store.request_rate if single is None else single,
-        sources={**store.sources, **said},
+        sources={**store.sources, **sources},
     )
 
 

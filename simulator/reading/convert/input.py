@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from simulator.memo import shared
 from simulator.reading.convert import defaults
 from simulator.reading.convert.defaults import Default
-from simulator.reading.convert.groups import yardstick
-from simulator.reading.convert.hardware import said_in
-from simulator.reading.resolved import Draft
-from simulator.reading.sections import InputSection, SpreadTable
+from simulator.reading.sections import DataSection, InputSection, SpreadTable
+from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.workload.dataset import Access, CachePolicy, Dataset, Layout
 from simulator.schema.workload.distribution import CONSTANT, Shape, Spread
 from simulator.schema.workload.loader import (
@@ -27,55 +26,48 @@ from simulator.units import BYTE, Bytes, Seconds, show
 _PREFETCH = 2
 
 
-def dataset_of(draft: Draft) -> Dataset:
-    """The samples on the store."""
-    data = draft.data
+@shared
+def dataset_of(data: DataSection, loader: LoaderKind) -> Dataset:
+    """Return the samples on the store."""
     return Dataset(
         name=data.name or "data",
         samples=float(data.samples),
         bytes_per_sample=data.bytes_per_sample,
         size_spread=spread_of(data.size_spread),
         layout=data.layout,
-        access=_access(draft),
+        access=_access(data),
         shard_size=data.shard_size,
-        cache_policy=data.cache or _cache_policy(draft),
+        cache_policy=data.cache or _cache_policy(data, loader),
         read_time=data.read_time,
         readers=float(data.readers),
         placement=data.placement,
         window=data.window,
         chunk_size=data.chunk_size,
-        sources=said_in(
-            draft.document,
-            "data",
-            samples="samples",
-            bytes_per_sample="bytes_per_sample",
-            shard_size="shard_size",
-            read_time="read_time",
-            window="window",
-            chunk_size="chunk_size",
-        ),
+        sources=data.sources,
     )
 
 
-def _access(draft: Draft) -> Access:
+def _access(data: DataSection) -> Access:
     """The order on the store unless the file says: WebDataset and its kin stream whole shards."""
-    sharded = draft.data.layout is Layout.SHARDS
-    return draft.data.access or (Access.SEQUENTIAL if sharded else Access.RANDOM)
+    sharded = data.layout is Layout.SHARDS
+    return data.access or (Access.SEQUENTIAL if sharded else Access.RANDOM)
 
 
-def _cache_policy(draft: Draft) -> CachePolicy:
+def _cache_policy(data: DataSection, loader: LoaderKind) -> CachePolicy:
     """What stays in memory unless the file says; nothing is read of what actors make."""
-    if draft.loader is LoaderKind.ACTORS:
+    if loader is LoaderKind.ACTORS:
         return CachePolicy.PRELOADED
-    scans = _access(draft) is Access.SEQUENTIAL
-    return CachePolicy.SCAN if scans else CachePolicy.RANDOM
+    return CachePolicy.SCAN if _access(data) is Access.SEQUENTIAL else CachePolicy.RANDOM
 
 
-def loader_of(draft: Draft, model: Model | None) -> Loader:
-    """The settings of the input pipeline, with figures for what is left out."""
-    given, applied = draft.input, tuple(_applied(draft, model))
+@shared
+def loader_of(
+    given: InputSection, data: DataSection, gpu: Gpu | None, model: Model | None
+) -> Loader:
+    """Return the settings of the input pipeline, with figures for what is left out."""
+    applied = tuple(_applied(given, data, model))
     worker_start, worker_memory, per_batch, per_sample = _loader_figures(given, applied)
-    pins = _pins(draft)
+    pins = _pins(given, gpu)
     return Loader(
         kind=given.loader,
         workers=given.workers,
@@ -96,25 +88,16 @@ def loader_of(draft: Draft, model: Model | None) -> Loader:
             Straggler(factor=slow.factor, worker=slow.worker, every=slow.every, rank=slow.rank)
             for slow in given.straggler
         ),
-        in_step=_in_step(draft),
-        sources=said_in(
-            draft.document,
-            "input",
-            receive_per_batch="receive_per_batch",
-            receive_per_sample="receive_per_sample",
-            worker_start="worker_start",
-            epoch_start="epoch_start",
-            worker_memory="worker_memory",
-        )
-        | {default.field: default.source for default in applied},
+        in_step=_in_step(given, data),
+        sources={**given.sources, **{default.field: default.source for default in applied}},
     )
 
 
-def _pins(draft: Draft) -> bool:
-    if draft.input.pin_memory is not None:
-        return draft.input.pin_memory
-    separate = draft.gpu is not None and not draft.gpu.unified_memory
-    return separate and draft.loader is LoaderKind.DALI
+def _pins(given: InputSection, gpu: Gpu | None) -> bool:
+    if given.pin_memory is not None:
+        return given.pin_memory
+    separate = gpu is not None and not gpu.unified_memory
+    return separate and given.loader is LoaderKind.DALI
 
 
 def transport_of(given: InputSection) -> Transport:
@@ -138,9 +121,8 @@ def _loader_figures(
     return filled[0], filled[1], filled[2], filled[3]
 
 
-def _applied(draft: Draft, model: Model | None) -> Iterator[Default]:
+def _applied(given: InputSection, data: DataSection, model: Model | None) -> Iterator[Default]:
     """The figures that stand in for keys left out; threads need none of them."""
-    given = draft.input
     if given.loader is not LoaderKind.PYTORCH or given.workers == 0:
         return
     if given.worker_start is None:
@@ -157,7 +139,7 @@ def _applied(draft: Draft, model: Model | None) -> Iterator[Default]:
         what = f"{given.tensors_per_batch} tensors in place of {defaults.TENSORS}"
         yield defaults.RECEIVE_PER_BATCH.with_more(more * defaults.PER_TENSOR, what)
     if given.receive_per_sample is None:
-        yield _receiving(given, transport).for_sample(_output_bytes(draft, model)[0])
+        yield _receiving(given, transport).for_sample(_output_bytes(given, data, model)[0])
 
 
 def _receiving(given: InputSection, transport: Transport) -> Default:
@@ -167,10 +149,15 @@ def _receiving(given: InputSection, transport: Transport) -> Default:
     return defaults.RECEIVE_PINNED if given.pin_memory else defaults.RECEIVE_PER_SAMPLE
 
 
-def preprocessing_of(draft: Draft, model: Model | None) -> Preprocessing:
-    """What the processors do to a sample, and how big it comes out."""
-    given = draft.input
-    output, _ = _output_bytes(draft, model)
+@shared
+def preprocessing_of(
+    given: InputSection, data: DataSection, model: Model | None, reference: float | None
+) -> Preprocessing:
+    """Return what the processors do to a sample, and how big it comes out.
+
+    `reference` is the CoreMark of a vCPU that CPU times are scaled from.
+    """
+    output, _ = _output_bytes(given, data, model)
     return Preprocessing(
         decode=given.decode,
         augment=given.augment,
@@ -179,14 +166,12 @@ def preprocessing_of(draft: Draft, model: Model | None) -> Preprocessing:
         output_bytes=output,
         cost_spread=spread_of(given.cost_spread),
         basis=given.cost_basis,
-        coremark_per_vcpu=yardstick(draft),
+        coremark_per_vcpu=reference,
         where=given.where,
         device_time=given.device_time or 0.0,
         device_memory=given.device_memory or 0.0,
         prepared_bytes=given.prepared_bytes_per_sample or 0.0,
-        sources=said_in(
-            draft.document,
-            "input",
+        sources=given.stated(
             decode="decode",
             augment="augment",
             collate="collate",
@@ -199,27 +184,37 @@ def preprocessing_of(draft: Draft, model: Model | None) -> Preprocessing:
     )
 
 
-def _output_bytes(draft: Draft, model: Model | None) -> tuple[Bytes, str]:
-    if draft.input.output_bytes_per_sample is not None:
-        return draft.input.output_bytes_per_sample, ""
-    if draft.input.where is Preparation.DEVICE:
-        return draft.data.bytes_per_sample, "as on the store, for the device to decode"
+def _output_bytes(given: InputSection, data: DataSection, model: Model | None) -> tuple[Bytes, str]:
+    if given.output_bytes_per_sample is not None:
+        return given.output_bytes_per_sample, ""
+    if given.where is Preparation.DEVICE:
+        return data.bytes_per_sample, "as on the store, for the device to decode"
     if model is not None and model.input_bytes > 0.0:
         return model.input_bytes, f"what {model.name} takes"
-    return draft.data.bytes_per_sample, "as on the store"
+    return data.bytes_per_sample, "as on the store"
 
 
-def input_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
+@shared
+def input_notes(
+    given: InputSection, data: DataSection, model: Model | None
+) -> tuple[Assumption, ...]:
+    """Return the defaults of [data] and [input] that a prediction rests on."""
+    return tuple(_input_notes(given, data, model))
+
+
+def _input_notes(
+    given: InputSection, data: DataSection, model: Model | None
+) -> Iterator[Assumption]:
     """The defaults of [data] and [input] that a prediction rests on."""
-    if draft.data.access is None and draft.data.layout is Layout.SHARDS:
+    if data.access is None and data.layout is Layout.SHARDS:
         yield Assumption(
             what="the order in which shards are read (data.access not given)",
             value=Access.SEQUENTIAL.value,
             source=defaults.OWN_CHOICE,
         )
-    for default in _applied(draft, model):
+    for default in _applied(given, data, model):
         yield default.note
-    output, why = _output_bytes(draft, model)
+    output, why = _output_bytes(given, data, model)
     if why:
         yield Assumption(
             what=f"a finished sample in memory, {why} (input.output_bytes_per_sample not given)",
@@ -227,10 +222,10 @@ def input_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
             source=defaults.OWN_CHOICE,
             bears_on=frozenset({Part.INPUT, Part.COPY, Part.HOST_RAM}),
         )
-    if draft.data.cache is None and draft.loader is LoaderKind.ACTORS:
+    if data.cache is None and given.loader is LoaderKind.ACTORS:
         what = "bytes that actors read from the store (data.cache not given)"
         yield Assumption(what=what, value="none", source=defaults.OWN_CHOICE)
-    elif draft.data.cache is None and _access(draft) is Access.SEQUENTIAL:
+    elif data.cache is None and _access(data) is Access.SEQUENTIAL:
         yield Assumption(
             what="what stays in the page cache under front-to-back reads (data.cache not given)",
             value=CachePolicy.SCAN.value,
@@ -238,9 +233,9 @@ def input_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
         )
 
 
-def _in_step(draft: Draft) -> bool:
+def _in_step(given: InputSection, data: DataSection) -> bool:
     """Whether the file says that samples are equal: no spread given leaves that open."""
-    tables = (draft.data.size_spread, draft.input.cost_spread)
+    tables = (data.size_spread, given.cost_spread)
     spreads = [spread_of(table) for table in tables if table is not None]
     return bool(spreads) and not any(spread.varies for spread in spreads)
 

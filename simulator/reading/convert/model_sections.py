@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from simulator.reading.choices import PrecisionField
 from simulator.schema.fields import (
     ByteField,
     ByteOrZeroField,
@@ -22,6 +21,7 @@ from simulator.schema.fields import (
     TextField,
     TimeField,
 )
+from simulator.schema.precision import PrecisionField
 from simulator.schema.workload.models.resnet import Block
 from simulator.uncertainty.provenance import Source
 

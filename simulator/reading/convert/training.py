@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from simulator.memo import Memo
+from simulator.memo import Memo, shared
 from simulator.reading.convert import defaults
 from simulator.reading.convert.framework_figures import habit
-from simulator.reading.convert.hardware import said_in
 from simulator.reading.convert.input import spread_of
 from simulator.reading.hardware.processors import share_note
-from simulator.reading.resolved import Draft
-from simulator.reading.sections import ModelSection
+from simulator.reading.sections import ModelSection, SoftwareSection, StepTimeTable, TrainSection
+from simulator.reading.unresolved import UnresolvedScenario
+from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.precision import Precision
 from simulator.schema.workload.loader import CostBasis
 from simulator.schema.workload.models import Model, StepTimes
@@ -21,7 +21,7 @@ from simulator.schema.workload.models.convnet import ConvNet
 from simulator.schema.workload.models.custom import CustomModel
 from simulator.schema.workload.models.families import with_attention
 from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.parallelism import Sharding
+from simulator.schema.workload.parallelism import Parallelism, Sharding
 from simulator.schema.workload.software import MemoryFormat
 from simulator.schema.workload.train import (
     Adapters,
@@ -43,12 +43,17 @@ _ON_PYTORCH: Final = frozenset(
 """Frameworks built on PyTorch whose names don't say so."""
 
 
-def model_of(draft: Draft) -> Model | None:
-    """The model by name or by its figures; None where only step times are known, or nothing."""
-    section = draft.model
-    if draft.library_model is not None:
-        model = _attending(draft.library_model, fused=_stated_attention(draft))
-        return _laid_out(_scoring(model, draft), memory_format(draft))
+@shared
+def model_of(
+    section: ModelSection | None, software: SoftwareSection, named: Model | None
+) -> Model | None:
+    """Return the model by name or by its figures; None where only step times are known, or nothing.
+
+    `named` is the model that the section names, or describes by family and shape.
+    """
+    if named is not None:
+        model = _attending(named, fused=_stated_attention(software, named))
+        return _laid_out(_scoring(model, section, software), memory_format(software))
     if section is None or section.parameters is None:
         return None
     return CustomModel(
@@ -59,9 +64,7 @@ def model_of(draft: Draft) -> Model | None:
         activation=section.activation_bytes_per_sample,
         input_bytes=section.input_bytes_per_sample or 0.0,
         output_bytes=section.output_bytes_per_sample or 0.0,
-        sources=said_in(
-            draft.document,
-            "model",
+        sources=section.stated(
             parameters="parameters",
             forward_flops="forward_flops_per_sample",
             traffic="memory_traffic_per_sample",
@@ -72,36 +75,57 @@ def model_of(draft: Draft) -> Model | None:
     )
 
 
-def step_times_of(draft: Draft) -> StepTimes | None:
-    """The user's own measurements, by rising batch size."""
-    section = draft.model
-    if section is None or not section.step_times:
+@shared
+def step_times_of(
+    section: ModelSection | None, steps: tuple[StepTimeTable, ...], software: SoftwareSection
+) -> StepTimes | None:
+    """Return the user's own measurements, by rising batch size."""
+    if section is None or not steps:
         return None
-    steps = sorted(section.step_times, key=lambda step: step.batch_size)
+    steps = tuple(sorted(steps, key=lambda step: step.batch_size))
     key = "step_times" if section.step_time is None else "step_time"
-    said = said_in(draft.document, "model", seconds=key)
     return StepTimes(
         batch_sizes=tuple(float(step.batch_size) for step in steps),
         seconds=tuple(step.time for step in steps),
-        source=said["seconds"],
-        framework=draft.software.framework,
-        channels_last=memory_format(draft) is MemoryFormat.CHANNELS_LAST,
+        source=section.sources[key],
+        framework=software.framework,
+        channels_last=memory_format(software) is MemoryFormat.CHANNELS_LAST,
     )
 
 
-def train_of(draft: Draft) -> Train:
-    """How the model is trained."""
-    given = draft.train
+@shared
+def train_of(
+    given: TrainSection,
+    software: SoftwareSection,
+    parallelism: Parallelism,
+    host_threads: float,
+    accumulation: int,
+) -> Train:
+    """Return how the model is trained, with the defaults of the framework.
+
+    Parameters
+    ----------
+    given : TrainSection
+        What the file states.
+    software : SoftwareSection
+        The framework.
+    parallelism : Parallelism
+        How the model is spread over devices.
+    host_threads : float
+        Hardware threads that a training process keeps busy where nothing is stated.
+    accumulation : int
+        Batches of a rank in a step.
+    """
     evaluation, every = given.evaluation, given.checkpoint_every_steps
     bucket = given.bucket_size
     return Train(
         batch_size=float(given.batch_size),
         precision=given.precision or Precision.FP32,
-        accumulation=draft.accumulation,
+        accumulation=accumulation,
         epochs=float(given.epochs),
         gradient_precision=given.gradient_precision,
         accumulation_precision=given.accumulation_precision,
-        adapters=_adapters(draft),
+        adapters=_adapters(given, software),
         head_only=given.trained is Trained.HEAD,
         frozen_precision=given.frozen_precision,
         optimizer=given.optimizer or _optimizer(given.mode),
@@ -113,10 +137,10 @@ def train_of(draft: Draft) -> Train:
         device_spread=spread_of(given.device_spread),
         step_jitter=spread_of(given.step_jitter),
         step_overhead=given.step_overhead,
-        host_threads=_host_threads(draft),
+        host_threads=host_threads if given.host_threads is None else float(given.host_threads),
         exchange_delay=given.exchange_delay,
         exchange_contention=float(given.exchange_contention),
-        overlap_communication=_overlaps(draft),
+        overlap_communication=_overlaps(given, software, parallelism),
         bucket_bytes=defaults.BUCKET_SIZE.value if bucket is None else bucket,
         evaluation=None
         if evaluation is None
@@ -132,29 +156,30 @@ def train_of(draft: Draft) -> Train:
     )
 
 
-def _adapters(draft: Draft) -> Adapters | None:
-    given = draft.train
+def _adapters(given: TrainSection, software: SoftwareSection) -> Adapters | None:
     if given.trained is not Trained.LORA:
         return None
     return Adapters(
         rank=float(given.lora_rank or defaults.LORA_RANK),
         targets=given.lora_targets or Targets.LINEAR,
-        joined=habit(draft.software.framework).joined_projections,
+        joined=habit(software.framework).joined_projections,
     )
 
 
-def _overlaps(draft: Draft) -> bool:
+def _overlaps(given: TrainSection, software: SoftwareSection, parallelism: Parallelism) -> bool:
     """Whether gradients are exchanged beside the backward pass; by default as in the framework."""
-    given, spread = draft.train.overlap_communication, draft.parallelism
-    if given is not None or spread is None or spread.sharding is not Sharding.OPTIMIZER:
-        return given is not False
-    return habit(draft.software.framework).overlap_sharded
+    stated = given.overlap_communication
+    if stated is not None or parallelism.sharding is not Sharding.OPTIMIZER:
+        return stated is not False
+    return habit(software.framework).overlap_sharded
 
 
-def _host_threads(draft: Draft) -> float:
-    if draft.train.host_threads is not None:
-        return float(draft.train.host_threads)
-    if draft.gpu is None or draft.gpu.emulated or draft.basis is CostBasis.VCPU:
+def host_threads_of(gpu: Gpu | None, basis: CostBasis) -> float:
+    """Return the hardware threads that a training process keeps busy while its device works.
+
+    None where CPU times were measured with everything running.
+    """
+    if gpu is None or gpu.emulated or basis is CostBasis.VCPU:
         return 0.0
     return defaults.HOST_THREADS
 
@@ -176,16 +201,15 @@ def _attending(model: Model, *, fused: bool | None) -> Model:
 _scored: Final[Memo[Model]] = Memo(64)
 
 
-def _scoring(model: Model, draft: Draft) -> Model:
+def _scoring(model: Model, section: ModelSection | None, software: SoftwareSection) -> Model:
     """The model with scores of all positions, where the framework computes those unasked.
 
     A share that the file states is of those whose scores are computed.
     """
-    section = draft.model
     stated = section is None or section.name is None or section.scored_share is not None
     if stated or not isinstance(model, Transformer):
         return model
-    if not habit(draft.software.framework).scores_all:
+    if not habit(software.framework).scores_all:
         return model
     head = model.head
     if model.causal or head.share is None or head.share == 1.0:
@@ -204,7 +228,7 @@ def _laid_out(model: Model, order: MemoryFormat) -> Model:
     return _laid.of((model,), lambda: replace(model, channels_last=last), last)
 
 
-def memory_format(draft: Draft) -> MemoryFormat:
+def memory_format(software: SoftwareSection) -> MemoryFormat:
     """Order of images in memory: as the file says, else the framework's own.
 
     Tensors of PyTorch, and so of what is built on it, are contiguous with channels first [1]_;
@@ -214,75 +238,80 @@ def memory_format(draft: Draft) -> MemoryFormat:
     ----------
     .. [1] "Channels Last Memory Format in PyTorch", PyTorch tutorials
     """
-    given, framework = draft.software.memory_format, draft.software.framework.lower()
+    given, framework = software.memory_format, software.framework.lower()
     on_torch = "torch" in framework or framework in _ON_PYTORCH
     usual = MemoryFormat.CHANNELS_FIRST if on_torch else MemoryFormat.CHANNELS_LAST
     return usual if given is None else given
 
 
-def fused_attention(draft: Draft, model: Model | None) -> bool:
+def fused_attention(software: SoftwareSection, named: Model | None, model: Model | None) -> bool:
     """Whether attention runs as one kernel: as the file says, else as the model's own shape."""
-    given = _stated_attention(draft)
+    given = _stated_attention(software, named)
     return bool(getattr(model, "fused_attention", False)) if given is None else given
 
 
-def _stated_attention(draft: Draft) -> bool | None:
+def _stated_attention(software: SoftwareSection, named: Model | None) -> bool | None:
     """Whether attention runs as one kernel, where the file says so or the framework always does."""
-    given = draft.software.fused_attention
-    if given is not None or not isinstance(draft.library_model, Transformer):
+    given = software.fused_attention
+    if given is not None or not isinstance(named, Transformer):
         return given
-    return True if habit(draft.software.framework).fuses_attention else None
+    return True if habit(software.framework).fuses_attention else None
 
 
-def training_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
+def training_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[Assumption]:
     """The defaults of [model] and [train] that a prediction rests on."""
-    train = draft.train
-    if draft.mode is not Mode.TRAIN:
+    train = file.train
+    if file.mode is not Mode.TRAIN:
         return
-    on_device = draft.gpu is not None and model is not None
+    on_device = file.gpu is not None and model is not None
     if on_device and train.optimizer is None:
         yield _note("optimizer (train.optimizer not given)", Optimizer.MOMENTUM.value)
     narrow = train.precision is not None and train.precision not in _WIDTHS
     if on_device and narrow and train.mixed_precision is None:
         what = "number format of weights and optimizer state (train.mixed_precision not given)"
         yield _note(what, str(train.precision))
-    if on_device and draft.ranks > 1 and train.bucket_size is None and _overlaps(draft):
+    if (
+        on_device
+        and file.ranks > 1
+        and train.bucket_size is None
+        and _overlaps(train, file.software, file.parallelism)
+    ):
         yield defaults.BUCKET_SIZE.note
     if train.checkpoint_every_steps is not None and train.checkpoint_process_rate is None:
         yield defaults.CHECKPOINT_PROCESS_RATE.note
-    yield from _gaps(draft, model)
+    yield from _gaps(file, model)
 
 
-def layout_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
+def layout_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[Assumption]:
     """The order of images in memory that a prediction rests on."""
-    if draft.gpu is None or draft.software.memory_format is not None:
+    if file.gpu is None or file.software.memory_format is not None:
         return
-    if isinstance(model, ConvNet) and draft.train.precision in _SIXTEEN:
+    if isinstance(model, ConvNet) and file.train.precision in _SIXTEEN:
         what = "order of images in device memory (software.memory_format not given)"
-        yield _note(what, memory_format(draft).value)
+        yield _note(what, memory_format(file.software).value)
 
 
-def _gaps(draft: Draft, model: Model | None) -> Iterator[Assumption]:
-    section = draft.model
+def _gaps(file: UnresolvedScenario, model: Model | None) -> Iterator[Assumption]:
+    section = file.model
     if section is not None and model is None:
         unknown = "gradients, GPU memory and bytes copied (only model.step_times given)"
         yield _note(unknown, "not counted")
     if isinstance(model, CustomModel) and section is not None:
-        yield from _missing_figures(section)
+        yield from _missing_figures(section, measured=bool(file.step_times))
 
 
-def _missing_figures(section: ModelSection) -> Iterator[Assumption]:
+def _missing_figures(section: ModelSection, *, measured: bool) -> Iterator[Assumption]:
     if section.activation_bytes_per_sample is None:
         what = "memory for activations (model.activation_bytes_per_sample not given)"
         yield _note(what, "not counted")
-    if section.memory_traffic_per_sample is None and not section.step_times:
+    if section.memory_traffic_per_sample is None and not measured:
         what = "device memory traffic but for the weights (model.memory_traffic_per_sample"
         yield _note(f"{what} not given)", "not counted")
 
 
-def precision_notes(draft: Draft) -> Iterator[Assumption]:
+def precision_notes(file: UnresolvedScenario) -> Iterator[Assumption]:
     """What a device does with a precision that it lacks."""
-    gpu, precision = draft.gpu, draft.train.precision
+    gpu, precision = file.gpu, file.train.precision
     if gpu is None or gpu.emulated or precision is None or precision in gpu.peak:
         return
     stand_in = gpu.fallback[precision]
@@ -293,11 +322,10 @@ def precision_notes(draft: Draft) -> Iterator[Assumption]:
     )
 
 
-def core_notes(draft: Draft, model: Model | None) -> Iterator[Assumption]:
+def core_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[Assumption]:
     """What cores reach, where a network's time on them is computed."""
-    units, section = draft.machine.cpu.vector, draft.model
-    stated = section is not None and section.step_times
-    if draft.gpu is not None or units is None or stated or draft.mode is Mode.PREPARE:
+    units = file.host.cpu.vector
+    if file.gpu is not None or units is None or file.step_times or file.mode is Mode.PREPARE:
         return
     if model is not None and model.cpu_seconds == 0.0:
         yield share_note(units)

@@ -18,7 +18,7 @@ from simulator.reading.fitted.deviations import (
 )
 from simulator.reading.fitted.kernels import stood_in
 from simulator.reading.fitted.sisters import is_sister
-from simulator.reading.resolved import Draft
+from simulator.reading.unresolved import UnresolvedScenario
 from simulator.results.envelope import FRAMEWORK, GPU, SHARDING
 from simulator.schema.hardware.link import Link
 from simulator.schema.hardware.storage import Scope
@@ -30,13 +30,13 @@ from simulator.uncertainty.components import Axis, Grade, Rate
 from simulator.units import anywhere
 
 
-def grades(scenario: Scenario, draft: Draft) -> Iterator[tuple[Rate, Grade]]:
+def grades(scenario: Scenario, file: UnresolvedScenario) -> Iterator[tuple[Rate, Grade]]:
     """What stands behind each rate that the scenario can depend on.
 
     Where kernels and exchanges were fitted, errors of such steps are known as a whole: what they
     are made of is certain once more.
     """
-    fitted = _is_fitted(scenario, draft)
+    fitted = _is_fitted(scenario, file)
     yield Rate.STEP, _of_fitted_step(scenario) if fitted else Grade.COMPUTED
     if fitted and stood_in(scenario.job.software):
         yield Rate.STEP, Grade.CARRIED
@@ -47,15 +47,15 @@ def grades(scenario: Scenario, draft: Draft) -> Iterator[tuple[Rate, Grade]]:
     yield Rate.START, Grade.COMPUTED
     if not fitted:
         yield Rate.WAITING, Grade.COMPUTED
-    if _by_relative(scenario, draft):
+    if _by_relative(scenario, file):
         yield Rate.DEVICE, Grade.RELATIVE
-    if _asks_for_objects(scenario, draft):
+    if _asks_for_objects(scenario, file):
         yield Rate.STORAGE, Grade.CONNECTION
     for rate, find in _EVIDENCE:
-        grade = None if fitted and rate in _OF_FITTED_STEPS else find(scenario, draft)
+        grade = None if fitted and rate in _OF_FITTED_STEPS else find(scenario, file)
         if grade is not None:
             yield rate, grade
-    crowded = _of_crowd(scenario, draft)
+    crowded = _of_crowd(scenario, file)
     if crowded is not None:
         yield Rate.WORKERS, crowded
 
@@ -87,42 +87,42 @@ def _gathers_unmeasured(scenario: Scenario) -> bool:
     )
 
 
-def _asks_for_objects(scenario: Scenario, draft: Draft) -> bool:
+def _asks_for_objects(scenario: Scenario, file: UnresolvedScenario) -> bool:
     """Whether samples come by requests to an object store whose rate for one nobody states."""
     store = scenario.cluster.trainers.storage
-    stated = _given(draft, "hardware.storage_request_rate")
+    stated = _given(file, "hardware.storage_request_rate")
     return store.scope is Scope.OBJECT and store.request_rate is not None and not stated
 
 
-def _is_fitted(scenario: Scenario, draft: Draft) -> bool:
+def _is_fitted(scenario: Scenario, file: UnresolvedScenario) -> bool:
     """Whether the step follows from kernels and exchanges that were fitted to measured ones."""
     gpu = scenario.cluster.trainers.host.gpu
-    stated = _given(draft, "model.step_times", "model.step_time")
+    stated = _given(file, "model.step_times", "model.step_time")
     emulated = gpu is not None and gpu.emulated
     return uses_fitted_kernels(scenario) and not stated and not emulated
 
 
-def _by_relative(scenario: Scenario, draft: Draft) -> bool:
+def _by_relative(scenario: Scenario, file: UnresolvedScenario) -> bool:
     """Whether a device that no run is known of is timed with kernels of another one."""
     gpu = scenario.cluster.trainers.host.gpu
     if gpu is None or gpu.relative is None or shipped_envelope().has(GPU, gpu.name):
         return False
     computed = is_timed(scenario) and not is_measured(scenario)
-    stated = _given(draft, "model.step_times", "model.step_time")
+    stated = _given(file, "model.step_times", "model.step_time")
     return computed and not stated
 
 
-def _given(draft: Draft, *keys: str) -> bool:
+def _given(file: UnresolvedScenario, *keys: str) -> bool:
     """Whether the scenario's files or options say any of these keys."""
-    return any(draft.document.value(tuple(key.split("."))) is not None for key in keys)
+    return any(file.document.value(tuple(key.split("."))) is not None for key in keys)
 
 
-def _of_device(scenario: Scenario, draft: Draft) -> Grade | None:
+def _of_device(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
     gpu = scenario.cluster.trainers.host.gpu
     if not is_timed(scenario) or (gpu is not None and gpu.emulated):
         # A program that waits does so for as long as it is told.
         return None
-    if _given(draft, "model.step_times", "model.step_time"):
+    if _given(file, "model.step_times", "model.step_time"):
         return Grade.STATED
     if is_on_cores(scenario):
         return Grade.ON_CORES
@@ -132,27 +132,27 @@ def _of_device(scenario: Scenario, draft: Draft) -> Grade | None:
 
 
 def _of_one_chip(scenario: Scenario) -> bool:
-    gpu, sister = scenario.cluster.trainers.host.gpu, scenario.job.sister
+    gpu, sister = scenario.cluster.trainers.host.gpu, scenario.job.same_chip_reference
     return gpu is not None and sister is not None and is_sister(gpu, sister)
 
 
-def _of_workers(scenario: Scenario, draft: Draft) -> Grade | None:
-    del draft
+def _of_workers(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
+    del file
     work = scenario.job.preprocessing
     if work.per_sample == 0.0 and work.per_batch == 0.0:
         return None
     return Grade.STATED if work.coremark_per_vcpu is None else Grade.COMPUTED
 
 
-def _of_crowd(scenario: Scenario, draft: Draft) -> Grade | None:
+def _of_crowd(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
     """By which machines it is known how much busy cores slow one another, if not by this one.
 
     It matters where loaders can keep more than half of the cores busy, and costs were not stated
     for busy ones.
     """
     pool, work = scenario.cluster.trainers.host.cpu, scenario.job.preprocessing
-    source = draft.machine.sources.get("cpu.contention")
-    stated = _given(draft, "hardware.contention") or (source is not None and source.verified)
+    source = file.host.sources.get("cpu.contention")
+    stated = _given(file, "hardware.contention") or (source is not None and source.verified)
     policy = scenario.job.loader.policy
     busy = scenario.ranks_per_host * policy.producers * scenario.producer_threads
     if stated or work.basis is CostBasis.VCPU or work.per_sample + work.per_batch == 0.0:
@@ -166,15 +166,15 @@ _SERVER: Final = 8.0
 """Cores of the smallest machine whose contention is known of several like it."""
 
 
-def _of_handover(scenario: Scenario, draft: Draft) -> Grade:
+def _of_handover(scenario: Scenario, file: UnresolvedScenario) -> Grade:
     del scenario
-    stated = _given(draft, "input.receive_per_batch", "input.receive_per_sample")
+    stated = _given(file, "input.receive_per_batch", "input.receive_per_sample")
     return Grade.STATED if stated else Grade.ASSUMED
 
 
-def _of_storage(scenario: Scenario, draft: Draft) -> Grade:
-    timed = _given(draft, "data.read_time") and not _store_decides(scenario)
-    if timed or _given(draft, *_STORAGE_KEYS):
+def _of_storage(scenario: Scenario, file: UnresolvedScenario) -> Grade:
+    timed = _given(file, "data.read_time") and not _store_decides(scenario)
+    if timed or _given(file, *_STORAGE_KEYS):
         return Grade.STATED
     measured = scenario.cluster.trainers.storage.achievable_read_bandwidth
     return Grade.DATASHEET if measured is None else Grade.MEASURED
@@ -195,19 +195,19 @@ def _store_decides(scenario: Scenario) -> bool:
     return anywhere(readers > most_samples(scenario) * (job.dataset.read_time or 0.0))
 
 
-def _of_network(scenario: Scenario, draft: Draft) -> Grade | None:
+def _of_network(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
     if scenario.cluster.trainers.host.network is None:
         return None
-    return Grade.STATED if _given(draft, "hardware.network_bandwidth") else Grade.DATASHEET
+    return Grade.STATED if _given(file, "hardware.network_bandwidth") else Grade.DATASHEET
 
 
-def _of_pcie(scenario: Scenario, draft: Draft) -> Grade | None:
+def _of_pcie(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
     grade = _of_link(scenario.cluster.trainers.host.host_link)
-    return Grade.STATED if grade and _given(draft, "hardware.pcie_bandwidth") else grade
+    return Grade.STATED if grade and _given(file, "hardware.pcie_bandwidth") else grade
 
 
-def _of_nvlink(scenario: Scenario, draft: Draft) -> Grade | None:
-    del draft
+def _of_nvlink(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
+    del file
     return _of_link(scenario.cluster.trainers.host.peer_link)
 
 
@@ -217,18 +217,20 @@ def _of_link(link: Link | None) -> Grade | None:
     return Grade.DATASHEET if link.achievable is None else Grade.MEASURED
 
 
-def _of_memory(scenario: Scenario, draft: Draft) -> Grade | None:
+def _of_memory(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
     if scenario.cluster.trainers.host.memory_bandwidth is None:
         return None
-    return Grade.STATED if _given(draft, "hardware.memory_bandwidth") else Grade.DATASHEET
+    return Grade.STATED if _given(file, "hardware.memory_bandwidth") else Grade.DATASHEET
 
 
-def _of_collectives(scenario: Scenario, draft: Draft) -> Grade | None:
-    del draft
+def _of_collectives(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
+    del file
     return Grade.COMPUTED if scenario.ranks > 1 else None
 
 
-_EVIDENCE: Final[tuple[tuple[Rate, Callable[[Scenario, Draft], Grade | None]], ...]] = (
+_EVIDENCE: Final[
+    tuple[tuple[Rate, Callable[[Scenario, UnresolvedScenario], Grade | None]], ...]
+] = (
     (Rate.DEVICE, _of_device),
     (Rate.WORKERS, _of_workers),
     (Rate.HANDOVER, _of_handover),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Final
 
 from simulator.physics.transformer import accumulation_precision
@@ -230,6 +231,7 @@ def stood_in(software: Software) -> bool:
     return not any(name in names for names in own)
 
 
+@cache
 def frameworks(*, compiled: bool) -> tuple[str, ...]:
     """Frameworks whose kernels are known, or stood in for, sorted."""
     files = [file for file in kernel_files().values() if file.kind == "software"]
@@ -237,6 +239,7 @@ def frameworks(*, compiled: bool) -> tuple[str, ...]:
     return tuple(sorted({n for file in fitting for n in (*file.frameworks, *file.stands_for)}))
 
 
+@cache
 def attentions() -> tuple[str, ...]:
     """Fused attention kernels that figures are known of, by their `software.attention_kernel`."""
     names = {name for file in kernel_files().values() for name in file.figures}

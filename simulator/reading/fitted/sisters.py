@@ -6,19 +6,23 @@ import math
 from functools import cache
 from typing import Final
 
+from simulator.memo import shared
 from simulator.physics.device_time import of_totals
-from simulator.reading.convert.training import model_of
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.reading.resolved import Draft
+from simulator.reading.sections import TrainSection
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.precision import Precision
+from simulator.schema.workload.models import Model
 from simulator.schema.workload.train import Mode
 
 _ALIKE: Final = 0.1
 """How far the ratio of matrix to vector rate may lie apart on cards of one chip, as a logarithm."""
 
 
-def sister_of(draft: Draft) -> Gpu | None:
+@shared
+def sister_of(
+    train: TrainSection, gpu: Gpu | None, model: Model | None, framework: str
+) -> Gpu | None:
     """The nearest card of the same chip that the model was measured on, where its own has no row.
 
     Frequencies, memory and enabled units differ between such cards, so a measured step is carried
@@ -26,10 +30,9 @@ def sister_of(draft: Draft) -> Gpu | None:
     its totals takes twice as long and more than those tell, so that its steps are carried over from
     any card, in a precision of the same width.
     """
-    gpu, model, train = draft.gpu, model_of(draft), draft.train
-    if gpu is None or model is None or draft.mode is not Mode.TRAIN:
+    if gpu is None or model is None or train.mode is not Mode.TRAIN:
         return None
-    precision, framework = train.precision or Precision.FP32, draft.software.framework.lower()
+    precision, framework = train.precision or Precision.FP32, framework.lower()
     own = [times for times in model.step_times if times.gpu and times.framework == framework]
     exact = {times.gpu or "" for times in own if times.precision is precision}
     if gpu.name in exact:

@@ -26,7 +26,7 @@ from simulator.reading.fitted.deviations import (
 from simulator.reading.fitted.grades import grades
 from simulator.reading.fitted.kernels import stood_in
 from simulator.reading.keys import numeric_key
-from simulator.reading.resolved import Draft
+from simulator.reading.unresolved import UnresolvedScenario
 from simulator.results.envelope import outside, placed
 from simulator.schema.fields import Quantity
 from simulator.schema.scenario import Scenario
@@ -46,9 +46,9 @@ from simulator.uncertainty.provenance import Source
 from simulator.units import BYTE_PER_SECOND, FLOP_PER_SECOND, HERTZ, PER_SECOND, Real
 
 
-def with_uncertainties(scenario: Scenario, draft: Draft) -> Scenario:
+def with_uncertainties(scenario: Scenario, file: UnresolvedScenario) -> Scenario:
     """The scenario with how well each of its rates is known, and what it leaves the evidence in."""
-    uncertainties = [_component(rate, grade, scenario) for rate, grade in grades(scenario, draft)]
+    uncertainties = [_component(rate, grade, scenario) for rate, grade in grades(scenario, file)]
     uncertainties += outside(scenario, shipped_envelope(), _widest(uncertainties))
     uncertainties += _of_tables(scenario)
     overlay = scenario.calibration.overlay

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Protocol
 
-from simulator.errors import Problem
-from simulator.reading.resolved import Draft
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.hardware.host import Host, PeerTopology
 from simulator.schema.hardware.link import Link
@@ -56,17 +53,3 @@ def _slot(host: Host, gpu: Gpu, parts: Parts) -> Link | None:
     own = None if gpu.host_link is None else parts.link(gpu.host_link)
     known = [link for link in (host.host_link, own) if link is not None]
     return min(known, key=lambda link: link.rate, default=None)
-
-
-def swap_problems(draft: Draft) -> Iterator[Problem]:
-    """What speaks against another accelerator in the machine."""
-    wanted, host = draft.hardware.gpu, draft.host
-    if wanted is None or host is None:
-        return
-    path = ("hardware", "gpu")
-    if draft.hardware.emulated is not None:
-        message = "is given beside hardware.emulated, which stands in place of accelerators"
-        yield draft.document.problem(path, message, hint="leave one of them out")
-    elif host.gpu_count == 0:
-        message = f"replaces accelerators, and {host.name} has none"
-        yield draft.document.problem(path, message, hint="name a machine that has some")

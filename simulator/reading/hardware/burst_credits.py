@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from simulator.reading.document import Document
+from simulator.reading.sections import HardwareSection
 from simulator.results.stores import uses
 from simulator.schema.hardware.cluster import Group
 from simulator.schema.hardware.storage import Burst, Storage
@@ -14,7 +14,7 @@ from simulator.uncertainty.provenance import Assumption, Source
 from simulator.units import BYTE_PER_SECOND, PER_SECOND, Bytes, show
 
 
-def with_mean_rates(scenario: Scenario, document: Document) -> Scenario:
+def with_mean_rates(scenario: Scenario, stated: HardwareSection) -> Scenario:
     """The scenario with stores whose credits run out at their mean rate over the whole run.
 
     A file that states what its store reads at means that, credits or not.
@@ -25,7 +25,7 @@ def with_mean_rates(scenario: Scenario, document: Document) -> Scenario:
     slowed, notes = dict(bursting), list[Assumption]()
     for use in uses(scenario):
         if use.store.name in bursting:
-            store = _slowed(use.store, use.held, (use.reads, use.carried), document)
+            store = _slowed(use.store, use.held, (use.reads, use.carried), stated)
             slowed[store.name] = store
             notes += _notes(use.store, store)
     groups = tuple(_with(group, slowed) for group in scenario.cluster.groups)
@@ -53,11 +53,13 @@ def _with(group: Group, slowed: dict[str, Storage]) -> Group:
     )
 
 
-def _slowed(store: Storage, held: Bytes, asked: tuple[float, Bytes], document: Document) -> Storage:
+def _slowed(
+    store: Storage, held: Bytes, asked: tuple[float, Bytes], stated: HardwareSection
+) -> Storage:
     operations, carried = asked
-    if document.says(("hardware", "storage_operations")):
+    if stated.states("storage_operations"):
         store = replace(store, burst_operations=None)
-    if document.says(("hardware", "storage_bandwidth")):
+    if stated.states("storage_bandwidth"):
         store = replace(store, burst_bandwidth=None)
     rate = _mean(store, store.burst_operations, held, operations)
     if rate is not None:

@@ -6,22 +6,20 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from simulator.schema.fields import (
-    Choice,
-    CountField,
     MoneyField,
     Number,
     Percent,
     PriceOrZeroField,
+    Section,
     TextField,
     TimeField,
 )
-from simulator.schema.store_plan import Location
 
 PueField = Annotated[float, Number(low=1.0, high=10.0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnergySection:
+class EnergySection(Section):
     """Where the electricity comes from; with it, plan tells energy and emissions of the run."""
 
     pue: PueField | None = None
@@ -35,27 +33,12 @@ class EnergySection:
     is on the bill of owned machines only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreSection:
-    """What is paid for the store that holds data and checkpoints."""
-
-    location: Annotated[Location, Choice(Location)] | None = None
-    """Where it is, beside the machines: in the same region, in another region of the cloud, or in
-    another cloud; bytes that leave its region are paid for. By default in another cloud where its
-    profile and that of the machines name different ones, else in the same region."""
-    kept: TimeField | None = None
-    """How long it holds data and checkpoints, such as 90 d; as long as the machines are billed by
-    default, which is the least."""
-    checkpoints: CountField = 2
-    """How many checkpoints it holds at a time: the last one, and the one that is written."""
-
-
 ShareField = Annotated[float, Percent()]
 WorkingField = Annotated[float, Number(low=0.01, high=1.0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnedSection:
+class OwnedSection(Section):
     """What machines cost that are bought, with cost.purchase = "owned"."""
 
     capex: MoneyField | None = None

@@ -8,10 +8,11 @@ from functools import cache
 from typing import Annotated, Final
 
 from simulator.errors import InputError, Problem, UnitError
+from simulator.memo import Memo
 from simulator.reading.document import Document, check, read_document
 from simulator.reading.long_run.bill_sections import EnergySection, PueField
-from simulator.reading.resolved import Draft, check_of, part
 from simulator.reading.shipped import DATA
+from simulator.reading.unresolved import UnresolvedScenario
 from simulator.schema.energy import EnergyPlan
 from simulator.schema.fields import nearest_hint
 from simulator.schema.figures import SOURCED, NameFigure, Sourceable
@@ -89,11 +90,23 @@ def _amount(
     return value, _STATED
 
 
-def _stated(draft: Draft) -> EnergyPlan | None:
-    owned = draft.cost.purchase is Purchase.OWNED or draft.owned is not None
-    if draft.energy is None and not owned:
+def energy_of(file: UnresolvedScenario) -> EnergyPlan | None:
+    """Return where the electricity of the machines comes from; None where nothing is stated.
+
+    Raises
+    ------
+    InputError
+        As `energy_plan` does.
+    """
+    owned = file.cost.purchase is Purchase.OWNED or file.owned is not None
+    if file.energy is None and not owned:
         return None
-    return electricity(draft.document, draft.energy, owned=owned)
+    return _known.of(
+        (file.energy,), lambda: electricity(file.document, file.energy, owned=owned), owned
+    )
+
+
+_known: Final[Memo[EnergyPlan]] = Memo(1000)
 
 
 def electricity(document: Document, given: EnergySection | None, *, owned: bool) -> EnergyPlan:
@@ -120,13 +133,11 @@ def _with_tariff(plan: EnergyPlan) -> EnergyPlan:
     )
 
 
-def _mistakes(draft: Draft) -> Iterator[Problem]:
+def _mistakes(file: UnresolvedScenario) -> Iterator[Problem]:
     try:
-        _stated(draft)
+        energy_of(file)
     except InputError as error:
         yield from error.problems
 
 
-ENERGY: Final = part(_stated, "energy cost owned")
-"""Where the electricity of a draft's machines comes from; None: the scenario does not say."""
-ENERGY_CHECKS: Final = (check_of(_mistakes, "hardware.machine", reads="energy cost owned"),)
+ENERGY_CHECKS: Final = (_mistakes,)

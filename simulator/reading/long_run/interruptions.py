@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from simulator.errors import InputError, Problem
+from simulator.memo import Memo
 from simulator.reading.document import Document, check, examine, read_document
 from simulator.reading.long_run.sections import (
     CheckpointSection,
@@ -21,8 +22,8 @@ from simulator.reading.long_run.sections import (
     SpotSection,
 )
 from simulator.reading.long_run.spot_spells import OTHER_WEEKS, SPELLS_APART, made_up, read_trace
-from simulator.reading.resolved import Draft, check_of, part
 from simulator.reading.shipped import DATA
+from simulator.reading.unresolved import UnresolvedScenario
 from simulator.schema.fields import nearest_hint
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.price import Purchase
@@ -136,37 +137,39 @@ def interruptions_of(
     )
 
 
-def _stated(draft: Draft) -> Interruptions | None:
+def stated_interruptions(file: UnresolvedScenario) -> Interruptions | None:
     """What the sections on a long run say; None where there is none that counts."""
-    spot = draft.spot is not None and draft.cost.purchase is Purchase.SPOT
-    if not spot and draft.run is None and draft.failures is None and draft.checkpoint is None:
+    spot = file.spot is not None and file.cost.purchase is Purchase.SPOT
+    if not spot and file.run is None and file.failures is None and file.checkpoint is None:
         return None
-    devices, machines = max(1, draft.gpus), draft.hardware.count if draft.gpus else 1
-    cards = cards_of(draft.host)
-    return interruptions_of(
-        draft.document, devices=devices, spot=spot, machines=machines, cards=cards
-    )
+    devices, machines = max(1, file.gpus), file.hardware.count if file.gpus else 1
+    cards = cards_of(file.host)
+    sections = (file.run, file.failures, file.checkpoint, file.spot)
+
+    def read() -> Interruptions:
+        return interruptions_of(
+            file.document, devices=devices, spot=spot, machines=machines, cards=cards
+        )
+
+    return _known.of(sections, read, devices, spot, machines, cards)
 
 
-def cards_of(host: Host | None) -> int:
+_known: Final[Memo[Interruptions]] = Memo(1000)
+
+
+def cards_of(host: Host) -> int:
     """Network cards of a machine; one where its profile says nothing."""
-    return 1 if host is None or host.network is None else max(1, host.network.cards)
+    return 1 if host.network is None else max(1, host.network.cards)
 
 
-INTERRUPTIONS: Final = part(_stated, "run failures checkpoint spot cost gpus hardware host")
-"""What may interrupt the run of a draft; None: the prediction is of the steady run alone."""
-
-
-def _mistakes(draft: Draft) -> Iterator[Problem]:
+def _mistakes(file: UnresolvedScenario) -> Iterator[Problem]:
     try:
-        _stated(draft)
+        stated_interruptions(file)
     except InputError as error:
         yield from error.problems
 
 
-INTERRUPTION_CHECKS: Final = (
-    check_of(_mistakes, "hardware.machine cost.purchase", reads=" ".join(INTERRUPTIONS.reads)),
-)
+INTERRUPTION_CHECKS: Final = (_mistakes,)
 
 
 def _terms(section: RunSection) -> Terms:

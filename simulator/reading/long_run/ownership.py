@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from simulator.memo import shared
 from simulator.reading.document import check, read_document
 from simulator.reading.long_run.bill_sections import OwnedSection
-from simulator.reading.resolved import Draft, part
 from simulator.reading.shipped import DATA
 from simulator.schema.figures import FractionFigure, PriceFigure, Sourceable, TimeFigure
 from simulator.schema.hardware.price import Purchase
 from simulator.schema.owned import Ownership
+from simulator.schema.scenario import CostPlan
 from simulator.units import WATT, parse
 
 _FILE: Final = DATA / "ownership.toml"
@@ -62,11 +63,9 @@ def ownership(given: OwnedSection) -> Ownership:
     )
 
 
-def _stated(draft: Draft) -> Ownership | None:
-    if draft.cost.purchase is not Purchase.OWNED and draft.owned is None:
+@shared
+def ownership_of(cost: CostPlan, owned: OwnedSection | None) -> Ownership | None:
+    """Return how the machines of a job are owned; None where nothing is said of it."""
+    if cost.purchase is not Purchase.OWNED and owned is None:
         return None
-    return ownership(draft.owned or OwnedSection())
-
-
-OWNERSHIP: Final = part(_stated, "cost owned")
-"""How a draft's machines are owned; None where nothing is said of it."""
+    return ownership(owned or OwnedSection())

@@ -15,6 +15,7 @@ from simulator.schema.fields import (
     NumberOrZeroField,
     RateField,
     RateOrZeroField,
+    Section,
     TextField,
     TimeField,
     TimeOrZeroField,
@@ -83,7 +84,7 @@ class ComponentsTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailuresSection:
+class FailuresSection(Section):
     """How often the run is interrupted, and what a restart takes."""
 
     like: TextField | None = None
@@ -117,7 +118,7 @@ class FailuresSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointSection:
+class CheckpointSection(Section):
     """How checkpoints of a long run are written and read."""
 
     interval: TimeField | None = None
@@ -137,7 +138,7 @@ class CheckpointSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunSection:
+class RunSection(Section):
     """What is asked of a long run."""
 
     deadline: TimeField | None = None
@@ -149,7 +150,7 @@ class RunSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpotSection:
+class SpotSection(Section):
     """Spot capacity: spells in which all machines of the job can be had, and in which not."""
 
     trace: TextField | None = None

@@ -1,7 +1,9 @@
-"""Many scenarios that differ in a few settings: what they share is read once, see `variations`.
+"""Many scenarios that differ in a few settings: what they share is read and resolved once.
 
-Candidates with something unusual about them (a mistake, a table for a value, another overlay) go
-the long way of `load_scenario`, so that results and messages are the same.
+A candidate is the scenario with some sections exchanged: a setting is put into its section, and
+only that section is read again. Look-ups and defaults are shared by all candidates that agree in
+what these follow from (`memo.shared`). Candidates with an unusual setting (a table, another
+overlay, a mistake within a section) are read as `load_scenario` reads them.
 """
 
 from __future__ import annotations
@@ -9,33 +11,72 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TextIO
 
 from simulator.errors import InputError, PlanError, Problem
+from simulator.reading.checks.sections import CHECKS
 from simulator.reading.content import content_key
 from simulator.reading.document import Document
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.lines import KeyPath
-from simulator.reading.merge_documents import chain_of, joined
-from simulator.reading.resolved import Draft
+from simulator.reading.merge_documents import chain_of, joined, merged_tables, parse_override
 from simulator.reading.scenario import (
-    asking,
-    checked,
-    converted,
     default_name_of,
     from_document,
+    refuse,
+    resolve,
     to_scenario,
 )
 from simulator.reading.search.alternatives import without_key
 from simulator.reading.search.goal_section import goal_of
 from simulator.reading.search.sweep_section import axes_of
-from simulator.reading.search.variations import Bare, Variations, base_of
 from simulator.reading.sections import ScenarioFile
 from simulator.reading.service.mode import refuse_service
 from simulator.reading.settings import as_option, possible_names
+from simulator.reading.tables import BROKEN, Reading
+from simulator.reading.unresolved import (
+    SECTIONS,
+    STEP_TIME,
+    UnresolvedScenario,
+    batch_of_step,
+    find_problems,
+    read_sections,
+)
 from simulator.schema.goal import Axes, Goal, Plain
 from simulator.schema.scenario import Scenario
+
+MAX_TABLES: Final = 20_000
+"""Sections with settings in them that are kept for the next candidate."""
+_OVERLAY: Final[KeyPath] = ("calibration", "overlay")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting as it goes into a document."""
+
+    path: KeyPath
+    document: Document
+
+    @property
+    def section(self) -> str:
+        """Name of the section it belongs to."""
+        return str(self.path[0])
+
+
+@lru_cache(maxsize=20_000)
+def _setting(text: str) -> Setting | None:
+    """Return the setting of ``section.key=value`` with a single value; None for any other text."""
+    try:
+        document = parse_override(text, ScenarioFile)
+    except InputError:
+        return None
+    path = max(document.origins, key=len)
+    whole = len(path) == text.partition("=")[0].count(".") + 1
+    plain = isinstance(document.value(path), str | int | float)
+    usual = path[0] in SECTIONS and len(path) > 1 and path != _OVERLAY
+    return Setting(path, document) if whole and plain and usual else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,8 +165,21 @@ class CandidateReader:
         self._catalogue = Catalogue.default(self.profiles)
         self._document, self._problems = self._joined(())
         refuse_service(self._document)
-        self._base = None if self._problems else base_of(self._document)
-        self._variations: dict[tuple[str, ...], Variations] = {}
+        self._base = self._without_problems()
+        self._default_name = default_name_of(self.name_or_path)
+        self._step_batch = batch_of_step(self._document)
+        self._tables: dict[tuple[str, ...], Any] = {}
+        self._known: dict[tuple[Any, ...], Any] = {}
+
+    def _without_problems(self) -> UnresolvedScenario | None:
+        """Return the sections of the scenario itself; None if they have mistakes."""
+        if self._problems:
+            return None
+        try:
+            file, problems = read_sections(self._document)
+        except InputError:
+            return None
+        return None if problems else file
 
     def read(self, settings: Mapping[str, Plain]) -> Loaded:
         """The scenario with these settings over its own, as `load_scenario` reads it.
@@ -135,9 +189,9 @@ class CandidateReader:
         InputError, UnknownName, NotModelled
             As `load_scenario` does.
         """
-        draft = self._draft(_options(settings))
-        scenario = to_scenario(draft, default_name_of(self.name_or_path))
-        return Loaded(scenario=scenario, key=content_key(asking(draft)))
+        file = self._file(_options(settings))
+        scenario = to_scenario(file, self._default_name)
+        return Loaded(scenario=scenario, key=content_key(file))
 
     def read_bare(
         self, candidates: Sequence[Mapping[str, Plain]]
@@ -152,19 +206,17 @@ class CandidateReader:
         return tuple(map(self._loaded_or_error, candidates))
 
     def plainly(self, settings: Mapping[str, Plain]) -> Scenario:
-        """The scenario with these settings, without uncertainties.
-
-        Candidates that set the same keys share all that does not depend on what they differ in.
+        """Return the scenario with these settings, without uncertainties.
 
         Raises
         ------
         InputError, UnknownName, NotModelled
             As `load_scenario` does.
         """
-        return self._bare(settings).scenario
+        return resolve(self._file(_options(settings)), self._default_name)
 
     def without(self, key: str) -> Scenario:
-        """The scenario with one of its keys left out; otherwise as `plainly` gives it.
+        """Return the scenario with one of its keys left out; otherwise as `plainly` gives it.
 
         Raises
         ------
@@ -173,44 +225,80 @@ class CandidateReader:
         """
         document = self.document()
         data = without_key(document.data, tuple(key.split(".")))
-        draft = from_document(replace(document, data=data), self._catalogue, ())
-        return converted(asking(draft), draft.document, default_name_of(self.name_or_path))
+        file = from_document(replace(document, data=data), self._catalogue, ())
+        return resolve(file, self._default_name)
 
     def _loaded_or_error(self, settings: Mapping[str, Plain]) -> Loaded | PlanError:
         try:
-            bare = self._bare(settings)
+            file = self._file(_options(settings))
+            scenario = resolve(file, self._default_name)
         except PlanError as error:
             return error
-        return Loaded(scenario=bare.scenario, key=content_key(bare.ask))
+        return Loaded(scenario=scenario, key=content_key(file))
 
-    def _bare(self, settings: Mapping[str, Plain]) -> Bare:
-        options, keys = _options(settings), tuple(settings)
-        variations = self._variations.get(keys) or self._of_keys(keys, options)
-        found = None if variations is None else variations.read(options)
-        if found is not None:
-            return found
-        draft = self._draft(options)
-        ask, name = asking(draft), default_name_of(self.name_or_path)
-        return Bare(converted(ask, draft.document, name), ask)
+    def _file(self, texts: Sequence[str]) -> UnresolvedScenario:
+        """Return the scenario with some settings, everything in it looked up and checked."""
+        file = self._exchanged(texts)
+        if file is None:
+            document, problems = self._joined(texts)
+            return from_document(document, self._catalogue, problems)
+        looking = file.look_up(self._catalogue, self._known)
+        problems = (*looking, *find_problems(file, CHECKS))
+        if problems:
+            refuse(problems, self._document.origin)
+        return file
 
-    def _of_keys(self, keys: tuple[str, ...], options: Sequence[str]) -> Variations | None:
-        """Who reads candidates that set these keys; None where the options are unusual."""
-        if self._base is None:
+    def _exchanged(self, texts: Sequence[str]) -> UnresolvedScenario | None:
+        """Return the scenario with some sections exchanged; None if a setting is unusual."""
+        base = self._base
+        if base is None:
             return None
-        known = [self._base.option(text) for text in options]
-        paths = [option.path for option in known if option is not None]
-        if len(paths) < len(known):
+        settings = [setting for text in texts if (setting := _setting(text)) is not None]
+        if len(settings) < len(texts):
             return None
-        name = default_name_of(self.name_or_path)
-        found = self._variations[keys] = Variations(self._base, paths, self._catalogue, name)
-        return found
+        by_section: dict[str, list[str]] = {}
+        for text, setting in zip(texts, settings, strict=True):
+            by_section.setdefault(setting.section, []).append(text)
+        sections = {name: getattr(base, name) for name in SECTIONS}
+        for name, own in by_section.items():
+            sections[name] = self._table(name, tuple(own))
+            if sections[name] is BROKEN:
+                return None
+        stated = any(setting.path == STEP_TIME for setting in settings)
+        return UnresolvedScenario(
+            sections,
+            lambda: self._with(settings),
+            name=base.name,
+            title=base.title,
+            step_batch=None if stated else self._step_batch,
+        )
 
-    def _draft(self, options: Sequence[str]) -> Draft:
-        draft = None if self._base is None else self._base.with_options(options)
-        if draft is not None:
-            return checked(draft, self._catalogue, ())
-        document, problems = self._joined(options)
-        return from_document(document, self._catalogue, problems)
+    def _with(self, settings: Sequence[Setting]) -> Document:
+        """Return the document with some settings."""
+        base = self._document
+        data, origins = base.data, dict[KeyPath, str]()
+        for setting in settings:
+            data = merged_tables(data, setting.document.data)
+            for path in setting.document.origins:
+                # A setting passes through tables that a file has lines for.
+                if path == setting.path or not (base.knows(path) or path in origins):
+                    origins[path] = setting.document.origin
+        lines = {path: line for path, line in base.lines.items() if path not in origins}
+        return replace(base, data=data, lines=lines, origins={**base.origins, **origins})
+
+    def _table(self, name: str, texts: tuple[str, ...]) -> object:
+        """Return a section with settings in it; `BROKEN` if it has mistakes."""
+        table = self._tables.get((name, *texts))
+        if table is None:
+            if len(self._tables) > MAX_TABLES:
+                self._tables.clear()
+            table = self._tables[name, *texts] = self._read_table(name, texts)
+        return table
+
+    def _read_table(self, name: str, texts: Sequence[str]) -> object:
+        settings = [setting for text in texts if (setting := _setting(text)) is not None]
+        document = self._with(settings)
+        return Reading(document.place).table(SECTIONS[name], document.data[name], (name,))
 
     @property
     def axes(self) -> Axes | None:
@@ -269,5 +357,16 @@ def _options(settings: Mapping[str, Plain]) -> tuple[str, ...]:
     return tuple([as_option(key, value) for key, value in settings.items()])
 
 
-_WORKED_OUT: Final = frozenset({"_catalogue", "_document", "_problems", "_base", "_variations"})
-"""What a reader finds out anew from its texts in another process."""
+_WORKED_OUT: Final = frozenset(
+    {
+        "_catalogue",
+        "_document",
+        "_problems",
+        "_base",
+        "_tables",
+        "_known",
+        "_default_name",
+        "_step_batch",
+    }
+)
+"""What a reader works out from its texts again in another process."""

@@ -10,7 +10,8 @@ from simulator.report.html.page import Made, rendered
 from simulator.report.html.prediction import Tile
 from simulator.report.numbers import quantity, significant
 from simulator.report.service import text as report
-from simulator.results.serving import ServicePrediction, metrics
+from simulator.results.metrics import service_figures
+from simulator.results.serving import ServicePrediction
 from simulator.units import PERCENT, SECOND, USD, show
 
 Band = Mapping[str, float | None]
@@ -83,7 +84,7 @@ def as_page(
 
 def _tiles(prediction: ServicePrediction) -> Iterator[Tile]:
     """The figures that decide: latencies beside their limits, the highest rate, the price."""
-    service, values = prediction.service, metrics(prediction)
+    service, values = prediction.service, service_figures(prediction)
     for called, name in report.latencies_of(service).items():
         latency, limit = values.get(f"{name}_s.p99"), service.slo.limits.get(name)
         if latency is not None:
@@ -129,7 +130,7 @@ def drawing(
     """
     points = list[tuple[float, float, Band]]()
     for one in loads:
-        rate, latency = (metrics(one).get(each) for each in ("requests_per_s", name))
+        rate, latency = (service_figures(one).get(each) for each in ("requests_per_s", name))
         if rate is not None and latency is not None:
             points.append((rate, latency, one.interval.get(name, {})))
     if not points:
@@ -151,7 +152,7 @@ def drawing(
         )
         for rate, latency, band in points
     )
-    rate = None if own is None else metrics(own).get("requests_per_s")
+    rate = None if own is None else service_figures(own).get("requests_per_s")
     return Scatter(
         across=across,
         up=up,

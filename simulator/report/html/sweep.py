@@ -23,7 +23,7 @@ from simulator.report.numbers import figure, metric_figure, quantity
 from simulator.report.prediction.rows import DIGITS
 from simulator.report.search.text import BESIDE, best_candidates, fates_text, reason_lines, told
 from simulator.report.text import printable
-from simulator.results.metrics import METRICS, USD_PER_HOUR
+from simulator.results.metrics import JOB_METRICS, USD_PER_HOUR
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Objective, Sense
 from simulator.studies.search.findings import Findings
@@ -42,7 +42,7 @@ MOST_NAMES, MOST_NAMES_NARROW = 20, 8
 """Columns of a heat map that are named, and of them on a narrow page."""
 ROOM, ROOM_NARROW = 90, 26
 """Characters that fit below a heat map, and on a narrow page."""
-_UNITS: Final = {metric.name: metric.unit for metric in METRICS}
+_UNITS: Final = {metric.name: metric.unit for metric in JOB_METRICS}
 _PAIR: Final = 2
 _FIRST: Final = {
     ("total_time_s", Sense.MINIMIZE): "Shortest run",

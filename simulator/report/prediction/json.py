@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from simulator.report.prediction.actions import action_objects
-from simulator.results.metrics import METRICS, Value
+from simulator.results.metrics import JOB_METRICS, Value
 from simulator.results.prediction import Prediction
 from simulator.studies.actions import Action
 from simulator.uncertainty.provenance import Assumption
@@ -29,7 +29,7 @@ def as_object(prediction: Prediction) -> dict[str, Any]:
         "scenario": prediction.scenario.name,
         "seed": prediction.seed,
     }
-    for metric in METRICS:
+    for metric in JOB_METRICS:
         _place(tree, metric.name.split("."), _plain(metric.get(prediction)))
     tree["utilization"] = {
         str(name): {"mean": _plain(u.mean), "sum": _plain(u.total), "units": u.units}

@@ -8,7 +8,7 @@ from simulator.calibration.observed import Explained, Explanation
 from simulator.report.labels import is_share
 from simulator.report.numbers import quantity
 from simulator.report.text import columns, section, wrapped
-from simulator.results.metrics import METRICS
+from simulator.results.metrics import JOB_METRICS
 
 WORDS: Final = {
     "compute": "arithmetic on the GPU",
@@ -77,7 +77,7 @@ def _shown(found: Explained, value: float) -> str:
     metric = found.observation.metric
     if is_share(metric):
         return f"{100.0 * value:.{DIGITS}g}%"
-    unit = next((m.unit for m in METRICS if m.name == metric), None)
+    unit = next((m.unit for m in JOB_METRICS if m.name == metric), None)
     return quantity(value, unit, DIGITS)
 
 

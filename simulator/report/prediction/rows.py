@@ -22,7 +22,7 @@ from simulator.report.stores import in_all, store_rows
 from simulator.report.text import count, percent
 from simulator.results import ownership
 from simulator.results.cost import is_block, machine_price, paid_time
-from simulator.results.metrics import METRICS, Metric, number_at, select
+from simulator.results.metrics import JOB_METRICS, Metric, number_at, select
 from simulator.results.prediction import Prediction, StepSplit, Timing
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.naming import short_name
@@ -267,7 +267,7 @@ def _known(
     prediction: Prediction,
 ) -> Iterator[tuple[Metric, float | int | str, float | None, float | None]]:
     """Metrics that have one value, the value, and its P10 and P90 where there are any."""
-    for one in METRICS:
+    for one in JOB_METRICS:
         value = one.get(prediction)
         if value is not None and not isinstance(value, Mapping):
             ends = prediction.interval.get(one.name, {})

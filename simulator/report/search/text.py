@@ -9,15 +9,13 @@ from simulator.report.format.table import Table
 from simulator.report.labels import setting_called
 from simulator.report.numbers import metric_figure
 from simulator.report.text import columns, count, percent, printable, section, wrapped
-from simulator.results.metrics import METRICS
+from simulator.results.metrics import JOB_METRICS
 from simulator.schema.goal import Objective, Sense
-from simulator.studies.search.findings import Findings, Reason, column_names, row
+from simulator.studies.search.findings import MAX_SHOWN, Findings, Reason, column_names, row
 from simulator.studies.search.outcome import Outcome, Status
 
 REASONS: Final = 3
 """Reasons told of those that were left out; the rest are counted."""
-SHOWN: Final = 20
-"""Rows of the front that are printed; files hold all."""
 BESIDE: Final = (
     *("total_time_s", "cost.usd_to_train", "throughput_samples_per_s"),
     *("accelerator_utilization", "bottleneck"),
@@ -31,7 +29,7 @@ _HEADS: Final = {
     "accelerator_utilization": "busy",
     "bottleneck": "bottleneck",
 }
-_METRICS: Final = {metric.name: metric for metric in METRICS}
+_METRICS: Final = {metric.name: metric for metric in JOB_METRICS}
 _WORDS: Final = {
     Status.PREDICTED: "predicted",
     Status.SCREENED: "screened out",
@@ -133,11 +131,11 @@ def told(objective: Objective, called: str = "") -> str:
 
 
 def _front(found: Findings) -> list[str]:
-    places = found.front[:SHOWN]
+    places = found.front[:MAX_SHOWN]
     lines = _rows([place.outcome for place in places], found) if places else [_nothing(found)]
     equal = sum(len(place.equal) for place in found.front)
-    if len(found.front) > SHOWN:
-        lines.append(f"{len(found.front) - SHOWN:,} more are in --json, --csv and --parquet")
+    if len(found.front) > MAX_SHOWN:
+        lines.append(f"{len(found.front) - MAX_SHOWN:,} more are in --json, --csv and --parquet")
     if equal:
         lines.append(f"exactly as good as one of these: {equal:,} more")
     if found.margin:

@@ -29,7 +29,7 @@ from simulator.report.side_by_side import (
     with_ratios,
 )
 from simulator.report.text import columns, labelled, section, wrapped
-from simulator.results.serving import is_utilization, metrics
+from simulator.results.metrics import is_utilization, service_figures
 from simulator.schema.hardware.link import LinkKind
 from simulator.schema.hardware.naming import short_name
 from simulator.serving.cost import listed_price
@@ -111,7 +111,7 @@ def _rows(sides: Sequence[ServiceSide]) -> list[tuple[str, ...]]:
     """A row for each figure that one of them has, and one below it with the intervals."""
     rows: list[tuple[str, ...]] = [("", *heads(sides))]
     for name, figure in {**FIGURES, **_utilizations(sides)}.items():
-        values = [metrics(side.prediction).get(name) for side in sides]
+        values = [service_figures(side.prediction).get(name) for side in sides]
         if not any(values):
             continue
         rows.append((figure.called, *_cells(name, figure, sides, values)))
@@ -127,7 +127,7 @@ def _utilizations(sides: Sequence[ServiceSide]) -> dict[str, Figure]:
     names = dict.fromkeys(
         name
         for side in sides
-        for name, share in metrics(side.prediction).items()
+        for name, share in service_figures(side.prediction).items()
         if is_utilization(name) and (share or 0.0) >= HALF_PERCENT
     )
     return {
@@ -233,7 +233,7 @@ def as_table(sides: Sequence[ServiceSide]) -> Table:
     rows: list[tuple[Cell, ...]] = [
         ("key", name, *(told(side, name) for side in sides)) for name in differing(sides)
     ]
-    found = [metrics(side.prediction) for side in sides]
+    found = [service_figures(side.prediction) for side in sides]
     every = dict.fromkeys(name for one in found for name in one)
     rows += [("metric", name, *(one.get(name) for one in found)) for name in every]
     rows.append(("metric", "keeps_limits", *(_kept(side) for side in sides)))
@@ -265,7 +265,7 @@ def _side_object(first: ServiceSide, side: ServiceSide) -> dict[str, Any]:
         "scenario": prediction.service.name,
         "fits": prediction.fits,
         "keeps_limits": prediction.keeps_limits if prediction.service.slo.limits else None,
-        "figures": metrics(prediction),
+        "figures": service_figures(prediction),
         "interval": {name: dict(band) for name, band in prediction.interval.items()},
         "prices": list(_prices(side)),
         "beside_first": None

@@ -11,13 +11,8 @@ from simulator.report.numbers import quantity, significant
 from simulator.report.prediction.json import SCHEMA
 from simulator.report.service.text import kept_share, latencies_of, limits_called, load_called
 from simulator.report.text import columns, section, wrapped
-from simulator.results.serving import (
-    ServicePrediction,
-    energy_metrics,
-    is_told,
-    metrics,
-    work_cost_metrics,
-)
+from simulator.results.metrics import applies, service_figures, work_figures
+from simulator.results.serving import ServicePrediction
 from simulator.schema.goal import Plain
 from simulator.schema.hardware.naming import short_name
 from simulator.schema.serving import Service
@@ -135,9 +130,8 @@ def _hourly(price: float) -> float:
 
 def _choice_object(choice: Choice) -> dict[str, Any]:
     serving, told = choice.service.serving, choice.answered
-    values = work_cost_metrics(cost_at(choice))
-    values |= energy_metrics(energy_of(choice.service, told, None))
-    values = {name: each for name, each in values.items() if is_told(choice.service, name)}
+    values = work_figures(cost_at(choice), energy_of(choice.service, told, None))
+    values = {name: each for name, each in values.items() if applies(choice.service, name)}
     row = (
         dict(choice.settings),
         choice.service.group.host.name,
@@ -349,7 +343,7 @@ class WhatifReport:
 
     def as_text(self, found: Whatif) -> str:
         """Changes by what they do to the metric."""
-        base = metrics(found[0]).get(self.metric)
+        base = service_figures(found[0]).get(self.metric)
         said = "none beyond saturation" if base is None else significant(base, 3)
         title = f"{found[0].service.name}: {self.metric} is {said}"
         return "\n".join([*wrapped(title, hang=""), "", *as_columns(self.as_table(found))])
@@ -360,17 +354,17 @@ class WhatifReport:
         return {
             "schema": SCHEMA,
             "metric": self.metric,
-            "base": metrics(found[0]).get(self.metric),
+            "base": service_figures(found[0]).get(self.metric),
             "changes": [{"change": row[0], "value": row[1], "ratio": row[2]} for row in rows],
         }
 
     def as_table(self, found: Whatif) -> Table:
         """A row for each change: the metric with it, and over what it is without."""
         base, worths = found
-        own = metrics(base).get(self.metric)
+        own = service_figures(base).get(self.metric)
         rows = []
         for worth in worths:
-            value = metrics(worth.prediction).get(self.metric)
+            value = service_figures(worth.prediction).get(self.metric)
             ratio = value / own if value is not None and own else None
             rows.append((worth.name, _rounded(value), _rounded(ratio)))
         rows.sort(key=lambda row: (row[2] is None, row[2] or 0.0))

@@ -21,9 +21,10 @@ from simulator.report.prediction.setting import machine_called
 from simulator.report.prediction.summary import next_section
 from simulator.report.service.links import links_text, told_of
 from simulator.report.text import WIDTH, columns, labelled, section, wrapped
+from simulator.results.metrics import service_figures
 from simulator.results.power import is_known
 from simulator.results.prediction import StorageBill
-from simulator.results.serving import Answered, Latency, ServicePrediction, metrics
+from simulator.results.serving import Answered, Latency, ServicePrediction
 from simulator.schema.hardware.naming import short_name
 from simulator.schema.serving import (
     Autoscaling,
@@ -170,8 +171,8 @@ def engine_called(serving: Serving, gpu: str) -> str:
     if serving.attention_groups > 1:
         spread += f" in {serving.attention_groups} attention groups"
     if serving.replicas > 1:
-        spread += f", {serving.routing}"
-    engine = f"{serving.engine.name} {serving.engine.version}: {spread}; "
+        spread += f", {serving.router}"
+    engine = f"{serving.rules.name} {serving.rules.version}: {spread}; "
     if serving.dynamic is not None:
         return f"{engine}{batches_called(serving.dynamic, serving.max_batched_tokens)}"
     if serving.speculation is not None:
@@ -499,7 +500,7 @@ def _work_rows(
     prediction: ServicePrediction, paths: Mapping[str, str], unit: Unit, times: float = 1.0
 ) -> Iterator[tuple[str, str]]:
     """So many times figures that are known, with their intervals in brackets."""
-    values = metrics(prediction)
+    values = service_figures(prediction)
     for called, path in paths.items():
         value = values.get(path)
         if value is not None:
@@ -543,13 +544,13 @@ def as_object(prediction: ServicePrediction) -> dict[str, Any]:
         "keeps_limits": prediction.keeps_limits if service.slo.limits else None,
         "beyond_saturation": prediction.saturation is not None and prediction.saturation.is_passed,
         "engine": {
-            "name": service.serving.engine.name,
-            "version": service.serving.engine.version,
+            "name": service.serving.rules.name,
+            "version": service.serving.rules.version,
             "tensor": service.serving.tensor,
             "replicas": service.serving.replicas,
         },
     }
-    for name, value in metrics(prediction).items():
+    for name, value in service_figures(prediction).items():
         _place(tree, name.split("."), value)
     tree["interval"] = {name: dict(band) for name, band in prediction.interval.items()}
     tree["assumptions"] = [assumption_object(one) for one in prediction.assumptions]
@@ -575,7 +576,7 @@ def as_table(prediction: ServicePrediction) -> Table:
     """Every figure in SI units, a row each, with its interval."""
     rows = tuple(
         (name, value, *_ends(prediction.interval.get(name)))
-        for name, value in metrics(prediction).items()
+        for name, value in service_figures(prediction).items()
     )
     return Table(head=("metric", "value", "p10", "p90"), rows=rows)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from simulator.report.format.table import Cell, Table, as_markdown
@@ -25,8 +24,7 @@ from simulator.report.whatif.rates import tornado_json, tornado_lines
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.studies.levers.lever import SPEED, Knob
-from simulator.studies.sensitivity import Sensitivity
-from simulator.studies.whatif import MAX_COUNT, MAX_FACTOR, Flip, Generation, Margins, Worth, misfit
+from simulator.studies.whatif import MAX_COUNT, MAX_FACTOR, Flip, Margins, WhatIf, Worth, misfit
 from simulator.units import SECOND, USD, show
 
 SCHEMA: Final = 1
@@ -39,17 +37,6 @@ _STEP: Final = "step_time_s.mean"
 _RATE: Final = "throughput_samples_per_s"
 _TOTAL: Final = "total_time_s"
 _SHOWN: Final = {_STEP: "step", _RATE: "samples/s", _TOTAL: "whole run"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WhatIf:
-    """Everything that was asked; what was not is None."""
-
-    margins: Margins
-    flips: Sequence[Flip]
-    turned: Sequence[Knob] = ()
-    generations: Sequence[Generation] | None = None
-    tornado: Sensitivity | None = None
 
 
 _CPU: Final = "cpu"

@@ -10,10 +10,12 @@ Training on GPU Clusters Using Megatron-LM", https://arxiv.org/abs/2104.04473.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
-from simulator.schema.precision import Precision
+from simulator.schema.fields import DEPENDS, Choice, Number, Section
+from simulator.schema.precision import PrecisionField
 from simulator.units import in_common
 
 
@@ -49,54 +51,66 @@ class Partition(StrEnum):
     """By what they compute, the head's product counted: the last stage gets fewer."""
 
 
+DegreeField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
+ImbalanceField = Annotated[float, Number(low=1.0, high=1e3)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parallelism:
-    """Degrees of each kind of parallelism, and how the state is sharded.
+class Parallelism(Section):
+    """How one model is spread over devices; what is left over is data parallelism."""
 
-    `interleave` is how many chunks of layers (virtual stages) one device holds. `sequence`: what
-    tensor parallelism leaves whole (norms, dropout) is split along the sequence. `async_tensor`:
-    its collectives run beside the matrix products they feed. `shard_group` is how many replicas
-    state is sharded over (None: all of them); with fewer, groups are copies of one another (HSDP),
-    whose gradients are added up between groups once a step.
-    `expert_imbalance` is the load of the busiest expert rank over the mean one.
-    `offload_optimizer`: optimizer state and update live on the host.
-
-    `scattered_sends`: each tensor-parallel rank sends its part of what goes to the next stage, and
-    the receivers gather it. `async_sends`: sends between stages run beside compute.
-    `overlap_experts`: the exchange of experts runs beside other compute. `deduplicated_dispatch`:
-    a token goes once to each rank or machine that holds experts it chose, not once to each expert.
-    `padded_experts`: experts compute for a fixed number of tokens, chosen or not.
-    `balanced_context`: parts of a sequence are dealt so that all ranks have equal work.
-    `reshard`: sharded parameters are dropped after the forward pass and gathered again (None: as
-    usual, without a pipeline only). `gather_precision` is what parameters are gathered in (None: as
-    computed, 16 bit at least).
-
-    `partition` deals layers to stages. `reduce_scatter`: where the optimizer's state is sharded,
-    each replica gets the sum of its part of the gradients alone, not all of it.
-    """
-
-    tensor: int = 1
-    pipeline: int = 1
-    interleave: int = 1
-    context: int = 1
-    expert: int = 1
+    tensor: DegreeField = 1
+    """Devices that share each layer's matrices."""
+    pipeline: DegreeField = 1
+    """Stages of consecutive layers, each on devices of its own."""
+    interleave: DegreeField = 1
+    """Chunks of layers (virtual stages) that one device holds."""
+    context: DegreeField = 1
+    """Devices that share each sequence."""
+    expert: DegreeField = 1
+    """Ranks that the experts of a layer are spread over."""
     sequence: bool = False
+    """Whether norms and dropout, which tensor parallelism leaves whole, are split along the
+    sequence."""
     async_tensor: bool = False
-    schedule: Schedule = Schedule.ONE_FORWARD_ONE_BACKWARD
-    sharding: Sharding = Sharding.NONE
-    shard_group: int | None = None
-    expert_imbalance: float = 1.0
+    """Whether the collectives of tensor parallelism overlap the matrix products they feed."""
+    schedule: Annotated[Schedule, Choice(Schedule)] = Schedule.ONE_FORWARD_ONE_BACKWARD
+    """Order of forward and backward passes in a pipeline."""
+    sharding: Annotated[Sharding, Choice(Sharding)] = Sharding.NONE
+    """What of the training state is spread over the replicas: ZeRO's stages 0 to 3, or FSDP."""
+    shard_group: DegreeField | None = None
+    """Replicas that state is spread over; all of them by default. With fewer, groups are copies of
+    one another (hybrid sharding, HSDP), whose gradients are added up between groups once a step."""
+    expert_imbalance: ImbalanceField = 1.0
+    """Load of the busiest expert rank over the mean one."""
     offload_optimizer: bool = False
+    """Whether the optimizer's state and update are in host memory."""
     scattered_sends: bool = False
+    """Whether tensor-parallel ranks each send a part to the next stage, gathered there."""
     async_sends: bool = False
+    """Whether sends between stages overlap compute."""
     overlap_experts: bool = False
+    """Whether the exchange between experts overlaps compute."""
     deduplicated_dispatch: bool = False
+    """Whether a token is sent once to a rank or machine, however many of its experts are there."""
     padded_experts: bool = False
+    """Whether experts compute for a fixed number of tokens, as graphs of a whole step need."""
     balanced_context: bool = True
+    """Whether parts of a sequence are dealt so that all context-parallel ranks have equal work."""
     reshard: bool | None = None
-    gather_precision: Precision | None = None
-    partition: Partition = Partition.UNIFORM
-    reduce_scatter: bool = True
+    """Whether sharded parameters are gathered again for the backward pass; by default they are,
+    except in a pipeline."""
+    gather_precision: PrecisionField | None = None
+    """Number format in which sharded parameters are gathered; as computed by default, 16 bit at
+    least."""
+    partition: Annotated[Partition, Choice(Partition)] = field(
+        default=Partition.UNIFORM, metadata=DEPENDS
+    )
+    """How layers are dealt to stages: uniform, or by what they compute with the head counted; as
+    the framework does by default."""
+    reduce_scatter: bool = field(default=True, metadata=DEPENDS)
+    """Whether each replica gets only its part of the summed gradients where the optimizer is
+    sharded; as the framework does by default."""
 
     @property
     def devices(self) -> int:

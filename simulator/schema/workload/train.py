@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated, Final
 
+from simulator.schema.fields import Choice
 from simulator.schema.precision import Precision
 from simulator.schema.workload.distribution import CONSTANT, Spread
 from simulator.units import BytesPerSecond, Seconds
@@ -34,6 +36,16 @@ class Optimizer(StrEnum):
     ADAM = "adam"
     ADAM_8BIT = "adam-8bit"
     ADAFACTOR = "adafactor"
+
+
+_SAME_STATE: Final = (
+    ("adamw", "adam"),
+    ("lamb", "adam"),
+    ("adamw-8bit", "adam-8bit"),
+    ("nesterov", "momentum"),
+)
+"""Optimizers that keep as much for each parameter as another one does."""
+OptimizerField = Annotated[Optimizer, Choice(Optimizer, also=_SAME_STATE)]
 
 
 class Recompute(StrEnum):

@@ -321,7 +321,7 @@ def no_overhead(service: Service) -> Variants:
 def least_loaded_routing(service: Service) -> Variants:
     """Send each request to the replica with the fewest requests."""
     if service.serving.replicas > 1:
-        serving = replace(service.serving, routing=Routing.LEAST)
+        serving = replace(service.serving, router=Routing.LEAST)
         yield "requests to the replica with the fewest", replace(service, serving=serving)
 
 

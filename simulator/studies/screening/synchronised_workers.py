@@ -31,9 +31,9 @@ from typing import Final
 
 import numpy as np
 
-from simulator.engine.batches import WAVES
-from simulator.engine.microbatch_merging import FEWEST
+from simulator.engine.loader import WAVES
 from simulator.engine.recorder import MOST_STEPS
+from simulator.engine.symmetry import FEWEST
 from simulator.pipeline.loads import users
 from simulator.pipeline.run_length import Lengths
 from simulator.pipeline.shared_cores import ASKED_AHEAD

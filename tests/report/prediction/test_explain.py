@@ -13,7 +13,7 @@ from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.report.prediction.explain import as_explanation
 from simulator.report.text import WIDTH
-from simulator.results.metrics import METRICS
+from simulator.results.metrics import JOB_METRICS
 from simulator.results.prediction import Prediction
 from simulator.schema.hardware.price import Price, Purchase
 from simulator.uncertainty.provenance import Source
@@ -26,7 +26,7 @@ def test_the_explanation_reads_as_it_should(
     golden("explain-hand-made", as_explanation(prediction) + "\n")
 
 
-@each("metric", METRICS)
+@each("metric", JOB_METRICS)
 def test_every_metric_is_explained(prediction: Prediction, metric: object) -> None:
     """Each metric prints its value and at least one chapter below it."""
     name = metric.name  # type: ignore[attr-defined] # a Metric

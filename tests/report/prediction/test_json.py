@@ -12,7 +12,7 @@ import pytest
 
 from simulator.pipeline.stages.base import Resource
 from simulator.report.prediction.json import as_json, as_object
-from simulator.results.metrics import METRICS
+from simulator.results.metrics import JOB_METRICS
 from simulator.results.prediction import Prediction
 
 KEYS = """
@@ -61,7 +61,7 @@ def test_every_metric_has_its_path(prediction: Prediction) -> None:
     """A metric's name is its dotted path; nothing but identity and reasons stands beside."""
     tree = as_object(prediction)
     absent = {f"utilization.{r}." for r in Resource if str(r) not in tree["utilization"]}
-    names = {m.name for m in METRICS if not m.name.startswith(tuple(absent))}
+    names = {m.name for m in JOB_METRICS if not m.name.startswith(tuple(absent))}
     assert leaves(tree) == names | ENVELOPE
 
 

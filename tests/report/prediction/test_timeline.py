@@ -170,9 +170,9 @@ def test_a_folded_rank_says_how_many_it_stands_for() -> None:
     job = load_scenario("resnet50-imagenet-p4d")
     played = predict(job, trace=True, intervals=False).timing.trace
     assert played is not None
-    folded = replace(played, shown_as={0: 0}, stands_for={0: 12.0}, machines=3)
+    reduction = replace(played, shown_as={0: 0}, stands_for={0: 12.0}, machines=3)
     prediction = predicted("data-parallel")
-    timing = replace(prediction.timing, trace=folded)
+    timing = replace(prediction.timing, trace=reduction)
     about = ChromeTrace(timeline_text(replace(prediction, timing=timing))).about
     assert about["lanes"] == {"rank 0": "12 of 8 ranks of its machine, on each of 3 machines alike"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.pipeline.closed import device_step
+from simulator.pipeline.loads import device_step
 from simulator.pipeline.program import FILLS_BUCKETS, STEP
 from simulator.pipeline.stages.base import Path, Per, Resource, StageDemands, asking
 from simulator.terms import stated

@@ -1,4 +1,4 @@
-"""Equal ranks folded into few: the answer of all of them, at the price of few."""
+"""Equal ranks reduction into few: the answer of all of them, at the price of few."""
 
 from __future__ import annotations
 
@@ -13,9 +13,15 @@ from support.clocks import counted
 from support.scenarios import host, inputs_of, link, scenario, simulate, store
 
 from simulator.engine import epoch
-from simulator.engine.barrier import Barrier, expected_maximum
-from simulator.engine.folding import MACHINES, SAMPLED, Fold, everyone, fold
+from simulator.engine.rank import Barrier, expected_maximum
 from simulator.engine.run import Options, solve
+from simulator.engine.symmetry import (
+    MACHINES,
+    SAMPLED,
+    SymmetryReduction,
+    everyone,
+    reduce_symmetry,
+)
 from simulator.pipeline.stages.base import Phase
 from simulator.results.prediction import Timing
 from simulator.schema.hardware.gpu import EMULATED
@@ -47,16 +53,18 @@ def shared(ranks: int, rate: float = 1e9, **changes: object) -> Scenario:
     return scenario(**(common | changes))  # type: ignore[arg-type] # arguments by name
 
 
-def folds(job: Scenario) -> Fold:
-    """How a job is folded, with cold caches."""
+def folds(job: Scenario) -> SymmetryReduction:
+    """How a job is reduction, with cold caches."""
     asked = inputs_of(job)
-    return fold(job, asked.topology, asked.demands[Phase.COLD])
+    return reduce_symmetry(job, asked.topology, asked.demands[Phase.COLD])
 
 
 def unfolded(job: Scenario, monkeypatch: pytest.MonkeyPatch) -> Timing:
     """The same with every rank simulated."""
     with monkeypatch.context() as patch:
-        patch.setattr(epoch, "fold", lambda _, topology, __: everyone(topology, topology.ranks))
+        patch.setattr(
+            epoch, "reduce_symmetry", lambda _, topology, __: everyone(topology, topology.ranks)
+        )
         return simulate(job)
 
 
@@ -65,7 +73,7 @@ def unfolded(job: Scenario, monkeypatch: pytest.MonkeyPatch) -> Timing:
 def test_one_of_many_equal_ranks_says_what_all_say(
     rate: float, kind: LoaderKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without randomness the folded run is the whole run: step, epoch, stall, every utilization."""
+    """Without randomness the reduced run equals the whole run: step, epoch, stall, utilization."""
     job = shared(20, rate=rate, kind=kind)
     one, all_of_them = simulate(job), unfolded(job, monkeypatch)
     assert folds(job).counts == (20.0,)
@@ -90,7 +98,7 @@ def assert_same(one: Timing, all_of_them: Timing) -> None:
 
 
 def test_eight_random_ranks_stand_for_forty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With samples that differ, the folded epoch is within 2% of all ranks simulated."""
+    """With samples that differ, the reduction epoch is within 2% of all ranks simulated."""
     spread = Spread(shape=Shape.GAMMA, relative_deviation=1.0)
     job = shared(40, rate=40 * 32e6 / 0.098, size_spread=spread)
     few, all_of_them = simulate(job), unfolded(job, monkeypatch)
@@ -124,7 +132,7 @@ SPREAD = Spread(shape=Shape.GAMMA, relative_deviation=1.0)
     ids=["one rank is slow", "links of their own", "few"],
 )
 def test_random_ranks_that_differ_are_all_simulated(job: Scenario) -> None:
-    """Random samples and a slow rank, a link to each accelerator, or few ranks: not folded."""
+    """Random samples and a slow rank, a link to each accelerator, or few ranks: not reduction."""
     assert folds(job).ranks == tuple(range(inputs_of(job).topology.ranks))
 
 
@@ -213,12 +221,12 @@ def test_equal_machines_that_help_are_taken_together(
 ) -> None:
     """Forty are simulated as sixteen, wider ones: steps and utilization within 1% of all forty."""
     job = helped(40, output_bytes, compute)
-    folded = simulate(job)
-    monkeypatch.setattr("simulator.engine.folding.MACHINES", 40)
+    reduction = simulate(job)
+    monkeypatch.setattr("simulator.engine.symmetry.MACHINES", 40)
     each = simulate(job)
-    assert folded.step_time.mean == pytest.approx(each.step_time.mean, rel=0.01)
+    assert reduction.step_time.mean == pytest.approx(each.step_time.mean, rel=0.01)
     for resource in ("data.cpu", "data.network", "network"):
-        found, expected = folded.usage[resource], each.usage[resource]
+        found, expected = reduction.usage[resource], each.usage[resource]
         assert found.mean == pytest.approx(expected.mean, rel=0.02, abs=1e-3)
         assert found.units == expected.units
 
@@ -227,10 +235,10 @@ def test_machines_taken_together_lose_none() -> None:
     """Every machine is in one part, parts differ by one machine at most; few stay as they are."""
     for machines in (17, 40, 1000):
         found = inputs_of(helped(machines, 1e3, 0.02))
-        folded = fold(found.scenario, found.topology, found.demands[Phase.WARM])
-        sizes = [folded.machines(site) for site in set(folded.sites.values())]
+        reduction = reduce_symmetry(found.scenario, found.topology, found.demands[Phase.WARM])
+        sizes = [reduction.machines(site) for site in set(reduction.sites.values())]
         assert sum(sizes) == machines
         assert len(sizes) == MACHINES
         assert max(sizes) - min(sizes) <= 1
     few = inputs_of(helped(MACHINES, 1e3, 0.02))
-    assert not fold(few.scenario, few.topology, few.demands[Phase.WARM]).sites
+    assert not reduce_symmetry(few.scenario, few.topology, few.demands[Phase.WARM]).sites

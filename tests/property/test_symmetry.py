@@ -1,4 +1,4 @@
-"""Equal ranks folded: whatever machine and job, the folded run is the run of every rank."""
+"""Equal ranks reduction: whatever machine and job, the reduction run is the run of every rank."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support.scenarios import host, inputs_of, link, scenario, simulate, store
 
 from simulator.engine import epoch
-from simulator.engine.folding import everyone, fold
 from simulator.engine.run import Options, solve
+from simulator.engine.symmetry import everyone, reduce_symmetry
 from simulator.pipeline.stages.base import Phase
 from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Timing
@@ -114,7 +114,9 @@ def jobs(draw: st.DrawFn) -> Scenario:
 
 def whole(job: Scenario, seed: int = 0) -> Timing:
     """The run with every rank simulated."""
-    with patch.object(epoch, "fold", lambda _, topology, __: everyone(topology, topology.ranks)):
+    with patch.object(
+        epoch, "reduce_symmetry", lambda _, topology, __: everyone(topology, topology.ranks)
+    ):
         return simulate(job, replay=True, seed=seed)
 
 
@@ -122,21 +124,21 @@ def whole(job: Scenario, seed: int = 0) -> Timing:
 @given(jobs())
 def test_a_folded_run_is_the_run_of_every_rank(job: Scenario) -> None:
     """Steps, epochs, the split and what every resource does agree but for rounding."""
-    folded, full = simulate(job, replay=True), whole(job)
-    assert folded.step_times == pytest.approx(full.step_times, rel=1e-9, abs=1e-12)
-    assert folded.total_time == pytest.approx(full.total_time, rel=1e-9)
-    assert folded.epoch_time == pytest.approx(full.epoch_time, rel=1e-9)
-    assert folded.first_steps == pytest.approx(full.first_steps, rel=1e-9)
+    reduction, full = simulate(job, replay=True), whole(job)
+    assert reduction.step_times == pytest.approx(full.step_times, rel=1e-9, abs=1e-12)
+    assert reduction.total_time == pytest.approx(full.total_time, rel=1e-9)
+    assert reduction.epoch_time == pytest.approx(full.epoch_time, rel=1e-9)
+    assert reduction.first_steps == pytest.approx(full.first_steps, rel=1e-9)
     nothing = 1e-9 * full.step_time.mean
-    assert astuple(folded.split) == pytest.approx(astuple(full.split), rel=1e-9, abs=nothing)
-    hidden, exposed = folded.communication.hidden, folded.communication.exposed
+    assert astuple(reduction.split) == pytest.approx(astuple(full.split), rel=1e-9, abs=nothing)
+    hidden, exposed = reduction.communication.hidden, reduction.communication.exposed
     assert hidden == pytest.approx(full.communication.hidden, rel=1e-9, abs=nothing)
     assert exposed == pytest.approx(full.communication.exposed, rel=1e-9, abs=nothing)
-    assert folded.usage.keys() == full.usage.keys()
+    assert reduction.usage.keys() == full.usage.keys()
     for name, usage in full.usage.items():
-        assert astuple(folded.usage[name]) == pytest.approx(astuple(usage), rel=1e-9, abs=1e-9), (
-            name
-        )
+        assert astuple(reduction.usage[name]) == pytest.approx(
+            astuple(usage), rel=1e-9, abs=1e-9
+        ), name
 
 
 @FEW
@@ -144,12 +146,12 @@ def test_a_folded_run_is_the_run_of_every_rank(job: Scenario) -> None:
 def test_ranks_are_folded_into_few(job: Scenario) -> None:
     """Every rank is stood for once, and never more are simulated than there are."""
     asked = inputs_of(job)
-    folded = fold(job, asked.topology, asked.demands[Phase.COLD])
-    assert sorted(rank for alike in folded.members.values() for rank in alike) == list(
+    reduction = reduce_symmetry(job, asked.topology, asked.demands[Phase.COLD])
+    assert sorted(rank for alike in reduction.members.values() for rank in alike) == list(
         range(asked.topology.ranks)
     )
-    assert sum(folded.counts) == asked.topology.ranks
-    assert tuple(folded.members) == folded.ranks
+    assert sum(reduction.counts) == asked.topology.ranks
+    assert tuple(reduction.members) == reduction.ranks
 
 
 @pytest.mark.parametrize(
@@ -164,15 +166,19 @@ def test_replicas_of_a_model_are_folded(name: str, overrides: tuple[str, ...]) -
     """Shipped jobs with several replicas on a machine: as if each had been simulated."""
     job = load_scenario(name, overrides=overrides)
     asked = inputs_of(job)
-    few = fold(job, asked.topology, asked.demands[Phase.COLD])
+    few = reduce_symmetry(job, asked.topology, asked.demands[Phase.COLD])
     assert len(few.ranks) < asked.topology.ranks
-    folded = solve(asked, Options(most_steps=60))
-    with patch.object(epoch, "fold", lambda _, topology, __: everyone(topology, topology.ranks)):
+    reduction = solve(asked, Options(most_steps=60))
+    with patch.object(
+        epoch, "reduce_symmetry", lambda _, topology, __: everyone(topology, topology.ranks)
+    ):
         full = solve(asked, Options(most_steps=60))
-    assert folded.step_time.mean == pytest.approx(full.step_time.mean, rel=1e-9)
-    assert folded.total_time == pytest.approx(full.total_time, rel=1e-9)
+    assert reduction.step_time.mean == pytest.approx(full.step_time.mean, rel=1e-9)
+    assert reduction.total_time == pytest.approx(full.total_time, rel=1e-9)
     for resource, usage in full.usage.items():
-        assert astuple(folded.usage[resource]) == pytest.approx(astuple(usage), rel=1e-6, abs=1e-9)
+        assert astuple(reduction.usage[resource]) == pytest.approx(
+            astuple(usage), rel=1e-6, abs=1e-9
+        )
 
 
 @pytest.mark.parametrize("deviation", [0.2, 1.0])
@@ -184,9 +190,11 @@ def test_with_random_samples_few_ranks_say_what_all_say(deviation: float) -> Non
         machine=machine, batches=400, batch_cpu=0.02, compute=0.01, workers=2, cost_spread=spread
     )
     asked = inputs_of(job)
-    assert len(fold(job, asked.topology, asked.demands[Phase.COLD]).ranks) == 8
+    assert len(reduce_symmetry(job, asked.topology, asked.demands[Phase.COLD]).ranks) == 8
     few = simulate(job)
-    with patch.object(epoch, "fold", lambda _, topology, __: everyone(topology, topology.ranks)):
+    with patch.object(
+        epoch, "reduce_symmetry", lambda _, topology, __: everyone(topology, topology.ranks)
+    ):
         full = simulate(job)
     off = abs(few.step_time.mean - full.step_time.mean)
     assert off <= few.half_width + full.half_width

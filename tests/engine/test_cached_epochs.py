@@ -6,22 +6,21 @@ from dataclasses import replace
 
 from support.scenarios import scenario
 
-from simulator.engine.folding import Fold
 from simulator.engine.recorder import Epoch
-from simulator.engine.run import Options, plan_of, solve
-from simulator.engine.simulated import Asked, simulated
+from simulator.engine.run import EpochCacheKey, Options, cached_epoch, plan_of, solve
+from simulator.engine.symmetry import SymmetryReduction
 from simulator.pipeline.stages.base import Phase
 from simulator.predict import simulation_input
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.scenario import CostPlan, Scenario
 
 
-def asked_of(job: Scenario, seed: int = 0) -> Asked:
+def asked_of(job: Scenario, seed: int = 0) -> EpochCacheKey:
     """Return the inputs of a scenario's first epoch."""
     inputs = simulation_input(job)
     plan = plan_of(inputs, Phase.COLD, Options(seed=seed))
     stages = inputs.demands[Phase.COLD]
-    return Asked.of(job, inputs.topology, stages, plan, seed)
+    return EpochCacheKey.of(job, inputs.topology, stages, plan, seed)
 
 
 def test_prices_and_names_ask_for_the_same_epoch() -> None:
@@ -42,10 +41,10 @@ def test_another_batch_or_seed_is_another_epoch() -> None:
 
 def test_a_question_is_simulated_once() -> None:
     """The second who asks is given what the first one was."""
-    times: list[Asked] = []
+    times: list[EpochCacheKey] = []
     job = replace(scenario(), memory_log_sd=0.123)  # no other test asks for this one
 
-    def simulate(asked: Asked) -> Epoch:
+    def simulate(asked: EpochCacheKey) -> Epoch:
         times.append(asked)
         return Epoch(
             end=1.0,
@@ -54,11 +53,11 @@ def test_a_question_is_simulated_once() -> None:
             half_width=0.0,
             settled=False,
             snapshots=(),
-            fold=Fold(ranks=(0,), counts=(1.0,), units={}),
+            reduction=SymmetryReduction(ranks=(0,), counts=(1.0,), units={}),
         )
 
-    first = simulated(asked_of(job), simulate)
-    assert simulated(asked_of(job), simulate) is first
+    first = cached_epoch(asked_of(job), simulate)
+    assert cached_epoch(asked_of(job), simulate) is first
     assert len(times) == 1
 
 
@@ -86,10 +85,10 @@ def test_a_store_that_helpers_no_longer_read_from_is_no_part_of_the_question() -
     assert cold[0] != cold[1]
 
 
-def _phase(job: Scenario, phase: Phase) -> Asked:
+def _phase(job: Scenario, phase: Phase) -> EpochCacheKey:
     inputs = simulation_input(job)
     plan = plan_of(inputs, phase, Options())
-    return Asked.of(job, inputs.topology, inputs.demands[phase], plan, 0)
+    return EpochCacheKey.of(job, inputs.topology, inputs.demands[phase], plan, 0)
 
 
 def test_what_was_simulated_before_gives_the_same_answer() -> None:

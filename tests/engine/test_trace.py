@@ -9,7 +9,7 @@ import pytest
 from support.scenarios import host, inputs_of, scenario, store
 
 from simulator.engine.run import Options, solve
-from simulator.engine.trace_events import Meter
+from simulator.engine.trace import Meter
 from simulator.results.prediction import Slice, Timing, Trace
 from simulator.schema.hardware.gpu import EMULATED
 from simulator.schema.hardware.host import Host
@@ -114,9 +114,9 @@ def test_an_epoch_that_is_ended_for_its_events_ends_at_the_same_step_if_traced()
 def test_a_rank_that_stands_for_others_says_so() -> None:
     """Of twelve ranks without a link of their own one is shown, for twelve; of four all are."""
     few, many = (scenario(machine=played(n), workers=1, batches=4) for n in (4, 12))
-    shown, folded = traced(few)[1], traced(many)[1]
+    shown, reduction = traced(few)[1], traced(many)[1]
     assert (dict(shown.shown_as), set(shown.stands_for.values())) == ({0: 0, 1: 0, 2: 0, 3: 0}, {4})
-    assert (dict(folded.shown_as), dict(folded.stands_for)) == ({0: 0}, {0: 12.0})
+    assert (dict(reduction.shown_as), dict(reduction.stands_for)) == ({0: 0}, {0: 12.0})
 
 
 def played(ranks: int) -> Host:

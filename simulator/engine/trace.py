@@ -1,27 +1,112 @@
-"""The trace of a simulated epoch: what its ranks did, and how busy each unit was.
-
-The engine simulates a model that is spread over a pipeline on its slowest stage, with the bubble
-as one wait. Its schedule says slot by slot what each stage does in a steady step meanwhile.
-"""
+"""What a traced run writes down: who did what when, and how busy each unit was from when on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from simulator.engine.machine import device
-from simulator.engine.recorder import Epoch
 from simulator.physics.device_time import pipeline_of
 from simulator.physics.schedule import Activity, Pipeline, timelines
 from simulator.physics.training_step import TrainingStep
 from simulator.pipeline.loads import resource_name
-from simulator.pipeline.stages.base import Resource
+from simulator.pipeline.stages.base import Actor, Entry, Resource, Slot
 from simulator.pipeline.stages.communication import step_of
-from simulator.pipeline.topology import CPU, Topology
+from simulator.pipeline.topology import CPU, Topology, compute_stream
 from simulator.results.prediction import PIPELINE, Counter, Sample, Slice, Trace
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.parallelism import Parallelism
 from simulator.units import Seconds, in_common
+
+if TYPE_CHECKING:
+    from simulator.engine.recorder import Epoch
+
+
+COMPUTE = "compute"
+COMMUNICATION = "communication"
+COPY = "copy"
+COPY_BACK = "copy back"
+PIN_MEMORY = "pin memory"
+MAIN = "main thread"
+
+_LANES = {
+    Actor.COPY_ENGINE: COPY,
+    Actor.RESULT_ENGINE: COPY_BACK,
+    Actor.COMMUNICATION_STREAM: COMMUNICATION,
+}
+
+
+def lane_of(slot: Slot) -> str:
+    """The lane of a rank on which a timeline shows a slot of its device."""
+    exchanges = slot.entry is Entry.COMMUNICATION
+    return _LANES.get(slot.stream, COMMUNICATION if exchanges else COMPUTE)
+
+
+def shown_on_device(slot: Slot) -> str:
+    """What the compute lane shows meanwhile: the slot, or that the device waits for it."""
+    if slot.stream is Actor.RESULT_ENGINE:
+        return f"waits for {COPY_BACK}"
+    works = slot.entry in {Entry.COMPUTE, Entry.BUBBLE}
+    return slot.label if works else f"waits for {slot.label}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceEvent:
+    """A rank's `lane` did `name` from `started` [s] until now, for a step or a batch.
+
+    `machine` is the one it happened on if it is none of those that train.
+    """
+
+    rank: int
+    lane: str
+    name: str
+    started: Seconds
+    step: int | None = None
+    batch: int | None = None
+    machine: str = ""
+
+
+RecordEvent: TypeAlias = Callable[[TraceEvent], None]
+"""Told of a piece of work that ends now."""
+
+
+class Meter:
+    """Notes how busy units are: the sum of what shares them and of what nothing slows.
+
+    Parameters
+    ----------
+    names : mapping of str to sequence of str
+        The units that each simulated one stands for.
+
+    Examples
+    --------
+    >>> meter = Meter({"link": ["link", "its twin"]})
+    >>> meter.shared(0.0, "link", 0.5)
+    >>> meter.fixed(1.0, "link", 0.25)
+    >>> [(sample.unit, sample.time, sample.value) for sample in meter.samples][2:]
+    [('link', 1.0, 0.75), ('its twin', 1.0, 0.75)]
+    """
+
+    def __init__(self, names: Mapping[str, Sequence[str]]) -> None:
+        self._names = names
+        self._shared: dict[str, float] = {}
+        self._fixed: dict[str, float] = {}
+        self.samples: list[Sample] = []
+
+    def shared(self, time: Seconds, unit: str, value: float) -> None:
+        """RecordEvent how busy what shares a unit keeps it from a time on, 0 to 1."""
+        self._shared[unit] = value
+        self._note(time, unit)
+
+    def fixed(self, time: Seconds, unit: str, value: float) -> None:
+        """RecordEvent how busy what nothing slows keeps a unit from a time on, 0 to 1."""
+        self._fixed[unit] = value
+        self._note(time, unit)
+
+    def _note(self, time: Seconds, unit: str) -> None:
+        value = self._shared.get(unit, 0.0) + self._fixed.get(unit, 0.0)
+        names = self._names.get(unit, (unit,))
+        self.samples += [Sample(unit=name, time=time, value=value) for name in names]
 
 
 def trace_of(scenario: Scenario, topology: Topology, epoch: Epoch) -> Trace:
@@ -37,7 +122,7 @@ def trace_of(scenario: Scenario, topology: Topology, epoch: Epoch) -> Trace:
     epoch : Epoch
         With its slices and samples.
     """
-    fold = epoch.fold
+    reduction = epoch.reduction
     counters = tuple(_counters(topology, epoch))
     idle = (Sample(unit=counter.unit, time=0.0, value=0.0) for counter in counters)
     return Trace(
@@ -49,8 +134,12 @@ def trace_of(scenario: Scenario, topology: Topology, epoch: Epoch) -> Trace:
         first=epoch.first,
         last=epoch.last,
         counters=counters,
-        shown_as={lane: rank for rank in fold.ranks for lane in fold.lanes(rank)},
-        stands_for={lane: fold.count(rank) for rank in fold.ranks for lane in fold.lanes(rank)},
+        shown_as={lane: rank for rank in reduction.ranks for lane in reduction.lanes(rank)},
+        stands_for={
+            lane: reduction.count(rank)
+            for rank in reduction.ranks
+            for lane in reduction.lanes(rank)
+        },
         machines=scenario.cluster.trainers.count,
     )
 
@@ -65,9 +154,11 @@ def _counters(topology: Topology, epoch: Epoch) -> Iterator[Counter]:
         machine = next((prefix.strip() for prefix in helpers if unit.startswith(prefix)), owner)
         yield Counter(unit=unit, machine=machine, resource=resource_name(topology, unit))
     if topology.host.gpu is not None:
-        lanes = sorted(lane for rank in epoch.fold.ranks for lane in epoch.fold.lanes(rank))
+        lanes = sorted(
+            lane for rank in epoch.reduction.ranks for lane in epoch.reduction.lanes(rank)
+        )
         for lane in lanes:
-            yield Counter(unit=device(lane), machine=home, resource=str(Resource.GPU))
+            yield Counter(unit=compute_stream(lane), machine=home, resource=str(Resource.GPU))
 
 
 ALL_SHOWN: Final = 4

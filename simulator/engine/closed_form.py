@@ -1,0 +1,159 @@
+"""Closed-form bounds on a whole run, from the same demands: what no queue or overlap can change.
+
+`lower`: the busiest unit must carry all that is asked of it (operational law: throughput is at
+most capacity over demand), and so must whoever takes one batch at a time: W workers make at most
+W batches in the time that one of them needs for a batch, alone on the machine. `upper`: everything
+happens one after another. Both hold for total time over steps of the whole run, exactly for
+deterministic service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from simulator.equations.cost import cost_per_step
+from simulator.errors import NotModelled
+from simulator.physics.device_time import device_time
+from simulator.physics.footprint import MemoryFit, memory_fit
+from simulator.pipeline.limits import check_modelled
+from simulator.pipeline.loads import (
+    SERIAL_STREAMS,
+    device_step,
+    least_batch,
+    serial_batch,
+)
+from simulator.pipeline.program import USING
+from simulator.pipeline.run_length import Extras, Lengths, worker_start
+from simulator.pipeline.stages.base import Demand, Path, Per, Phase, StageDemands, ask
+from simulator.pipeline.stages.communication import bucket_shares
+from simulator.pipeline.topology import Topology
+from simulator.results.cost import machines_price
+from simulator.results.prediction import Bounds
+from simulator.schema.scenario import Scenario
+from simulator.units import PerSecond, Real, Seconds, Usd
+
+
+def bounds(
+    scenario: Scenario,
+    topology: Topology,
+    demands: Mapping[Phase, Sequence[StageDemands]],
+    lengths: Lengths,
+    extras: Extras,
+) -> Bounds:
+    """Bounds on total time / steps of the run [s].
+
+    Parameters
+    ----------
+    scenario, topology, demands
+        What is run, on which units, and what each stage asks for with cold and warm caches.
+    lengths, extras : Lengths, Extras
+        How long the run is, and what is composed beside its epochs.
+    """
+    cold, warm = demands[Phase.COLD], demands[Phase.WARM]
+    first, later = np.minimum(1.0, lengths.epochs), np.maximum(0.0, lengths.epochs - 1.0)
+    slow = slowest(scenario)
+    one_by_one = first * serial_batch(topology, cold) + later * serial_batch(topology, warm)
+    starts = (worker_start(scenario) + scenario.job.loader.epoch_start) * (1.0 + later)
+    steps, whole = lengths.total_steps, lengths.steps * lengths.accumulation
+    lower: Any = lower_bound(scenario, topology, demands, lengths, extras)
+    return Bounds(
+        lower=lower,
+        upper=(extras.once + starts + whole * one_by_one * slow) / steps + extras.per_step,
+    )
+
+
+def lower_bound(
+    scenario: Scenario,
+    topology: Topology,
+    demands: Mapping[Phase, Sequence[StageDemands]],
+    lengths: Lengths,
+    extras: Extras,
+) -> Real:
+    """The lower of the bounds on total time / steps of the run [s]; parameters as for `bounds`."""
+    first, later = np.minimum(1.0, lengths.epochs), np.maximum(0.0, lengths.epochs - 1.0)
+    batches = lengths.batches - 1.0 + lengths.last_share
+    busiest = first * least_batch(scenario, topology, demands[Phase.COLD])
+    busiest = busiest + later * least_batch(scenario, topology, demands[Phase.WARM])
+    lower: Real = (extras.once + batches * busiest) / lengths.total_steps + extras.per_step
+    return lower
+
+
+def slowest(scenario: Scenario) -> float:
+    """The factor of a batch that every straggler of the loader hits."""
+    factors = [max(1.0, straggler.factor) for straggler in scenario.job.loader.stragglers]
+    return float(np.prod(factors))
+
+
+_ON_DEVICE: Final = tuple(
+    slot for slot in USING if slot.stream in SERIAL_STREAMS or slot.per is Per.BUCKET
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A step on devices that never wait for data.
+
+    `step_time` is its length [s], `throughput` the samples of all devices [1/s], `memory` what one
+    device needs and has (None where that is not known), `usd_per_step` the price of all machines
+    for a step [$] (None where a price is not known).
+    """
+
+    step_time: Seconds
+    throughput: PerSecond
+    memory: MemoryFit | None
+    usd_per_step: Usd | None
+
+    @property
+    def fits(self) -> str:
+        """``yes``, ``uncertain`` or ``no``: whether a device has the memory; empty: not known."""
+        known = None if self.memory is None else self.memory.known_verdict
+        return "" if known is None else str(known)
+
+
+def estimate(scenario: Scenario) -> Estimate:
+    """The step of a scenario in closed form.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        One whose devices compute.
+
+    Raises
+    ------
+    NotModelled
+        If no device computes in it, or the model does not cover it.
+    """
+    check_modelled(scenario)
+    time = device_time(scenario)
+    if time is None or scenario.cluster.trainers.host.gpu is None:
+        msg = f"{scenario.name}: no accelerator computes, so there is no step to estimate"
+        raise NotModelled(msg)
+    job, price = scenario.job, machines_price(scenario)
+    step = _step(scenario)
+    samples = job.train.batch_size * job.train.accumulation * scenario.ranks * job.copies
+    return Estimate(
+        step_time=step,
+        throughput=samples / step,
+        memory=memory_fit(scenario),
+        usd_per_step=None if price is None else float(cost_per_step(price, step)),
+    )
+
+
+def _step(scenario: Scenario) -> Seconds:
+    """What a device does in a step, on links that nobody else uses [s]."""
+    stages = ask(_ON_DEVICE, scenario, Phase.WARM)
+    step = device_step(stages, _on_idle_links, partial(bucket_shares, scenario))
+    return float(step.of(scenario.job.train.accumulation))
+
+
+def _on_idle_links(demand: Demand) -> Real:
+    """Time of a demand at the fastest it can go [s]."""
+    rate: Real = 1.0 if demand.path is Path.COMPUTE else np.inf
+    if demand.ceiling is not None:
+        rate = demand.ceiling
+    return demand.latency + demand.amount / rate

@@ -1,0 +1,492 @@
+"""A scenario halfway: its sections as the file states them, with the profiles that they name.
+
+What follows from a mistake is not known: to read it raises a `BrokenKeyError`. So the rest of the
+file can still be checked, and every mistake is reported in one go.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, cached_property
+from typing import Any, Final, NoReturn, TypeAlias
+
+from simulator.errors import InputError, PlanError, Problem, UnknownName
+from simulator.memo import shared
+from simulator.reading.convert.models import build_model, load_model, model_names, read_model
+from simulator.reading.document import Document, kind_problem, problems_of, schema_problem
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.lines import KeyPath
+from simulator.reading.long_run.bill_sections import EnergySection, OwnedSection
+from simulator.reading.long_run.sections import (
+    CheckpointSection,
+    FailuresSection,
+    RunSection,
+    SpotSection,
+)
+from simulator.reading.sections import (
+    CalibrationSection,
+    DataSection,
+    HardwareSection,
+    InputSection,
+    ModelSection,
+    RemoteSection,
+    ScenarioFile,
+    SoftwareSection,
+    StepTimeTable,
+    TrainSection,
+)
+from simulator.reading.tables import FileTable, Reading, table_keys
+from simulator.schema.fields import nearest
+from simulator.schema.hardware.gpu import EMULATED, Gpu
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.storage import Storage
+from simulator.schema.scenario import CostPlan, Memory
+from simulator.schema.store_plan import StorePlan
+from simulator.schema.workload.loader import CostBasis, LoaderKind
+from simulator.schema.workload.models import Model
+from simulator.schema.workload.parallelism import Parallelism
+from simulator.schema.workload.train import Mode
+
+OF_A_SEARCH: Final = frozenset({"sweep", "goal"})
+"""Sections that describe a search, not a job: `plan sweep` and `plan recommend` read them."""
+SECTIONS: Final[Mapping[str, type[FileTable]]] = {
+    name: key.table
+    for name, key in table_keys(ScenarioFile).items()
+    if key.table is not None and name not in OF_A_SEARCH
+}
+"""What describes each section of a job, by name."""
+LIBRARY_CHANGES: Final = ("sequence", "filled", "scored_share", "image")
+"""Keys of the model's section that change the shape of a model of the library."""
+LOCAL: Final = "local"
+"""Instead of a store's name: the machine's own drives."""
+STEP_TIME: Final[KeyPath] = ("model", "step_time")
+
+
+class BrokenKeyError(Exception):
+    """A key with a mistake was read, so what follows from it is not known."""
+
+
+class PartialTable:
+    """A table with mistakes: its sound keys can be read, all others raise `BrokenKeyError`.
+
+    Parameters
+    ----------
+    table : type of a frozen dataclass
+        Describes the table.
+    values : mapping of str to object
+        Values of the sound keys.
+    broken : frozenset of str, optional
+        Keys with mistakes; all keys by default.
+    """
+
+    def __init__(
+        self, table: type[FileTable], values: Mapping[str, Any], broken: frozenset[str] | None
+    ) -> None:
+        self._table = table
+        self._values = values
+        self._broken = broken
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - values of any key
+        """Return the value of a sound key."""
+        if name in self._values:
+            return self._values[name]
+        key = table_keys(self._table).get(name)
+        if self._broken is None or name in self._broken or (key is not None and key.required):
+            raise BrokenKeyError(name)
+        if key is not None:
+            return key.default
+        member = inspect.getattr_static(self._table, name)
+        return member.__get__(self)
+
+
+class UnresolvedScenario:
+    """The sections of a scenario, and what they name and imply; defaults are not filled in.
+
+    `host` is the machine as its profile says, `storage` the store named in the file, `cache` the
+    drives named to stand in front of it, and `measured_on` the machine that CPU times were
+    measured on. `helper` is the machine of the [remote] section and `helper_storage` its store.
+
+    Parameters
+    ----------
+    sections : mapping of str to table
+        By name: all of `SECTIONS`, None where the file has none.
+    document : Document, or callable
+        All that the files and options say, or what gives it.
+    name, title : str
+        As the file has them; empty where it has none.
+    step_batch : int, optional
+        The batch size that a step time in the files was measured at; None where an option states
+        the step time: it is of the job's batch size.
+    """
+
+    hardware: HardwareSection
+    data: DataSection
+    train: TrainSection
+    input: InputSection
+    model: ModelSection | None
+    software: SoftwareSection
+    cost: CostPlan
+    memory: Memory
+    calibration: CalibrationSection
+    remote: RemoteSection | None
+    parallelism: Parallelism
+    run: RunSection | None
+    failures: FailuresSection | None
+    checkpoint: CheckpointSection | None
+    spot: SpotSection | None
+    energy: EnergySection | None
+    owned: OwnedSection | None
+    store: StorePlan
+    host: Host
+    storage: Storage | None
+    cache: Storage | None
+    helper: Host | None
+    helper_storage: Storage | None
+    measured_on: Host | None
+    library_model: Model | None
+    gpu_is_known: bool = True
+    """Whether another accelerator that the file puts into the machine was found."""
+
+    def __init__(
+        self,
+        sections: Mapping[str, Any],
+        document: Document | Callable[[], Document],
+        *,
+        name: str,
+        title: str,
+        step_batch: int | None,
+    ) -> None:
+        vars(self).update(sections)
+        self.name = name
+        self.title = title
+        self._document = document
+        self._step_batch = step_batch
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse to give what was looked up and not found."""
+        raise BrokenKeyError(name)
+
+    @cached_property
+    def document(self) -> Document:
+        """All that the files and options say."""
+        return self._document if isinstance(self._document, Document) else self._document()
+
+    def problem(
+        self, path: KeyPath, message: str, *, hint: str | None = None, show: bool = True
+    ) -> Problem:
+        """Return a problem of the file, as `Document.problem` does."""
+        return self.document.problem(path, message, hint=hint, show=show)
+
+    @property
+    def mode(self) -> Mode:
+        """What the job does."""
+        return self.train.mode
+
+    @property
+    def loader(self) -> LoaderKind:
+        """The loader whose rules the input pipeline follows."""
+        return self.input.loader
+
+    @property
+    def basis(self) -> CostBasis:
+        """The conditions that CPU times were measured under."""
+        return self.input.cost_basis
+
+    @cached_property
+    def step_times(self) -> tuple[StepTimeTable, ...]:
+        """The user's measured steps; one step time is of the batch size that nothing else says."""
+        model = self.model
+        if model is None:
+            return ()
+        if model.step_time is None or model.step_times:
+            return tuple(model.step_times)
+        batch = model.step_time_batch or self._step_batch or self.train.batch_size
+        return _one_step(model, batch)
+
+    @cached_property
+    def gpus(self) -> int:
+        """Accelerators used on each machine."""
+        hardware = self.hardware
+        if hardware.emulated is not None:
+            return hardware.emulated
+        if hardware.gpus is not None:
+            return hardware.gpus
+        is_for_host = self.mode is Mode.PREPARE or self.learns_on_host
+        return 0 if is_for_host else self.host.gpu_count
+
+    @cached_property
+    def gpu(self) -> Gpu | None:
+        """The accelerator used; None where none is."""
+        if self.hardware.emulated is not None:
+            return EMULATED
+        if not self.gpu_is_known:
+            raise BrokenKeyError(self.hardware.gpu)
+        return self.host.gpu if self.gpus else None
+
+    @property
+    def copies(self) -> int:
+        """Equal jobs that share the accelerators of a machine."""
+        return self.train.copies
+
+    @property
+    def replica(self) -> int:
+        """Accelerators of one copy of the model."""
+        return self.parallelism.devices
+
+    @cached_property
+    def ranks(self) -> int:
+        """Replicas that train together in one job over all machines."""
+        devices = max(1, self.gpus // self.copies) * self.hardware.count
+        return max(1, devices // self.replica)
+
+    @cached_property
+    def ranks_per_host(self) -> int:
+        """Replicas on one machine in all its jobs; one where a replica is larger."""
+        return max(self.copies, self.gpus // self.replica)
+
+    @cached_property
+    def accumulation(self) -> int:
+        """Batches of a rank in a step: as stated, else as the global batch asks for."""
+        train = self.train
+        if train.accumulation is None and train.global_batch_size is not None:
+            return max(1, train.global_batch_size // (train.batch_size * self.ranks))
+        return train.accumulation or 1
+
+    @property
+    def learns_on_host(self) -> bool:
+        """Whether the model is one that learns on the processors."""
+        return self.library_model is not None and self.library_model.cpu_seconds > 0.0
+
+    def look_up(
+        self, catalogue: Catalogue, known: dict[tuple[Any, ...], Any] | None = None
+    ) -> tuple[Problem, ...]:
+        """Find the machines, stores and the model that the sections name.
+
+        Parameters
+        ----------
+        catalogue : Catalogue
+            Knows the hardware profiles.
+        known : dict, optional
+            What was found for other scenarios, with the same catalogue; more is put in.
+
+        Returns
+        -------
+        tuple of Problem
+            One for every unknown name, and those of broken profiles.
+        """
+        search = _Search(self, {} if known is None else known)
+        search.find("host", "hardware.machine", catalogue.host)
+        search.find("storage", "hardware.storage", catalogue.storage)
+        search.find("cache", "hardware.cache", catalogue.storage, none=LOCAL)
+        host = vars(self).get("host")
+        if host is not None and host.gpu_count:
+            search.find("host", "hardware.gpu", lambda name: catalogue.with_gpu(host, name), host)
+            if vars(self).get("host") is None:
+                self.host, self.gpu_is_known = host, "host" in vars(self)
+        search.find("helper", "remote.machine", catalogue.host)
+        search.find("helper_storage", "remote.storage", catalogue.storage)
+        search.find("measured_on", "input.measured_on", catalogue.host)
+        self._find_model(search)
+        return tuple(search.problems)
+
+    def _find_model(self, search: _Search) -> None:
+        """Find the model by its name in the library, or by its family and shape."""
+        path = ("model", "name")
+        try:
+            name = None if self.model is None else self.model.name
+        except BrokenKeyError:
+            return
+        if name is not None and name not in model_names():
+            message, hint = "is no model of the library", _other_models(name)
+            search.problems.append(self.document.problem(path, message, hint=hint))
+        elif name is not None:
+            changes = self._changes(name, search.problems)
+            search.find(
+                "library_model",
+                "model.name",
+                lambda name: load_model(name, **changes),
+                *changes.items(),
+            )
+        else:
+            search.find(
+                "library_model",
+                "model.family",
+                lambda _: build_model(self.document, ("model",)),
+                self.model,
+            )
+
+    def _changes(self, name: str, problems: list[Problem]) -> dict[str, float]:
+        """Collect what the file changes in the shape of a library's model."""
+        figures = _figures(name)
+        changes: dict[str, float] = {}
+        for key in ("fused_attention", *LIBRARY_CHANGES):
+            section = self.software if key == "fused_attention" else self.model
+            try:
+                value = getattr(section, key)
+            except BrokenKeyError:
+                continue
+            if value is not None and key in figures:
+                changes[key] = value
+            elif value is not None and section is self.model:
+                path, message = ("model", key), f"is no figure of {name}"
+                problems.append(self.document.problem(path, message, hint="leave it out"))
+        return changes
+
+
+@cache
+def _figures(name: str) -> tuple[str, ...]:
+    """Return the figures of the shape of a model of the library."""
+    return tuple(table_keys(type(read_model(name).shape)))
+
+
+@shared
+def _one_step(model: ModelSection, batch: int) -> tuple[StepTimeTable, ...]:
+    return (StepTimeTable(batch_size=batch, time=model.step_time or 0.0),)
+
+
+class _Search:
+    """Looks up what keys of a scenario name, and collects what is not found."""
+
+    def __init__(self, file: UnresolvedScenario, known: dict[tuple[Any, ...], Any]) -> None:
+        self.file = file
+        self.known = known
+        self.problems: list[Problem] = []
+
+    def value(self, key: str) -> str | None:
+        """Return the value of a key."""
+        section, _, name = key.partition(".")
+        table = getattr(self.file, section)
+        found: str | None = None if table is None else getattr(table, name)
+        return found
+
+    def find(
+        self,
+        attribute: str,
+        key: str,
+        load: Callable[[str], object],
+        *others: object,
+        none: str = "",
+    ) -> None:
+        """Set what a key names; None where it is left out, or is just `none`.
+
+        `others` are what `load` depends on but for the name.
+        """
+        vars(self.file).pop(attribute, None)
+        try:
+            name = self.value(key)
+        except BrokenKeyError:
+            return
+        if name is None or name == none:
+            setattr(self.file, attribute, None)
+            return
+        named = (key, name, *[one if isinstance(one, tuple) else id(one) for one in others])
+        if named in self.known:
+            setattr(self.file, attribute, self.known[named][0])
+            return
+        path = tuple(key.split("."))
+        try:
+            thing = load(name)
+            setattr(self.file, attribute, thing)
+            # As long as they are kept, no other objects can have their identities.
+            self.known[named] = thing, others
+        except InputError as error:
+            self.problems += error.problems
+        except UnknownName as error:
+            message, _, hint = str(error).partition("; ")
+            self.problems.append(self.file.problem(path, message, hint=hint, show=False))
+        except PlanError as error:
+            self.problems.append(self.file.problem(path, str(error)))
+
+
+def _other_models(name: str) -> str:
+    """Return what to write instead of a model that the library does not have."""
+    close = nearest(name, model_names())
+    meant = f"did you mean '{close}'? " if close and _is_of_family(name, close) else ""
+    return (
+        f"{meant}plan models lists all; of any other language model give model.family and "
+        "model.shape (plan import hf-config writes them), of any other model what a batch takes on "
+        "your device, in model.step_time"
+    )
+
+
+def _is_of_family(name: str, known: str) -> bool:
+    """Return whether two names of models begin alike: `bert_base` and bert-large do."""
+    first, other = (re.split(r"[-_. \d]", each.lower())[0] for each in (name, known))
+    return nearest(first, (other,)) is not None and first[:1] == other[:1]
+
+
+def batch_of_step(document: Document) -> int | None:
+    """Return the batch size of a step time that files state; None where an option states it."""
+    _, line = document.where(STEP_TIME)
+    return None if line is None else document.batch_size
+
+
+def read_sections(document: Document) -> tuple[UnresolvedScenario, tuple[Problem, ...]]:
+    """Read every section of a scenario by itself.
+
+    Returns
+    -------
+    UnresolvedScenario
+        Its sections with mistakes are `PartialTable`s. Nothing is looked up.
+    tuple of Problem
+        All mistakes within sections.
+
+    Raises
+    ------
+    InputError
+        If it is a file of another kind, or of another format.
+    """
+    problems = []
+    problem = schema_problem(document)
+    if problem is not None:
+        if "schema" in document.data:
+            raise InputError((problem,))
+        problems.append(problem)
+    other = kind_problem(ScenarioFile, document)
+    if other is not None:
+        raise InputError((*problems, other))
+    reading = Reading(document.place)
+    data = {key: value for key, value in document.data.items() if key != "schema"}
+    values = reading.values(ScenarioFile, data, ())
+    problems += problems_of(ScenarioFile, document, reading.mistakes)
+    sections = {
+        name: values[name] if name in values else _without(name, document) for name in SECTIONS
+    }
+    file = UnresolvedScenario(
+        sections,
+        document,
+        name=str(document.data.get("name", "")),
+        title=str(document.data.get("title", "")),
+        step_batch=batch_of_step(document),
+    )
+    return file, tuple(dict.fromkeys(problems))
+
+
+def _without(name: str, document: Document) -> object:
+    """Return a section that the file leaves out, or the sound keys of one with mistakes."""
+    key, table, data = table_keys(ScenarioFile)[name], SECTIONS[name], document.data.get(name)
+    if name not in document.data and not key.required:
+        return key.default
+    if not isinstance(data, dict):
+        return PartialTable(table, {}, None)
+    reading = Reading(document.place)
+    values = reading.values(table, data, (name,))
+    broken = frozenset(str(mistake.path[1]) for mistake in reading.mistakes)
+    return PartialTable(table, values, broken)
+
+
+Check: TypeAlias = Callable[[UnresolvedScenario], Iterable[Problem]]
+"""Finds mistakes that no key has by itself."""
+
+
+def find_problems(file: UnresolvedScenario, checks: Iterable[Check]) -> tuple[Problem, ...]:
+    """Return what checks find; one that reads what follows from a mistake finds nothing."""
+    problems: list[Problem] = []
+    for check in checks:
+        try:
+            problems += tuple(check(file))
+        except BrokenKeyError:
+            continue
+    return tuple(problems)
