@@ -7,12 +7,10 @@ beside the host that launches their kernels. Without an accelerator the cores ar
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Final
 
 import numpy as np
 
@@ -20,7 +18,7 @@ from simulator.equations.memory import state_bytes
 from simulator.equations.roofline import carried_over_time, interpolated_step_time
 from simulator.equations.step import optimizer_time
 from simulator.errors import NotModelled
-from simulator.memo import Memo
+from simulator.memo import cached
 from simulator.physics.communication import Traffic, traffic
 from simulator.physics.device_memory import DeviceMemory, device_memory
 from simulator.physics.operators import (
@@ -387,14 +385,10 @@ def _model_as_measured(model: Model, measured: StepTimes) -> Model:
     return replace(model, channels_last=measured.channels_last)
 
 
-_COUNTED: Final[Memo[bool]] = Memo(1000)
-
-
+@cached(most=1000)
 def _is_counted(model: Model) -> bool:
     """Whether the model's arithmetic is known."""
-    return _COUNTED.of(
-        (model,), lambda: any(op.flops > 0.0 for op in model.operators(1.0, Precision.FP32))
-    )
+    return any(op.flops > 0.0 for op in model.operators(1.0, Precision.FP32))
 
 
 def _from_roofline(scenario: Scenario, train: Train, model: Model, gpu: Gpu) -> DeviceTime:
@@ -476,19 +470,21 @@ class _CountedOperators:
     flops: Real
 
 
-_operator_memo: Final[Memo[_CountedOperators]] = Memo(1000)
-"""Of the last candidates: most of those tried one after the other compute the same batch."""
-
-
 def _counted_operators(
     model: Model, kernels: Kernels | None, asked: _OperatorQuery
 ) -> _CountedOperators:
     """The operators of a batch on a device of these rates."""
     if not asked.plain:
         return _count_operators(model, kernels, asked)
-    return _operator_memo.of(
-        (model, kernels), lambda: _count_operators(model, kernels, asked), asked
-    )
+    # Candidates that are tried one after the other mostly compute the same batch.
+    return _known_operators(model, kernels, asked)
+
+
+@cached(most=1000, by_value=(_OperatorQuery,))
+def _known_operators(
+    model: Model, kernels: Kernels | None, asked: _OperatorQuery
+) -> _CountedOperators:
+    return _count_operators(model, kernels, asked)
 
 
 def _count_operators(
@@ -574,15 +570,7 @@ class CostModel:
         return device_memory(self.scenario)
 
 
+@cached(most=16)
 def cost_model(scenario: Scenario) -> CostModel:
-    """The cost model of a scenario: the same object has the same one."""
-    known = next((model for model in tuple(_RECENT) if model.scenario is scenario), None)
-    if known is None:
-        known = CostModel(scenario=scenario)
-        _RECENT.append(known)
-    return known
-
-
-_RECENT: Final[deque[CostModel]] = deque(maxlen=8)
-"""Of the last scenarios asked about: many stages ask about the same one, and counting a model's
-operators takes a while. Scenarios never change."""
+    """Return the cost model of a scenario; the same one for the same object."""
+    return CostModel(scenario=scenario)
