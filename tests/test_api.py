@@ -153,7 +153,7 @@ def test_services_are_loaded_by_the_same_door(chat: ServiceConfiguration) -> Non
     assert first is not None
     assert answer.interval("first_token_s.mean")["p50"] == first
     assert answer.metrics.loc["first_token_s.mean", "value"] == first
-    assert "keeps its limits" in repr(answer)
+    assert "Meets the SLO" in repr(answer)
     assert str(answer).startswith(CHAT)
     with pytest.raises(PlanError, match=r"did you mean 'first_token_s\.p99'"):
         _ = answer["first_token.p99"]

@@ -17,8 +17,9 @@ from simulator.reading.search.axes import axis_of, parse_axis
 from simulator.reading.search.candidates import CandidateReader
 from simulator.reading.settings import as_option
 from simulator.report.html.prediction import as_fragment, as_page
-from simulator.report.prediction.text import as_text
-from simulator.results.metrics import METRICS, Value, number_at, select
+from simulator.report.prediction.job import document
+from simulator.report.render import Format, render
+from simulator.results.metrics import JOB_METRICS, Value, number_at, select
 from simulator.results.outlook import Outlook
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Axes, Axis, Plain, Sampling
@@ -62,7 +63,7 @@ class Answer:
         UnknownName
             If there is no such metric; names the nearest.
         """
-        known = {one.name: one for one in METRICS}
+        known = {one.name: one for one in JOB_METRICS}
         if metric in known:
             return known[metric].get(self.prediction)
         number = number_at(self.prediction, metric)
@@ -82,7 +83,7 @@ class Answer:
                 "unit": _UNITLESS if one.unit is None else one.unit.symbol,
                 **{end: self.interval(one.name).get(end) for end in ("p10", "p90")},
             }
-            for one in METRICS
+            for one in JOB_METRICS
             if not isinstance(value := one.get(self.prediction), Mapping) and value is not None
         ]
         return pd.DataFrame(rows).set_index("metric")
@@ -120,7 +121,7 @@ class Answer:
         Path(path).write_text(as_page(self.prediction), encoding="utf-8")
 
     def __str__(self) -> str:
-        return as_text(self.prediction)
+        return render(document(self.prediction, full=True), Format.TABLE)
 
     def __repr__(self) -> str:
         return f"<Answer to {self.prediction.scenario.name}: {self.verdict}>"

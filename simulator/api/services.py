@@ -13,9 +13,11 @@ from simulator.predict import predict_service
 from simulator.reading.service.axes import variants
 from simulator.reading.service.scenario import ServiceReader
 from simulator.report.html.service import as_page
-from simulator.report.service import text as report
-from simulator.report.service.studies import SizedReport
-from simulator.results.serving import ServicePrediction, metrics
+from simulator.report.prediction import service as report
+from simulator.report.render import Format, render
+from simulator.report.service_studies import sized_table
+from simulator.results.metrics import service_figures
+from simulator.results.serving import ServicePrediction
 from simulator.schema.fields import nearest_hint
 from simulator.schema.goal import Plain
 from simulator.schema.serving import Service
@@ -46,7 +48,7 @@ class ServiceAnswer:
         UnknownName
             If there is no such figure; names the nearest.
         """
-        found = metrics(self.prediction)
+        found = service_figures(self.prediction)
         if metric not in found:
             hint = nearest_hint(metric, tuple(found))
             msg = f"there is no figure '{metric}' of this service; {hint}"
@@ -54,11 +56,11 @@ class ServiceAnswer:
         return found[metric]
 
     @property
-    def metrics(self) -> pd.DataFrame:
+    def service_figures(self) -> pd.DataFrame:
         """All figures, and where they lie in four of five cases."""
         rows = [
             {"metric": name, "value": value, **{e: self.interval(name).get(e) for e in _ENDS}}
-            for name, value in metrics(self.prediction).items()
+            for name, value in service_figures(self.prediction).items()
             if value is not None
         ]
         return pd.DataFrame(rows).set_index("metric")
@@ -81,7 +83,7 @@ class ServiceAnswer:
         Path(path).write_text(page, encoding="utf-8")
 
     def __str__(self) -> str:
-        return report.as_text(self.prediction)
+        return render(report.document(self.prediction), Format.TABLE)
 
     def __repr__(self) -> str:
         return f"<ServiceAnswer to {self.prediction.service.name}: {self.verdict}>"
@@ -157,7 +159,7 @@ class ServiceConfiguration:
     def recommend(self, *, seed: int = 0) -> pd.DataFrame:
         """The machines of its [goal] that keep its limits, the cheapest first: one row each."""
         found = size(self._reader.read, self._reader.candidates(), seed=seed)
-        table = SizedReport().as_table(found)
+        table = sized_table(found)
         return pd.DataFrame(table.rows, columns=table.head)
 
     def __repr__(self) -> str:

@@ -37,6 +37,7 @@ from simulator.equations.memory import (
     state_bytes,
     tensor_bytes,
 )
+from simulator.memo import cached
 from simulator.physics.model_footprint import (
     ParameterFootprint,
     head_only_footprint,
@@ -434,6 +435,7 @@ _SHOWN: Final = {
 _WASTE: Final = "GPU memory the allocator cannot use, as a share of what it holds"
 
 
+@cached(most=16)
 def device_memory(scenario: Scenario) -> DeviceMemory | None:
     """What one device of a job holds at its fullest, by item; None without a model on it.
 
@@ -501,7 +503,7 @@ def _forward_only(job: Job, model: Model) -> dict[str, Term]:
     return with_waste(terms, {"context": stated(context=memory_model.context)}, memory_model)
 
 
-def assumptions(scenario: Scenario, found: DeviceMemory | None) -> Iterator[Assumption]:
+def memory_assumptions(scenario: Scenario, found: DeviceMemory | None) -> Iterator[Assumption]:
     """The figures beside what is counted that what was found a device to hold rests on."""
     figures = scenario.job.software.memory
     if found is None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from simulator.equations.step import optimizer_time
 from simulator.errors import NotModelled
 from simulator.memo import cached
 from simulator.physics.communication import Traffic, traffic
-from simulator.physics.device_memory import DeviceMemory, device_memory
 from simulator.physics.operators import (
     Computing,
     OperatorTime,
@@ -87,6 +85,7 @@ class DeviceTime(Passes):
         return self.forward + self.backward + self.optimizer
 
 
+@cached(most=16)
 def device_time(scenario: Scenario) -> DeviceTime | None:
     """Compute time of one batch on one device; None where no device computes.
 
@@ -102,7 +101,9 @@ def device_time(scenario: Scenario) -> DeviceTime | None:
     """
     job, evidence = scenario.job, evidence_of(scenario)
     if evidence is Evidence.KERNELS:
-        return _from_kernels(scenario)
+        return _from_kernels(
+            scenario, training_step(transformer_step(scenario), kernels_of(scenario))
+        )
     measured = measured_times(scenario)
     if measured is not None:
         return _from_measurement(scenario, measured)
@@ -115,8 +116,8 @@ def device_time(scenario: Scenario) -> DeviceTime | None:
     if gpu is None:
         return _from_operators(scenario, job.train, job.model, core_computing(scenario))
     computed = _from_roofline(scenario, job.train, job.model, gpu)
-    if evidence is Evidence.SISTER and job.sister is not None:
-        return _from_same_chip(scenario, computed, job.sister)
+    if evidence is Evidence.SAME_CHIP and job.same_chip_reference is not None:
+        return _from_same_chip(scenario, computed, job.same_chip_reference)
     return computed
 
 
@@ -127,7 +128,7 @@ class Evidence(StrEnum):
     """Kernels and exchanges fitted to measured steps, which count all communication."""
     MEASURED = "measured"
     """A step measured on the device."""
-    SISTER = "sister"
+    SAME_CHIP = "same chip"
     """A step measured on another card of the same chip; of a model known by its totals, on any."""
     OPERATORS = "operators"
     """The model's operators at the rates of the device."""
@@ -137,6 +138,7 @@ class Evidence(StrEnum):
     """No device computes."""
 
 
+@cached(most=16)
 def evidence_of(scenario: Scenario) -> Evidence:
     """Which evidence decides; the one place that chooses.
 
@@ -155,7 +157,7 @@ def evidence_of(scenario: Scenario) -> Evidence:
     if gpu is None:
         return Evidence.CORES if _cores_compute(scenario, job.model) else Evidence.NONE
     carried = carried_times(scenario) is not None
-    return Evidence.SISTER if carried else Evidence.OPERATORS
+    return Evidence.SAME_CHIP if carried else Evidence.OPERATORS
 
 
 def _cores_compute(scenario: Scenario, model: Model) -> bool:
@@ -171,7 +173,7 @@ def is_on_cores(scenario: Scenario) -> bool:
     return evidence_of(scenario) is Evidence.CORES
 
 
-def _from_same_chip(scenario: Scenario, computed: DeviceTime, sister: Gpu) -> DeviceTime:
+def _from_same_chip(scenario: Scenario, computed: DeviceTime, reference: Gpu) -> DeviceTime:
     """A step that was measured on another card, in the ratio of the computed times."""
     job = scenario.job
     times = carried_times(scenario)
@@ -179,39 +181,39 @@ def _from_same_chip(scenario: Scenario, computed: DeviceTime, sister: Gpu) -> De
         return computed
     train = replace(job.train, precision=times.precision or job.train.precision)
     as_measured = replace(scenario, jobs=(replace(job, train=train),))
-    there = _from_roofline(as_measured, train, job.model, sister).total
-    measured = _measured_at_batch(as_measured, times, sister)
+    there = _from_roofline(as_measured, train, job.model, reference).total
+    measured = _measured_at_batch(as_measured, times, reference)
     whole = term(carried_over_time, seconds=measured, reference=there, own=computed.total)
     return DeviceTime(
         terms=_split_step(whole, BACKWARD_SHARE),
         equation="roofline.carried_over_time",
         inputs={"seconds [s]": measured.value, "reference [s]": there, "own [s]": computed.total},
         source=replace(
-            times.source, reference=f"{times.source.reference}; measured on {sister.name}"
+            times.source, reference=f"{times.source.reference}; measured on {reference.name}"
         ),
-        carried_from=sister.name,
+        carried_from=reference.name,
     )
 
 
 def is_carried(scenario: Scenario) -> bool:
     """Whether `device_time` carries a step over that was measured on another card."""
-    return evidence_of(scenario) is Evidence.SISTER
+    return evidence_of(scenario) is Evidence.SAME_CHIP
 
 
 def carried_times(scenario: Scenario) -> StepTimes | None:
     """The times it carries over, if it does."""
     job = scenario.job
-    sister = job.sister
-    if sister is None or job.model is None:
+    reference = job.same_chip_reference
+    if reference is None or job.model is None:
         return None
-    exact = _library_times(job, sister)
+    exact = _library_times(job, reference)
     if exact is not None or not of_totals(job.model):
         return exact
     framework, width = job.software.framework.lower(), job.train.precision.bytes_per_element
     alike = [
         times
         for times in job.model.step_times
-        if (times.gpu, times.framework) == (sister.name, framework)
+        if (times.gpu, times.framework) == (reference.name, framework)
         and (times.precision or Precision.FP32).bytes_per_element == width
     ]
     return _joined_times(alike)
@@ -237,9 +239,8 @@ def uses_fitted_kernels(scenario: Scenario) -> bool:
     return evidence_of(scenario) is Evidence.KERNELS
 
 
-def _from_kernels(scenario: Scenario) -> DeviceTime:
+def _from_kernels(scenario: Scenario, step: TrainingStep) -> DeviceTime:
     degrees, found = scenario.job.parallelism, kernels_of(scenario).sources
-    step = training_step(transformer_step(scenario), kernels_of(scenario))
     if degrees.schedule is not Schedule.ONE_FORWARD_ONE_BACKWARD:
         step = replace(step, terms={**step.terms, "bubble": _simulated_bubble_term(step, degrees)})
     return DeviceTime(
@@ -538,39 +539,7 @@ def optimizer_traffic(job: Job, model: Model) -> Bytes | Real:
     return learned * moved
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CostModel:
-    """What one device of a scenario's job takes; each answer is worked out when first asked for.
-
-    Both follow from the same operators, layout and precision, whatever is sharded: plain data
-    parallelism is the case in which nothing is.
-    """
-
-    scenario: Scenario
-
-    @cached_property
-    def evidence(self) -> Evidence:
-        """What the time rests on."""
-        return evidence_of(self.scenario)
-
-    @cached_property
-    def time(self) -> DeviceTime | None:
-        """Time of a batch; None where no device computes."""
-        return device_time(self.scenario)
-
-    @cached_property
-    def traffic(self) -> Traffic | None:
-        """What a device sends; None where no exchange is known with its time."""
-        counted = self.evidence is Evidence.KERNELS
-        return traffic(transformer_step(self.scenario)) if counted else None
-
-    @cached_property
-    def memory(self) -> DeviceMemory | None:
-        """What the device holds at its fullest, by item; None without a model on it."""
-        return device_memory(self.scenario)
-
-
 @cached(most=16)
-def cost_model(scenario: Scenario) -> CostModel:
-    """Return the cost model of a scenario; the same one for the same object."""
-    return CostModel(scenario=scenario)
+def device_traffic(scenario: Scenario) -> Traffic | None:
+    """Return the bytes that a device sends; None where their time comes from no fitted kernels."""
+    return traffic(transformer_step(scenario)) if uses_fitted_kernels(scenario) else None

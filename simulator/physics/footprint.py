@@ -13,9 +13,13 @@ import numpy as np
 from simulator.equations import batch, memory
 from simulator.equations.memory import checkpoint_share, state_bytes, tensor_bytes
 from simulator.equations.uncertainty import probability, room
-from simulator.physics import device_memory
-from simulator.physics.device_memory import DeviceMemory, offloaded, weight_width
-from simulator.physics.device_time import cost_model
+from simulator.physics.device_memory import (
+    DeviceMemory,
+    device_memory,
+    memory_assumptions,
+    offloaded,
+    weight_width,
+)
 from simulator.physics.parameters import learned_in_all
 from simulator.schema.long_run import Target
 from simulator.schema.scenario import Job, Scenario
@@ -376,8 +380,8 @@ def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
     """The defaults of this module that the scenario's footprint rests on."""
     own = (default.assumption for default in _defaults(scenario))
     gpu = scenario.cluster.trainers.host.gpu
-    held = None if gpu is None else cost_model(scenario).memory
-    on_device = device_memory.assumptions(scenario, held)
+    held = None if gpu is None else device_memory(scenario)
+    on_device = memory_assumptions(scenario, held)
     return (*bearing(own, Part.HOST_RAM), *bearing(on_device, Part.GPU_MEMORY))
 
 
@@ -435,7 +439,7 @@ def _batch_terms(scenario: Scenario) -> dict[str, Term]:
 
 def _device_items(scenario: Scenario) -> DeviceMemory | None:
     """What a device holds, with the batches handed over and what prepares them there."""
-    found, job = cost_model(scenario).memory, scenario.job
+    found, job = device_memory(scenario), scenario.job
     if found is None:
         return None
     copies = 2.0 if job.loader.copies_beside_compute else 1.0

@@ -52,23 +52,8 @@ from simulator.physics.parameters import (
 from simulator.physics.transformer import TransformerStep
 from simulator.schema.workload.kernels import Kernels
 from simulator.schema.workload.models import Product
+from simulator.terms import Term
 from simulator.units import Bytes, Real, Seconds, anywhere, at_least, at_most, where
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerTimes:
-    """One layer on one device, on average over the layers, and the head's product [s].
-
-    `device` is the device's own work, as terms of its kernels, `exposed` the exchange it waits for,
-    `exchanged` all exchange, hidden or not. `host` are launches, `routing` those of experts.
-    """
-
-    device: Terms
-    exposed: Both
-    exchanged: Both
-    host: Both
-    routing: Seconds | Real
-    head: Both
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,37 +70,56 @@ class Gathering:
     tax: Real = 0.0
 
 
-def layer_times(step: TransformerStep, kernels: Kernels) -> LayerTimes:
-    """What one layer takes.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPass:
+    """A micro-batch on one layer, on average over the layers, and the head's product [s].
 
-    Parameters
-    ----------
-    step : Description
-        The step; its numbers may be arrays of candidates.
-    kernels : Kernels
-        What kernels and links reach.
+    `device` is the device's own work; `computing` is that with the host's launches, `waiting` with
+    exposed exchange too. `exchanged` is all exchange, hidden or not, but for `gathers`.
     """
+
+    device: Terms
+    computing: Terms
+    waiting: Both
+    exchanged: Seconds | Real
+    gathers: Gathering
+    head: Both
+
+
+def layer_pass(step: TransformerStep, kernels: Kernels) -> LayerPass:
+    """Return the times of a micro-batch on one layer; arrays where the step has arrays."""
     products, scores, head = _layer_products(step, kernels)
-    attention = _attention_time(step, kernels, scores)
     routed = bool(anywhere(step.shape.experts > 0))
     if routed:
         products = products + expert_kernels_time(step, kernels)
-    own = Parts(
+    parts = Parts(
         products=products,
-        attention=attention,
+        attention=_attention_time(step, kernels, scores),
         passes=memory_kernels_time(step, kernels),
         starts=start_times(step, kernels),
         host=layer_launches(step, kernels),
     )
     held, _ = learned_parameters(step)
-    added = held * kernels.update.accumulated / reached_bandwidth(step, kernels)
+    accumulated = held * kernels.update.accumulated / reached_bandwidth(step, kernels)
+    recomputation = step.work.recomputation
+    device = device_terms(parts, kernels.product.throttle, recomputation, accumulated)
+    host = with_repeated_launches(parts.host, recomputation)
+    routing = routing_time(step, kernels) if routed else 0.0
     exposed, exchanged = _layer_exchange(step, kernels, routed=routed)
-    return LayerTimes(
-        device=device_terms(own, kernels.product.throttle, step.work.recomputation, added),
-        exposed=exposed,
-        exchanged=exchanged,
-        host=with_repeated_launches(own.host, step.work.recomputation),
-        routing=routing_time(step, kernels) if routed else 0.0,
+
+    def on_both(forward: Term | Real, backward: Term | Real) -> Terms:
+        return Terms(
+            layer_overlapped_with_launches(step, kernels, forward, host.forward, routing),
+            layer_overlapped_with_launches(step, kernels, backward, host.backward, routing),
+        )
+
+    waiting = device.seconds + exposed
+    return LayerPass(
+        device=device,
+        computing=on_both(device.forward, device.backward),
+        waiting=on_both(waiting.forward, waiting.backward).seconds,
+        exchanged=exchanged.forward + exchanged.backward,
+        gathers=gathering_times(step, kernels),
         head=head,
     )
 
@@ -183,17 +187,17 @@ def gathering_times(step: TransformerStep, kernels: Kernels) -> Gathering:
     layout = step.layout
     if not anywhere(layout.sharded > 0):
         return Gathering()
-    engine = where(layout.sharded > 0, 1.0, 0.0)
+    sharded = where(layout.sharded > 0, 1.0, 0.0)
     ranks = at_most(layout.replicas, layout.shard_group)
-    gather = engine * _gather_time(
+    gather = sharded * _gather_time(
         step, kernels, ranks, layer_parameters(step), step.work.gather_bytes
     )
     learned = learned_parameters(step)
     return Gathering(
         gather=gather,
         again=gather * layout.again,
-        scatter=engine * _gather_time(step, kernels, ranks, learned, step.work.gradient_bytes),
-        tax=engine
+        scatter=sharded * _gather_time(step, kernels, ranks, learned, step.work.gradient_bytes),
+        tax=sharded
         * kernels.exchange.tax
         * gather_channels(_shared_bytes(step), ranks, step, kernels),
     )
@@ -276,91 +280,50 @@ class StagePass:
         return self.forward + self.backward + self.exposed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddingAndHead:
-    """What a stage does beside its layers [s]: on the device and on the host."""
-
-    device: Both = NOTHING
-    host: Both = NOTHING
-
-
 def embedding_and_head(
-    step: TransformerStep, kernels: Kernels, times: LayerTimes
-) -> tuple[EmbeddingAndHead, EmbeddingAndHead]:
-    """Embedding and head on the first stage (both where there is one stage), and on the last."""
-    one = where(step.layout.pipeline == 1, 1.0, 0.0)
+    step: TransformerStep, kernels: Kernels, head: Both
+) -> tuple[Both, Both, Both]:
+    """Return the times of embedding, head and loss on the first, a middle and the last stage.
+
+    The first stage has all of them where there is no other; `head` is the product of the head.
+    """
+    alone = where(step.layout.pipeline == 1, 1.0, 0.0)
     lost = loss_time(step, kernels)
-    head = (times.head + Both(lost, lost)).times(step.shape.scored)
+    head = (head + Both(lost, lost)).times(step.shape.scored)
     looked_up, factor = embedding_time(step, kernels), kernels.launch.factor
     half = 0.5 * kernels.launch.head * factor
-    first = EmbeddingAndHead(
-        device=Both(looked_up, step.work.learned * looked_up) + head.times(one),
-        host=Both(kernels.launch.embedding * factor + half * one, half * one),
-    )
-    return first, EmbeddingAndHead(device=head, host=Both(half, half))
+    device = Both(looked_up, step.work.learned * looked_up) + head.times(alone)
+    host = Both(kernels.launch.embedding * factor + half * alone, half * alone)
+    ends = ((device, host), (NOTHING, NOTHING), (head, Both(half, half)))
+    first, middle, last = (_with_launches(kernels, device, host) for device, host in ends)
+    return first, middle, last
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerPass:
-    """A micro-batch on one layer [s]: `alone`, `waiting` for exchange, and all `exchanged`."""
-
-    alone: Terms
-    waiting: Both
-    exchanged: Seconds | Real
-    gathered: Gathering
-
-
-def layer_pass(
-    step: TransformerStep, kernels: Kernels, times: LayerTimes, gathered: Gathering
-) -> LayerPass:
-    """A layer on the timelines of device and host."""
-    waiting = times.device.seconds + times.exposed
-    return LayerPass(
-        alone=_layer_terms(step, kernels, times, times.device),
-        waiting=_layer_terms(step, kernels, times, waiting).seconds,
-        exchanged=times.exchanged.forward + times.exchanged.backward,
-        gathered=gathered,
+def _with_launches(kernels: Kernels, device: Both, host: Both) -> Both:
+    return Both(
+        overlapped_with_launches(kernels, device.forward, host.forward).value,
+        overlapped_with_launches(kernels, device.backward, host.backward).value,
     )
 
 
-def _layer_terms(
-    step: TransformerStep, kernels: Kernels, times: LayerTimes, device: Terms | Both
-) -> Terms:
-    host, routing = times.host, times.routing
-    return Terms(
-        layer_overlapped_with_launches(step, kernels, device.forward, host.forward, routing),
-        layer_overlapped_with_launches(step, kernels, device.backward, host.backward, routing),
-    )
-
-
-def stage_pass(
-    step: TransformerStep,
-    kernels: Kernels,
-    one: LayerPass,
-    *,
-    layers: Real,
-    beside: EmbeddingAndHead,
-) -> StagePass:
-    """A micro-batch on a stage of `layers` layers with `beside` before or after them."""
-    rest = Both(
-        overlapped_with_launches(kernels, beside.device.forward, beside.host.forward).value,
-        overlapped_with_launches(kernels, beside.device.backward, beside.host.backward).value,
-    )
-    gathered = one.gathered
-    alone = one.alone.seconds.times(layers) + rest
-    overlapped, waiting = step.layout.overlapped_gradients, one.waiting.times(layers) + rest
-    ends = _with_gathers(gathered, layers, waiting, overlapped)
-    exposed = ends.forward + ends.backward - alone.forward - alone.backward
-    sharded = gathered.gather + gathered.again + gathered.scatter
-    whole = layers * (one.exchanged + sharded)
+def stage_pass(step: TransformerStep, layer: LayerPass, layers: Real, ends: Both) -> StagePass:
+    """Return the times of a micro-batch on a stage; `ends` are its embedding, head and loss."""
+    gathers = layer.gathers
+    computing = layer.computing.seconds.times(layers) + ends
+    waiting = layer.waiting.times(layers) + ends
+    whole = _with_gathers(gathers, layers, waiting, step.layout.overlapped_gradients)
+    exposed = whole.forward + whole.backward - computing.forward - computing.backward
+    sharded = gathers.gather + gathers.again + gathers.scatter
+    exchanged = layers * (layer.exchanged + sharded)
+    hidden = exchanged - exposed
     return StagePass(
         layers=layers,
-        ends_forward=rest.forward,
-        ends_backward=rest.backward,
-        forward=alone.forward,
-        backward=alone.backward,
+        ends_forward=ends.forward,
+        ends_backward=ends.backward,
+        forward=computing.forward,
+        backward=computing.backward,
         exposed=exposed,
-        hidden=where(whole - exposed > _ROUNDING * whole, whole - exposed, 0.0),
+        hidden=where(hidden > _ROUNDING * exchanged, hidden, 0.0),
     )
 
 

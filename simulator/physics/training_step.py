@@ -33,11 +33,8 @@ from simulator.physics.communication import (
 )
 from simulator.physics.kernels import update_time
 from simulator.physics.layer_time import (
-    EmbeddingAndHead,
     embedding_and_head,
-    gathering_times,
     layer_pass,
-    layer_times,
     slowest_pass,
     stage_pass,
 )
@@ -114,10 +111,10 @@ def host_update(
     """
     if not anywhere(step.layout.offloaded > 0):
         return ON_DEVICE
-    engine = where(step.layout.offloaded > 0, 1.0, 0.0)
+    offloaded = where(step.layout.offloaded > 0, 1.0, 0.0)
     held, shared = learned_parameters(step)
     whole = shared * layers + learned_table(step)
-    own = engine * updated_parameters(step, whole, (held - shared) * layers)
+    own = offloaded * updated_parameters(step, whole, (held - shared) * layers)
     down = own * step.work.gradient_bytes / step.device.host_link
     up = own * _HALF / step.device.host_link
     moving = term(
@@ -231,13 +228,11 @@ def training_step(step: TransformerStep, kernels: Kernels) -> TrainingStep:
     TrainingStep
         Floats, or arrays of one entry a candidate.
     """
-    times, layout = layer_times(step, kernels), step.layout
-    one = layer_pass(step, kernels, times, gathering_times(step, kernels))
-    dealt = stage_layers(step)
-    front, back = embedding_and_head(step, kernels, times)
-    first = stage_pass(step, kernels, one, layers=dealt.first, beside=front)
-    middle = stage_pass(step, kernels, one, layers=dealt.middle, beside=EmbeddingAndHead())
-    last = stage_pass(step, kernels, one, layers=dealt.last, beside=back)
+    layout, layer, dealt = step.layout, layer_pass(step, kernels), stage_layers(step)
+    ends = embedding_and_head(step, kernels, layer.head)
+    first = stage_pass(step, layer, dealt.first, ends[0])
+    middle = stage_pass(step, layer, dealt.middle, ends[1])
+    last = stage_pass(step, layer, dealt.last, ends[2])
     sent = _send_times(step, kernels)
     lengths = (first.length + sent, middle.length + sent, last.length + sent)
     slow = slowest_stage(*lengths, layout.pipeline)
@@ -254,9 +249,12 @@ def training_step(step: TransformerStep, kernels: Kernels) -> TrainingStep:
         stages=layout.pipeline,
         chunks=layout.chunks,
     )
+    forward, backward = layer.computing
+    forward = term(stage_time, layers=own.layers, layer=forward, ends=own.ends_forward)
+    backward = term(stage_time, layers=own.layers, layer=backward, ends=own.ends_backward)
     terms = {
-        "forward": _computed(own.layers, one.alone.forward, own.ends_forward, late),
-        "backward": _computed(own.layers, one.alone.backward, own.ends_backward, late),
+        "forward": product_of(stage=forward, slowness=late),
+        "backward": product_of(stage=backward, slowness=late),
         "exchange": term(waited_exchange, exposed=own.exposed, sent=sent, slowness=late),
         "bubble": product_of(idle=idle, slowness=late),
         "gradients": product_of(wait=wait, slowness=late),
@@ -271,12 +269,6 @@ def training_step(step: TransformerStep, kernels: Kernels) -> TrainingStep:
         stages=(lengths[0] * late, lengths[1] * late, lengths[2] * late),
         host=host_update(step, kernels, most, own.backward),
     )
-
-
-def _computed(layers: Real, layer: Term, ends: Seconds | Real, slowness: Real) -> Term:
-    """One pass of a micro-batch over a stage, as much slower as its machines are."""
-    whole = term(stage_time, layers=layers, layer=layer, ends=ends)
-    return product_of(stage=whole, slowness=slowness)
 
 
 def _send_times(step: TransformerStep, kernels: Kernels) -> Seconds | Real:

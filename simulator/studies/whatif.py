@@ -22,7 +22,7 @@ from simulator.errors import (
     UnitError,
     UnknownName,
 )
-from simulator.physics.device_time import cost_model, uses_fitted_kernels
+from simulator.physics.device_time import device_time, uses_fitted_kernels
 from simulator.physics.footprint import Verdict
 from simulator.pipeline.loads import pressures
 from simulator.pipeline.stages.base import Phase, Resource
@@ -590,7 +590,7 @@ def _computed(scenario: Scenario) -> float | None:
     job: Job = replace(scenario.job, step_times=None)
     if job.model is None:
         return None
-    found = cost_model(replace(scenario, jobs=(job,))).time
+    found = device_time(replace(scenario, jobs=(job,)))
     total = None if found is None else float(found.total)
     return total or None
 
