@@ -7,7 +7,8 @@ import pytest
 from simulator.predict import predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
-from simulator.report.service.text import as_text
+from simulator.report.prediction.service import document
+from simulator.report.render import Format, render
 from simulator.results.metrics import service_figures
 from simulator.results.serving import ServicePrediction
 from simulator.schema.hardware.link import LinkKind
@@ -100,7 +101,7 @@ def test_cards_without_links_of_their_own_use_those_to_the_host() -> None:
         "llama3-8b-chat-l4", "hardware.machine=instance/aws/g6.12xlarge", "serving.tensor=4"
     )
     assert 0.0 < (service_figures(found)["utilization.pcie"] or 0.0) < 1.0
-    assert "links" in as_text(found)
+    assert "links" in render(document(found), Format.TABLE)
 
 
 def test_a_device_alone_has_no_link() -> None:

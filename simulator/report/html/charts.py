@@ -9,10 +9,10 @@ from typing import Final
 
 from simulator.physics.footprint import HostRam, MemoryFit
 from simulator.pipeline.ledger import LINES
-from simulator.report.labels import metric_called, parts_called, resource_called
+from simulator.report.labels import metric_called, resource_called
 from simulator.report.numbers import digits_of, is_wide, quantity, scaled, share_known, significant
 from simulator.report.prediction.rows import DIGITS, parts
-from simulator.report.prediction.verdict import marks
+from simulator.report.prediction.verdict import marks, part_labels
 from simulator.results.metrics import JOB_METRICS
 from simulator.results.prediction import Prediction, Usage
 from simulator.schema.goal import Plain
@@ -417,7 +417,7 @@ def waterfall(prediction: Prediction) -> tuple[Bar, ...]:
 
 def _pieces(prediction: Prediction) -> list[tuple[str, Seconds, int]]:
     """The exposed parts of a step with what they are called and their colours."""
-    timing, names = prediction.timing, parts_called(prediction.scenario)
+    timing, names = prediction.timing, part_labels(prediction)
     found = []
     for name, length in parts(timing.split):
         passes = {

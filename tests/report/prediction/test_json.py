@@ -11,9 +11,16 @@ import numpy as np
 import pytest
 
 from simulator.pipeline.stages.base import Resource
-from simulator.report.prediction.json import as_json, as_object
+from simulator.report.prediction.job import as_object, document
+from simulator.report.render import Format, render
 from simulator.results.metrics import JOB_METRICS
 from simulator.results.prediction import Prediction
+
+
+def as_json(prediction: Prediction) -> str:
+    """Return the prediction as JSON text."""
+    return render(document(prediction), Format.JSON)
+
 
 KEYS = """
     schema version scenario seed step_time_s steps_per_epoch first_step_s epoch_time_s total_time_s
