@@ -393,7 +393,7 @@ def _answers(
 
 def _confirm(said: Mapping[str, str], profiles: tuple[Path, ...]) -> None:
     """Say what a named machine has, so that a wrong name is seen at once."""
-    from simulator.report.prediction.setting import machine_called
+    from simulator.report.prediction.settings import machine_called
 
     host = None if _is_own(said) else _host(said, profiles)
     if host is not None:

@@ -37,7 +37,7 @@ from simulator.equations.memory import (
     state_bytes,
     tensor_bytes,
 )
-from simulator.memo import remembered
+from simulator.memo import cached
 from simulator.physics.model_footprint import (
     ParameterFootprint,
     head_only_footprint,
@@ -423,7 +423,7 @@ _SHOWN: Final = {
 _WASTE: Final = "GPU memory the allocator cannot use, as a share of what it holds"
 
 
-@remembered(16)
+@cached(most=16)
 def device_memory(scenario: Scenario) -> DeviceMemory | None:
     """Return the memory of one device at its fullest, by item; None without a model on it.
 

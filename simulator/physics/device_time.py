@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from simulator.equations.memory import state_bytes
 from simulator.equations.roofline import carried_over_time, interpolated_step_time
 from simulator.equations.step import optimizer_time
 from simulator.errors import NotModelled
-from simulator.memo import Memo, remembered
+from simulator.memo import cached
 from simulator.physics.communication import Traffic, traffic
 from simulator.physics.operators import (
     Computing,
@@ -86,7 +85,7 @@ class DeviceTime(Passes):
         return self.forward + self.backward + self.optimizer
 
 
-@remembered(16)
+@cached(most=16)
 def device_time(scenario: Scenario) -> DeviceTime | None:
     """Return the compute time of one batch on one device; None where no device computes."""
     job, evidence = scenario.job, evidence_of(scenario)
@@ -128,7 +127,7 @@ class Evidence(StrEnum):
     """No device computes."""
 
 
-@remembered(16)
+@cached(most=16)
 def evidence_of(scenario: Scenario) -> Evidence:
     """Return the evidence that decides the time of a scenario's device.
 
@@ -376,14 +375,10 @@ def _model_as_measured(model: Model, measured: StepTimes) -> Model:
     return replace(model, channels_last=measured.channels_last)
 
 
-_COUNTED: Final[Memo[bool]] = Memo(1000)
-
-
+@cached(most=1000)
 def _is_counted(model: Model) -> bool:
     """Return whether the model's arithmetic is known."""
-    return _COUNTED.of(
-        (model,), lambda: any(op.flops > 0.0 for op in model.operators(1.0, Precision.FP32))
-    )
+    return any(op.flops > 0.0 for op in model.operators(1.0, Precision.FP32))
 
 
 def _from_roofline(scenario: Scenario, train: Train, model: Model, gpu: Gpu) -> DeviceTime:
@@ -465,19 +460,21 @@ class _CountedOperators:
     flops: Real
 
 
-_operator_memo: Final[Memo[_CountedOperators]] = Memo(1000)
-"""Of the last candidates: most of those tried one after the other compute the same batch."""
-
-
 def _counted_operators(
     model: Model, kernels: Kernels | None, asked: _OperatorQuery
 ) -> _CountedOperators:
     """Return the operators of a batch on a device of these rates, from the cache if known."""
     if not asked.plain:
         return _count_operators(model, kernels, asked)
-    return _operator_memo.of(
-        (model, kernels), lambda: _count_operators(model, kernels, asked), asked
-    )
+    # Candidates that are tried one after the other mostly compute the same batch.
+    return _known_operators(model, kernels, asked)
+
+
+@cached(most=1000, by_value=(_OperatorQuery,))
+def _known_operators(
+    model: Model, kernels: Kernels | None, asked: _OperatorQuery
+) -> _CountedOperators:
+    return _count_operators(model, kernels, asked)
 
 
 def _count_operators(
@@ -530,7 +527,7 @@ def optimizer_traffic(job: Job, model: Model) -> Bytes | Real:
     return learned * moved
 
 
-@remembered(16)
+@cached(most=16)
 def device_traffic(scenario: Scenario) -> Traffic | None:
     """Return the bytes that a device sends; None where their time comes from no fitted kernels."""
     return traffic(transformer_step(scenario)) if uses_fitted_kernels(scenario) else None

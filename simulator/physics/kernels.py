@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from simulator.equations.gemm import memory_time, product_time, product_traffic, throttled
 from simulator.equations.pipeline import device_work, layer_time, overlapped
 from simulator.equations.stragglers import expected_slowest
-from simulator.memo import Memo
+from simulator.memo import cached
 from simulator.physics.parameters import (
     ADAPTER_KERNELS,
     adapter_traffic,
@@ -126,17 +126,18 @@ def product_times(
     if _are_plain(products):
         # Candidates that are tried one after the other mostly share the products of a layer.
         widths = float(step.work.width), float(step.work.element)
-        return _product_memo.of(
-            (kernels,),
-            lambda: _product_times(products, step.device, widths, kernels),
-            tuple(products),
-            step.device,
-            widths,
-        )
+        return _known_product_times(tuple(products), step.device, widths, kernels)
     return _product_times(products, step.device, (step.work.width, step.work.element), kernels)
 
 
-_product_memo: Final[Memo[tuple[Array, Array]]] = Memo(4096)
+@cached(most=4096, by_value=(tuple, Device))
+def _known_product_times(
+    products: tuple[Product, ...],
+    device: Device,
+    widths: tuple[Bytes | Real, Bytes | Real],
+    kernels: Kernels,
+) -> tuple[Array, Array]:
+    return _product_times(products, device, widths, kernels)
 
 
 def _product_times(

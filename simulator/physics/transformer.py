@@ -15,8 +15,9 @@ import numpy as np
 
 from simulator.equations.memory import FULL_PRECISION, state_bytes
 from simulator.errors import NotModelled
-from simulator.memo import Memo
+from simulator.memo import cached
 from simulator.physics.collectives import InMachine, Protocols, in_machine
+from simulator.schema.hardware.cluster import Cluster
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.link import Collective
@@ -29,6 +30,7 @@ from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.parallelism import Partition, Schedule, Sharding
 from simulator.schema.workload.software import CudaGraphs
 from simulator.schema.workload.train import Recompute, Targets, Train
+from simulator.uncertainty.calibration import Calibration
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, in_common, where
 
 _Answer = TypeVar("_Answer")
@@ -319,7 +321,7 @@ def transformer_step(scenario: Scenario) -> TransformerStep:
     NotModelled
         If the model is not a transformer, or there is no accelerator.
     """
-    return _steps.of((scenario,), lambda: _transformer_step(scenario))
+    return _transformer_step(scenario)
 
 
 def describe_memory(scenario: Scenario) -> TransformerStep:
@@ -332,7 +334,7 @@ def describe_memory(scenario: Scenario) -> TransformerStep:
     if not isinstance(job.model, Transformer) or job.train.head_only:
         return TransformerStep(shape=WHOLE, layout=_layout(scenario), work=_common_work(job))
     model, work = job.model, work_of(job, job.model)
-    shape = _shapes.of((model,), lambda: shape_of(model))
+    shape = shape_of(model)
     return TransformerStep(shape=_longest(shape), layout=_layout(scenario), work=work)
 
 
@@ -343,12 +345,7 @@ def _longest(shape: Shape) -> Shape:
     return shape if whole else replace(shape, filled=1.0)
 
 
-_steps: Final[Memo[TransformerStep]] = Memo(16)
-"""Of the scenarios asked about last: time, memory and each stage ask in turn."""
-_shapes: Final[Memo[Shape]] = Memo(64)
-_devices: Final[Memo[Device]] = Memo(64)
-
-
+@cached(most=16)
 def _transformer_step(scenario: Scenario) -> TransformerStep:
     job, gpu = scenario.job, scenario.cluster.trainers.host.gpu
     model = job.model
@@ -356,17 +353,14 @@ def _transformer_step(scenario: Scenario) -> TransformerStep:
         msg = f"{scenario.name}: only transformers on accelerators can be spread over devices"
         raise NotModelled(msg)
     return TransformerStep(
-        shape=_shapes.of((model,), lambda: shape_of(model)),
+        shape=shape_of(model),
         layout=_layout(scenario),
         work=work_of(job, model),
-        device=_devices.of(
-            (scenario.cluster, scenario.calibration),
-            lambda: _device(scenario, gpu),
-            job.train.precision,
-        ),
+        device=_device(scenario.cluster, scenario.calibration, job.train.precision, gpu),
     )
 
 
+@cached(most=64)
 def shape_of(model: Transformer) -> Shape:
     """Return the shape of a model."""
     head = model.head_width or model.hidden / model.heads
@@ -548,9 +542,10 @@ def recomputation(train: Train, *, fused_attention: bool) -> Recomputation:
     )
 
 
-def _device(scenario: Scenario, gpu: Gpu) -> Device:
-    host, precision = scenario.cluster.trainers.host, scenario.job.train.precision
-    used, factor = scenario.cluster.trainers.gpus_per_host, scenario.calibration.value
+@cached(most=64)
+def _device(cluster: Cluster, calibration: Calibration, precision: Precision, gpu: Gpu) -> Device:
+    host, used = cluster.trainers.host, cluster.trainers.gpus_per_host
+    factor = calibration.value
     link = host.peer_link or host.host_link
     return Device(
         peak16=peak_of_values(gpu, precision) * factor("compute"),

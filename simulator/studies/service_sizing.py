@@ -11,7 +11,8 @@ from typing import Final
 from simulator.errors import InputError, NotModelled, PlanError
 from simulator.predict import layout_of, predict_service
 from simulator.reading.service.scenario import ServiceReader
-from simulator.results.serving import Answered, ServiceCost, ServicePrediction, metrics
+from simulator.results.metrics import service_figures
+from simulator.results.serving import Answered, ServiceCost, ServicePrediction
 from simulator.schema.goal import Plain
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.link import Link
@@ -497,7 +498,7 @@ def sweep(
     found = []
     for number, settings in enumerate(candidates):
         try:
-            figures = metrics(predict_service(read(settings), seed=seed, intervals=False))
+            figures = service_figures(predict_service(read(settings), seed=seed, intervals=False))
             found.append(Variant(settings=settings, figures=figures))
         except PlanError as mistake:
             found.append(Variant(settings=settings, figures={}, mistake=str(mistake)))
@@ -611,7 +612,7 @@ def _settings(serving: Serving) -> dict[str, Serving]:
         )
     }
     if serving.replicas > 1:
-        found["requests to the replica with the fewest"] = replace(serving, routing=Routing.LEAST)
+        found["requests to the replica with the fewest"] = replace(serving, router=Routing.LEAST)
     if serving.dynamic is not None:
         half, never = max(1, tokens // 2), replace(serving.dynamic, delay=0.0, preferred=())
         return found | {

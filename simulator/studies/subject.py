@@ -751,12 +751,12 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
         progress: ProgressLine = no_progress,  # noqa: ARG002 - it takes a second
     ) -> Study[tuple[ServicePrediction, tuple[Worth, ...]]]:
         """Find the effect of changes on a metric; see `Subject.whatif`."""
-        from simulator.results.serving import metrics
+        from simulator.results.metrics import service_figures
         from simulator.schema.fields import nearest_hint
         from simulator.studies.service_sizing import whatif
 
         found = whatif(self.described, seed=seed)
-        known = tuple(metrics(found[0]))
+        known = tuple(service_figures(found[0]))
         if found[0].answered is not None and metric not in known:
             msg = f"unknown figure '{metric}' of a service; {nearest_hint(metric, known)}"
             raise UnknownName(msg)

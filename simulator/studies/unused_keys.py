@@ -26,7 +26,7 @@ from simulator.predict import predict
 from simulator.reading.document import Document
 from simulator.reading.search.alternatives import alternatives, given_keys
 from simulator.results.cost import machines_price
-from simulator.results.metrics import METRICS, Value
+from simulator.results.metrics import JOB_METRICS, Value
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
 from simulator.studies.changes.levers import Settings
@@ -179,4 +179,4 @@ def _figures(scenario: Scenario) -> dict[str, Value] | str:
         prediction = predict(scenario, intervals=False, max_steps=STEPS)
     except (PlanError, BrokenInvariant) as error:
         return str(error)
-    return {metric.name: metric.get(prediction) for metric in METRICS}
+    return {metric.name: metric.get(prediction) for metric in JOB_METRICS}

@@ -20,7 +20,8 @@ import json, sys
 from simulator import load
 from simulator.engine.closed_form import estimate
 from simulator.predict import predict
-from simulator.report.prediction.explain import as_explanation
+from simulator.report.prediction.explain import document
+from simulator.report.render import Format, render
 from simulator.studies.screening import best_cases
 
 found = {}
@@ -34,7 +35,7 @@ for name, estimated in json.loads(sys.argv[1]).items():
         "ledger": prediction.timing.ledger.get("clip", 0.0),
         "compute": prediction.timing.split.compute,
         "floor": best_cases([job.scenario])[0].figures["step_time_s.mean"],
-        "explained": "clip (by" in as_explanation(prediction, "step_time_s.mean"),
+        "explained": "clip (by" in render(document(prediction, "step_time_s.mean"), Format.TABLE),
     }
     if estimated:
         found[name]["estimate"] = estimate(job.scenario).step_time
