@@ -18,7 +18,7 @@ from simulator.reading.service.mode import describes_service
 from simulator.reading.service.request_trace import read_requests
 from simulator.reading.service.scenario import ServiceReader
 from simulator.reading.shipped import service_names
-from simulator.report.service.text import load_called
+from simulator.report.prediction.service import load_called
 from simulator.schema.precision import Precision
 from simulator.schema.serving import (
     Admission,
