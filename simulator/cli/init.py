@@ -404,7 +404,7 @@ def _spread(
     answers: dict[str, str], plain: Scenario, profiles: tuple[Path, ...]
 ) -> tuple[dict[str, str], list[str]]:
     """Add parallelism if one device cannot hold the model."""
-    from simulator.studies.changes.first_parallelism import first_that_fits
+    from simulator.studies.levers.parallelism import first_that_fits
 
     settings, fits = first_that_fits(plain, lambda more: _read({**answers, **more}, profiles))
     if not fits:
@@ -437,7 +437,7 @@ def _first_held(
     answers: Mapping[str, str], profiles: tuple[Path, ...], key: str, values: Iterable[int]
 ) -> int | None:
     """Return the first value of a key with which the model fits, with some parallelism."""
-    from simulator.studies.changes.first_parallelism import first_that_fits
+    from simulator.studies.levers.parallelism import first_that_fits
 
     for value in values:
         changed = {**answers, key: str(value)}
