@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from simulator.engine.closed_form import Estimate
-    from simulator.results.outlook import Outlook
+    from simulator.results.prediction import Outlook
     from simulator.schema.scenario import Scenario
     from simulator.schema.serving import Service
 

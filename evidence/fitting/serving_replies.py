@@ -26,9 +26,9 @@ from simulator.reading.service.figures import engines
 from simulator.schema.serving import ClosedLoop, Lengths, Load, Slo, Spread
 from simulator.serving.engine import Replica
 from simulator.serving.fleet import Fleet, run
-from simulator.serving.kv_pool import pool_of
-from simulator.serving.latencies import Ran, answered
 from simulator.serving.load import requests_of, usual_count
+from simulator.serving.replica import pool_of
+from simulator.serving.run import Ran, answered
 
 Vector = NDArray[np.float64]
 

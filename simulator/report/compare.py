@@ -44,6 +44,7 @@ from simulator.report.prediction.job import SCHEMA
 from simulator.report.prediction.service import kept_share
 from simulator.report.prediction.settings import setting_rows
 from simulator.report.text import percent
+from simulator.results.cost import dated_prices, prices_of
 from simulator.results.metrics import (
     USD_PER_HOUR,
     is_utilization,
@@ -52,7 +53,6 @@ from simulator.results.metrics import (
     service_figures,
 )
 from simulator.results.prediction import Prediction
-from simulator.results.price_age import dated_prices, prices_of
 from simulator.schema.hardware.link import LinkKind
 from simulator.schema.hardware.naming import short_name
 from simulator.schema.hardware.price import Purchase
