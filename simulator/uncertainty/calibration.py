@@ -16,7 +16,7 @@ from simulator.uncertainty.provenance import Source
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactorKind:
-    """A factor that exists: what it speeds up, where it is applied, how far it is fitted.
+    """A factor of [calibration]: what it speeds up, where it is applied, its bounds.
 
     `low` and `high` are what hardware and software can be beside their description: far below,
     a factor would hide a wrong description.
@@ -120,7 +120,7 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """What the rows covered: beyond it a fitted value is an extrapolation.
+    """The range of the fitted rows: beyond it a fitted value is an extrapolation.
 
     `devices` is the range of accelerators in a job, `batch_size` that of samples per device.
     """
@@ -164,7 +164,7 @@ IDENTITY = Calibration()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferError:
-    """A key whose value is that of other systems, since nobody measured this one.
+    """A key whose value was fitted on other systems, with its uncertainty on this one.
 
     `log_sd` is how far it may lie from there, `shared` the correlations of the speeds that it and
     other keys stand for.

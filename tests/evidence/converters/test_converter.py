@@ -10,7 +10,7 @@ import pytest
 
 import convert
 from converters import Columns, TableRow, door
-from converters.door import import_table, table_names
+from converters.converter import import_table, table_names
 from simulator.errors import InputError, UnknownName
 from simulator.reading.measured.measurement_set import load_set
 from simulator.uncertainty.measurement import Split
