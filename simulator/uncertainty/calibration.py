@@ -34,7 +34,7 @@ FACTORS: Final = (
     FactorKind(
         name="compute",
         meaning="rates of device arithmetic, matrix and other",
-        home="physics.rates: rates of the roofline, and with them step times that others "
+        home="physics.operators: rates of the roofline, and with them step times that others "
         "measured; step times of the scenario stay as measured, at other batch sizes too",
         low=0.1,
         high=4.0,
@@ -43,7 +43,7 @@ FACTORS: Final = (
     FactorKind(
         name="device_memory",
         meaning="bandwidth of device memory",
-        home="physics.rates: memory rate of the roofline, with the same step times",
+        home="physics.operators: memory rate of the roofline, with the same step times",
         low=0.1,
         high=3.0,
         why="a tenth for scattered access; caches can beat the traffic that was counted",
@@ -83,7 +83,7 @@ FACTORS: Final = (
     FactorKind(
         name="straggling",
         meaning="waiting for the slowest rank: random delays of a rank's step, above 1 shorter",
-        home="pipeline.stages.slowest: delays by train.straggling, device_spread and step_jitter",
+        home="pipeline.stages.waiting: delays by train.straggling, device_spread and step_jitter",
         low=0.3,
         high=3.0,
         why="a crowded host delays its ranks more, a quiet one less; beyond that look elsewhere",
