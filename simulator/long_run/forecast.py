@@ -143,7 +143,8 @@ INTERVAL_FACTORS: Final = tuple(float(factor) for factor in np.geomspace(1 / 16,
 """Multiples of Daly's interval among which the best one is looked for."""
 TRIAL_DRAWS: Final = 200
 TRIAL_STOPS: Final = 300.0
-"""Interruptions, in the mean, of a activity by which intervals are tried: of a longer run a part is."""
+"""Interruptions, in the mean, of the part of a run by which
+intervals are tried."""
 ZONE_DRAWS: Final = 100
 ZONE_QUANTILES: Final = (0.5, 0.9)
 """SimulatedRuns in each zone, and the quantiles of the end whose range over zones is told."""

@@ -338,7 +338,9 @@ class StoreActivity:
 
 def uses(scenario: Scenario, activity: StoreActivity | None = None) -> tuple[Use, ...]:
     """What a run does with every store that is not part of a machine; undisturbed by default."""
-    known = StoreActivity(checkpoints=float(checkpoints(scenario))) if activity is None else life
+    known = (
+        StoreActivity(checkpoints=float(checkpoints(scenario))) if activity is None else activity
+    )
     parts = (
         *_data(scenario),
         *_epochs(scenario, known.again),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.stages import sampled
 
 from simulator.equations.reliability import best_checkpoint_interval, time_with_interruptions
-from simulator.long_run.attempts import AT_ONCE as GAPS
+from simulator.long_run.attempts import GAPS_AT_ONCE as GAPS
 from simulator.long_run.attempts import goes_on, kept_work, simulate_runs
 from simulator.results.prediction import BLOCKED, CAPACITY, FEWER, LOST, REPAIR, USEFUL, Cause
 from simulator.schema.long_run import (
@@ -27,7 +27,7 @@ from simulator.schema.long_run import (
 )
 
 HOUR, DAY = 3600.0, 86400.0
-AT_ONCE = Restart(detection=0.0, replacement=0.0, start=0.0, load=0.0)
+INSTANT_RESTART = Restart(detection=0.0, replacement=0.0, start=0.0, load=0.0)
 RESTART = Restart(detection=60.0, replacement=0.0, start=300.0, load=60.0)
 
 
@@ -49,7 +49,7 @@ def failing(  # noqa: PLR0913 - what a case varies
         failures=Failures(
             per_machine=0.0,
             per_job=1.0 / mean,
-            restart=replace(AT_ONCE, start=restart),
+            restart=replace(INSTANT_RESTART, start=restart),
             doubt=0.0,
         ),
     )
@@ -112,7 +112,7 @@ def test_spares(spares: int, technicians: int | None, share: float) -> None:
     failures = Failures(
         per_machine=5e-3 / DAY,
         per_job=0.0,
-        restart=AT_ONCE,
+        restart=INSTANT_RESTART,
         doubt=0.0,
         spares=Spares(count=spares, repair=2.0 * DAY, technicians=technicians),
     )
@@ -189,7 +189,7 @@ def test_parts_add_up() -> None:
 def away(spares: Spares, *, mean: float, machines: int = 1, **more: object) -> LongRun:
     """Machines that fail `mean` apart each and are away for some time; nothing else is lost."""
     failures = Failures(
-        per_machine=1.0 / mean, per_job=0.0, restart=AT_ONCE, doubt=0.0, spares=spares
+        per_machine=1.0 / mean, per_job=0.0, restart=INSTANT_RESTART, doubt=0.0, spares=spares
     )
     saving = Saving(interval=1.0, blocking=0.0, durable=0.0)
     run = LongRun(work=500.0 * HOUR, machines=machines, saving=saving, failures=failures)
@@ -289,7 +289,7 @@ def test_excluded_lemons_fail_once() -> None:
     failures = Failures(
         per_machine=0.1 / DAY,
         per_job=0.0,
-        restart=AT_ONCE,
+        restart=INSTANT_RESTART,
         doubt=0.0,
         lemons=Lemons(share=0.05, factor=1e9, excluded=True),
     )
@@ -308,7 +308,7 @@ def test_a_run_that_waits_for_repairs_most_of_the_time_is_given_up() -> None:
     """Machines fail each day and are away for four: no life is followed to its latest end."""
     spares = Spares(count=1, repair=4.0 * DAY)
     failures = Failures(
-        per_machine=1.0 / DAY, per_job=0.0, restart=AT_ONCE, doubt=0.0, spares=spares
+        per_machine=1.0 / DAY, per_job=0.0, restart=INSTANT_RESTART, doubt=0.0, spares=spares
     )
     saving = Saving(interval=600.0, blocking=1.0, durable=1.0)
     run = LongRun(work=1000.0 * DAY, machines=16, saving=saving, failures=failures)
@@ -454,7 +454,7 @@ def test_many_lives_take_fewer_failures_at_once(monkeypatch: pytest.MonkeyPatch)
     """So that their memory is bounded; they fare as they do otherwise."""
     run = replace(failing(3 * HOUR, work=300 * HOUR), machines=8)
     usual = simulate_runs(run, draws=1500)
-    monkeypatch.setattr("simulator.long_run.memoryless.MOST", 1500 * 7)
+    monkeypatch.setattr("simulator.long_run.attempts.MAX_GAPS", 1500 * 7)
     fewer = simulate_runs(run, draws=1500)
     assert fewer.finish.mean() == pytest.approx(usual.finish.mean(), rel=0.01)
     np.testing.assert_allclose(sum(fewer.parts.values()), fewer.finish, rtol=1e-9)
@@ -492,7 +492,7 @@ def test_published_rates_of_a_research_cluster(machines: int, hours: float, with
 def on_spot(*, restart: float, fallback: bool) -> LongRun:
     """Thirty days of work on spot machines that are there for 5 h and away for 5 h, in turn."""
     failures = Failures(
-        per_machine=0.0, per_job=0.0, restart=replace(AT_ONCE, start=restart), doubt=0.0
+        per_machine=0.0, per_job=0.0, restart=replace(INSTANT_RESTART, start=restart), doubt=0.0
     )
     return LongRun(
         work=30 * DAY,
