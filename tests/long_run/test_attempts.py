@@ -420,9 +420,7 @@ def year_of(failures: Failures) -> LongRun:
     return LongRun(work=365.0 * DAY, machines=2048, saving=saving, failures=failures)
 
 
-def turns(
-    run: LongRun, draws: int, module: str, monkeypatch: pytest.MonkeyPatch
-) -> tuple[int, float]:
+def turns(run: LongRun, draws: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, float]:
     """How often all lives together are taken on, and the interruptions of the one with most."""
     asked: list[int] = []
 
@@ -430,7 +428,7 @@ def turns(
         asked.append(len(args))
         return goes_on(*args)
 
-    monkeypatch.setattr(f"simulator.long_run.{module}.goes_on", counted)
+    monkeypatch.setattr("simulator.long_run.attempts.goes_on", counted)
     drawn = simulate_runs(run, draws=draws)
     assert drawn.finish.min() > run.work
     return len(asked), float(np.sum(list(drawn.interruptions.values()), axis=0).max())
@@ -445,7 +443,7 @@ def test_a_year_of_many_gpus_is_taken_many_failures_at_once(
     How long that takes is printed by benchmarks/run.py.
     """
     failures = Failures(per_machine=0.0065 / DAY, per_job=0.0917 / HOUR, restart=RESTART, doubt=0.5)
-    made, most = turns(year_of(failures), draws, "memoryless", monkeypatch)
+    made, most = turns(year_of(failures), draws, monkeypatch)
     assert most > 5_000.0
     assert made == math.ceil((most + 1.0) / GAPS)
 
@@ -470,7 +468,7 @@ def test_a_year_of_many_gpus_with_spares_is_taken_all_lives_at_once(
     failures = Failures(
         per_machine=0.00379 / DAY, per_job=0.0, restart=RESTART, doubt=0.3, spares=spares
     )
-    made, most = turns(year_of(failures), draws, "attempts", monkeypatch)
+    made, most = turns(year_of(failures), draws, monkeypatch)
     assert most > 2_500.0
     assert made <= 3.0 * (most + 1.0)
 
