@@ -42,8 +42,8 @@ DATA_LINE: Final = _NUMBERS[DATA]
 OTHER_RANKS_LINE: Final = _NUMBERS[OTHER_RANKS]
 
 
-    """Return the number of the line of a slot."""
 def line_of(slot: Slot) -> int:
+    """Return the number of the line of a slot."""
     return _NUMBERS[slot.name]
 
 
