@@ -21,7 +21,7 @@ from simulator.serving.cost import cost_of, price_of_all
 from simulator.serving.layout import Layout
 from simulator.serving.load import usual_count
 from simulator.serving.run import (
-    ROUGHLY,
+    MIN_REQUESTS_ROUGH,
     ServiceRun,
     at_peak,
     let_through,
@@ -152,7 +152,7 @@ class BulkSizing:
 
     @cached_property
     def _rate(self) -> PerSecond:
-        return saturation_rates(self.service, self._one, self.seed, ROUGHLY)[0]
+        return saturation_rates(self.service, self._one, self.seed, MIN_REQUESTS_ROUGH)[0]
 
     def _uncertain(self, service: Service) -> Layout:
         return uncertain(layout_of(service), service, self.deviations)
