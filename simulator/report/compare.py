@@ -162,7 +162,8 @@ def _heads(sides: _Sides) -> list[str]:
 
 
 def _labelled_heads(sides: _Sides) -> tuple[str, ...]:
-    return tuple(f"[{number}] {side.label}" for number, side in enumerate(sides, start=1))
+    labels = [side.label for side in sides]
+    return tuple(f"[{number}] {label}" for number, label in enumerate(labels, start=1))
 
 
 def _text(side: Told, name: str) -> str | None:
