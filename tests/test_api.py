@@ -182,8 +182,8 @@ def test_a_service_is_saved_and_sized(chat: ServiceConfiguration, tmp_path: Path
 
 
 def test_a_calibration_of_training_means_nothing_for_a_service() -> None:
-    """It is refused in place of being passed over."""
-    with pytest.raises(PlanError, match="means nothing for a service"):
+    """It is refused."""
+    with pytest.raises(PlanError, match="is not available for services"):
         load(CHAT, calibration="mine.toml")
 
 

@@ -1,4 +1,4 @@
-"""Times of one layer, and of the head: device, exchange, host."""
+"""Time of a micro-batch on one layer, and on a stage of the pipeline: device, exchange, host."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from simulator.physics.communication import (
 from simulator.physics.kernels import (
     NOTHING,
     Array,
-    Both,
-    Parts,
-    Terms,
+    KernelTimes,
+    PassTerms,
+    PassTimes,
     cast_bytes,
     device_terms,
     embedding_time,
@@ -57,11 +57,11 @@ from simulator.units import Bytes, Real, Seconds, anywhere, at_least, at_most, w
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathering:
-    """What sharded parameters cost a layer [s]: gathers, and the scatter of gradients.
+class GatherTimes:
+    """Times of gathers of sharded parameters and scatters of gradients, of one layer [s].
 
     `gather` is once in the forward pass, `again` in the backward pass. `tax` is the share of a
-    collective that slows down the compute it runs beside.
+    collective that slows down the compute that overlaps with it.
     """
 
     gather: Seconds | Real = 0.0
@@ -78,12 +78,12 @@ class LayerPass:
     exposed exchange too. `exchanged` is all exchange, hidden or not, but for `gathers`.
     """
 
-    device: Terms
-    computing: Terms
-    waiting: Both
+    device: PassTerms
+    computing: PassTerms
+    waiting: PassTimes
     exchanged: Seconds | Real
-    gathers: Gathering
-    head: Both
+    gathers: GatherTimes
+    head: PassTimes
 
 
 def layer_pass(step: TransformerStep, kernels: Kernels) -> LayerPass:
@@ -92,7 +92,7 @@ def layer_pass(step: TransformerStep, kernels: Kernels) -> LayerPass:
     routed = bool(anywhere(step.shape.experts > 0))
     if routed:
         products = products + expert_kernels_time(step, kernels)
-    parts = Parts(
+    parts = KernelTimes(
         products=products,
         attention=_attention_time(step, kernels, scores),
         passes=memory_kernels_time(step, kernels),
@@ -107,8 +107,8 @@ def layer_pass(step: TransformerStep, kernels: Kernels) -> LayerPass:
     routing = routing_time(step, kernels) if routed else 0.0
     exposed, exchanged = _layer_exchange(step, kernels, routed=routed)
 
-    def on_both(forward: Term | Real, backward: Term | Real) -> Terms:
-        return Terms(
+    def on_both(forward: Term | Real, backward: Term | Real) -> PassTerms:
+        return PassTerms(
             layer_overlapped_with_launches(step, kernels, forward, host.forward, routing),
             layer_overlapped_with_launches(step, kernels, backward, host.backward, routing),
         )
@@ -119,13 +119,15 @@ def layer_pass(step: TransformerStep, kernels: Kernels) -> LayerPass:
         computing=on_both(device.forward, device.backward),
         waiting=on_both(waiting.forward, waiting.backward).seconds,
         exchanged=exchanged.forward + exchanged.backward,
-        gathers=gathering_times(step, kernels),
+        gathers=gather_times(step, kernels),
         head=head,
     )
 
 
-def _layer_products(step: TransformerStep, kernels: Kernels) -> tuple[Both, Both, Both]:
-    """Products of the layer, of unfused attention, and of the head."""
+def _layer_products(
+    step: TransformerStep, kernels: Kernels
+) -> tuple[PassTimes, PassTimes, PassTimes]:
+    """Return the times of the products of a layer, of unfused attention, and of the head."""
     linear = attention_products(step) + mlp_products(step)
     if anywhere(step.shape.experts > 0):
         linear += expert_products(step, kernels)
@@ -136,36 +138,36 @@ def _layer_products(step: TransformerStep, kernels: Kernels) -> tuple[Both, Both
     )
     first, last = len(linear), len(linear) + len(scores)
 
-    def together(start: int, end: int) -> Both:
-        return Both(_sum(forward[start:end], step), _sum(backward[start:end], step))
+    def together(start: int, end: int) -> PassTimes:
+        return PassTimes(_sum(forward[start:end], step), _sum(backward[start:end], step))
 
     return together(0, first), together(first, last), together(last, last + 1)
 
 
 def _maybe_frozen(product: Product, step: TransformerStep) -> Product:
-    """A product with weights of the model, which may be frozen."""
     return product._replace(learned=step.work.learned)
 
 
 def _sum(times: Array, step: TransformerStep) -> Real:
-    """Sum over products; a plain number where the description has no arrays."""
     total = times.sum(axis=0)
     plainly = total.size == 1 and not isinstance(step.layout.micro_batch, np.ndarray)
     return float(total[0]) if plainly else total
 
 
-def _attention_time(step: TransformerStep, kernels: Kernels, scores: Both) -> Both:
+def _attention_time(step: TransformerStep, kernels: Kernels, scores: PassTimes) -> PassTimes:
     fused = fused_attention_time(step, kernels)
     if not anywhere(step.work.fused_attention < 1):
         return fused
     plain, one = scores + score_traffic_time(step, kernels), step.work.fused_attention > 0
-    return Both(
+    return PassTimes(
         where(one, fused.forward, plain.forward), where(one, fused.backward, plain.backward)
     )
 
 
-def _layer_exchange(step: TransformerStep, kernels: Kernels, *, routed: bool) -> tuple[Both, Both]:
-    """Exchange of a layer that the device waits for, and all of it."""
+def _layer_exchange(
+    step: TransformerStep, kernels: Kernels, *, routed: bool
+) -> tuple[PassTimes, PassTimes]:
+    """Return the exposed exchange of a layer, and all of it."""
     layout, shape = step.layout, step.shape
     local, between = tensor_all_reduce_times(
         tokens(step) * shape.hidden * step.work.element, step, kernels
@@ -173,27 +175,27 @@ def _layer_exchange(step: TransformerStep, kernels: Kernels, *, routed: bool) ->
     # pieces of a product go on beside transfers inside of a machine only
     shown = local * (1.0 - layout.async_tensor * kernels.exchange.hidden_tensor) + between
     forward, backward = tensor_reduces(step)
-    number = Both(forward, backward)
+    number = PassTimes(forward, backward)
     seen_tensor, tensor = number.times(shown), number.times(local + between)
     if not routed:
         return seen_tensor, tensor
     sent = expert_exchange_time(step, kernels)
     seen = sent * (1.0 - layout.overlapped_experts * kernels.exchange.hidden_experts)
-    return seen_tensor + Both(seen, seen), tensor + Both(sent, sent)
+    return seen_tensor + PassTimes(seen, seen), tensor + PassTimes(sent, sent)
 
 
-def gathering_times(step: TransformerStep, kernels: Kernels) -> Gathering:
-    """Collectives of a layer whose parameters are sharded."""
+def gather_times(step: TransformerStep, kernels: Kernels) -> GatherTimes:
+    """Return the times of the collectives of a layer with sharded parameters."""
     layout = step.layout
     if not anywhere(layout.sharded > 0):
-        return Gathering()
+        return GatherTimes()
     sharded = where(layout.sharded > 0, 1.0, 0.0)
     ranks = at_most(layout.replicas, layout.shard_group)
     gather = sharded * _gather_time(
         step, kernels, ranks, layer_parameters(step), step.work.gather_bytes
     )
     learned = learned_parameters(step)
-    return Gathering(
+    return GatherTimes(
         gather=gather,
         again=gather * layout.again,
         scatter=sharded * _gather_time(step, kernels, ranks, learned, step.work.gradient_bytes),
@@ -204,7 +206,6 @@ def gathering_times(step: TransformerStep, kernels: Kernels) -> Gathering:
 
 
 def _shared_bytes(step: TransformerStep) -> Bytes | Real:
-    """A layer's parameters that all ranks share, as they are gathered [B]."""
     _, shared = layer_parameters(step)
     return shared * step.work.gather_bytes
 
@@ -216,7 +217,7 @@ def _gather_time(
     parameters: tuple[Real, Real],
     width: Bytes | Real,
 ) -> Seconds | Real:
-    """Gather or scatter of a layer's parameters, all of them and those that are no experts'.
+    """Return the time to gather a layer's parameters, or to scatter their gradients.
 
     Over all ranks; experts over those that have the same ones.
     """
@@ -229,8 +230,8 @@ def _gather_time(
     return of_all + where(step.shape.experts > 0, of_experts, 0.0)
 
 
-def expert_kernels_time(step: TransformerStep, kernels: Kernels) -> Both:
-    """Permutation there and back, activation functions and casts, on average over the layers."""
+def expert_kernels_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
+    """Return the times of permutation, activation and casts of experts, averaged over layers."""
     shape, sent, size = step.shape, tokens(step) / step.layout.tensor, step.work.element
     rows = sent * shape.top_k
     fused = where(step.work.fused_experts > 0, kernels.expert.fused, 1.0)
@@ -244,11 +245,11 @@ def expert_kernels_time(step: TransformerStep, kernels: Kernels) -> Both:
     factor = where(shape.gated > 0, kernels.kernel.gated, kernels.kernel.plain) / reached_bandwidth(
         step, kernels
     )
-    return Both(moved, back).times(factor * shape.routed)
+    return PassTimes(moved, back).times(factor * shape.routed)
 
 
 def expert_exchange_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
-    """Dispatch and combination of tokens in one pass, on average over the layers [s]."""
+    """Return the time of dispatch and combine in one pass, averaged over layers [s]."""
     rows, width = tokens(step) / step.layout.tensor, step.work.element * step.shape.hidden
     both: Real = 2.0 * all_to_all_time(rows, width, step, kernels) * step.shape.routed
     return both
@@ -260,7 +261,7 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagePass:
-    """A micro-batch on one stage [s]: computing, waiting for exchange, and exchange hidden.
+    """A micro-batch on one stage [s]: computing, exposed exchange and hidden exchange.
 
     Where the host is the slower one, its time counts as computing. Of `forward` and `backward`
     `ends_forward` and `ends_backward` are embedding, head and loss, the rest its `layers`.
@@ -276,37 +277,37 @@ class StagePass:
 
     @property
     def length(self) -> Seconds | Real:
-        """From its first kernel to its last, without the pipeline's sends."""
+        """Return the time from its first kernel to its last, without the pipeline's sends."""
         return self.forward + self.backward + self.exposed
 
 
 def embedding_and_head(
-    step: TransformerStep, kernels: Kernels, head: Both
-) -> tuple[Both, Both, Both]:
+    step: TransformerStep, kernels: Kernels, head: PassTimes
+) -> tuple[PassTimes, PassTimes, PassTimes]:
     """Return the times of embedding, head and loss on the first, a middle and the last stage.
 
     The first stage has all of them where there is no other; `head` is the product of the head.
     """
     alone = where(step.layout.pipeline == 1, 1.0, 0.0)
     lost = loss_time(step, kernels)
-    head = (head + Both(lost, lost)).times(step.shape.scored)
+    head = (head + PassTimes(lost, lost)).times(step.shape.scored)
     looked_up, factor = embedding_time(step, kernels), kernels.launch.factor
     half = 0.5 * kernels.launch.head * factor
-    device = Both(looked_up, step.work.learned * looked_up) + head.times(alone)
-    host = Both(kernels.launch.embedding * factor + half * alone, half * alone)
-    ends = ((device, host), (NOTHING, NOTHING), (head, Both(half, half)))
+    device = PassTimes(looked_up, step.work.learned * looked_up) + head.times(alone)
+    host = PassTimes(kernels.launch.embedding * factor + half * alone, half * alone)
+    ends = ((device, host), (NOTHING, NOTHING), (head, PassTimes(half, half)))
     first, middle, last = (_with_launches(kernels, device, host) for device, host in ends)
     return first, middle, last
 
 
-def _with_launches(kernels: Kernels, device: Both, host: Both) -> Both:
-    return Both(
+def _with_launches(kernels: Kernels, device: PassTimes, host: PassTimes) -> PassTimes:
+    return PassTimes(
         overlapped_with_launches(kernels, device.forward, host.forward).value,
         overlapped_with_launches(kernels, device.backward, host.backward).value,
     )
 
 
-def stage_pass(step: TransformerStep, layer: LayerPass, layers: Real, ends: Both) -> StagePass:
+def stage_pass(step: TransformerStep, layer: LayerPass, layers: Real, ends: PassTimes) -> StagePass:
     """Return the times of a micro-batch on a stage; `ends` are its embedding, head and loss."""
     gathers = layer.gathers
     computing = layer.computing.seconds.times(layers) + ends
@@ -327,28 +328,29 @@ def stage_pass(step: TransformerStep, layer: LayerPass, layers: Real, ends: Both
     )
 
 
-def _with_gathers(gathering: Gathering, layers: Real, alone: Both, overlapped: Real) -> Both:
-    """Passes with parameters gathered beside them: the first gather, or the last scatter, shows.
+def _with_gathers(
+    gathering: GatherTimes, layers: Real, alone: PassTimes, overlapped: Real
+) -> PassTimes:
+    """Add gathers that overlap: the first gather, or the last scatter, is exposed.
 
-    Where nothing runs beside them, all gathers and scatters show, and slow down nothing.
+    Where nothing overlaps with them, all gathers and scatters show, and slow down nothing.
     """
     there, back = layers * gathering.gather, layers * (gathering.again + gathering.scatter)
     forward = _with_exchange(alone.forward, there, gathering.tax, overlapped) + gathering.gather
     backward = _with_exchange(alone.backward, back, gathering.tax, overlapped) + gathering.scatter
-    return Both(forward, backward)
+    return PassTimes(forward, backward)
 
 
 def _with_exchange(
     compute: Seconds | Real, exchange: Seconds | Real, tax: Real, overlapped: Real
 ) -> Seconds | Real:
-    """A pass and its exchange, side by side or in turn [s]."""
     return where(overlapped > 0, at_least(compute + tax * exchange, exchange), compute + exchange)
 
 
 def slowest_pass(
     which: tuple[Real, Real], first: StagePass, middle: StagePass, last: StagePass
 ) -> StagePass:
-    """The pass of one of three stages: `which` holds where it is the first, and the middle."""
+    """Select first, middle or last stage element-wise; `which` says where it is each."""
     if not any(isinstance(one, np.ndarray) for one in which):
         return first if which[0] else middle if which[1] else last
     return StagePass(

@@ -285,4 +285,9 @@ _REPORTS: Final[Mapping[str, KindReport]] = {"job": JobReport(), "service": Serv
 
 def report_of(subject: Subject[Any, Any]) -> KindReport:
     """Return the reports on the kind of a subject."""
-    return _REPORTS[subject.noun]
+    return report_for(subject.noun)
+
+
+def report_for(noun: str) -> KindReport:
+    """Return the reports on a kind by its noun, ``job`` or ``service``."""
+    return _REPORTS[noun]

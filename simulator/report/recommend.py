@@ -39,6 +39,7 @@ from simulator.results.metrics import USD_PER_HOUR
 from simulator.schema.goal import Goal, Objective
 from simulator.schema.hardware.naming import short_name
 from simulator.studies.data_migration import Move
+from simulator.studies.levers.catalogue import RELIEF
 from simulator.studies.recommend.limits import PORTING
 from simulator.studies.recommend.ranking import (
     EQUAL_FACTOR,
@@ -58,7 +59,6 @@ from simulator.studies.recommend.recommendation import (
     PinPrice,
     Recommendation,
 )
-from simulator.studies.recommend.remedies import FAMILY
 from simulator.units import BYTE, HOUR, SECOND, USD, Unit, show
 from simulator.version import __version__
 
@@ -346,9 +346,12 @@ def idea_texts(answer: Recommendation) -> list[str]:
         parts += [f"remote.storage = {away}"] if away else []
         parts += _against(answer, choice)
         texts.append(f"{choice.idea}: {hardware(choice)}: {', '.join(parts)}")
-    named = any(choice.idea == FAMILY for choice in answer.ideas)
+    family = RELIEF["machine of the family"]
+    named = any(choice.idea == family for choice in answer.ideas)
     if texts and not named and not answer.goal.search:
-        texts.append(f"{FAMILY}: no machine here has more vCPUs per accelerator")
+        texts.append(
+            f"{RELIEF['machine of the family']}: no machine here has more vCPUs per accelerator"
+        )
     return texts
 
 

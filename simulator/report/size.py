@@ -9,7 +9,8 @@ from typing import Any, Final
 from simulator.report.document import Cell, Code, Document, Notes, Table, grid, notes, section
 from simulator.report.numbers import quantity, significant
 from simulator.schema.hardware.naming import short_name
-from simulator.studies.size import Offer, Resource, Size, SizeAnswer, Sized
+from simulator.studies.levers.catalogue import Resource
+from simulator.studies.size import Offer, Size, SizeAnswer, Sized
 from simulator.units import BYTE, PER_SECOND, PERCENT, USD, USD_PER_SECOND, show
 
 DIGITS: Final = 3

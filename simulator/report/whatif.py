@@ -13,7 +13,7 @@ from simulator.report.prediction.verdict import verdict
 from simulator.report.text import count, percent, printable
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
-from simulator.studies.changes.levers import SPEED, Knob
+from simulator.studies.levers.lever import SPEED, Knob
 from simulator.studies.sensitivity import Bar, Sensitivity
 from simulator.studies.whatif import (
     MAX_COUNT,

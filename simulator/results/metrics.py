@@ -949,6 +949,14 @@ def number_at(prediction: Prediction, path: str) -> float | None:
     return float(value)
 
 
+def unit_of(name: str, kind: str) -> str:
+    """Return the symbol of the unit of a figure of a kind; empty for ratios, counts and words."""
+    of_kind = JOB_METRICS if kind == Kind.JOB else SERVICE_METRICS
+    known = {metric.name: metric for metric in of_kind}
+    metric = known.get(name) or known.get(f"{name.rpartition('.')[0]}.*")
+    return "" if metric is None or metric.unit is None else metric.unit.symbol
+
+
 def samples_per_step(prediction: Prediction) -> float:
     """Samples one optimizer step takes over all ranks of all jobs."""
     return prediction.timing.throughput * prediction.timing.step_time.mean

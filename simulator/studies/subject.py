@@ -400,7 +400,8 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         progress: ProgressLine = no_progress,
     ) -> Study[SizeAnswer]:
         """Find the least of a resource that loses little speed; see `Subject.size`."""
-        from simulator.studies.size import Resource, size_answer
+        from simulator.studies.levers.catalogue import Resource
+        from simulator.studies.size import size_answer
 
         with progress("sizing") as line:
             found = size_answer(
@@ -427,7 +428,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
     ) -> Study[WhatIf]:
         """Find the effect of more of each resource on a metric; see `Subject.whatif`."""
         from simulator.studies import sensitivity, whatif
-        from simulator.studies.changes.levers import knobs
+        from simulator.studies.levers.catalogue import knobs
         from simulator.studies.search.outcome import BugLog
         from simulator.studies.whatif import accelerators, flips, generations
 
@@ -628,7 +629,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         best = reader.read(answer.winner.settings).scenario
         answer = replace(
             answer,
-            buying_option=buying_option(reader, answer.winner, catalogue, seed),
+            buying=buying_option(reader, answer.winner, catalogue, seed),
             prices=tuple(dated_prices(best)),
         )
         return Recommended(answer=answer, reader=reader, best=best)

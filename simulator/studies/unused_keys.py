@@ -29,7 +29,7 @@ from simulator.results.cost import machines_price
 from simulator.results.metrics import JOB_METRICS, Value
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
-from simulator.studies.changes.levers import Settings
+from simulator.studies.levers.lever import Settings
 
 STEPS: Final = 40
 """Steps over which a key is looked for in the simulation."""

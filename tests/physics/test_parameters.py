@@ -12,7 +12,7 @@ from simulator.physics.device_memory import device_memory
 from simulator.physics.device_time import device_time
 from simulator.physics.footprint import checkpoint_bytes
 from simulator.physics.kernels import product_times
-from simulator.physics.layer_time import gathering_times, layer_pass
+from simulator.physics.layer_time import gather_times, layer_pass
 from simulator.physics.model_flops import model_utilization
 from simulator.physics.parameters import (
     attention_products,
@@ -186,8 +186,8 @@ def test_sharded_weights_are_gathered_and_gradients_of_adapters_scattered() -> N
     learning, adapted = job(), job(LORA)
     d, k = transformer_step(adapted), kernels_of(adapted)
     own, all_learn = (
-        gathering_times(d, k),
-        gathering_times(transformer_step(learning), kernels_of(learning)),
+        gather_times(d, k),
+        gather_times(transformer_step(learning), kernels_of(learning)),
     )
     assert float(own.gather) == float(all_learn.gather)
     assert float(own.scatter) < float(all_learn.scatter)

@@ -164,6 +164,28 @@ def test_a_metric_by_the_recipe_is_everywhere(copy: Path, root: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_lever_by_the_recipe_is_proposed(copy: Path, root: Path) -> None:
+    """One entry and its name in a filter: it is among the changes of a job that trains."""
+    (entry,) = recipe(root, "A lever")[1]
+    catalogue = copy / "simulator" / "studies" / "levers" / "catalogue.py"
+    insert(catalogue, "    # input pipeline\n", textwrap.indent(entry, "    "))
+    insert(catalogue, '    *("workers", "prefetch", "layout"', '    "gradient bucket",\n')
+    insert(catalogue, "    Knob,\n", "    Kind,\n")
+    code = """
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.search.candidates import CandidateReader
+from simulator.studies.baseline import baseline_of
+from simulator.studies.levers.catalogue import changes
+from simulator.studies.levers.lever import Situation
+
+baseline = baseline_of(CandidateReader("resnet50-imagenet-p4d"), Catalogue.default())
+print([one.name for one in changes(Situation(baseline=baseline, starved=False))])
+"""
+    done = run(copy, code)
+    assert "gradient buckets of 100 MB" in done.stdout, done.stderr
+
+
+@pytest.mark.slow
 def test_a_key_by_the_recipe_reaches_the_scenario(copy: Path, root: Path) -> None:
     """Three places: it may be set with its unit, and is refused with a wrong one."""
     section, (given,) = recipe(root, "A key")

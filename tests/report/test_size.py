@@ -6,7 +6,8 @@ import pytest
 
 from simulator.report.render import Format, render
 from simulator.report.size import document
-from simulator.studies.size import Offer, Resource, SizeAnswer, Sized
+from simulator.studies.levers.catalogue import Resource
+from simulator.studies.size import Offer, SizeAnswer, Sized
 
 
 def as_text(found: SizeAnswer) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from simulator.equations import step
 from simulator.equations.collectives import exchanged_bytes, part_meanwhile, ring_wire_bytes
 from simulator.physics.collectives import Team, pace_between, pace_inside
-from simulator.physics.communication import Moved, Traffic
+from simulator.physics.communication import SentBytes, Traffic
 from simulator.physics.device_time import device_time, device_traffic, uses_fitted_kernels
 from simulator.physics.parameters import learned_in_all
 from simulator.physics.training_step import TrainingStep
@@ -254,7 +254,7 @@ def _of_gradients(scenario: Scenario) -> _Sent:
 
 
 def _traffic(scenario: Scenario) -> Traffic:
-    found, none = device_traffic(scenario), Moved()
+    found, none = device_traffic(scenario), SentBytes()
     if found is not None:
         return found
     return Traffic(

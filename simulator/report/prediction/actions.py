@@ -48,12 +48,12 @@ def action_text(action: Action, base: Prediction) -> str:
     parts = [
         _gain(action, base),
         _price(action, base),
-        action.lever.note,
+        action.change.note,
         _copied(action),
         *_space(action),
     ]
     said = "; ".join(part for part in parts if part)
-    return f"{action.lever.what}: {said}. Set {lines(action.settings)}"
+    return f"{action.change.name}: {said}. Set {lines(action.settings)}"
 
 
 def _copied(action: Action) -> str:
@@ -140,15 +140,15 @@ def action_objects(found: Sequence[Action]) -> list[dict[str, Any]]:
     """Return the actions as plain values, in SI units; shares from 0 to 1."""
     return [
         {
-            "what": action.lever.what,
-            "kind": action.lever.kind.value,
+            "what": action.change.name,
+            "kind": action.change.kind.value,
             "settings": dict(action.settings),
             "total_time_s": float(action.time),
             "shorter": {"mean": float(action.shorter), "p10": action.low, "p90": action.high},
             "rent_usd_per_s": action.rent,
             "usd_to_train": action.bill,
             "fits": action.prediction.fits,
-            "note": action.lever.note,
+            "note": action.change.note,
             "copies": {"s": waited(action.copies), "usd": action.copying},
         }
         for action in found
@@ -168,9 +168,9 @@ def service_action_texts(found: Sequence[ServiceAction], base: ServicePrediction
 
 
 def _service_text(action: ServiceAction, base: ServicePrediction) -> str:
-    parts = (_served(action.prediction), _service_price(action, base), action.lever.note)
+    parts = (_served(action.prediction), _service_price(action, base), action.change.note)
     said = "; ".join(part for part in parts if part)
-    return f"{action.lever.what}: {said}. Set {lines(action.lever.settings)}"
+    return f"{action.change.name}: {said}. Set {lines(action.change.settings)}"
 
 
 def _served(after: ServicePrediction) -> str:
@@ -207,9 +207,9 @@ def service_action_objects(found: Sequence[ServiceAction]) -> list[dict[str, Any
     """Return the actions as plain values, in SI units; shares from 0 to 1."""
     return [
         {
-            "what": action.lever.what,
-            "kind": action.lever.kind.value,
-            "settings": dict(action.lever.settings),
+            "what": action.change.name,
+            "kind": action.change.kind.value,
+            "settings": dict(action.change.settings),
             "keeps_limits": action.prediction.keeps_limits,
             "attainment": None
             if action.prediction.answered is None
@@ -217,7 +217,7 @@ def service_action_objects(found: Sequence[ServiceAction]) -> list[dict[str, Any
             "carried_per_s": carried_rate(action.prediction),
             "usd": price_of_answers(action.prediction),
             "rent_usd_per_s": action.rent,
-            "note": action.lever.note,
+            "note": action.change.note,
         }
         for action in found
     ]

@@ -1,17 +1,20 @@
-"""Which ways to spread a model over accelerators a search tries."""
+"""Candidates of parallelism: degrees that a search tries, and the first split that fits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from simulator.errors import InputError, NotModelled
+from simulator.physics.footprint import Verdict, memory_fit
 from simulator.schema.goal import Plain
+from simulator.schema.scenario import Scenario
 from simulator.schema.workload.parallelism import Sharding
 
 Settings = dict[str, Plain]
 
-SHORTEST: Final = 8192
+MIN_TOKENS: Final = 8192
 """Tokens of a part of a sample: shorter ones are not worth an exchange."""
 
 
@@ -70,8 +73,10 @@ def _cuts(gpus: int, machines: int, shape: Shape) -> Iterator[tuple[int, int]]:
 
 
 def _contexts(most: int, shape: Shape) -> Iterator[int]:
-    """Parts of a sample that are no shorter than `SHORTEST`."""
-    yield from (parts for parts in _powers(most) if parts == 1 or shape.tokens >= parts * SHORTEST)
+    """Parts of a sample that are no shorter than `MIN_TOKENS`."""
+    yield from (
+        parts for parts in _powers(most) if parts == 1 or shape.tokens >= parts * MIN_TOKENS
+    )
 
 
 def _experts(most: int, gpus: int, shape: Shape) -> Iterator[int]:
@@ -111,3 +116,68 @@ def _way(tensor: int, pipeline: int, context: int, expert: int, sharding: Shardi
 def _powers(most: int) -> tuple[int, ...]:
     """Powers of two up to a number."""
     return tuple(2**k for k in range(most.bit_length()))
+
+
+TextSettings = Mapping[str, str]
+
+_SHARDED_STATE: Final[TextSettings] = {"parallelism.sharding": "parameters"}
+_RECOMPUTED: Final[tuple[TextSettings, ...]] = (
+    {"train.recompute": "selective"},
+    {"train.recompute": "full", "train.recompute_share": "0.5"},
+    {"train.recompute": "full"},
+)
+"""What is computed again, the least first: attention, every second layer, all."""
+
+
+def splits_by_simplicity(scenario: Scenario) -> Iterator[TextSettings]:
+    """Ways to spread the model, the simplest first.
+
+    Every device holds all of it; its state is sharded over all (FSDP, ZeRO-3); ever more of the
+    activations are computed again; layers are split over the devices of a machine, and cut into
+    stages over more and more machines.
+    """
+    group = scenario.cluster.trainers
+    yield {}
+    yield _SHARDED_STATE
+    yield from _recomputed(_SHARDED_STATE)
+    if group.gpus_per_host <= 1:
+        return
+    stages = 1
+    while stages <= group.count:
+        split = {
+            "parallelism.tensor": str(group.gpus_per_host),
+            "parallelism.sequence": "true",
+            "parallelism.pipeline": str(stages),
+            "parallelism.sharding": "optimizer",
+            "train.accumulation": str(4 * stages),
+        }
+        yield {key: value for key, value in split.items() if value != "1"}
+        yield from _recomputed(split)
+        stages *= 2
+
+
+def _recomputed(spread: TextSettings) -> Iterator[TextSettings]:
+    return ({**spread, **again} for again in _RECOMPUTED)
+
+
+def first_that_fits(
+    scenario: Scenario, read: Callable[[TextSettings], Scenario]
+) -> tuple[TextSettings, bool]:
+    """The simplest way to spread the model that fits, and whether one does.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The job as it stands.
+    read : callable
+        The same job with some settings.
+    """
+    for settings in splits_by_simplicity(scenario):
+        try:
+            fit = memory_fit(read(settings))
+        except (InputError, NotModelled):
+            # A degree that does not divide this model's heads or layers.
+            continue
+        if fit is None or fit.verdict is Verdict.YES:
+            return settings, True
+    return {}, False
