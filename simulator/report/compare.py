@@ -608,7 +608,8 @@ def _prices(side: ServiceSide) -> tuple[str, ...]:
     if price is None or service.owned is not None:
         return ()
     name = short_name(service.group.host.name)
-    return (f"{name}: {price.purchase} in {price.region}{dated(price)}",)
+    where = "" if price.region == "all" else f" in {price.region}"
+    return (f"{name}: {price.purchase}{where}{dated(price)}",)
 
 
 def _services_table(sides: Sequence[ServiceSide]) -> Table:

@@ -17,6 +17,7 @@ from simulator.report.document import (
     Rows,
     Section,
     Table,
+    rows,
     sides,
 )
 from simulator.report.text import printable
@@ -34,7 +35,7 @@ def render(document: Document) -> str:
     if document.title:
         blocks.append(f"# {escaped(document.title)}")
     if document.question:
-        blocks.append(_item(Rows(rows=document.question)))
+        blocks.append(_item(rows(document.question)))
     blocks += [escaped(text) for text in document.verdict]
     blocks += [block for part in document.sections for block in _section(part)]
     return "\n\n".join(blocks)
