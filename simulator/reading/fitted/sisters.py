@@ -9,20 +9,17 @@ from typing import Final
 from simulator.memo import shared
 from simulator.physics.device_time import of_totals
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.reading.sections import TrainSection
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.precision import Precision
 from simulator.schema.workload.models import Model
-from simulator.schema.workload.train import Mode
+from simulator.schema.workload.train import Mode, Train
 
 _ALIKE: Final = 0.1
 """How far the ratio of matrix to vector rate may lie apart on cards of one chip, as a logarithm."""
 
 
 @shared
-def sister_of(
-    train: TrainSection, gpu: Gpu | None, model: Model | None, framework: str
-) -> Gpu | None:
+def sister_of(train: Train, gpu: Gpu | None, model: Model | None, framework: str) -> Gpu | None:
     """The nearest card of the same chip that the model was measured on, where its own has no row.
 
     Frequencies, memory and enabled units differ between such cards, so a measured step is carried
@@ -32,7 +29,7 @@ def sister_of(
     """
     if gpu is None or model is None or train.mode is not Mode.TRAIN:
         return None
-    precision, framework = train.precision or Precision.FP32, framework.lower()
+    precision, framework = train.precision, framework.lower()
     own = [times for times in model.step_times if times.gpu and times.framework == framework]
     exact = {times.gpu or "" for times in own if times.precision is precision}
     if gpu.name in exact:

@@ -188,7 +188,7 @@ def _data(baseline: Baseline) -> Iterator[Lever]:
     """How the data lies on its store, and on which."""
     scenario = baseline.scenario
     data = scenario.job.dataset
-    if data.cache_policy is CachePolicy.PRELOADED or data.placement is not Placement.STREAM:
+    if data.cache is CachePolicy.PRELOADED or data.placement is not Placement.STREAM:
         return
     yield from _layout(baseline)
     if data.readers < READERS:
@@ -503,12 +503,12 @@ def _off(baseline: Baseline, tensor: int, pipeline: int) -> dict[str, Plain]:
 
 
 def _checkpoints(baseline: Baseline) -> Iterator[Lever]:
-    checkpointing = baseline.scenario.job.train.checkpointing
-    if checkpointing is None:
+    stated = baseline.scenario.job.train.checkpoint_every_steps
+    if stated is None:
         return
     last = int(lengths(baseline.scenario).total_steps)
     for times in RARER:
-        every = round(times * checkpointing.every_steps)
+        every = round(times * stated)
         # A run without any would lose its result.
         if every <= last:
             yield Lever(

@@ -94,7 +94,7 @@ def _helpers(baseline: Baseline, beside: tuple[Machine, ...]) -> Iterator[Settin
 def _stores(baseline: Baseline, helper: Machine) -> list[Settings]:
     """Where a helper reads: as the scenario has it; stores of the cloud where it could not."""
     data, own = baseline.scenario.job.dataset, baseline.scenario.cluster.trainers.storage
-    shared = own.scope is not Scope.LOCAL or data.cache_policy is CachePolicy.PRELOADED
+    shared = own.scope is not Scope.LOCAL or data.cache is CachePolicy.PRELOADED
     if shared or helper.drives or baseline.reader.given("remote.storage") is not None:
         return [{}]
     size = baseline.scenario.job.stored_total

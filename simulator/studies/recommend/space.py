@@ -212,7 +212,7 @@ def _stores(at: _At) -> Iterator[Settings]:
         return
     baseline, machine, dataset = at.baseline, at.machine, at.baseline.scenario.job.dataset
     named = next((store for store in baseline.stores if store.name == baseline.store), None)
-    reads = dataset.cache_policy is not CachePolicy.PRELOADED
+    reads = dataset.cache is not CachePolicy.PRELOADED
     streams = dataset.placement is Placement.STREAM
     size = baseline.scenario.job.stored_total
     there = [store for store in baseline.nearby(machine) if store.name != baseline.store]
