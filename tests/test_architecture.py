@@ -74,12 +74,6 @@ def docstrings(module: ast.Module) -> set[int]:
     }
 
 
-def body_lines(function: ast.FunctionDef) -> int:
-    """Lines of a function's body without its docstring."""
-    body = function.body[1:] if ast.get_docstring(function) else function.body
-    return 0 if not body else (body[-1].end_lineno or 0) - body[0].lineno + 1
-
-
 def depth(node: ast.AST) -> int:
     """How deep blocks nest below `node`; an elif is no deeper than its if."""
     blocks = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)

@@ -1,16 +1,16 @@
-"""Closed-form bounds on a whole run, from the same demands: what no queue or overlap can change.
+"""Closed-form bounds of a run, and the estimate of a step.
 
-`lower`: the busiest unit must carry all that is asked of it (operational law: throughput is at
-most capacity over demand), and so must whoever takes one batch at a time: W workers make at most
-W batches in the time that one of them needs for a batch, alone on the machine. `upper`: everything
-happens one after another. Both hold for total time over steps of the whole run, exactly for
-deterministic service.
+Lower bound: the busiest unit must carry the work of all ranks (operational law: throughput is at
+most capacity over demand), and each serial actor its own: W workers make at most W batches in the
+time of one batch alone on the machine. Upper bound: no overlap at all. Both hold for total time
+over steps of the whole run, exactly for deterministic service. The estimate is the step of devices
+that never wait for data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -18,16 +18,20 @@ import numpy as np
 
 from simulator.equations.cost import cost_per_step
 from simulator.errors import NotModelled
-from simulator.physics.device_time import cost_model
+from simulator.physics.device_time import device_time
 from simulator.physics.footprint import MemoryFit, memory_fit
-from simulator.pipeline.closed import SERIAL_STREAMS, device_step
 from simulator.pipeline.limits import check_modelled
-from simulator.pipeline.loads import alone, least_batch, longest, users
+from simulator.pipeline.loads import (
+    SERIAL_STREAMS,
+    device_step,
+    least_batch,
+    serial_batch,
+)
 from simulator.pipeline.program import USING
 from simulator.pipeline.run_length import Extras, Lengths, worker_start
-from simulator.pipeline.stages.base import PRODUCERS, Demand, Path, Per, Phase, StageDemands, ask
+from simulator.pipeline.stages.base import Demand, Path, Per, Phase, StageDemands, ask
 from simulator.pipeline.stages.communication import bucket_shares
-from simulator.pipeline.topology import Location, Topology
+from simulator.pipeline.topology import Topology
 from simulator.results.cost import machines_price
 from simulator.results.prediction import Bounds
 from simulator.schema.scenario import Scenario
@@ -41,14 +45,14 @@ def bounds(
     lengths: Lengths,
     extras: Extras,
 ) -> Bounds:
-    """Bounds on total time / steps of the run [s].
+    """Return the bounds on total time / steps of the run [s].
 
     Parameters
     ----------
     scenario, topology, demands
-        What is run, on which units, and what each stage asks for with cold and warm caches.
+        The job, its units, and the demands of each stage with cold and warm caches.
     lengths, extras : Lengths, Extras
-        How long the run is, and what is composed beside its epochs.
+        Length of the run, and times outside of its epochs.
     """
     cold, warm = demands[Phase.COLD], demands[Phase.WARM]
     first, later = np.minimum(1.0, lengths.epochs), np.maximum(0.0, lengths.epochs - 1.0)
@@ -70,7 +74,7 @@ def lower_bound(
     lengths: Lengths,
     extras: Extras,
 ) -> Real:
-    """The lower of the bounds on total time / steps of the run [s]; parameters as for `bounds`."""
+    """Return the lower bound on total time / steps of the run [s]; parameters as for `bounds`."""
     first, later = np.minimum(1.0, lengths.epochs), np.maximum(0.0, lengths.epochs - 1.0)
     batches = lengths.batches - 1.0 + lengths.last_share
     busiest = first * least_batch(scenario, topology, demands[Phase.COLD])
@@ -79,28 +83,8 @@ def lower_bound(
     return lower
 
 
-def serial_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:
-    """Time of one batch of every rank when nothing overlaps and the slowest group makes it [s]."""
-    made: dict[str, Real] = {}
-    used: Real = 0.0
-    for stage in stages:
-        site = topology.sites_of(stage.group)[0]
-        taken: Real = 0.0
-        for demand in stage.demands:
-            # What goes on beside compute is as fast as that; by itself it could be faster.
-            asked = replace(demand, ceiling=None) if stage.slot.beside_compute else demand
-            for rank, alike in users(topology, demand.path):
-                once = alone(topology, asked, Location(rank=rank, site=site))
-                taken = taken + alike * once * stage.times
-        if stage.actor in PRODUCERS:
-            made[stage.group] = made.get(stage.group, 0.0) + taken
-        else:
-            used = used + taken
-    return used + longest(made.values())
-
-
 def slowest(scenario: Scenario) -> float:
-    """The factor of a batch that every straggler of the loader hits."""
+    """Return the factor on a batch that every straggler of the loader affects."""
     factors = [max(1.0, straggler.factor) for straggler in scenario.job.loader.stragglers]
     return float(np.prod(factors))
 
@@ -112,11 +96,11 @@ _ON_DEVICE: Final = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A step on devices that never wait for data.
+    """A step of devices that never wait for data.
 
-    `step_time` is its length [s], `throughput` the samples of all devices [1/s], `memory` what one
-    device needs and has (None where that is not known), `usd_per_step` the price of all machines
-    for a step [$] (None where a price is not known).
+    `step_time` is its length [s], `throughput` the samples of all devices [1/s], `memory` the need
+    and capacity of one device (None if unknown), `usd_per_step` the price of all machines for a
+    step [$] (None if unknown).
     """
 
     step_time: Seconds
@@ -126,13 +110,13 @@ class Estimate:
 
     @property
     def fits(self) -> str:
-        """``yes``, ``uncertain`` or ``no``: whether a device has the memory; empty: not known."""
+        """``yes``, ``uncertain`` or ``no``: whether a device has the memory; empty if unknown."""
         known = None if self.memory is None else self.memory.known_verdict
         return "" if known is None else str(known)
 
 
 def estimate(scenario: Scenario) -> Estimate:
-    """The step of a scenario in closed form.
+    """Return the closed-form estimate of a step.
 
     Parameters
     ----------
@@ -145,7 +129,7 @@ def estimate(scenario: Scenario) -> Estimate:
         If no device computes in it, or the model does not cover it.
     """
     check_modelled(scenario)
-    time = cost_model(scenario).time
+    time = device_time(scenario)
     if time is None or scenario.cluster.trainers.host.gpu is None:
         msg = f"{scenario.name}: no accelerator computes, so there is no step to estimate"
         raise NotModelled(msg)
@@ -161,14 +145,14 @@ def estimate(scenario: Scenario) -> Estimate:
 
 
 def _step(scenario: Scenario) -> Seconds:
-    """What a device does in a step, on links that nobody else uses [s]."""
+    """Return the step of a device on idle links [s]."""
     stages = ask(_ON_DEVICE, scenario, Phase.WARM)
     step = device_step(stages, _on_idle_links, partial(bucket_shares, scenario))
     return float(step.of(scenario.job.train.accumulation))
 
 
 def _on_idle_links(demand: Demand) -> Real:
-    """Time of a demand at the fastest it can go [s]."""
+    """Return the time of a demand at its highest rate [s]."""
     rate: Real = 1.0 if demand.path is Path.COMPUTE else np.inf
     if demand.ceiling is not None:
         rate = demand.ceiling

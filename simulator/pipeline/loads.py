@@ -1,23 +1,27 @@
-"""Closed-form loads: how long each unit and each actor needs for one batch, without queueing.
+"""Closed-form loads: time of each unit, actor and device for one batch or step, without queueing.
 
-`bounds` adds them up, `pressures` names the bottleneck. Everything works on floats and on arrays
-of candidates alike.
+`pressures` names the bottleneck; `device_step` and `serial_batch` add stages up for the bounds and
+the estimate. All functions take floats or arrays of candidates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from simulator.equations.step import exposed_communication, step_time
+from simulator.pipeline.program import FILLS_BUCKETS
 from simulator.pipeline.stages.base import (
     OF_A_RANK,
     PRODUCERS,
     Actor,
     Demand,
     Path,
+    Per,
     Resource,
     StageDemands,
 )
@@ -419,3 +423,108 @@ def alternating(topology: Topology, stages: Sequence[StageDemands]) -> Real:
         matter = sum((np.asarray(time > ALTERNATES * batch, dtype=int) for time in times), 0)
         found = np.logical_or(found, matter > 1)
     return found
+
+
+SERIAL_STREAMS: Final = frozenset({Actor.COMPUTE_STREAM, Actor.RESULT_ENGINE})
+"""Streams that a device executes one after another."""
+
+TimeOf: TypeAlias = Callable[[Demand], Seconds | Real]
+"""Time of a demand by itself [s]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceStep:
+    """Serial time of a device [s]: per batch, once a step, and exposed exchange of buckets.
+
+    Copies to the device are excluded: they may overlap with compute.
+    """
+
+    per_batch: Seconds | Real
+    per_step: Seconds | Real
+    exposed: Seconds | Real
+
+    def of(self, batches: Real) -> Seconds | Real:
+        """Return the time of a step of some batches [s]."""
+        return step_time(
+            data_stall=0.0,
+            h2d=0.0,
+            compute=batches * self.per_batch + self.per_step,
+            communication=self.exposed,
+        )
+
+
+def device_step(
+    stages: Sequence[StageDemands],
+    time_of: TimeOf,
+    shares: Callable[[], Sequence[float]],
+    last: Real = 1.0,
+) -> DeviceStep:
+    """Return the serial time of a device, and the exposed exchange of its buckets.
+
+    Parameters
+    ----------
+    stages : sequence of StageDemands
+        The demand table.
+    time_of : callable
+        How long a demand takes by itself [s].
+    shares : callable
+        Gives the buckets' parts of the gradients; asked only where buckets are exchanged.
+    last : float or array
+        Size of a step's last batch over a full one, beside whose work buckets are exchanged [1].
+    """
+    serial = [stage for stage in stages if stage.actor in SERIAL_STREAMS]
+    return DeviceStep(
+        per_batch=serial_time((s for s in serial if s.slot.per is Per.BATCH), time_of),
+        per_step=serial_time((s for s in serial if s.slot.per is Per.STEP), time_of),
+        exposed=_exposed(stages, time_of, shares, last),
+    )
+
+
+def serial_time(stages: Iterable[StageDemands], time_of: TimeOf) -> Real:
+    """Return the time of all demands of stages, one after another [s]."""
+    return sum((time_of(demand) for stage in stages for demand in stage.demands), 0.0)
+
+
+def serial_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:
+    """Return the time of one batch of every rank without overlap, made by the slowest group [s]."""
+    made: dict[str, Real] = {}
+    used: Real = 0.0
+    for stage in stages:
+        site = topology.sites_of(stage.group)[0]
+
+        def of_all_ranks(demand: Demand, stage: StageDemands = stage, site: int = site) -> Real:
+            # What overlaps with compute is slowed to its length; alone it could be faster.
+            asked = replace(demand, ceiling=None) if stage.slot.beside_compute else demand
+            times = (
+                count * alone(topology, asked, Location(rank=rank, site=site))
+                for rank, count in users(topology, demand.path)
+            )
+            return sum(times, 0.0)
+
+        taken = serial_time((stage,), of_all_ranks) * stage.times
+        if stage.actor in PRODUCERS:
+            made[stage.group] = made.get(stage.group, 0.0) + taken
+        else:
+            used = used + taken
+    return used + longest(made.values())
+
+
+def _exposed(
+    stages: Sequence[StageDemands],
+    time_of: TimeOf,
+    shares: Callable[[], Sequence[float]],
+    last: Real,
+) -> Real:
+    """Return the exchange of buckets that the backward pass does not hide [s]."""
+    whole: Real = 0.0
+    for stage in stages:
+        if stage.slot.per is Per.BUCKET:
+            for demand in stage.demands:
+                whole = np.maximum(whole, time_of(demand))
+    if not np.any(whole):
+        return 0.0
+    filling = [stage for stage in stages if stage.slot is FILLS_BUCKETS]
+    hiding = serial_time(filling, time_of)
+    parts = shares()
+    window = (1.0 - parts[0]) * hiding * np.minimum(1.0, last)
+    return exposed_communication(whole, window, parts[-1] * whole)

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from simulator.equations.cpu import threads_taken
 from simulator.equations.storage import frame_payload
-from simulator.physics.device_time import cost_model
+from simulator.physics.device_time import device_time
 from simulator.pipeline.program import makes_own_batches
-from simulator.pipeline.stages.base import Demand, Path, Phase, Resource
+from simulator.pipeline.stages.base import Actor, Demand, Path, Phase, Resource, StageDemands
 from simulator.pipeline.stages.communication import over_peer_link
 from simulator.pipeline.stages.input import Collate, Decode, drives_of
 from simulator.pipeline.stages.transfer import PinMemory
@@ -27,6 +29,7 @@ from simulator.schema.hardware.host import Host, PcieSwitch
 from simulator.schema.hardware.storage import Scope
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.train import Mode
+from simulator.uncertainty.components import Rate
 from simulator.units import Real, anywhere, where
 
 WeightedRoute = tuple[tuple[str, Real], ...]
@@ -178,7 +181,7 @@ def _beside_programs(scenario: Scenario, trainers: Group) -> Group:
     # A program that makes its own batches does not wait for its device at the same time.
     if alone or not anywhere(scenario.job.loader.policy.producers):
         return trainers
-    time, core_seconds = cost_model(scenario).time, _loading(scenario)
+    time, core_seconds = device_time(scenario), _loading(scenario)
     if time is None or not anywhere(core_seconds):
         return trainers
     ranks = scenario.ranks_per_host
@@ -500,3 +503,60 @@ _WAYS = {
     Path.CORES: _nowhere,
     Path.COMPUTE: _nowhere,
 }
+
+
+Speeds: TypeAlias = Mapping[Rate, Real]
+"""How much faster each rate is than figured, at each point; above 1: faster."""
+NO_SPEEDS: Final[Speeds] = MappingProxyType({})
+"""Every rate as figured."""
+
+_OF: Final = {
+    Resource.GPU: Rate.DEVICE,
+    Resource.CPU: Rate.WORKERS,
+    Resource.STORAGE: Rate.STORAGE,
+    Resource.NETWORK: Rate.NETWORK,
+    Resource.PCIE: Rate.PCIE,
+    Resource.NVLINK: Rate.NVLINK,
+    Resource.HOST_MEMORY: Rate.HOST_MEMORY,
+}
+_ACTORS: Final = {
+    Actor.PIN_MEMORY: Rate.HANDOVER,
+    Actor.SENDER: Rate.HANDOVER,
+    Actor.COMPUTE_STREAM: Rate.DEVICE,
+}
+"""Whose work on the cores is not that of the workers."""
+
+
+def scale_topology(topology: Topology, speeds: Speeds) -> Topology:
+    """The topology with the capacity of each unit as drawn."""
+    units = {
+        name: replace(unit, capacity=unit.capacity * speeds[_OF[unit.resource]])
+        if _OF[unit.resource] in speeds
+        else unit
+        for name, unit in topology.units.items()
+    }
+    return replace(topology, units=units)
+
+
+def scale_stage(stage: StageDemands, speeds: Speeds) -> StageDemands:
+    """The stage with what its demands take as drawn; bytes stay, units get faster."""
+    demands = tuple(_faster(stage.actor, demand, speeds) for demand in stage.demands)
+    return replace(stage, demands=demands)
+
+
+def _faster(actor: Actor, demand: Demand, speeds: Speeds) -> Demand:
+    exchanges = actor is Actor.COMMUNICATION_STREAM
+    works = demand.path in {Path.CORES, Path.COMPUTE}
+    rate = _OF[demand.resource]
+    if exchanges:
+        rate = Rate.COLLECTIVES
+    elif demand.path is Path.CORES:
+        rate = _ACTORS.get(actor, Rate.WORKERS)
+    elif actor is Actor.COMPUTE_STREAM and not works:
+        rate = Rate.WAITING
+    if rate not in speeds:
+        return demand
+    speed = speeds[rate]
+    less = demand.amount / speed if works or exchanges else demand.amount
+    ceiling = None if demand.ceiling is None else demand.ceiling * speed
+    return replace(demand, amount=less, latency=demand.latency / speed, ceiling=ceiling)

@@ -9,14 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from simulator.reading.long_run.bill_sections import EnergySection, OwnedSection
-from simulator.reading.long_run.sections import (
-    CheckpointSection,
-    FailuresSection,
-    RunSection,
-    SpotSection,
-)
 from simulator.reading.search.sections import GoalSection, SweepSection
+from simulator.schema.energy import EnergySection
 from simulator.schema.fields import (
     ByteField,
     ByteOrZeroField,
@@ -37,6 +31,8 @@ from simulator.schema.fields import (
     TimeField,
     TimeOrZeroField,
 )
+from simulator.schema.long_run import Checkpoints, FailuresSection, SpotSection, Terms
+from simulator.schema.owned import Ownership
 from simulator.schema.scenario import CostPlan, Memory
 from simulator.schema.store_plan import DURING_THE_RUN, StorePlan
 from simulator.schema.workload.dataset import Dataset
@@ -49,12 +45,12 @@ from simulator.schema.workload.loader import (
     Transport,
 )
 from simulator.schema.workload.parallelism import ONE_DEVICE, Parallelism
+from simulator.schema.workload.serving_figures import SpeedField
 from simulator.schema.workload.software import (
     Software,
 )
 from simulator.schema.workload.train import Train
 
-DegreeField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
 ImbalanceField = Annotated[float, Number(low=1.0, high=1e3)]
 
 
@@ -95,7 +91,6 @@ class RemoteSection(Section):
 
 
 # Far beyond any fitted factor, near enough to catch a per cent written for a share.
-SpeedField = Annotated[float, Number(low=1e-3, high=1e3)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,13 +325,13 @@ class ScenarioFile:
     """What plan sweep varies; a single prediction ignores it."""
     goal: GoalSection | None = None
     """What plan recommend looks for; a single prediction ignores it."""
-    run: RunSection | None = None
+    run: Terms | None = None
     """What is asked of a long run: deadline, budget."""
     failures: FailuresSection | None = None
     """What interrupts a long run; nothing does by default."""
-    checkpoint: CheckpointSection | None = None
+    checkpoint: Checkpoints | None = None
     """How a long run writes and reads checkpoints."""
-    owned: OwnedSection | None = None
+    owned: Ownership | None = None
     """What machines cost that are bought; with it, plan compares buying with renting."""
     store: StorePlan = DURING_THE_RUN
     """What is paid for the store that holds data and checkpoints."""

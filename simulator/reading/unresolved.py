@@ -13,18 +13,11 @@ from functools import cache, cached_property
 from typing import Any, Final, NoReturn, TypeAlias
 
 from simulator.errors import InputError, PlanError, Problem, UnknownName
-from simulator.memo import shared
+from simulator.memo import cached
 from simulator.reading.convert.models import build_model, load_model, model_names, read_model
 from simulator.reading.document import Document, kind_problem, problems_of, schema_problem
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.lines import KeyPath
-from simulator.reading.long_run.bill_sections import EnergySection, OwnedSection
-from simulator.reading.long_run.sections import (
-    CheckpointSection,
-    FailuresSection,
-    RunSection,
-    SpotSection,
-)
 from simulator.reading.sections import (
     CalibrationSection,
     HardwareSection,
@@ -35,10 +28,13 @@ from simulator.reading.sections import (
     StepTimeTable,
 )
 from simulator.reading.tables import FileTable, Reading, table_keys
+from simulator.schema.energy import EnergySection
 from simulator.schema.fields import nearest
 from simulator.schema.hardware.gpu import EMULATED, Gpu
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.storage import Storage
+from simulator.schema.long_run import Checkpoints, FailuresSection, SpotSection, Terms
+from simulator.schema.owned import Ownership
 from simulator.schema.scenario import CostPlan, Memory
 from simulator.schema.store_plan import StorePlan
 from simulator.schema.workload.dataset import Dataset
@@ -131,12 +127,12 @@ class UnresolvedScenario:
     calibration: CalibrationSection
     remote: RemoteSection | None
     parallelism: Parallelism
-    run: RunSection | None
+    run: Terms | None
     failures: FailuresSection | None
-    checkpoint: CheckpointSection | None
+    checkpoint: Checkpoints | None
     spot: SpotSection | None
     energy: EnergySection | None
-    owned: OwnedSection | None
+    owned: Ownership | None
     store: StorePlan
     host: Host
     storage: Storage | None
@@ -341,7 +337,7 @@ def _figures(name: str) -> tuple[str, ...]:
     return tuple(table_keys(type(read_model(name).shape)))
 
 
-@shared
+@cached()
 def _one_step(model: ModelSection, batch: int) -> tuple[StepTimeTable, ...]:
     return (StepTimeTable(batch_size=batch, time=model.step_time or 0.0),)
 

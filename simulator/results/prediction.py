@@ -8,6 +8,7 @@ from typing import Final
 
 from simulator.equations.step import step_time
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
+from simulator.pipeline.ledger import entries
 from simulator.pipeline.stages.base import StageDemands
 from simulator.results.outlook import Outlook
 from simulator.schema.scenario import Scenario
@@ -45,6 +46,11 @@ class StepSplit:
     bubble: Seconds = 0.0
     checkpoint: Seconds = 0.0
     other: Seconds = 0.0
+
+    @staticmethod
+    def of(ledger: Mapping[str, Seconds]) -> StepSplit:
+        """Return the parts of a step from the lines of its ledger."""
+        return StepSplit(**entries(ledger))
 
     @property
     def total(self) -> Seconds:

@@ -12,9 +12,9 @@ from support.stages import sampled
 
 from simulator.engine.intervals import draw, figures, slowdown, uncertainty_components
 from simulator.engine.run import Options, SimulationInput, solve
-from simulator.pipeline.rate_scaling import Speeds, scale_stage, scale_topology
 from simulator.pipeline.run_length import extras
 from simulator.pipeline.stages.base import Phase
+from simulator.pipeline.topology import Speeds, scale_stage, scale_topology
 from simulator.predict import predict, simulation_input
 from simulator.reading.scenario import load_scenario
 from simulator.results.cost import bill

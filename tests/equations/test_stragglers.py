@@ -13,7 +13,7 @@ from simulator.equations.stragglers import (
     wait_for_slow_device,
     wait_for_slowest,
 )
-from simulator.pipeline.order_statistics import expected_largest
+from simulator.pipeline.stragglers import expected_largest
 
 
 def test_harmonic_numbers_are_their_sums() -> None:

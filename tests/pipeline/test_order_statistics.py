@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from simulator.equations.stragglers import harmonic
-from simulator.pipeline.order_statistics import expected_largest, expected_largest_product
+from simulator.pipeline.stragglers import expected_largest, expected_largest_product
 
 
 @pytest.mark.parametrize(

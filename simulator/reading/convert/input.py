@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from simulator.memo import shared
+from simulator.memo import cached
 from simulator.reading.convert import defaults
 from simulator.reading.convert.defaults import Default
 from simulator.reading.sections import InputSection
@@ -25,7 +25,7 @@ from simulator.units import BYTE, Bytes, Seconds, show
 _PREFETCH = 2
 
 
-@shared
+@cached()
 def dataset_of(data: Dataset, loader: LoaderKind) -> Dataset:
     """Return the samples on the store."""
     return replace(
@@ -49,7 +49,7 @@ def _cache_policy(data: Dataset, loader: LoaderKind) -> CachePolicy:
     return CachePolicy.SCAN if _access(data) is Access.SEQUENTIAL else CachePolicy.RANDOM
 
 
-@shared
+@cached()
 def loader_of(given: InputSection, data: Dataset, gpu: Gpu | None, model: Model | None) -> Loader:
     """Return the settings of the input pipeline, with figures for what is left out."""
     applied = tuple(_applied(given, data, model))
@@ -133,7 +133,7 @@ def _receiving(given: InputSection, transport: Transport) -> Default:
     return defaults.RECEIVE_PINNED if given.pin_memory else defaults.RECEIVE_PER_SAMPLE
 
 
-@shared
+@cached()
 def preprocessing_of(
     given: InputSection, data: Dataset, model: Model | None, reference: float | None
 ) -> Preprocessing:
@@ -178,7 +178,7 @@ def _output_bytes(given: InputSection, data: Dataset, model: Model | None) -> tu
     return data.bytes_per_sample, "as on the store"
 
 
-@shared
+@cached()
 def input_notes(given: InputSection, data: Dataset, model: Model | None) -> tuple[Assumption, ...]:
     """Return the defaults of [data] and [input] that a prediction rests on."""
     return tuple(_input_notes(given, data, model))

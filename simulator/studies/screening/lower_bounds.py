@@ -30,8 +30,15 @@ from itertools import accumulate
 
 import numpy as np
 
-from simulator.pipeline.closed import DeviceStep, device_step
-from simulator.pipeline.loads import alone, least_batch, longest, producer_count, unit_loads
+from simulator.pipeline.loads import (
+    DeviceStep,
+    alone,
+    device_step,
+    least_batch,
+    longest,
+    producer_count,
+    unit_loads,
+)
 from simulator.pipeline.run_length import Lengths
 from simulator.pipeline.shared_cores import SharedCores
 from simulator.pipeline.stages.base import (

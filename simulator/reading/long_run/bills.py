@@ -1,0 +1,201 @@
+"""Owned machines and electricity: the sections [owned] and [energy], and their defaults.
+
+Defaults are those of ``data/ownership.toml`` and ``data/electricity.toml``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Annotated, Final
+
+from simulator.errors import InputError, Problem, UnitError
+from simulator.memo import cached
+from simulator.reading.document import Document, check, read_document
+from simulator.reading.shipped import DATA
+from simulator.reading.unresolved import UnresolvedScenario
+from simulator.schema.energy import EnergyPlan, EnergySection, PueField
+from simulator.schema.fields import nearest_hint
+from simulator.schema.figures import (
+    SOURCED,
+    FractionFigure,
+    NameFigure,
+    PriceFigure,
+    Sourceable,
+    TimeFigure,
+)
+from simulator.schema.hardware.price import Purchase
+from simulator.schema.owned import Ownership
+from simulator.schema.scenario import CostPlan
+from simulator.uncertainty.provenance import Source
+from simulator.units import KILOGRAM_PER_JOULE, USD_PER_JOULE, WATT, Unit, parse
+
+_OWNERSHIP: Final = DATA / "ownership.toml"
+_KILOWATT: Final = parse("1 kW", WATT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Usual(Sourceable):
+    """The file data/ownership.toml."""
+
+    life: TimeFigure
+    """How long a machine is used."""
+    network: FractionFigure
+    """What surrounds it, over its price."""
+    residual: FractionFigure
+    """What it is worth at the end, over its price."""
+    interest: FractionFigure
+    """Cost of capital a year."""
+    hosting: PriceFigure
+    """Room for each kilowatt."""
+    utilization: FractionFigure
+    """Share of its life in which a machine works."""
+
+
+_NUMBERS: Final = ("life", "network", "residual", "interest", "utilization")
+
+
+@cache
+def _usual() -> _Usual:
+    return check(_Usual, read_document(_OWNERSHIP))
+
+
+def ownership(stated: Ownership) -> Ownership:
+    """Return how machines are owned, with what is usual for keys that are not stated."""
+    usual = _usual()
+    values = {name: getattr(usual, name) for name in _NUMBERS if not stated.states(name)}
+    assumed = [name for name in (*_NUMBERS, "hosting") if not stated.states(name)]
+    return replace(
+        stated,
+        **values,
+        hosting_per_watt=usual.hosting / _KILOWATT,
+        assumed={name: usual.sources[name] for name in assumed},
+    )
+
+
+@cached()
+def ownership_of(cost: CostPlan, owned: Ownership | None) -> Ownership | None:
+    """Return how the machines of a job are owned; None where nothing is said of it."""
+    if cost.purchase is not Purchase.OWNED and owned is None:
+        return None
+    return ownership(owned or Ownership())
+
+
+_ELECTRICITY: Final = DATA / "electricity.toml"
+_STAND_IN: Final = "us/east-north-central/industrial"
+"""Tariff of owned machines where a scenario names none."""
+_STATED: Final = Source(reference="stated by the scenario", date="its own")
+
+
+PueFigure = Annotated[PueField, SOURCED]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Electricity(Sourceable):
+    """The file data/electricity.toml."""
+
+    pue: dict[str, PueFigure]
+    """World: where a scenario says nothing."""
+    grid: dict[str, NameFigure]
+    """Emissions by region."""
+    tariff: dict[str, NameFigure]
+    """Prices by place and kind of customer."""
+
+
+@cache
+def _electricity() -> _Electricity:
+    return check(_Electricity, read_document(_ELECTRICITY))
+
+
+def energy_plan(document: Document, given: EnergySection) -> EnergyPlan:
+    """What the [energy] section of a scenario says.
+
+    Raises
+    ------
+    InputError
+        If `grid` or `tariff` is neither an amount nor a name that is known.
+    """
+    known = _electricity()
+    grid = _amount(document, "grid", given.grid, known.grid, KILOGRAM_PER_JOULE)
+    tariff = _amount(document, "tariff", given.tariff, known.tariff, USD_PER_JOULE)
+    found = {
+        "pue": _STATED if given.pue is not None else known.sources["pue.world"],
+        **{name: source for name, (_, source) in (("grid", grid), ("tariff", tariff)) if source},
+    }
+    return EnergyPlan(
+        pue=known.pue["world"] if given.pue is None else given.pue,
+        grid=grid[0],
+        tariff=tariff[0],
+        sources=found,
+    )
+
+
+def _amount(
+    document: Document, key: str, text: str | None, known: Mapping[str, str], unit: Unit
+) -> tuple[float | None, Source | None]:
+    """An amount with its unit, or the figure that a name stands for, with its source."""
+    if text is None:
+        return None, None
+    if text in known:
+        return parse(known[text], unit), _electricity().sources[f"{key}.{text}"]
+    try:
+        value = parse(text, unit)
+    except UnitError as error:
+        if text[:1].isdigit() or text.startswith("$"):
+            raise InputError((document.problem(("energy", key), str(error)),)) from None
+        hint = nearest_hint(text, tuple(known))
+        message = f"is neither an amount such as '{known[min(known)]}' nor a known name"
+        raise InputError((document.problem(("energy", key), message, hint=hint),)) from None
+    if value < 0.0:
+        raise InputError((document.problem(("energy", key), "is negative"),))
+    return value, _STATED
+
+
+def energy_of(file: UnresolvedScenario) -> EnergyPlan | None:
+    """Return where the electricity of the machines comes from; None where nothing is stated.
+
+    Raises
+    ------
+    InputError
+        As `energy_plan` does.
+    """
+    owned = file.cost.purchase is Purchase.OWNED or file.owned is not None
+    if file.energy is None and not owned:
+        return None
+    return electricity(file.document, file.energy, owned=owned)
+
+
+@cached(most=1000, ignore=(Document,))
+def electricity(document: Document, given: EnergySection | None, *, owned: bool) -> EnergyPlan:
+    """What a file says of electricity; with a tariff that stands in where machines are owned.
+
+    Raises
+    ------
+    InputError
+        As `energy_plan` does.
+    """
+    plan = energy_plan(document, given or EnergySection())
+    return _with_tariff(plan) if owned and plan.tariff is None else plan
+
+
+def _with_tariff(plan: EnergyPlan) -> EnergyPlan:
+    """The plan with a tariff that stands in: whoever owns machines pays for electricity."""
+    known = _electricity()
+    note = f"{_STAND_IN} stands in for energy.tariff, which is not given"
+    source = replace(known.sources[f"tariff.{_STAND_IN}"], verified=False, note=note)
+    return replace(
+        plan,
+        tariff=parse(known.tariff[_STAND_IN], USD_PER_JOULE),
+        sources={**plan.sources, "tariff": source},
+    )
+
+
+def _mistakes(file: UnresolvedScenario) -> Iterator[Problem]:
+    try:
+        energy_of(file)
+    except InputError as error:
+        yield from error.problems
+
+
+ENERGY_CHECKS: Final = (_mistakes,)
