@@ -450,7 +450,7 @@ def rarer_checkpoints(situation: Situation) -> Iterator[Change]:
         return
     last = int(lengths(situation.baseline.scenario).total_steps)
     for factor in RARER_CHECKPOINTS:
-        every = round(factor * checkpointing.every_steps)
+        every = round(factor * stated)
         # A run without any would lose its result.
         if every <= last:
             yield Change(
