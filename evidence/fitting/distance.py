@@ -36,16 +36,16 @@ from fitting.language_models import SET, Runs, runs, stacked
 from fitting.part import Outcome, Say
 from simulator.equations.uncertainty import doublings_outside
 from simulator.physics.training_step import launch_share, small_kernels_share
-from simulator.reading.fitted.deviations import (
+from simulator.reading.fitted.grades import (
     MEMORY,
     UNLIKE,
     graded,
     memory_deviations,
     shipped_envelope,
 )
-from simulator.reading.fitted.kernel_figures import kernel_files, with_values
+from simulator.reading.fitted.kernel_files import kernel_files, with_values
 from simulator.reading.fitted.kernels import ANY
-from simulator.reading.fitted.unseen import siblings, unseen_groups
+from simulator.reading.fitted.uncertainty import siblings, unseen_groups
 from simulator.results.envelope import (
     ARCHITECTURE,
     FAMILY,
@@ -262,7 +262,6 @@ class _Cases:
 
 
 def _is_further(row: Vector, rows: Vector) -> bool:
-    """Whether another row differs in no respect more and in some less: it is always nearer."""
     return bool(np.any(np.all(rows <= row, axis=1) & np.any(rows < row, axis=1)))
 
 
@@ -400,7 +399,6 @@ def table(found: Samples, deviations: Vector) -> Iterator[str]:
 
 
 def _one_width(found: Samples) -> float:
-    """The log deviation that would serve all samples best."""
     tried = np.linspace(0.01, 0.5, 99)
     every = np.ones(len(found.errors))
     return float(min(tried, key=lambda sd: float(found.scores(sd * every).mean())))

@@ -106,7 +106,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     uncertainties, and three things to do next. Exit code 1: the job does not fit.
     """
     if actions and form not in {"table", "json"}:
-        msg = f"--actions and --format {form} exclude each other: actions are no metrics"
+        msg = f"--actions and --format {form} exclude each other: actions are not metrics"
         raise click.UsageError(msg)
     if form != "table" and every is not None:
         msg = f"--log and --format {form} exclude each other: standard output is data alone"
@@ -292,7 +292,7 @@ def with_measured(job: Scenario | None, prediction: Any, profiles: tuple[Path, .
     """
     if job is None or not prediction.interval:
         return prediction
-    from simulator.reading.measured.alike import rows_alike
+    from simulator.reading.measured.measurement_set import rows_alike
 
     alike = rows_alike(job)
     if not alike:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from simulator.memo import cached
 from simulator.reading.convert import defaults
 from simulator.reading.convert.framework_figures import habit
-from simulator.reading.hardware.processors import share_note
+from simulator.reading.hardware.devices import share_note
 from simulator.reading.sections import ModelSection, StepTimeTable
 from simulator.reading.unresolved import UnresolvedScenario
 from simulator.schema.hardware.gpu import Gpu

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from simulator.physics.transformer import accumulation_precision
-from simulator.reading.fitted.kernel_figures import (
+from simulator.reading.fitted.kernel_files import (
     Figures,
     KernelFile,
     KernelFiles,

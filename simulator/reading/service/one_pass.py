@@ -10,15 +10,17 @@ from simulator.errors import InputError, NotModelled, Problem
 from simulator.physics.device_time import is_timed
 from simulator.reading.document import Document
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.reading.hardware.processors import share_note
+from simulator.reading.hardware.devices import share_note
 from simulator.reading.scenario import from_document, to_scenario
-from simulator.reading.service.engine_settings import (
+from simulator.reading.service.engines import (
     Devices,
     autoscaling_of,
+    engine_file,
+    engine_of,
     guessed_notes,
     version_notes,
+    version_of,
 )
-from simulator.reading.service.engines import engine_file, engine_of, version_of
 from simulator.reading.service.sections import ServiceFile
 from simulator.reading.shipped import DATA
 from simulator.schema.hardware.host import Host

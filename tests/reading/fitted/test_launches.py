@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from simulator.physics.device_time import device_time
-from simulator.reading.fitted.kernel_figures import kernel_files
+from simulator.reading.fitted.kernel_files import kernel_files
 from simulator.reading.fitted.kernels import Use, kernels
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario

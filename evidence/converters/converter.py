@@ -1,4 +1,4 @@
-"""Tables of measurements as measurement sets: one converter a table, one door for all.
+"""Tables of measurements as measurement sets: one function a table, one entry point.
 
 The converters and what they have to keep: `converters`.
 """
@@ -22,10 +22,8 @@ from converters import Columns, TableRow
 from simulator.errors import InputError, Problem, UnknownName
 from simulator.reading.document import SCHEMA, check, parse_document, read_document
 from simulator.reading.hardware.profile_text import quote
-from simulator.reading.measured.measurement_set import parse_set
-from simulator.reading.measured.rows import Context, Heading, described_by, rows_of
-from simulator.reading.measured.sections import SetFile
-from simulator.reading.measured.write import set_csv
+from simulator.reading.measured.measurement_set import parse_set, set_csv
+from simulator.reading.measured.rows import Context, Heading, SetFile, described_by, rows_of
 from simulator.reading.shipped import set_folder
 from simulator.reading.table import Line, Table, capped, parse_table, read_table
 from simulator.schema.fields import nearest_hint
@@ -104,7 +102,7 @@ def import_table(
         The set's TOML file; the CSV file lies beside it under the same name.
     by_configuration : bool or None
         Whether configurations are held out by their hash; else every row that is no anchor is. By
-        default what the declaration says where the shipped set is written anew, else no.
+        default what the declaration says where the shipped set is written again, else no.
     only : mapping of str to str, optional
         Beginnings of cells by column: other rows of the file are not read.
 
@@ -224,7 +222,6 @@ def _converted(
 
 
 def _labels(row: Mapping[str, str]) -> dict[str, str]:
-    """What says which row it is, without what it would be predicted from."""
     return {c: cell for c, cell in row.items() if "." not in c and c not in ("base", "anchor")}
 
 
