@@ -83,9 +83,8 @@ def _grid(axes: Sequence[Axis]) -> Iterator[tuple[Plain, ...]]:
 def _refuse_many(count: int) -> None:
     if count > MAX_CANDIDATES:
         msg = (
-            f"the search has {count:,} candidates, and at most {MAX_CANDIDATES:,} are searched; take "
-            "larger "
-            "steps, or draw points (latin-hypercube, sobol)"
+            f"the search has {count:,} candidates, and at most {MAX_CANDIDATES:,} are searched; "
+            "take larger steps, or draw points (latin-hypercube, sobol)"
         )
         raise NotModelled(msg)
 
