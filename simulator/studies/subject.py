@@ -347,9 +347,9 @@ class JobSubject(Subject["Scenario", "Prediction"]):
     def completed(self, prediction: Prediction) -> Prediction:
         """Add the ways to buy machines for a long run, and a warning on keys without effect."""
         from simulator.studies.purchase import with_ways
-        from simulator.studies.unused_keys import with_idle_keys
+        from simulator.studies.unused_keys import with_unused_keys
 
-        return with_idle_keys(with_ways(prediction, self.reader), self.reader)
+        return with_unused_keys(with_ways(prediction, self.reader), self.reader)
 
     def succeeds(self, prediction: Prediction) -> bool:
         """Return whether RAM and device memory may be enough."""
