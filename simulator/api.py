@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from simulator.engine.closed_form import Estimate
-    from simulator.results.outlook import Outlook
+    from simulator.results.prediction import Outlook
     from simulator.schema.scenario import Scenario
     from simulator.schema.serving import Service
 
@@ -446,7 +446,7 @@ class ServiceConfiguration(_Configuration[ServiceSubject]):
         InputError
             If a key is none of a service.
         """
-        from simulator.reading.service.axes import variants
+        from simulator.reading.service.scenario import variants
         from simulator.studies.service_sizing import sweep
 
         points = [

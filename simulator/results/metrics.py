@@ -24,8 +24,7 @@ from simulator.physics import model_flops
 from simulator.pipeline.stages.base import Resource
 from simulator.pipeline.stages.input import read_bytes
 from simulator.results import storage_benchmark
-from simulator.results.outlook import QUANTILES, Outlook
-from simulator.results.prediction import Prediction, Usage
+from simulator.results.prediction import QUANTILES, Outlook, Prediction, Usage
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.train import Mode
 from simulator.terms import Term
