@@ -34,7 +34,7 @@ from fitting.language_models import Runs, runs
 from fitting.unseen import groups, without
 from foreign import score
 from simulator.physics import collectives, communication, kernels, layer_time, operators
-from simulator.physics.kernels import Both
+from simulator.physics.kernels import PassTimes
 from simulator.physics.transformer import TransformerStep
 from simulator.reading.convert import framework_figures as software
 from simulator.reading.convert import training as convert_training
@@ -99,8 +99,8 @@ def _one(*_: object, **__: object) -> float:
     return 1.0
 
 
-def _no_time(*_: object, **__: object) -> Both:
-    return Both(0.0, 0.0)
+def _no_time(*_: object, **__: object) -> PassTimes:
+    return PassTimes(0.0, 0.0)
 
 
 def _device_alone(_k: object, device: Term | float, *_: object) -> Term:
@@ -141,7 +141,7 @@ def _whole_clock(*given: Any) -> DeviceShares:  # noqa: ANN401 - as what it repl
 _ALL_TO_ALL_BYTES: Final = communication.all_to_all_bytes
 
 
-def _a_copy_for_each(size: Any, d: TransformerStep) -> communication.Moved:  # noqa: ANN401 - a number or array
+def _a_copy_for_each(size: Any, d: TransformerStep) -> communication.SentBytes:  # noqa: ANN401 - a number or array
     return _ALL_TO_ALL_BYTES(size, replace(d, layout=replace(d.layout, deduplicated=0.0)))
 
 

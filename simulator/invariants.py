@@ -23,7 +23,7 @@ from simulator.errors import BrokenInvariant
 from simulator.physics.footprint import verdict
 from simulator.pipeline.loads import fastest_batch, unit_loads
 from simulator.pipeline.stages.base import PRODUCERS, Phase
-from simulator.results.metrics import METRICS, Metric
+from simulator.results.metrics import JOB_METRICS, Metric
 from simulator.results.prediction import Prediction
 from simulator.units import SECOND, Seconds, show
 
@@ -114,7 +114,7 @@ def _negative(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
 
 def _numbers(prediction: Prediction) -> Iterator[tuple[Metric, str, float]]:
     """Yield the numbers of all metrics, with the full name of each."""
-    for metric in METRICS:
+    for metric in JOB_METRICS:
         value = metric.get(prediction)
         parts = value if isinstance(value, Mapping) else {"": value}
         for part, number in parts.items():

@@ -1,79 +1,67 @@
-"""Answers kept for the next who asks about the same objects.
+"""Cache of function results, keyed by the identity of arguments.
 
-Objects are told apart by identity, which is quicker than comparing what they hold: profiles,
-sections and models are shared by many scenarios and never change.
+Profiles, sections, models and scenarios never change and are shared by many candidates of a search,
+so that comparing identities replaces comparing contents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import wraps
-from typing import Any, Final, Generic, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 
+MAX_CACHED: Final = 20_000
+"""Results of a function that are kept by default; with one more all are dropped."""
+_PLAIN: Final[tuple[type, ...]] = (str, int, float, type(None))
 
-class Memo(Generic[Answer]):
-    """Answers by the objects that were asked about.
 
-    The objects are kept with their answer: as long as they are, no others can have their
-    identities.
+def cached(
+    most: int = MAX_CACHED, *, by_value: tuple[type, ...] = (), ignore: tuple[type, ...] = ()
+) -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
+    """Return a decorator that computes a function once for the same arguments.
+
+    Plain values are compared by equality, other arguments by identity. Arguments are kept with the
+    result, so that no other object can take their identities.
 
     Parameters
     ----------
-    most : int
-        Answers that are kept; with one more all are dropped.
+    most : int, optional
+        Results that are kept; with one more all are dropped.
+    by_value : tuple of type, optional
+        Further types of arguments that are compared by equality.
+    ignore : tuple of type, optional
+        Types of arguments that the result does not depend on, such as the document of an error.
+
+    Examples
+    --------
+    >>> @cached()
+    ... def copied(words):
+    ...     return list(words)
+    >>> words = ["a"]
+    >>> copied(words) is copied(words), copied(words) is copied(["a"])
+    (True, False)
     """
+    compared = (*_PLAIN, *by_value)
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._known: dict[tuple[Hashable, ...], tuple[tuple[object, ...], Answer]] = {}
+    def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+        known: dict[tuple[Any, ...], tuple[Result, tuple[Any, ...]]] = {}
 
-    def of(
-        self, objects: tuple[object, ...], work: Callable[[], Answer], *words: Hashable
-    ) -> Answer:
-        """What `work` made of these objects and words when it was first asked.
+        @wraps(function)
+        def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+            given = (*args, *kwargs.values()) if kwargs else args
+            if ignore:
+                given = tuple([arg for arg in given if not isinstance(arg, ignore)])
+            key = tuple([arg if isinstance(arg, compared) else id(arg) for arg in given])
+            found = known.get(key)
+            if found is None:
+                if len(known) >= most:
+                    known.clear()
+                found = known[key] = function(*args, **kwargs), given
+            return found[0]
 
-        Parameters
-        ----------
-        objects : tuple
-            Frozen ones, told apart by identity.
-        work : callable
-            Makes the answer, from nothing but `objects` and `words`.
-        *words : hashable
-            Plain values, told apart by equality.
-        """
-        key = (*map(id, objects), *words)
-        found = self._known.get(key)
-        if found is None:
-            if len(self._known) >= self._most:
-                self._known.clear()
-            found = self._known[key] = objects, work()
-        return found[1]
+        return call
 
-
-MAX_SHARED: Final = 20_000
-"""Results of a function that are kept; with one more all are dropped."""
-_PLAIN: Final = (str, int, float, type(None))
-
-
-def shared(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
-    """Give all callers with the same arguments the same result.
-
-    Arguments are positional. Plain values are compared by what they are, objects by identity: they
-    are kept with the result, so that no others can have their identities.
-    """
-    known: dict[tuple[Any, ...], tuple[Answer, tuple[Any, ...]]] = {}
-
-    @wraps(function)
-    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
-        key = tuple([arg if isinstance(arg, _PLAIN) else id(arg) for arg in args])
-        found = known.get(key)
-        if found is None:
-            if len(known) >= MAX_SHARED:
-                known.clear()
-            found = known[key] = function(*args, **kwargs), args
-        return found[0]
-
-    return call
+    return decorate

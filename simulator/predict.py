@@ -21,7 +21,7 @@ from simulator.engine.run import Options, SimulationInput, solve
 from simulator.errors import NotModelled
 from simulator.invariants import INTERVAL_INVARIANTS, INVARIANTS, check_invariants
 from simulator.long_run.forecast import outlook
-from simulator.memo import Memo
+from simulator.memo import cached
 from simulator.physics.footprint import (
     HostRam,
     MemoryFit,
@@ -344,13 +344,10 @@ def layout_of(service: Service) -> Layout:
     if service.reading is None:
         return found
     job = service.reading
-    return replace(found, reading=_readings.of((job,), lambda: _reading(job)))
+    return replace(found, reading=_reading(job))
 
 
-_readings: Final[Memo[Reading]] = Memo(64)
-"""What is known of a job that many variants of a service have in common."""
-
-
+@cached(most=64)
 def _reading(job: Scenario) -> Reading:
     """How fast the job that reads the requests of a service does so, and what that keeps busy."""
     from simulator.serving.layout import Reading  # noqa: PLC0415 - few services need it

@@ -153,7 +153,7 @@ def test_services_are_loaded_by_the_same_door(chat: ServiceConfiguration) -> Non
     assert first is not None
     assert answer.interval("first_token_s.mean")["p50"] == first
     assert answer.metrics.loc["first_token_s.mean", "value"] == first
-    assert "keeps its limits" in repr(answer)
+    assert "Meets the SLO" in repr(answer)
     assert str(answer).startswith(CHAT)
     with pytest.raises(PlanError, match=r"did you mean 'first_token_s\.p99'"):
         _ = answer["first_token.p99"]
@@ -182,8 +182,8 @@ def test_a_service_is_saved_and_sized(chat: ServiceConfiguration, tmp_path: Path
 
 
 def test_a_calibration_of_training_means_nothing_for_a_service() -> None:
-    """It is refused in place of being passed over."""
-    with pytest.raises(PlanError, match="means nothing for a service"):
+    """It is refused."""
+    with pytest.raises(PlanError, match="is not available for services"):
         load(CHAT, calibration="mine.toml")
 
 

@@ -1,36 +1,57 @@
-"""Answers that are kept: found by the objects they are of, not by what those hold."""
+"""Results of functions that are cached by the identity of their arguments."""
 
 from __future__ import annotations
 
-from simulator.memo import Memo
+from itertools import count
+
+from simulator.memo import cached
 
 
-def test_an_answer_is_worked_out_once() -> None:
-    """For the same objects and words; equal objects are others."""
-    kept, one, equal = Memo[int](10), [1], [1]
-    numbers = iter(range(10))
+def test_a_result_is_computed_once() -> None:
+    """For the same objects and equal plain values; equal objects are others."""
+    numbers, first, equal = count(), [1], [1]
 
-    def work() -> int:
+    @cached()
+    def number(thing: object, word: str = "") -> int:  # noqa: ARG001
         return next(numbers)
 
-    assert kept.of((one,), work) == kept.of((one,), work) == 0
-    assert kept.of((equal,), work) == 1
-    assert kept.of((one,), work, "word") == 2
-    assert kept.of((one, equal), work) == 3
-    assert kept.of((one,), work) == 0
+    assert number(first) == number(first) == 0
+    assert number(equal) == 1
+    assert number(first, "word") == number(first, "word") == 2
+    assert number(first, word="word") == 2
 
 
-def test_no_more_are_kept_than_asked_for() -> None:
-    """All go when there is no room, and are worked out anew."""
-    kept, things = Memo[object](2), [[0], [1], [2]]
-    first = [kept.of((thing,), object) for thing in things[:2]]
-    assert kept.of((things[1],), object) is first[1]
-    kept.of((things[2],), object)
-    assert kept.of((things[0],), object) is not first[0]
+def test_types_may_be_compared_by_value() -> None:
+    """Equal tuples are the same argument where that is asked for."""
+    numbers = count()
+
+    @cached(by_value=(tuple,))
+    def number(pair: tuple[int, int]) -> int:  # noqa: ARG001
+        return next(numbers)
+
+    assert number((1, 2)) == number((1, 2)) == 0
+    assert number((1, 3)) == 1
 
 
-def test_an_object_that_is_asked_about_stays() -> None:
-    """So that no other can have its identity."""
-    kept = Memo[list[int]](1000)
-    found = [kept.of((thing := [number],), lambda own=thing: own) for number in range(100)]  # type: ignore[misc] # the default is the object
-    assert [one[0] for one in found] == list(range(100))
+def test_no_more_results_are_kept_than_stated() -> None:
+    """All are dropped when there is no room."""
+    things = [[0], [1], [2]]
+
+    @cached(most=2)
+    def made(thing: list[int]) -> object:  # noqa: ARG001
+        return object()
+
+    first = [made(thing) for thing in things[:2]]
+    assert made(things[1]) is first[1]
+    made(things[2])
+    assert made(things[0]) is not first[0]
+
+
+def test_arguments_are_kept() -> None:
+    """So that no other object can take their identity."""
+
+    @cached()
+    def itself(thing: list[int]) -> list[int]:
+        return thing
+
+    assert [itself([number])[0] for number in range(100)] == list(range(100))

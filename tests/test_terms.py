@@ -21,7 +21,8 @@ from simulator.pipeline.program import CHECKPOINTING, demand_table
 from simulator.pipeline.stages.base import Demand, Phase, ask
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.report.prediction.explain_table import as_json
+from simulator.report.prediction.explain import document
+from simulator.report.render import Format, render
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.parallelism import Schedule
@@ -126,7 +127,7 @@ def predicted(name: str) -> Prediction:
 @each("name", sampled(SCENARIOS, 4))
 def test_what_is_shown_gives_what_is_shown(name: str, metric: str) -> None:
     """Each demand, item and price of `plan explain --json` comes out of what stands under it."""
-    shown = json.loads(as_json(predicted(name), metric))["terms"]
+    shown = json.loads(render(document(predicted(name), metric), Format.JSON))["terms"]
     rows = [row for row in shown if row["kind"] in {"demand", "latency", "item", "input"}]
     starts = [number for number, row in enumerate(rows) if row["kind"] != "input"]
     for start, end in pairwise([*starts, len(rows)]):

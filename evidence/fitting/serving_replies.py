@@ -73,7 +73,7 @@ def simulated(row: ServingRow, one: ForwardPass, catalogue: Catalogue) -> Simula
     requests = requests_of(load, usual_count(load) or 0, 0, longest)
     blocks = max(pool.blocks, (row.prompt + row.output) // serving.block_tokens + 2)
     replica = Replica(serving, blocks, one, requests)
-    counts = run(Fleet(lambda: replica, 1, serving.routing), requests)
+    counts = run(Fleet(lambda: replica, 1, serving.router), requests)
     told = answered(requests, Ran(counts), Slo(), blocks=blocks, steady=False)
     return Simulated(told.first_token.mean - BEFORE, told.per_token.p50)
 

@@ -19,7 +19,8 @@ from simulator.errors import InputError, Problem
 from simulator.predict import pass_of, predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
-from simulator.results.serving import Saturation, answered_metrics, metrics
+from simulator.results.metrics import answered_figures, service_figures
+from simulator.results.serving import Saturation
 from simulator.schema.serving import Service
 from simulator.schema.workload.serving_figures import ServiceFactors
 from simulator.serving.answers import lack
@@ -94,13 +95,13 @@ def figures_of(service: Service, wanted: Sequence[str]) -> Figures:
     A load with an end is simulated without the run that finds saturation, which takes longer.
     """
     if usual_count(service.load) is None:
-        known = metrics(predict_service(service, intervals=False))
+        known = service_figures(predict_service(service, intervals=False))
         return {name: value for name in wanted if (value := known.get(name)) is not None}
     layout = layout_of(service, lambda serving: pass_of(replace(service, serving=serving)))
     if lack(service, layout):
         return {}
     told = ServiceRun(service, layout, 0).answered(_NONE)
-    answers = {} if told is None else answered_metrics(told)
+    answers = {} if told is None else answered_figures(told)
     return {name: answers[name] for name in wanted if name in answers}
 
 

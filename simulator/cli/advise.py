@@ -13,7 +13,6 @@ from simulator.cli.progress import progress_line
 from simulator.cli.subjects import job_arguments, next_actions
 
 if TYPE_CHECKING:
-    from simulator.studies.advise import Advice
     from simulator.studies.subject import JobSubject
 
 PARTS: Final[Table] = {
@@ -70,10 +69,11 @@ def input(  # noqa: A001 - the name of the command; one parameter an option
     that could be changed. Exit code 1 says that no
     number of workers is enough; what limits then is told.
     """
+    from simulator.report.advise import document
     from simulator.report.prediction.actions import action_texts
-    from simulator.report.prediction.summary import next_section
+    from simulator.report.render import render
     from simulator.studies.advise import advise_input
-    from simulator.studies.changes.action_levers import Kind
+    from simulator.studies.levers.lever import Kind
     from simulator.studies.search.outcome import BugLog
 
     met = BugLog()
@@ -90,14 +90,7 @@ def input(  # noqa: A001 - the name of the command; one parameter an option
         more, bugs = next_actions(subject, base)
         met.reasons.extend(bugs)
         # The table says how many workers and how much prefetch, to the last one.
-        others = [one for one in more if one.lever.kind not in {Kind.WORKERS, Kind.PREFETCH}]
+        others = [one for one in more if one.change.kind not in {Kind.WORKERS, Kind.PREFETCH}]
         steps = action_texts(others, base) if others or found.chosen is None else []
-    emit("\n".join([_rendered(found, form), *next_section(steps)]))
+    emit(render(document(found, steps), form))
     return ended(Exit.FINE if found.chosen is not None else Exit.DOES_NOT_FIT, met.reasons)
-
-
-def _rendered(found: Advice, form: str) -> str:
-    from simulator.report import advise as report
-    from simulator.report.format.table import Format, reported
-
-    return reported(report, found, Format(form))

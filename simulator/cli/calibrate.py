@@ -220,15 +220,8 @@ def _write(found: Calibrated, output: Path) -> None:
 def _rendered(
     found: Calibrated, tried: Sequence[Tried], output: Path | None, worst: int, form: str
 ) -> str:
-    from simulator.report import calibration as report
-    from simulator.report.format.table import Format, rendered
+    from simulator.report.calibration import document
+    from simulator.report.render import render
 
     written = None if output is None else str(output)
-    use = f"\n\nwrote {written}; use it with: plan simulate SCENARIO --calibration {written}"
-    return rendered(
-        Format(form),
-        text=lambda: report.as_text(found, worst, tried) + (use if written else ""),
-        tree=lambda: report.as_json(found, written=written, tried=report.tried_object(tried)),
-        table=lambda: report.as_table(found),
-        page=lambda: report.as_page(found),
-    )
+    return render(document(found, worst, tried, written), form)

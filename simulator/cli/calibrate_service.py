@@ -26,8 +26,8 @@ def calibrated(
     """
     from simulator.calibration.service_factors import calibrate_service, settings_of
     from simulator.reading.service.text import fitted_service
-    from simulator.report.format.table import Format, reported
-    from simulator.report.service.calibration import ServiceCalibrationReport
+    from simulator.report.calibration import service_document
+    from simulator.report.render import render
     from simulator.uncertainty.measurement import Split
 
     wanted = (Split.FIT, Split.TEST) if use_all else (Split.FIT,)
@@ -39,7 +39,7 @@ def calibrated(
         path = Path(base)
         near = os.path.relpath(path, output.resolve().parent) if path.is_file() else base
         write_file(output, fitted_service(near, settings_of(found.factors), len(rows)), "--output")
-    emit(reported(ServiceCalibrationReport(), found, Format(form)))
+    emit(render(service_document(found), form))
     if output is not None:
         complain(f"wrote {output}; use it with: plan simulate {output}")
 

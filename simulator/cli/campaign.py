@@ -38,8 +38,8 @@ def campaign(*, file: Path, profiles: tuple[Path, ...], form: str, draws: int, s
     """
     from simulator.long_run.campaign import campaign as drawn
     from simulator.reading.long_run.campaign import read_campaign
-    from simulator.report import campaign as report
-    from simulator.report.format.table import Format, reported
+    from simulator.report import goodput as report
+    from simulator.report.render import render
 
     asked = read_campaign(file)
     price = asked.pool.price
@@ -58,7 +58,7 @@ def campaign(*, file: Path, profiles: tuple[Path, ...], form: str, draws: int, s
         draws=draws,
         seed=seed,
     )
-    emit(reported(report, found, Format(form)))
+    emit(render(report.campaign_document(found), form))
     return Exit.FINE
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -22,19 +21,10 @@ def doctor(*, form: str, profiles: tuple[Path, ...]) -> int:
     """
     from simulator.probe.machine import installation, look
     from simulator.reading.hardware.catalogue import Catalogue
-    from simulator.report import doctor as report
-    from simulator.report.format.table import Format, rendered
+    from simulator.report.installation import doctor as document
+    from simulator.report.render import render
 
     found, machine = installation(), look()
     folders = Catalogue.default(profiles).directories
-    emit(
-        rendered(
-            Format(form),
-            text=lambda: report.as_text(found, machine, folders),
-            tree=lambda: json.dumps(
-                report.as_object(found, machine, folders), indent=2, ensure_ascii=False
-            ),
-            table=lambda: report.as_table(found, machine, folders),
-        )
-    )
+    emit(render(document(found, machine, folders), form))
     return Exit.DOES_NOT_FIT if found.missing else Exit.FINE

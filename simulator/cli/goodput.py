@@ -51,7 +51,7 @@ def goodput(  # noqa: PLR0913 - one parameter an option
     each with its probability to be the cheapest.
     """
     from simulator.report import goodput as report
-    from simulator.report.format.table import Format, reported
+    from simulator.report.render import render
     from simulator.schema.long_run import Terms
     from simulator.studies.purchase import long_run
     from simulator.units import SECOND, USD
@@ -60,5 +60,5 @@ def goodput(  # noqa: PLR0913 - one parameter an option
     terms = Terms(deadline=latest, budget=most, draws=draws)
     with progress_line("simulating runs") as progress:
         prediction, found = long_run(subject.reader, terms=terms, seed=seed, progress=progress)
-    emit(reported(report, found, Format(form)))
+    emit(render(report.document(found), form))
     return Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT

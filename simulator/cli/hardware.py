@@ -36,21 +36,12 @@ def list_(*, kind: str, form: str, profiles: tuple[Path, ...]) -> None:
     KIND is gpu, cpu, link, storage, node or instance, the beginning of a name or text in it, such
     as instance/aws or h100, or a pattern, such as 'instance/*/p4*' or '*a100*'.
     """
-    from simulator.report.format.table import Format, rendered
-    from simulator.report.hardware import text as report
-    from simulator.report.hardware.table import list_markdown, list_table
+    from simulator.report.hardware import list_document
+    from simulator.report.render import render
 
     catalogue = _catalogue(profiles)
     things = [catalogue.load(name) for name in catalogue.listed(kind)]
-    emit(
-        rendered(
-            Format(form),
-            text=lambda: report.as_list(things),
-            tree=lambda: report.as_json(things),
-            table=lambda: list_table(things),
-            page=lambda: list_markdown(things),
-        )
-    )
+    emit(render(list_document(things), form))
 
 
 @hardware.command()
@@ -59,20 +50,10 @@ def list_(*, kind: str, form: str, profiles: tuple[Path, ...]) -> None:
 @profiles_option
 def show(*, name: str, form: str, profiles: tuple[Path, ...]) -> None:
     """Show every figure of the profile NAME with its source and date."""
-    from simulator.report.format.table import Format, rendered
-    from simulator.report.hardware import text as report
-    from simulator.report.hardware.table import profile_markdown, profile_table
+    from simulator.report.hardware import profile_document
+    from simulator.report.render import render
 
-    thing = _catalogue(profiles).load(name)
-    emit(
-        rendered(
-            Format(form),
-            text=lambda: report.as_profile(thing),
-            tree=lambda: report.as_json([thing], one=True),
-            table=lambda: profile_table(thing),
-            page=lambda: profile_markdown(thing),
-        )
-    )
+    emit(render(profile_document(_catalogue(profiles).load(name)), form))
 
 
 @hardware.command()
@@ -82,21 +63,11 @@ def show(*, name: str, form: str, profiles: tuple[Path, ...]) -> None:
 @profiles_option
 def diff(*, first: str, second: str, form: str, profiles: tuple[Path, ...]) -> None:
     """Show what differs between the profiles A and B, with the ratio of B to A."""
-    from simulator.report.format.table import Format, rendered
-    from simulator.report.hardware import table
-    from simulator.report.hardware.text import as_difference
+    from simulator.report.hardware import difference_document
+    from simulator.report.render import render
 
     catalogue = _catalogue(profiles)
-    one, other = catalogue.load(first), catalogue.load(second)
-    emit(
-        rendered(
-            Format(form),
-            text=lambda: as_difference(one, other),
-            tree=lambda: table.difference_json(one, other),
-            table=lambda: table.difference_table(one, other),
-            page=lambda: table.difference_markdown(one, other),
-        )
-    )
+    emit(render(difference_document(catalogue.load(first), catalogue.load(second)), form))
 
 
 def _catalogue(profiles: tuple[Path, ...]) -> Catalogue:

@@ -55,8 +55,8 @@ def utilization(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError(msg)
     prediction = None if beside is None else _predicted(beside, overrides, profiles)
     from simulator.importers import utilization as importer
-    from simulator.report import utilization as report
-    from simulator.report.format.table import Format, rendered
+    from simulator.report.render import render
+    from simulator.report.utilization import document
 
     if prediction is not None:
         host = prediction.scenario.cluster.trainers.host
@@ -64,15 +64,7 @@ def utilization(  # noqa: PLR0913 - one parameter an option
         vcpus = vcpus or round(host.cpu.threads)
     found = importer.read(files, gpus=gpus, vcpus=vcpus, whole=whole)
     complain(*(f"warning: {warning}" for warning in found.warnings))
-    emit(
-        rendered(
-            Format(form),
-            text=lambda: report.as_text(found, prediction),
-            tree=lambda: report.as_json(found, prediction),
-            table=lambda: report.as_table(found, prediction),
-            page=lambda: report.as_page(found, prediction),
-        )
-    )
+    emit(render(document(found, prediction), form))
 
 
 def _predicted(name: str, overrides: tuple[str, ...], profiles: tuple[Path, ...]) -> Prediction:

@@ -285,7 +285,7 @@ def _spread(
     answers: dict[str, str], plain: Scenario, profiles: tuple[Path, ...]
 ) -> tuple[dict[str, str], list[str]]:
     """With the model spread over devices where one of them cannot hold it."""
-    from simulator.studies.changes.first_parallelism import first_that_fits
+    from simulator.studies.levers.parallelism import first_that_fits
 
     settings, fits = first_that_fits(plain, lambda more: _read({**answers, **more}, profiles))
     if not fits:
@@ -318,7 +318,7 @@ def _first_held(
     answers: Mapping[str, str], profiles: tuple[Path, ...], key: str, values: Iterable[int]
 ) -> int | None:
     """The first of a key's values with which the model surely fits, spread in some way."""
-    from simulator.studies.changes.first_parallelism import first_that_fits
+    from simulator.studies.levers.parallelism import first_that_fits
 
     for value in values:
         changed = {**answers, key: str(value)}
@@ -393,7 +393,7 @@ def _answers(
 
 def _confirm(said: Mapping[str, str], profiles: tuple[Path, ...]) -> None:
     """Say what a named machine has, so that a wrong name is seen at once."""
-    from simulator.report.prediction.setting import machine_called
+    from simulator.report.prediction.settings import machine_called
 
     host = None if _is_own(said) else _host(said, profiles)
     if host is not None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from simulator.cli import completion
@@ -23,18 +21,7 @@ def metrics(*, name: str, form: str) -> None:
 
     The names are those of --json, --where, [goal] and measured columns.
     """
-    from functools import partial
+    from simulator.report.library import metrics_document
+    from simulator.report.render import render
 
-    from simulator.report.format.table import Format, rendered
-    from simulator.report.reference import metrics as table
-    from simulator.report.reference import metrics_text
-
-    def tree() -> str:
-        found = table(name)
-        return json.dumps([dict(zip(found.head, row, strict=True)) for row in found.rows], indent=2)
-
-    emit(
-        rendered(
-            Format(form), text=partial(metrics_text, name), tree=tree, table=partial(table, name)
-        )
-    )
+    emit(render(metrics_document(name), form))

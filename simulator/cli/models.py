@@ -19,17 +19,7 @@ def models(*, name: str, form: str) -> None:
 
     With NAME only those whose names begin so or hold it, such as llama or 70b.
     """
-    from functools import partial
+    from simulator.report.library import models_document
+    from simulator.report.render import render
 
-    from simulator.report import models as report
-    from simulator.report.format.table import Format, rendered
-
-    emit(
-        rendered(
-            Format(form),
-            text=partial(report.as_text, name),
-            tree=partial(report.as_json, name),
-            table=partial(report.table, name),
-            page=partial(report.as_page, name),
-        )
-    )
+    emit(render(models_document(name), form))

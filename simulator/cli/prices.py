@@ -165,7 +165,7 @@ def _check(texts: Mapping[str, str], own: Catalogue) -> None:
 def _told(found: Prices, folder: Path, day: str) -> list[str]:
     from simulator.importers.prices import MAX_SHOWN, said
     from simulator.reading.hardware.catalogue import Catalogue
-    from simulator.report.hardware.price_age import moved_price_line
+    from simulator.report.hardware import moved_price_line
 
     lines = [f"read {found.read} prices of {len(found.machines)} machines, of {day}"]
     lines += map(moved_price_line, found.moved[:MAX_SHOWN])

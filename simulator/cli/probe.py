@@ -97,8 +97,8 @@ def probe(  # noqa: PLR0913 - one parameter an option
     from simulator.probe.profile import slug
     from simulator.probe.run import probe as measure
     from simulator.reading.hardware.catalogue import Catalogue
-    from simulator.report import probe as report
-    from simulator.report.format.table import Format, rendered
+    from simulator.report.installation import probe as document
+    from simulator.report.render import render
 
     chosen = slug(name or _host_name())
     catalogue = Catalogue.default(profiles)
@@ -110,15 +110,7 @@ def probe(  # noqa: PLR0913 - one parameter an option
     complain(*(f"warning: {text}" for text in (*probed.found.warnings, *doubts, *made.warnings)))
     written = {} if output is None else _write(output, made, profiles)
     use = [] if output is None else _use(written, output)
-    emit(
-        rendered(
-            Format(form),
-            text=lambda: "\n".join([report.as_text(probed), *use]),
-            tree=lambda: report.as_json(probed, written),
-            table=lambda: report.as_table(probed),
-            page=lambda: report.as_page(probed),
-        )
-    )
+    emit(render(document(probed, written, use), form))
 
 
 def _say(text: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from simulator.cli.options import FORMATS, Named, examples
@@ -27,16 +25,8 @@ def schema(*, what: str, form: str) -> None:
     scenarios with it.
     """
     from simulator.reading.json_schema import scenario_schema, service_schema
-    from simulator.report import reference
-    from simulator.report.format.table import Format, rendered
+    from simulator.report.library import keys_document, keys_markdown
+    from simulator.report.render import render
 
     found = service_schema() if what == "service" else scenario_schema()
-    emit(
-        rendered(
-            Format(form),
-            text=lambda: reference.keys_text(found),
-            tree=lambda: json.dumps(found, indent=2, ensure_ascii=False),
-            table=lambda: reference.keys(found),
-            page=lambda: reference.keys_markdown(found),
-        )
-    )
+    emit(keys_markdown(found) if form == "markdown" else render(keys_document(found), form))

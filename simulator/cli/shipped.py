@@ -23,16 +23,7 @@ def scenarios(*, name: str, form: str) -> None:
 
     All verbs take their names; plan init --from copies one into a file for you to change.
     """
-    from functools import partial
+    from simulator.report.library import scenarios_document
+    from simulator.report.render import render
 
-    from simulator.report import shipped as report
-    from simulator.report.format.table import Format, rendered
-
-    emit(
-        rendered(
-            Format(form),
-            text=partial(report.as_text, name),
-            tree=partial(report.as_json, name),
-            table=partial(report.as_table, name),
-        )
-    )
+    emit(render(scenarios_document(name), form))

@@ -215,7 +215,7 @@ def warn_of_old(prices: Iterable[Listed], age: str | None) -> None:
     """Name each price past the age, with its date, on standard error."""
     if age is None:
         return
-    from simulator.report.hardware.price_age import old_price_line
+    from simulator.report.hardware import old_price_line
     from simulator.results.price_age import older
 
     complain(*(old_price_line(price, age) for price in older(prices, _first_day(age))))

@@ -207,7 +207,7 @@ def _check(files: dict[str, Path | None]) -> None:
 
         check_format(plot)
     if parquet is not None:
-        from simulator.report.search.files import check_parquet
+        from simulator.report.sweep import check_parquet
 
         check_parquet()
 
@@ -222,11 +222,11 @@ def _write(
     csv, parquet, plot = files["--csv"], files["--parquet"], files["--plot"]
     html = files["--html"]
     if csv is not None:
-        from simulator.report.search.files import csv_text
+        from simulator.report.sweep import csv_text
 
         write_file(csv, csv_text(found), "--csv")
     if parquet is not None:
-        from simulator.report.search.files import parquet_bytes
+        from simulator.report.sweep import parquet_bytes
 
         write_file(parquet, parquet_bytes(found), "--parquet")
     if plot is not None:

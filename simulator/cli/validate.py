@@ -97,8 +97,7 @@ def validate(  # noqa: PLR0913 - one parameter an option
     left_out = None if markdown is None else _leave_out(chosen, jobs, profiles)
     _write(found, html, markdown, left_out)
     if plot is not None:
-        from simulator.report.evidence.figure import validation_figure
-        from simulator.report.plot import as_bytes
+        from simulator.report.plot import as_bytes, validation_figure
 
         write_file(plot, as_bytes(validation_figure(found), plot), "--plot")
     emit(_rendered(found, form, worst or 0))
@@ -133,18 +132,10 @@ def _refuse_namesakes(sets: list[MeasurementSet]) -> None:
 
 
 def _rendered(found: Validated, form: str, worst: int) -> str:
-    from simulator.report.evidence import json as evidence_json
-    from simulator.report.evidence import table as evidence_table
-    from simulator.report.evidence import text as evidence
-    from simulator.report.format.table import Format, rendered
+    from simulator.report.evidence import document
+    from simulator.report.render import render
 
-    return rendered(
-        Format(form),
-        text=lambda: evidence.as_text(found, worst),
-        tree=lambda: evidence_json.as_json(found),
-        table=lambda: evidence_table.as_table(found),
-        page=lambda: evidence_table.as_page(found),
-    )
+    return render(document(found, worst), form)
 
 
 def _leave_out(sets: list[MeasurementSet], jobs: int | None, profiles: tuple[Path, ...]) -> LeftOut:
@@ -155,16 +146,10 @@ def _leave_out(sets: list[MeasurementSet], jobs: int | None, profiles: tuple[Pat
 
 
 def _rendered_unseen(found: LeftOut, form: str, worst: int) -> str:
-    from simulator.report.evidence import unseen as report
-    from simulator.report.format.table import Format, rendered
+    from simulator.report.render import render
+    from simulator.report.unseen import document
 
-    return rendered(
-        Format(form),
-        text=lambda: report.as_text(found, worst),
-        tree=lambda: report.as_json(found),
-        table=lambda: report.as_table(found),
-        page=lambda: report.as_page(found),
-    )
+    return render(document(found, worst), form)
 
 
 def _write(
@@ -175,9 +160,9 @@ def _write(
 
         write_file(html, as_html(found), "--html")
     if markdown is not None:
-        from simulator.report.evidence.markdown import as_markdown
+        from simulator.report.evidence import accuracy_page
 
-        write_file(markdown, as_markdown(found, left_out), "--markdown")
+        write_file(markdown, accuracy_page(found, left_out), "--markdown")
 
 
 def _near(
@@ -188,20 +173,12 @@ def _near(
     form: str,
 ) -> int:
     from simulator.cli.subjects import read_job
-    from simulator.report.evidence import near as report
-    from simulator.report.evidence.table import near_table
-    from simulator.report.format.table import Format, rendered
+    from simulator.report.evidence import near_document
+    from simulator.report.render import render
     from simulator.validation.local_coverage import nearest
 
     scenario = read_job(name, (), profiles).described
     with progress_line("comparing") as progress:
         found = nearest(scenario, sets, processes=jobs, progress=progress, profiles=profiles)
-    emit(
-        rendered(
-            Format(form),
-            text=lambda: report.as_text(found),
-            tree=lambda: report.as_json(found),
-            table=lambda: near_table(found),
-        )
-    )
+    emit(render(near_document(found), form))
     return Exit.FINE

@@ -18,7 +18,7 @@ import numpy as np
 
 from simulator.equations.cost import cost_per_step
 from simulator.errors import NotModelled
-from simulator.physics.device_time import cost_model
+from simulator.physics.device_time import device_time
 from simulator.physics.footprint import MemoryFit, memory_fit
 from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.loads import (
@@ -129,7 +129,7 @@ def estimate(scenario: Scenario) -> Estimate:
         If no device computes in it, or the model does not cover it.
     """
     check_modelled(scenario)
-    time = cost_model(scenario).time
+    time = device_time(scenario)
     if time is None or scenario.cluster.trainers.host.gpu is None:
         msg = f"{scenario.name}: no accelerator computes, so there is no step to estimate"
         raise NotModelled(msg)

@@ -36,7 +36,7 @@ from simulator.pipeline.stages.base import PRODUCERS, Actor, Phase, StageDemands
 from simulator.pipeline.topology import Speeds, Topology, scale_stage, scale_topology
 from simulator.results.cost import paid_time
 from simulator.results.energy import electricity_of, energy_of
-from simulator.results.metrics import METRICS
+from simulator.results.metrics import JOB_METRICS
 from simulator.results.power import LOG_SD as POWER_LOG_SD
 from simulator.results.power import joules_per_step
 from simulator.results.prediction import Cost, Prediction, StepSplit, Timing
@@ -121,7 +121,7 @@ def _with_power(
     points = np.random.default_rng(seed).permutation(normal_points(BITS, 1, seed)[:, 0])
     off = np.exp(POWER_LOG_SD * points)
     found: dict[str, Vector] = {}
-    for metric in METRICS:
+    for metric in JOB_METRICS:
         value = drawn.get(metric.name, metric.get(prediction))
         if value is None or isinstance(value, str | Mapping):
             continue
@@ -179,7 +179,7 @@ def figures(
     # Arrays in place of numbers: every metric is computed as always, for all points at once.
     storage = bill_of_stores(prediction.scenario, timing)
     drawn = replace(prediction, timing=timing, cost=cost, energy=energy, storage=storage)
-    found: dict[str, object] = {metric.name: metric.get(drawn) for metric in METRICS}
+    found: dict[str, object] = {metric.name: metric.get(drawn) for metric in JOB_METRICS}
     return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
 
 

@@ -1,6 +1,6 @@
 """Processors: capacity of cores and hardware threads, and work on them.
 
-Busy threads slow each other down, loader workers and training processes alike, because they share
+Busy threads slow each other down, loader workers and training processes too, because they share
 memory bandwidth, cache and power. `thread_slowdown` and `capacity_beside` count this without a
 smoothing constant; queues and batches of unequal cost are left to the engine.
 """

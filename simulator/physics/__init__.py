@@ -1,10 +1,12 @@
-"""The time and memory of one device of a job, and the time of collectives between devices.
+"""Time and memory of one device of a job, and of collectives between devices.
 
-`cost_model` is asked once and answers both. `device_time` says which evidence a time rests on: a
-measured step, the operators of the model (`operator_time`), or the layers of a transformer over
-tokens, whatever is sharded. For the last, `description` says what one device computes and sends, in
-numbers that may be arrays of candidates; `shapes`, `kernels`, `launch`, `exchange` and `experts`
-turn it into times of one layer; `passes` into times of a micro-batch on a stage; `step` into a
-step. `tiles` times the matrix products of any model. `device_memory` says what a device holds, by
-`activations`, `holding` and `memory`.
+`device_time` chooses the evidence of a time: a measured step, the model's operators (`operators`),
+or the fitted kernels of a transformer over tokens. For these, `transformer` describes what one
+device computes and sends, in numbers that may be arrays of candidates, and `parameters` its
+weights; `kernels` and `communication` give times, `layer_time` those of a layer and of a pipeline
+stage, `training_step` their sum. `device_memory` adds up what a device holds, from the
+`model_footprint`; `footprint` adds host RAM, checkpoints and verdicts. `forward_pass` is for
+serving, `schedule` for pipelines without closed form, `model_flops` for utilization.
+
+Left out: queues, shared links and the order of events, which are the engine's.
 """

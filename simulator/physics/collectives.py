@@ -1,10 +1,19 @@
-"""What an empty collective takes: steps of a ring, or of a tree, over machines and inside of them.
+"""Time of collectives over ranks of a job: measured curves where there are any, else links.
 
-Every kind of training counts them here: data parallelism of any model, and the tensors, parameters
-and gradients of spread language models.
+A *team* is a set of ranks that communicate; where it spans machines, it has the same number on
+each. Inside a machine time follows from the link between accelerators, between machines from the
+machine's network. Inside and between overlap, since large messages are cut in chunks: the slower of
+them counts.
 
-A gather or a scatter passes each rank's part on to the next rank, so it takes as many steps as
-there are other ranks. An all-reduce may go up and down a tree over the machines instead.
+A measured curve holds for its own number of ranks. It is carried over to other numbers by its bus
+bandwidth, which does not depend on them inside a machine, and by the bytes that have to pass a
+machine's network between machines. Training of any kind reads the same curves: the all-reduce of
+data-parallel ranks for one team (`pace_inside`), sharded language models for arrays of teams
+(`in_machine`).
+
+Latency grows with the hops of the operation over machines. A gather or a scatter passes each rank's
+part on to the next rank, which takes a step for each other rank; an all-reduce may go up and down a
+tree over the machines instead.
 """
 
 from __future__ import annotations
@@ -41,7 +50,7 @@ HOP_REMOTE: Final = parse("15 us", SECOND)
 def between_latency(
     operation: Collective, machines: Real, far: Seconds | Real = HOP_REMOTE
 ) -> Seconds | Real:
-    """What an operation over machines takes without bytes, one rank on each [s].
+    """Return the latency of an operation over machines, one rank on each [s].
 
     Examples
     --------
@@ -65,7 +74,7 @@ _IN_TURN: Final = (Collective.ALL_GATHER, Collective.REDUCE_SCATTER)
 def ring_latency(
     ranks: Real, machines: Real, near: Seconds | Real, far: Seconds | Real
 ) -> Seconds | Real:
-    """Steps of a gather or scatter without bytes [s].
+    """Return the latency of a ring all-gather or reduce-scatter [s].
 
     Parameters
     ----------
@@ -86,12 +95,7 @@ def ring_latency(
 def all_reduce_latency(
     ranks: Real, machines: Real, near: Seconds | Real, far: Seconds | Real
 ) -> Seconds | Real:
-    """Steps of an all-reduce without bytes [s]: of a ring twice round, or up a tree and down.
-
-    Parameters
-    ----------
-    ranks, machines, near, far
-        As of `ring_latency`; the tree is over machines, whose ranks form a chain.
+    """Return the latency of an all-reduce [s]: twice round a ring, or up and down a tree.
 
     Examples
     --------
@@ -128,7 +132,7 @@ class Protocols:
     large_rate: BytesPerSecond | Real
 
     def time(self, moved: Bytes | Real, share: Real = 1.0) -> Seconds | Real:
-        """Time to send `moved` bytes by the faster one, at a share of its rate [s]."""
+        """Return the time to send `moved` bytes by the faster protocol [s]."""
         return at_most(
             self.small_latency + moved / (self.small_rate * share),
             self.large_latency + moved / (self.large_rate * share),
@@ -144,7 +148,7 @@ class InMachine:
     eight: Protocols
 
     def over(self, ranks: Real) -> Protocols:
-        """Over so many: in proportion between them, the nearest beyond them."""
+        """Return the protocols over `ranks`: interpolate linearly, clamp outside."""
         past_two = at_most(at_least(0.5 * ranks - 1.0, 0.0), 1.0)
         past_four = at_most(at_least(0.25 * ranks - 1.0, 0.0), 1.0)
         pairs = (
@@ -160,7 +164,7 @@ class InMachine:
 
 
 def _difference(low: Real, high: Real) -> Real:
-    """From one figure to another; none between equal ones, be they infinite."""
+    """Return the difference of two figures; 0 between equal ones, infinite ones included."""
     equal = low == high
     return where(equal, 0.0, high) - where(equal, 0.0, low)
 
@@ -174,7 +178,7 @@ class Team:
 
 
 def wire_bytes(operation: Collective, size: Real, ranks: Real) -> Real:
-    """Bytes each rank has to send [B]: bus bandwidth is these over time."""
+    """Return the bytes that each rank sends [B], over which bus bandwidth is defined."""
     if operation is Collective.SEND:
         return size
     whole = operation is Collective.ALL_REDUCE
@@ -182,7 +186,7 @@ def wire_bytes(operation: Collective, size: Real, ranks: Real) -> Real:
 
 
 def pace_inside(operation: Collective, size: Real, ranks: int, host: Host) -> Pace:
-    """Latency [s] and bus bandwidth [B/s] inside a machine, by the fastest way at `size`."""
+    """Return latency [s] and bus bandwidth [B/s] inside a machine by the fastest way at `size`."""
     link = host.peer_link or host.host_link
     if link is None:
         return 0.0 * size, np.inf + 0.0 * size
@@ -192,7 +196,7 @@ def pace_inside(operation: Collective, size: Real, ranks: int, host: Host) -> Pa
 
 
 def in_machine(operation: Collective, host: Host, share: float = 1.0) -> InMachine:
-    """What a collective takes inside a machine, at a share of the rate that links reach."""
+    """Return the protocols of a collective inside a machine, at a share of the links' rate."""
     link = host.peer_link or host.host_link
     if link is None:
         free = Protocols(0.0, np.inf, 0.0, np.inf)
@@ -203,7 +207,7 @@ def in_machine(operation: Collective, host: Host, share: float = 1.0) -> InMachi
 def _protocols(
     operation: Collective, ranks: int, link: Link, host: Host, share: float
 ) -> Protocols:
-    """The regime of the least latency, and that of the highest rate."""
+    """Return the regime of the least latency with the one of the highest rate."""
     ways = _local_regimes(operation, ranks, link, host)
     small = min(ways, key=lambda way: way.latency)
     large = max(ways, key=lambda way: way.bandwidth)
@@ -211,7 +215,7 @@ def _protocols(
 
 
 def _fastest(regimes: Sequence[Regime], moved: Real) -> Pace:
-    """Latency and rate of the regime that takes least, for each amount."""
+    """Return latency and rate of the fastest regime for each amount."""
     latency: Real = np.inf + 0.0 * moved
     bandwidth: Real = 1.0 + 0.0 * moved
     for regime in regimes:
@@ -222,7 +226,7 @@ def _fastest(regimes: Sequence[Regime], moved: Real) -> Pace:
 
 
 def _local_regimes(operation: Collective, ranks: int, link: Link, host: Host) -> list[Regime]:
-    """The ways to do it: over the links, and in the switches where they can."""
+    """Return the regimes over the links, and in the switches where these can reduce."""
     local = [curve for curve in link.collective if curve.machines == 1]
     own = [c for c in local if c.operation is operation]
     plain = [c for c in own if not c.in_switch] or [
@@ -238,13 +242,12 @@ def _local_regimes(operation: Collective, ranks: int, link: Link, host: Host) ->
 
 
 def _datasheet_regime(link: Link, share: float) -> Regime:
-    """What the datasheet says, less what collectives lose, over a share of the links."""
     rate: BytesPerSecond = share * (link.achievable or EFFICIENCY * link.peak)
     return Regime(latency=link.latency or LOCAL_LATENCY, bandwidth=rate)
 
 
 def reachable(ranks: int, host: Host) -> float:
-    """Share of a device's own links that lead to the first `ranks` devices of a machine.
+    """Return the share of a device's links that lead to the first `ranks` devices of a machine.
 
     All of them through a switch; in a mesh those to the other devices of the team.
     """
@@ -255,7 +258,7 @@ def reachable(ranks: int, host: Host) -> float:
 
 
 def _regimes_at(curves: Sequence[Curve], ranks: int) -> tuple[Regime, ...]:
-    """Regimes at a number of ranks: between two measured ones in proportion, else the nearest."""
+    """Return regimes at a number of ranks: interpolate between measured ones, clamp outside."""
     ordered = sorted(curves, key=lambda curve: curve.ranks)
     for low, high in pairwise(ordered):
         if low.ranks <= ranks <= high.ranks:
@@ -274,12 +277,11 @@ def _interpolated(low: Regime, high: Regime, share: float) -> Regime:
 
 
 def _with_latency(regime: Regime) -> Regime:
-    """A regime whose latency was not measured, with the usual one."""
     return Regime(latency=regime.latency or LOCAL_LATENCY, bandwidth=regime.bandwidth)
 
 
 def crossing_bytes(operation: Collective, size: Real, machines: Real) -> Real:
-    """Bytes of a team that have to leave each machine [B], whatever happens inside.
+    """Return the bytes of a team that have to leave each machine [B].
 
     As a ring over the machines: each holds the team's whole buffer once.
     """
@@ -287,7 +289,7 @@ def crossing_bytes(operation: Collective, size: Real, machines: Real) -> Real:
 
 
 def pace_between(operation: Collective, size: Real, members: Team, host: Host) -> Pace:
-    """Latency [s] and rate through a machine's network [B/s], by the fastest way at `size`."""
+    """Return latency [s] and rate through a machine's network [B/s], fastest at `size`."""
     empty = between_latency(operation, plain(members.machines))
     crossing = crossing_bytes(operation, size, members.machines)
     link = None if host.network is None else host.network.link
@@ -302,7 +304,7 @@ def pace_between(operation: Collective, size: Real, members: Team, host: Host) -
 
 
 def _regime_through_network(regime: Regime, curve: Curve, empty: Seconds | Real) -> Regime:
-    """A measured regime as rate through a machine's network, and latency of as many hops."""
+    """Convert a measured regime to a machine's network rate and the latency of these hops."""
     one: Bytes = 1.0
     over_links = wire_bytes(curve.operation, one, curve.ranks)
     over_network = crossing_bytes(curve.operation, one, curve.machines)
@@ -314,7 +316,7 @@ def _regime_through_network(regime: Regime, curve: Curve, empty: Seconds | Real)
 
 
 def network_rate(host: Host) -> BytesPerSecond:
-    """What collectives reach over a machine's network where none was measured [B/s]."""
+    """Return the rate of collectives over a machine's network where none was measured [B/s]."""
     network = host.network
     if network is None:
         return np.inf

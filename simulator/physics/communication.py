@@ -1,8 +1,10 @@
-"""Bytes that the exchange of a spread model puts on links: what a device sends, and where to.
+"""Communication of a sharded model: bytes that a device puts on links, and their times.
 
-The ways are those of `exchange`, which says how long they take. A collective over several machines
-passes each byte on inside of them and sends a machine's part between them, so that both together
-are what a ring over all its ranks sends.
+A collective over several machines passes each byte on inside of them and sends a machine's part
+between them, so that both together are what a ring over all its ranks sends. Inside a machine
+collectives take what NCCL was measured to take (`collectives`), at a share of its rate and with the
+framework's part before each; between machines they are rings and trees at shares of the network's
+rate.
 """
 
 from __future__ import annotations
@@ -39,34 +41,34 @@ from simulator.units import (
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """Bytes that a device sends: to others of its machine, and out of the machine."""
+class SentBytes:
+    """Bytes that a device sends inside its machine and out of it."""
 
     inside: Bytes | Real = 0.0
     outside: Bytes | Real = 0.0
 
-    def __add__(self, other: Moved) -> Moved:
-        """Both together."""
-        return Moved(self.inside + other.inside, self.outside + other.outside)
+    def __add__(self, other: SentBytes) -> SentBytes:
+        """Add the bytes of both."""
+        return SentBytes(self.inside + other.inside, self.outside + other.outside)
 
-    def times(self, factor: Real) -> Moved:
-        """So many times as much."""
-        return Moved(self.inside * factor, self.outside * factor)
+    def times(self, factor: Real) -> SentBytes:
+        """Scale by `factor`."""
+        return SentBytes(self.inside * factor, self.outside * factor)
 
     @property
     def whole(self) -> Bytes | Real:
-        """All of them [B]."""
+        """Return the sum [B]."""
         return self.inside + self.outside
 
     @property
     def outward(self) -> Real:
-        """Share of them that leaves the machine, 0 to 1."""
+        """Return the share that leaves the machine, 0 to 1."""
         return where(self.whole > 0.0, self.outside / at_least(self.whole, 1e-300), 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What a device of the fullest stage sends for a micro-batch, and once a step.
+    """Bytes that a device of the fullest stage sends for a micro-batch and once a step.
 
     `tensor`, `experts` and `parameters` (gathers of sharded ones, and scatters of their gradients)
     are of one of its `layers`, `sends` of all its chunks; `gradients` (there, and parameters back)
@@ -74,33 +76,27 @@ class Traffic:
     """
 
     layers: Real
-    tensor: Moved
-    experts: Moved
-    parameters: Moved
-    sends: Moved
-    gradients: Moved
+    tensor: SentBytes
+    experts: SentBytes
+    parameters: SentBytes
+    sends: SentBytes
+    gradients: SentBytes
 
     @property
-    def micro_batch(self) -> Moved:
-        """For one micro-batch."""
+    def micro_batch(self) -> SentBytes:
+        """Return the bytes of one micro-batch."""
         layer = self.tensor + self.experts + self.parameters
         return layer.times(self.layers) + self.sends
 
 
 def traffic(step: TransformerStep) -> Traffic:
-    """What a device sends in a training step.
-
-    Parameters
-    ----------
-    step : Description
-        The step; its numbers may be arrays of candidates.
-    """
+    """Return the bytes that a device sends in a training step."""
     dealt = stage_layers(step)
     layers = slowest_stage(dealt.first, dealt.middle, dealt.last, step.layout.pipeline)
     return Traffic(
         layers=layers,
         tensor=_tensor_traffic(step),
-        experts=_expert_traffic(step) if anywhere(step.shape.experts > 0) else Moved(),
+        experts=_expert_traffic(step) if anywhere(step.shape.experts > 0) else SentBytes(),
         parameters=_parameter_traffic(step),
         sends=_send_traffic(step),
         gradients=_gradient_traffic(step, layers),
@@ -108,9 +104,9 @@ def traffic(step: TransformerStep) -> Traffic:
 
 
 def tensor_reduces(step: TransformerStep) -> tuple[Real, Real]:
-    """All-reduces of a layer in the forward and in the backward pass of a micro-batch.
+    """Return the all-reduces of a layer in the forward and the backward pass of a micro-batch.
 
-    Sequence parallelism scatters and gathers in place of each, which moves as much, and gathers
+    Sequence parallelism scatters and gathers instead of each, which moves as much, and gathers
     once more in the backward pass. A layer of experts reduces once, after attention.
     """
     forward = where(step.shape.experts > 0, 1.0 + step.shape.dense_share, 2.0)
@@ -123,46 +119,46 @@ _GATHERED_AGAIN = 0.5
 """Part of an all-reduce that sequence parallelism repeats in the backward pass: a gather."""
 
 
-def all_reduce_bytes(size: Bytes | Real, ranks: Real, domain: Real) -> Moved:
-    """An all-reduce over neighbouring ranks: inside each machine, and of the parts between them."""
+def all_reduce_bytes(size: Bytes | Real, ranks: Real, domain: Real) -> SentBytes:
+    """Return the bytes of an all-reduce over neighbouring ranks, hierarchical over machines."""
     local = at_most(ranks, domain)
     machines = rounded_up(ranks / domain)
-    return Moved(ring_wire_bytes(size, local), ring_wire_bytes(size, machines) / local)
+    return SentBytes(ring_wire_bytes(size, local), ring_wire_bytes(size, machines) / local)
 
 
 def all_gather_bytes(
     size: Bytes | Real, ranks: Real, step: TransformerStep, *, apart: Real = 1.0
-) -> Moved:
-    """A gather or scatter of `size` bytes in all over replicas that lie `apart`."""
+) -> SentBytes:
+    """Return the bytes of an all-gather or reduce-scatter of `size` bytes over replicas `apart`."""
     local, machines = placed(ranks, step, apart=apart)
-    sent = Moved(shard_bytes(size, local), shard_bytes(size, machines) / local)
+    sent = SentBytes(shard_bytes(size, local), shard_bytes(size, machines) / local)
     return sent.times(where(ranks > 1, 1.0, 0.0))
 
 
 def placed(ranks: Real, step: TransformerStep, *, apart: Real = 1.0) -> tuple[Real, Real]:
-    """Ranks of a data-parallel group on one machine, and the machines it is spread over."""
+    """Return the ranks of a data-parallel group on one machine, and its machines."""
     inner = at_most(step.layout.tensor * step.layout.context * apart, step.layout.domain)
     local = at_most(at_least(step.layout.domain / inner, 1.0), ranks)
     return local, ranks / local
 
 
-def _tensor_traffic(step: TransformerStep) -> Moved:
+def _tensor_traffic(step: TransformerStep) -> SentBytes:
     forward, backward = tensor_reduces(step)
     size = tokens(step) * step.shape.hidden * step.work.element
     once = all_reduce_bytes(size, step.layout.tensor, step.layout.domain)
     return once.times(forward + backward)
 
 
-def _expert_traffic(step: TransformerStep) -> Moved:
-    """Dispatch and combination of tokens, forward and backward, on average over the layers."""
+def _expert_traffic(step: TransformerStep) -> SentBytes:
+    """Return the bytes of dispatch and combine, forward and backward, averaged over layers."""
     size = tokens(step) / step.layout.tensor * step.work.element * step.shape.hidden
     return all_to_all_bytes(size, step).times(
         4.0 * step.shape.routed * where(step.layout.expert > 1, 1.0, 0.0)
     )
 
 
-def all_to_all_bytes(size: Bytes | Real, step: TransformerStep) -> Moved:
-    """Tokens of `size` bytes to the ranks of their experts.
+def all_to_all_bytes(size: Bytes | Real, step: TransformerStep) -> SentBytes:
+    """Return the bytes of tokens of `size` bytes to the ranks of their experts.
 
     Each goes to `top_k` experts: a copy for each, or one for each rank inside the machine and each
     machine beyond it.
@@ -172,14 +168,14 @@ def all_to_all_bytes(size: Bytes | Real, step: TransformerStep) -> Moved:
     machines = ranks / local
     near = where(once, distinct_places(ranks, choices), choices) * (1.0 - 1.0 / local)
     far = where(once, distinct_places(machines, choices), choices) * (1.0 - 1.0 / machines)
-    return Moved(size * near / machines, size * far)
+    return SentBytes(size * near / machines, size * far)
 
 
-def _parameter_traffic(step: TransformerStep) -> Moved:
-    """Gathers of a layer's sharded parameters, and the scatter of their gradients."""
+def _parameter_traffic(step: TransformerStep) -> SentBytes:
+    """Return the bytes of gathers of sharded parameters and scatters of their gradients."""
     layout = step.layout
     if not anywhere(layout.sharded > 0):
-        return Moved()
+        return SentBytes()
     held, shared = layer_parameters(step)
     learned, of_all = learned_parameters(step)
     ranks = at_most(layout.replicas, layout.shard_group)
@@ -192,37 +188,37 @@ def _parameter_traffic(step: TransformerStep) -> Moved:
     return sent.times(where(layout.sharded > 0, 1.0, 0.0))
 
 
-def _send_traffic(step: TransformerStep) -> Moved:
-    """An activation to the next stage and a gradient to the one before, for each chunk."""
+def _send_traffic(step: TransformerStep) -> SentBytes:
+    """Return the bytes of activations and gradients between stages, for all chunks."""
     layout = step.layout
     part = sent_part(activation_bytes(step), step)
     stage = layout.tensor * layout.context * layout.replicas
     several = layout.devices > layout.domain
     leaves = where(several, at_most(stage / layout.domain, 1.0), 0.0)
     gathered = where(layout.scattered_sends > 0, part * (layout.tensor - 1.0), 0.0)
-    sent = Moved(part * (1.0 - leaves) + gathered, part * leaves)
+    sent = SentBytes(part * (1.0 - leaves) + gathered, part * leaves)
     return sent.times(2.0 * layout.chunks * where(layout.pipeline > 1, 1.0, 0.0))
 
 
 def activation_bytes(step: TransformerStep) -> Bytes | Real:
-    """What a micro-batch of a stage hands to the next one [B]."""
+    """Return the activations that a stage passes to the next one for a micro-batch [B]."""
     along = where(step.layout.sequence_parallel > 0, step.layout.tensor, 1.0)
     return tokens(step) * step.shape.hidden * step.work.element / along
 
 
 def sent_part(size: Bytes | Real, step: TransformerStep) -> Bytes | Real:
-    """A device's part of a send of `size` bytes where those of a tensor group share it [B]."""
+    """Return a device's part of a send that a tensor-parallel group shares [B]."""
     return size / where(step.layout.scattered_sends > 0, step.layout.tensor, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradientReduction:
-    """Gradients that are added up once a step, over ranks that hold copies of their parameters.
+    """Gradients that are reduced once a step over ranks with copies of their parameters.
 
-    `there` bytes of gradients are summed, `back` bytes are those of the updated parameters;
-    `ranks` lie `apart` replicas. `scattered`: 1 where each rank sums a part, 0 where all ranks get
-    the whole sum. `gathered`: 1 where each updates a part and gathers the others' parameters.
-    `share`: 1, or 0 where this layout adds up nothing here.
+    `there` bytes of gradients are summed, `back` bytes are those of the updated parameters; `ranks`
+    lie `apart` replicas. `scattered`: 1 where each rank sums a part, 0 where all ranks get the
+    whole sum. `gathered`: 1 where each updates a part and gathers the others' parameters. `share`:
+    1, or 0 where this layout adds up nothing here.
     """
 
     there: Bytes | Real
@@ -235,13 +231,13 @@ class GradientReduction:
 
     @property
     def passed(self) -> Bytes | Real:
-        """Bytes of all gathers and scatters, of which an all-reduce is two [B]."""
+        """Return the bytes of all gathers and scatters, of which an all-reduce is two [B]."""
         summed = self.there * (2.0 - self.scattered)
         return summed + self.back * self.gathered
 
 
 def gradient_reductions(step: TransformerStep, layers: Real) -> tuple[GradientReduction, ...]:
-    """All sums of gradients of a stage of so many layers: within groups, experts', between groups.
+    """Return the gradient reductions of a stage: within groups, of experts, between groups.
 
     Copies of the table of tokens are not among them (`tied_bytes`).
     """
@@ -285,14 +281,14 @@ def _gradient_reduction(
 
 
 def tied_bytes(step: TransformerStep) -> Bytes | Real:
-    """Gradients of the table of tokens to its copy on the last stage and back, where waited for."""
+    """Return the bytes of a tied embedding's gradients between first and last stage, if exposed."""
     layout = step.layout
     tied = where((layout.pipeline > 1) & (layout.overlapped_gradients == 0), 1.0, 0.0)
     return 2.0 * learned_table(step) * step.work.gradient_bytes * tied
 
 
-def _gradient_traffic(step: TransformerStep, layers: Real) -> Moved:
-    """Gradients there and parameters (or gradients) back, between the copies of each."""
+def _gradient_traffic(step: TransformerStep, layers: Real) -> SentBytes:
+    """Return the bytes of gradient reductions and of gathers of updated parameters."""
     sent = all_gather_bytes(tied_bytes(step), 2.0, step)
     for one in gradient_reductions(step, layers):
         passed = all_gather_bytes(one.passed, one.ranks, step, apart=one.apart)
@@ -303,7 +299,9 @@ def _gradient_traffic(step: TransformerStep, layers: Real) -> Moved:
 def machine_all_reduce_time(
     size: Bytes | Real, ranks: Real, step: TransformerStep, kernels: Kernels
 ) -> Seconds | Real:
-    """All-reduce over ranks of one machine [s]; a scatter and a gather with sequence parallelism.
+    """Return the time of an all-reduce inside a machine [s].
+
+    With sequence parallelism, of a scatter and a gather.
 
     What NCCL alone takes, and the framework's part of each.
     """
@@ -319,7 +317,7 @@ def machine_all_reduce_time(
 def tensor_all_reduce_times(
     size: Bytes | Real, step: TransformerStep, kernels: Kernels
 ) -> tuple[Seconds | Real, Seconds | Real]:
-    """All-reduce of a tensor-parallel group: inside machines, and between them [s].
+    """Return the times of a tensor-parallel all-reduce inside machines and between them [s].
 
     Over machines all their cards take part, and the two stages follow each other.
     """
@@ -343,9 +341,9 @@ def all_gather_time(  # noqa: PLR0913 - the group, and what it does
     apart: Real = 1.0,
     messages: Real = 1.0,
 ) -> Seconds | Real:
-    """Gather or scatter of `size` bytes in all over data-parallel ranks, `apart` replicas each [s].
+    """Return the time of an all-gather or reduce-scatter over data-parallel ranks `apart` [s].
 
-    It comes in so many `messages`, each of which passes all ranks in turn.
+    It comes in `messages`, each of which passes all ranks in turn.
     """
     _, machines = placed(ranks, step, apart=apart)
     far = kernels.exchange.network_latency + ring_latency(
@@ -366,7 +364,7 @@ def all_reduce_time(  # noqa: PLR0913 - the group, and what it does
     apart: Real = 1.0,
     messages: Real = 1.0,
 ) -> Seconds | Real:
-    """All-reduce of `size` bytes over data-parallel ranks, by rings or a tree over machines [s]."""
+    """Return the time of an all-reduce over data-parallel ranks, by ring or tree [s]."""
     _, machines = placed(ranks, step, apart=apart)
     steps = all_reduce_latency(ranks, machines, HOP, kernels.exchange.ring)
     far = 2.0 * kernels.exchange.network_latency + steps
@@ -379,14 +377,13 @@ def all_reduce_time(  # noqa: PLR0913 - the group, and what it does
 def _slowest_link_time(
     size: Bytes | Real, ranks: Real, step: TransformerStep, kernels: Kernels, apart: Real
 ) -> Seconds | Real:
-    """Bytes of a gather or scatter, in pieces, between machines and inside of them at once [s]."""
     return at_least(*_link_and_network_times(size, ranks, step, kernels, apart))
 
 
 def _link_and_network_times(
     size: Bytes | Real, ranks: Real, step: TransformerStep, kernels: Kernels, apart: Real
 ) -> tuple[Seconds | Real, Seconds | Real]:
-    """Time of a gather's bytes on links, and on the network [s].
+    """Return the times of a gather's bytes on links and on the network [s].
 
     The groups of a machine share its network; one that holds a part of its devices does not reach
     all of its cards.
@@ -403,7 +400,7 @@ def _link_and_network_times(
 def gather_channels(
     size: Bytes | Real, ranks: Real, step: TransformerStep, kernels: Kernels
 ) -> Real:
-    """Channels of a gather over those that fill the links between accelerators, at most 1.
+    """Return the channels of a gather over those that saturate the links, at most 1.
 
     Each channel keeps a multiprocessor busy, and there are no more than the network can feed: all
     of them together are busy no longer than on a network as fast as the links.
@@ -415,7 +412,7 @@ def gather_channels(
 
 
 def send_time(size: Bytes | Real, step: TransformerStep, kernels: Kernels) -> Seconds | Real:
-    """Send of `size` bytes to the next stage [s]: the slowest, out of the machine where one ends.
+    """Return the time to send `size` bytes to the next stage, by the slowest device [s].
 
     Each device sends through its own part of the machine's network.
     """
@@ -431,7 +428,7 @@ def send_time(size: Bytes | Real, step: TransformerStep, kernels: Kernels) -> Se
 def all_to_all_time(
     rows: Real, width: Bytes | Real, step: TransformerStep, kernels: Kernels
 ) -> Seconds | Real:
-    """Tokens to the ranks of their experts [s].
+    """Return the time of tokens to the ranks of their experts [s].
 
     Parameters
     ----------
@@ -450,5 +447,4 @@ def all_to_all_time(
 
 
 def _own_network(step: TransformerStep) -> BytesPerSecond | Real:
-    """A device's part of its machine's network [B/s]."""
     return step.device.network / step.layout.domain

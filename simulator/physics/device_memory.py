@@ -37,6 +37,7 @@ from simulator.equations.memory import (
     state_bytes,
     tensor_bytes,
 )
+from simulator.memo import cached
 from simulator.physics.model_footprint import (
     ParameterFootprint,
     head_only_footprint,
@@ -66,7 +67,7 @@ Terms = Mapping[str, Term]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizerState:
-    """Bytes of a parameter beside its weight and gradient.
+    """Bytes of a parameter in addition to its weight and gradient.
 
     `master` is its fp32 copy where it computes in 16 bit (0: there is none), `moments` what the
     optimizer keeps.
@@ -78,7 +79,7 @@ class OptimizerState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceMemory:
-    """Items on the stage that needs most [B], and what each stage needs in all [B].
+    """Items on the stage that needs most [B], and the total of each stage [B].
 
     `terms` are the equations of the items; none for arrays of candidates, whose fullest stages may
     differ.
@@ -97,23 +98,14 @@ def training_memory(
     state: OptimizerState,
     model: ParameterFootprint,
 ) -> DeviceMemory:
-    """Memory of a rank by item.
+    """Return the memory of a rank by item, on the fullest stage.
 
     Parameters
     ----------
-    step : Description
-        The step; its numbers may be arrays of candidates.
-    memory_model : MemoryFigures
-        What the allocator and libraries take beside.
     state : State
         What is kept of a parameter.
     model : Holding
         What of the model lies on the device.
-
-    Returns
-    -------
-    DeviceMemory
-        Floats, or arrays of one entry a candidate.
     """
     common = _Common(step=step, memory_model=memory_model, state=state, model=model)
     stages = {name: stage for name, stage in _stages(common).items() if anywhere(stage.there)}
@@ -137,7 +129,7 @@ def _sum(terms: Terms) -> Real:
 
 
 def with_waste(held: Terms, outside: Terms, memory_model: MemoryFigures) -> dict[str, Term]:
-    """What is asked of the allocator, what it wastes beside, and what lies outside of it [B].
+    """Return allocated items, the allocator's waste, and memory outside the allocator [B].
 
     Jobs that train and those that pass forward alone share this rule.
     """
@@ -147,7 +139,7 @@ def with_waste(held: Terms, outside: Terms, memory_model: MemoryFigures) -> dict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Common:
-    """What all stages have in common."""
+    """Inputs that all stages share."""
 
     step: TransformerStep
     memory_model: MemoryFigures
@@ -157,7 +149,7 @@ class _Common:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stage:
-    """A stage: its `place`, the `tables` of tokens and heads it holds, and where there is one."""
+    """A stage: `place`, `tables` of tokens and heads, and whether it is `there` (0 or 1)."""
 
     place: Real
     layers: Real
@@ -167,7 +159,7 @@ class _Stage:
 
 
 def _stages(common: _Common) -> dict[str, _Stage]:
-    """The first stage, with the head too where it is the only one; the second of three; the last.
+    """Return the first stage (with the head if it is the only one), the second, and the last.
 
     Candidates may have different numbers of stages.
     """
@@ -184,7 +176,7 @@ def _stages(common: _Common) -> dict[str, _Stage]:
 
 
 def _stage_memory(common: _Common, stage: _Stage) -> Terms:
-    """What a stage holds, what the allocator wastes, what lies outside it; 0 where none is."""
+    """Return all items of a stage; 0 where there is no such stage."""
     every = with_waste(
         _allocated(common, stage), _outside_allocator(common, stage), common.memory_model
     )
@@ -194,7 +186,7 @@ def _stage_memory(common: _Common, stage: _Stage) -> Terms:
 
 
 def _allocated(common: _Common, stage: _Stage) -> dict[str, Term]:
-    """What a stage holds at its fullest."""
+    """Return the items that a stage allocates at its fullest."""
     step, model = common.step, common.model
     layout, own = step.layout, _StageParameters.of(model, stage)
     learned = _StageParameters.learning(model, stage)
@@ -232,7 +224,7 @@ def _allocated(common: _Common, stage: _Stage) -> dict[str, Term]:
 
 
 def _kept_scores(memory_model: MemoryFigures) -> float:
-    """Share of the scores and their copies at the loss that it keeps for its backward pass.
+    """Return the share of the logits' copies that the loss keeps for its backward pass.
 
     One in fp32 counts as an activation like others; the rest are copies that come and go.
     """
@@ -255,29 +247,29 @@ class _StageParameters:
 
     @property
     def total(self) -> Real:
-        """All of them."""
+        """Return all parameters."""
         return self.shared + self.experts
 
     @property
     def dense(self) -> Real:
-        """Those that have a gradient in every step."""
+        """Return the parameters with a gradient in every step."""
         return self.total - self.looked_up
 
     @classmethod
     def of(cls, model: ParameterFootprint, stage: _Stage) -> _StageParameters:
-        """Those of a stage."""
+        """Return the parameters of a stage."""
         return cls._on(model, stage, (model.unit, model.shared, model.table))
 
     @classmethod
     def learning(cls, model: ParameterFootprint, stage: _Stage) -> _StageParameters:
-        """What of them learns; adapters come beside what is frozen."""
+        """Return the trainable parameters of a stage, adapters included."""
         return cls._on(model, stage, (model.learned, model.learned_shared, model.learned_table))
 
     @classmethod
     def _on(
         cls, model: ParameterFootprint, stage: _Stage, parts: tuple[Real, Real, Real]
     ) -> _StageParameters:
-        """Those of a stage with so many in a layer, in what of it ranks share, and in a table."""
+        """Return a stage's parameters from those of a layer, its shared part and a table."""
         unit, shared, own = parts
         table = stage.tables * own
         return cls(
@@ -290,7 +282,7 @@ class _StageParameters:
 
 
 def _frozen_weights(step: TransformerStep, own: _StageParameters) -> dict[str, Term]:
-    """Weights that don't learn: those of layers as they are stored, tables in 16 bit."""
+    """Return the frozen weights: layers in their storage format, tables in 16 bit."""
     if not anywhere(step.work.learned < 1.0):
         return {}
     there = 1.0 - step.work.learned
@@ -310,7 +302,7 @@ def _frozen_weights(step: TransformerStep, own: _StageParameters) -> dict[str, T
 
 
 def _trained_state(common: _Common, own: _StageParameters) -> dict[str, Term]:
-    """Of what learns: weights, gradients, fp32 weights and moments.
+    """Return weights, gradients, fp32 weights and moments of trainable parameters.
 
     Experts have fewer copies to be shared by.
 
@@ -348,20 +340,18 @@ def _trained_state(common: _Common, own: _StageParameters) -> dict[str, Term]:
 
 
 def _gradient_width(common: _Common) -> Bytes | Real:
-    """Width of a gradient as it is added up [B]."""
     step, mixed = common.step, common.state.master > 0.0
     wide = (step.work.wide_gradients > 0) | (mixed & (common.memory_model.autocast > 0))
     return where(wide, FULL_PRECISION, HALF_PRECISION)
 
 
 def _unsummed_width(common: _Common) -> Bytes | Real:
-    """Width of a 16-bit gradient that stays beside its fp32 sum [B]."""
     wide = (common.step.work.wide_gradients > 0) & (common.state.master > 0.0)
     return where(wide, HALF_PRECISION * common.memory_model.copies, 0.0)
 
 
 def _update_gradients(common: _Common, own: _StageParameters) -> Bytes | Real:
-    """Gradients summed in 16 bit are made into fp32 for the update, after all passes [3]_ [B]."""
+    """Return the fp32 copy of 16-bit gradients for the update, after all passes [3]_ [B]."""
     step = common.step
     wide = _gradient_width(common) > HALF_PRECISION
     there = wide | (step.layout.sharded > 0) | (step.layout.offloaded > 0)
@@ -370,14 +360,13 @@ def _update_gradients(common: _Common, own: _StageParameters) -> Bytes | Real:
 
 
 def _is_sharded(step: TransformerStep) -> Real:
-    """1 where parameters are sharded over several ranks."""
     return where((step.layout.sharded > 0) & (sharers(step) > 1), 1.0, 0.0)
 
 
 def _gathered_parameters(
     common: _Common, own: _StageParameters, learned: _StageParameters
 ) -> Bytes | Real:
-    """Sharded parameters that are together, and the gradients of one unit on their way [B].
+    """Return gathered parameters, and the gradients of one layer before their scatter [B].
 
     Two layers at a time, less where a library gathers a product after the other and has a limit, or
     all where they are not dropped after the forward pass; tables twice.
@@ -392,13 +381,13 @@ def _gathered_parameters(
 
 
 def _waiting_gradients(step: TransformerStep, own: _StageParameters) -> Bytes | Real:
-    """Whole gradients that are added up over the micro-batches of a pipeline first [B]."""
+    """Return unsharded gradients that accumulate over the micro-batches of a pipeline [B]."""
     several = (step.layout.pipeline > 1) & (step.layout.micro_batches > 1)
     return _is_sharded(step) * where(several, step.work.gradient_bytes * own.total, 0.0)
 
 
 def _outside_allocator(common: _Common, stage: _Stage) -> dict[str, Term]:
-    """What lies outside the allocator: context, buffers of each group of ranks, buckets."""
+    """Return memory outside the allocator: context, collective buffers, gradient buckets."""
     layout, memory_model = common.step.layout, common.memory_model
     copies = layout.replicas * layout.context
     degrees = (layout.tensor, copies, layout.pipeline, layout.context, layout.expert)
@@ -413,7 +402,7 @@ def _outside_allocator(common: _Common, stage: _Stage) -> dict[str, Term]:
 
 
 def _gradient_buckets(common: _Common, own: _StageParameters) -> Term:
-    """Gradients on their way to the other replicas [B].
+    """Return the buckets of gradients on their way to other replicas [B].
 
     Buckets of a library's own size, never more than the gradients fill; where nothing is sharded,
     those of plain data parallelism, which hold each gradient once more.
@@ -434,13 +423,9 @@ _SHOWN: Final = {
 _WASTE: Final = "GPU memory the allocator cannot use, as a share of what it holds"
 
 
+@cached(most=16)
 def device_memory(scenario: Scenario) -> DeviceMemory | None:
-    """What one device of a job holds at its fullest, by item; None without a model on it.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Batch, accumulation and degrees of parallelism may be arrays of candidates.
+    """Return the memory of one device at its fullest, by item; None without a model on it.
 
     Raises
     ------
@@ -471,12 +456,12 @@ def _holding(
 
 
 def weight_width(train: Train) -> Bytes:
-    """Bytes a stored weight takes, and the gradient and each optimizer state beside it [B]."""
+    """Return the width of a stored weight, its gradient and each optimizer state [B]."""
     return FULL_PRECISION if train.mixed else train.precision.bytes_per_element
 
 
 def state_of(train: Train) -> OptimizerState:
-    """Bytes of a parameter beside its weight and gradient."""
+    """Return the bytes of a parameter in addition to its weight and gradient."""
     width = weight_width(train)
     copied = train.mixed and train.precision not in FULL
     return OptimizerState(
@@ -485,7 +470,7 @@ def state_of(train: Train) -> OptimizerState:
 
 
 def _forward_only(job: Job, model: Model) -> dict[str, Term]:
-    """Weights, the largest activations that exist at a time, keys and values, and results."""
+    """Return weights, live activations, keys and values, and results of a forward pass."""
     train, memory_model = job.train, job.software.memory
     held = model.forward_memory(train.batch_size, train.precision)
     width = train.precision.bytes_per_element
@@ -501,8 +486,8 @@ def _forward_only(job: Job, model: Model) -> dict[str, Term]:
     return with_waste(terms, {"context": stated(context=memory_model.context)}, memory_model)
 
 
-def assumptions(scenario: Scenario, found: DeviceMemory | None) -> Iterator[Assumption]:
-    """The figures beside what is counted that what was found a device to hold rests on."""
+def memory_assumptions(scenario: Scenario, found: DeviceMemory | None) -> Iterator[Assumption]:
+    """Yield the assumptions that the memory of a device rests on."""
     figures = scenario.job.software.memory
     if found is None:
         return
@@ -518,7 +503,7 @@ def assumptions(scenario: Scenario, found: DeviceMemory | None) -> Iterator[Assu
 
 
 def offloaded(scenario: Scenario) -> dict[str, Term]:
-    """RAM of one machine for an optimizer that runs there, as an item [B]; none without."""
+    """Return the host RAM of an optimizer that runs there, as an item [B]; empty without one."""
     job = scenario.job
     if job.model is None or not job.parallelism.offload_optimizer:
         return {}

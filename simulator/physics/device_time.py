@@ -2,17 +2,14 @@
 
 In this order: the user's own measured step times, step times a source measured on the same
 device and precision, and a roofline over the model's operators at the device's achievable rates,
-beside the host that launches their kernels. Without an accelerator the cores are the device.
+with the host that launches their kernels. Without an accelerator the cores are the device.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
-from typing import Final
 
 import numpy as np
 
@@ -20,9 +17,8 @@ from simulator.equations.memory import state_bytes
 from simulator.equations.roofline import carried_over_time, interpolated_step_time
 from simulator.equations.step import optimizer_time
 from simulator.errors import NotModelled
-from simulator.memo import Memo
+from simulator.memo import cached
 from simulator.physics.communication import Traffic, traffic
-from simulator.physics.device_memory import DeviceMemory, device_memory
 from simulator.physics.operators import (
     Computing,
     OperatorTime,
@@ -62,13 +58,13 @@ BACKWARD_SHARE = 2.0 / 3.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceTime(Passes):
-    """Busy time of the compute stream for one batch, and what it rests on.
+    """Busy time of the compute stream for one batch, and its evidence.
 
     `terms` are the equations that gave the forward pass, the backward pass and the optimizer's
     time; `equation` and `inputs` say what they rest on, `measured` that the time was measured, not
-    computed, `carried_from` on which other card a step was that it is a ratio of. `step`
-    is the whole step where the model is spread over devices and the exchange between them is known
-    with it; `forward` and `backward` are then those of a micro-batch on the slowest stage.
+    computed, `carried_from` on which other card a step was that it is a ratio of. `step` is the
+    whole step where the model is spread over devices and the exchange between them is known with
+    it; `forward` and `backward` are then those of a micro-batch on the slowest stage.
     """
 
     equation: str
@@ -80,31 +76,23 @@ class DeviceTime(Passes):
 
     @property
     def optimizer(self) -> Seconds | Real:
-        """The optimizer, once a step [s]."""
+        """Return the time of the optimizer, once a step [s]."""
         return self.terms["optimizer"].value
 
     @property
     def total(self) -> Real:
-        """Forward, backward and optimizer together [s]."""
+        """Return the time of forward pass, backward pass and optimizer [s]."""
         return self.forward + self.backward + self.optimizer
 
 
+@cached(most=16)
 def device_time(scenario: Scenario) -> DeviceTime | None:
-    """Compute time of one batch on one device; None where no device computes.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Its job's model or measured step times, and the trainers' accelerator.
-
-    Returns
-    -------
-    DeviceTime or None
-        Times in seconds for the job's batch size.
-    """
+    """Return the compute time of one batch on one device; None where no device computes."""
     job, evidence = scenario.job, evidence_of(scenario)
     if evidence is Evidence.KERNELS:
-        return _from_kernels(scenario)
+        return _from_kernels(
+            scenario, training_step(transformer_step(scenario), kernels_of(scenario))
+        )
     measured = measured_times(scenario)
     if measured is not None:
         return _from_measurement(scenario, measured)
@@ -117,19 +105,19 @@ def device_time(scenario: Scenario) -> DeviceTime | None:
     if gpu is None:
         return _from_operators(scenario, job.train, job.model, core_computing(scenario))
     computed = _from_roofline(scenario, job.train, job.model, gpu)
-    if evidence is Evidence.SISTER and job.sister is not None:
-        return _from_same_chip(scenario, computed, job.sister)
+    if evidence is Evidence.SAME_CHIP and job.same_chip_reference is not None:
+        return _from_same_chip(scenario, computed, job.same_chip_reference)
     return computed
 
 
 class Evidence(StrEnum):
-    """What the time of a scenario's device rests on, best evidence first."""
+    """Evidence of a device's time, best first."""
 
     KERNELS = "kernels"
     """Kernels and exchanges fitted to measured steps, which count all communication."""
     MEASURED = "measured"
     """A step measured on the device."""
-    SISTER = "sister"
+    SAME_CHIP = "same chip"
     """A step measured on another card of the same chip; of a model known by its totals, on any."""
     OPERATORS = "operators"
     """The model's operators at the rates of the device."""
@@ -139,8 +127,9 @@ class Evidence(StrEnum):
     """No device computes."""
 
 
+@cached(most=16)
 def evidence_of(scenario: Scenario) -> Evidence:
-    """Which evidence decides; the one place that chooses.
+    """Return the evidence that decides the time of a scenario's device.
 
     A measured step wins where each device holds the whole model: it does not tell compute from
     exchange.
@@ -157,11 +146,11 @@ def evidence_of(scenario: Scenario) -> Evidence:
     if gpu is None:
         return Evidence.CORES if _cores_compute(scenario, job.model) else Evidence.NONE
     carried = carried_times(scenario) is not None
-    return Evidence.SISTER if carried else Evidence.OPERATORS
+    return Evidence.SAME_CHIP if carried else Evidence.OPERATORS
 
 
 def _cores_compute(scenario: Scenario, model: Model) -> bool:
-    """Whether the time follows from operators on cores; other models state what cores take."""
+    """Return whether the time follows from operators on cores; other models state it."""
     in_full = scenario.job.train.precision is Precision.FP32
     known = in_full and core_rates(scenario.cluster.trainers.host) is not None
     learns = scenario.job.mode is not Mode.PREPARE and model.cpu_seconds == 0.0
@@ -169,79 +158,78 @@ def _cores_compute(scenario: Scenario, model: Model) -> bool:
 
 
 def is_on_cores(scenario: Scenario) -> bool:
-    """Whether `device_time` computes what cores take."""
+    """Return whether `device_time` is that of cores."""
     return evidence_of(scenario) is Evidence.CORES
 
 
-def _from_same_chip(scenario: Scenario, computed: DeviceTime, sister: Gpu) -> DeviceTime:
-    """A step that was measured on another card, in the ratio of the computed times."""
+def _from_same_chip(scenario: Scenario, computed: DeviceTime, reference: Gpu) -> DeviceTime:
+    """Scale a step measured on another card of the chip by the ratio of computed times."""
     job = scenario.job
     times = carried_times(scenario)
     if times is None or job.model is None:
         return computed
     train = replace(job.train, precision=times.precision or job.train.precision)
     as_measured = replace(scenario, jobs=(replace(job, train=train),))
-    there = _from_roofline(as_measured, train, job.model, sister).total
-    measured = _measured_at_batch(as_measured, times, sister)
+    there = _from_roofline(as_measured, train, job.model, reference).total
+    measured = _measured_at_batch(as_measured, times, reference)
     whole = term(carried_over_time, seconds=measured, reference=there, own=computed.total)
     return DeviceTime(
         terms=_split_step(whole, BACKWARD_SHARE),
         equation="roofline.carried_over_time",
         inputs={"seconds [s]": measured.value, "reference [s]": there, "own [s]": computed.total},
         source=replace(
-            times.source, reference=f"{times.source.reference}; measured on {sister.name}"
+            times.source, reference=f"{times.source.reference}; measured on {reference.name}"
         ),
-        carried_from=sister.name,
+        carried_from=reference.name,
     )
 
 
 def is_carried(scenario: Scenario) -> bool:
-    """Whether `device_time` carries a step over that was measured on another card."""
-    return evidence_of(scenario) is Evidence.SISTER
+    """Return whether `device_time` scales a step that was measured on another card."""
+    return evidence_of(scenario) is Evidence.SAME_CHIP
 
 
 def carried_times(scenario: Scenario) -> StepTimes | None:
-    """The times it carries over, if it does."""
+    """Return the step times of another card that `device_time` scales, if it does."""
     job = scenario.job
-    sister = job.sister
-    if sister is None or job.model is None:
+    reference = job.same_chip_reference
+    if reference is None or job.model is None:
         return None
-    exact = _library_times(job, sister)
+    exact = _library_times(job, reference)
     if exact is not None or not of_totals(job.model):
         return exact
     framework, width = job.software.framework.lower(), job.train.precision.bytes_per_element
     alike = [
         times
         for times in job.model.step_times
-        if (times.gpu, times.framework) == (sister.name, framework)
+        if (times.gpu, times.framework) == (reference.name, framework)
         and (times.precision or Precision.FP32).bytes_per_element == width
     ]
     return _joined_times(alike)
 
 
 def of_totals(model: Model) -> bool:
-    """Whether a model is known by its totals, which don't tell what its layers wait for."""
+    """Return whether only the totals of a model are known, not its layers."""
     return isinstance(model, CustomModel)
 
 
 def is_timed(scenario: Scenario) -> bool:
-    """Whether a device computes, so that `device_time` has an answer."""
+    """Return whether a device computes, so that `device_time` is not None."""
     return evidence_of(scenario) is not Evidence.NONE
 
 
 def is_measured(scenario: Scenario) -> bool:
-    """Whether the answer of `device_time` is a measurement."""
+    """Return whether `device_time` is a measurement."""
     return evidence_of(scenario) is Evidence.MEASURED
 
 
 def uses_fitted_kernels(scenario: Scenario) -> bool:
-    """Whether the step comes from fitted kernels and exchanges, which count all communication."""
+    """Return whether the step comes from fitted kernels, which count all communication."""
     return evidence_of(scenario) is Evidence.KERNELS
 
 
-def _from_kernels(scenario: Scenario) -> DeviceTime:
+def _from_kernels(scenario: Scenario, step: TrainingStep) -> DeviceTime:
     degrees, found = scenario.job.parallelism, kernels_of(scenario).sources
-    step = training_step(transformer_step(scenario), kernels_of(scenario))
     if degrees.schedule is not Schedule.ONE_FORWARD_ONE_BACKWARD:
         step = replace(step, terms={**step.terms, "bubble": _simulated_bubble_term(step, degrees)})
     return DeviceTime(
@@ -264,7 +252,7 @@ def _from_kernels(scenario: Scenario) -> DeviceTime:
 
 
 def _simulated_bubble_term(step: TrainingStep, degrees: Parallelism) -> Term:
-    """Waiting of the slowest stage in a schedule that has no closed form."""
+    """Record the bubble of a schedule without closed form, by simulation."""
     first, middle, last = step.stages
     return term(
         simulated_bubble,
@@ -281,20 +269,20 @@ def _simulated_bubble_term(step: TrainingStep, degrees: Parallelism) -> Term:
 
 
 def pipeline_of(step: TrainingStep, degrees: Parallelism) -> Pipeline:
-    """What a micro-batch costs on each chunk of a pipeline's devices, sends included."""
+    """Return the time of a micro-batch on each chunk of a pipeline's devices, sends included."""
     return chunked_pipeline(
         step.stages, step.forward, step.backward, degrees.pipeline, degrees.interleave
     )
 
 
 def measured_times(scenario: Scenario) -> StepTimes | None:
-    """Step times measured on the scenario's device: the user's own, else the library's."""
+    """Return step times measured on the scenario's device: the user's, else the library's."""
     job = scenario.job
     return job.step_times or _library_times(job, scenario.cluster.trainers.host.gpu)
 
 
 def _library_times(job: Job, gpu: Gpu | None) -> StepTimes | None:
-    """Times measured on this device with this framework and precision, by rising batch size."""
+    """Return the library's times on this device at this framework and precision."""
     if job.model is None or gpu is None or job.mode is not Mode.TRAIN or job.train.freezes:
         return None
     own = (gpu.name, job.train.precision, job.software.framework.lower())
@@ -304,7 +292,7 @@ def _library_times(job: Job, gpu: Gpu | None) -> StepTimes | None:
 
 
 def _joined_times(fitting: Sequence[StepTimes]) -> StepTimes | None:
-    """Times of one kind by rising batch size; of two at one size the first."""
+    """Merge measurements by rising batch size; at equal sizes the first counts."""
     points = {
         batch: seconds
         for times in reversed(fitting)
@@ -330,7 +318,7 @@ def _from_measurement(scenario: Scenario, measured: StepTimes) -> DeviceTime:
 
 
 def _split_step(whole: Term, backward: float) -> dict[str, Term]:
-    """The passes of a measured step, its update included: the backward one has a share of it."""
+    """Split a measured step, its update included, into passes."""
     return {
         "forward": product_of(step=whole, forward_share=1.0 - backward),
         "backward": product_of(step=whole, backward_share=backward),
@@ -339,7 +327,7 @@ def _split_step(whole: Term, backward: float) -> dict[str, Term]:
 
 
 def _measured_at_batch(scenario: Scenario, measured: StepTimes, gpu: Gpu | None) -> Term:
-    """A step measured on a device at the job's batch size [s].
+    """Record a measured step at the job's batch size [s].
 
     One point alone is carried over as the computed time changes between the two batches, so that
     launches and small kernels do not shrink with it; proportionally where nothing is computed.
@@ -381,20 +369,16 @@ def _interpolated(batch: Real, measured: StepTimes) -> Term:
 
 
 def _model_as_measured(model: Model, measured: StepTimes) -> Model:
-    """The model with its images in the order that they had when it was measured."""
+    """Return the model with the memory format of the measurement."""
     if not isinstance(model, ConvNet) or model.channels_last is measured.channels_last:
         return model
     return replace(model, channels_last=measured.channels_last)
 
 
-_COUNTED: Final[Memo[bool]] = Memo(1000)
-
-
+@cached(most=1000)
 def _is_counted(model: Model) -> bool:
-    """Whether the model's arithmetic is known."""
-    return _COUNTED.of(
-        (model,), lambda: any(op.flops > 0.0 for op in model.operators(1.0, Precision.FP32))
-    )
+    """Return whether the model's arithmetic is known."""
+    return any(op.flops > 0.0 for op in model.operators(1.0, Precision.FP32))
 
 
 def _from_roofline(scenario: Scenario, train: Train, model: Model, gpu: Gpu) -> DeviceTime:
@@ -444,7 +428,7 @@ def _from_operators(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OperatorQuery:
-    """What the time of a model's operators follows from beside the model and its launches."""
+    """Inputs of the time of a model's operators other than the model and its kernels."""
 
     rates: Rates
     samples: Real
@@ -455,7 +439,7 @@ class _OperatorQuery:
 
     @property
     def plain(self) -> bool:
-        """Whether it is about one candidate, so that it can be told apart by its numbers."""
+        """Return whether all inputs are numbers of one candidate, not arrays."""
         rates = self.rates
         figures = (
             self.samples,
@@ -469,26 +453,28 @@ class _OperatorQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CountedOperators:
-    """How long a device is busy with the operators of a batch; their number and arithmetic."""
+    """Device time of a batch's operators, their number and FLOPs."""
 
     work: OperatorTime
     operators: int
     flops: Real
 
 
-_operator_memo: Final[Memo[_CountedOperators]] = Memo(1000)
-"""Of the last candidates: most of those tried one after the other compute the same batch."""
-
-
 def _counted_operators(
     model: Model, kernels: Kernels | None, asked: _OperatorQuery
 ) -> _CountedOperators:
-    """The operators of a batch on a device of these rates."""
+    """Return the operators of a batch on a device of these rates, from the cache if known."""
     if not asked.plain:
         return _count_operators(model, kernels, asked)
-    return _operator_memo.of(
-        (model, kernels), lambda: _count_operators(model, kernels, asked), asked
-    )
+    # Candidates that are tried one after the other mostly compute the same batch.
+    return _known_operators(model, kernels, asked)
+
+
+@cached(most=1000, by_value=(_OperatorQuery,))
+def _known_operators(
+    model: Model, kernels: Kernels | None, asked: _OperatorQuery
+) -> _CountedOperators:
+    return _count_operators(model, kernels, asked)
 
 
 def _count_operators(
@@ -506,12 +492,11 @@ def _count_operators(
 
 
 def _without_gradient(op: Operator) -> Operator:
-    """An operator in front of all that learns: no gradient reaches it."""
     return replace(op, backward_flops=0.0, backward_traffic=0.0, backward_kernels=0.0)
 
 
 def _inference_operators(operators: Sequence[Operator]) -> tuple[Operator, ...]:
-    """Operators of a forward pass alone, without what it moves for training.
+    """Return operators of a forward pass alone, without the traffic of training.
 
     Norms and activations move what is counted: the factor that language models have was fitted to
     steps of training.
@@ -531,7 +516,7 @@ def _inference_operators(operators: Sequence[Operator]) -> tuple[Operator, ...]:
 
 
 def optimizer_traffic(job: Job, model: Model) -> Bytes | Real:
-    """Bytes an optimizer step moves through device memory [B].
+    """Return the device-memory traffic of an optimizer step [B].
 
     Reads weights, gradients and state, and writes weights and state back, at fp32; rows of tables
     without a gradient stay where they are.
@@ -542,47 +527,7 @@ def optimizer_traffic(job: Job, model: Model) -> Bytes | Real:
     return learned * moved
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CostModel:
-    """What one device of a scenario's job takes; each answer is worked out when first asked for.
-
-    Both follow from the same operators, layout and precision, whatever is sharded: plain data
-    parallelism is the case in which nothing is.
-    """
-
-    scenario: Scenario
-
-    @cached_property
-    def evidence(self) -> Evidence:
-        """What the time rests on."""
-        return evidence_of(self.scenario)
-
-    @cached_property
-    def time(self) -> DeviceTime | None:
-        """Time of a batch; None where no device computes."""
-        return device_time(self.scenario)
-
-    @cached_property
-    def traffic(self) -> Traffic | None:
-        """What a device sends; None where no exchange is known with its time."""
-        counted = self.evidence is Evidence.KERNELS
-        return traffic(transformer_step(self.scenario)) if counted else None
-
-    @cached_property
-    def memory(self) -> DeviceMemory | None:
-        """What the device holds at its fullest, by item; None without a model on it."""
-        return device_memory(self.scenario)
-
-
-def cost_model(scenario: Scenario) -> CostModel:
-    """The cost model of a scenario: the same object has the same one."""
-    known = next((model for model in tuple(_RECENT) if model.scenario is scenario), None)
-    if known is None:
-        known = CostModel(scenario=scenario)
-        _RECENT.append(known)
-    return known
-
-
-_RECENT: Final[deque[CostModel]] = deque(maxlen=8)
-"""Of the last scenarios asked about: many stages ask about the same one, and counting a model's
-operators takes a while. Scenarios never change."""
+@cached(most=16)
+def device_traffic(scenario: Scenario) -> Traffic | None:
+    """Return the bytes that a device sends; None where their time comes from no fitted kernels."""
+    return traffic(transformer_step(scenario)) if uses_fitted_kernels(scenario) else None

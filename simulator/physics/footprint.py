@@ -1,4 +1,11 @@
-"""Checkpoints: how many bytes, who writes how many of them, and what host RAM holds meanwhile."""
+"""Host RAM and device memory of a scenario by item, whether they fit, and its checkpoints.
+
+Every default that is a figure is a constant with its source; `assumptions` lists those that a
+scenario rests on. For a batch of candidates the items, totals and verdicts are arrays.
+
+Not counted: memory-mapped model files, swap, other programs on the machine, and on the device what
+libraries allocate apart from the framework.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +20,13 @@ import numpy as np
 from simulator.equations import batch, memory
 from simulator.equations.memory import checkpoint_share, state_bytes, tensor_bytes
 from simulator.equations.uncertainty import probability, room
-from simulator.physics import device_memory
-from simulator.physics.device_memory import DeviceMemory, offloaded, weight_width
-from simulator.physics.device_time import cost_model
+from simulator.physics.device_memory import (
+    DeviceMemory,
+    device_memory,
+    memory_assumptions,
+    offloaded,
+    weight_width,
+)
 from simulator.physics.parameters import learned_in_all
 from simulator.schema.long_run import Target
 from simulator.schema.scenario import Job, Scenario
@@ -31,7 +42,7 @@ from simulator.units import BYTE, Bytes, Real, in_common, parse, show
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointShares:
-    """Bytes of a checkpoint: all jobs' together, and of the machine and device that write most."""
+    """Bytes of a checkpoint: of all jobs, and of the machine and device that write most."""
 
     whole: Bytes | Real
     machine: Term
@@ -39,17 +50,17 @@ class CheckpointShares:
 
     @property
     def writers(self) -> Real:
-        """Machines it would take if all wrote as much as the one that writes most."""
+        """Return the machines that write, if each wrote as much as the busiest one."""
         return self.whole / self.machine.value
 
     @property
     def processes(self) -> Real:
-        """Processes of that machine, if all wrote as much as the one of them that writes most."""
+        """Return the processes of that machine, if each wrote as much as its busiest one."""
         return self.machine.value / self.device.value
 
 
 def checkpoint_bytes(scenario: Scenario) -> Real:
-    """Bytes of a checkpoint: weights and optimizer state as stored [B]; 0 without a model."""
+    """Return weights and optimizer state of a checkpoint [B]; 0 without a model."""
     job = scenario.job
     if job.model is None:
         return 0.0
@@ -58,7 +69,7 @@ def checkpoint_bytes(scenario: Scenario) -> Real:
 
 
 def _saved_bytes(job: Job) -> tuple[Bytes | Real, Bytes | Real]:
-    """Weights and optimizer state of a checkpoint [B]; of adapters alone where those learn."""
+    """Return weights and optimizer state of a checkpoint [B], of adapters alone if they train."""
     if job.model is None:
         return 0.0, 0.0
     width, learned = weight_width(job.train), learned_in_all(job)
@@ -68,12 +79,12 @@ def _saved_bytes(job: Job) -> tuple[Bytes | Real, Bytes | Real]:
 
 
 def checkpoint_shares(scenario: Scenario) -> CheckpointShares:
-    """Who writes how much of a checkpoint.
+    """Return the bytes of a checkpoint and the largest shares of a machine and a device.
 
     Devices of one replica hold different parts of the model, and devices that a state is sharded
     over different parts of the state; each part is written by one of those that hold it. A replica
-    fills one machine before the next. Where weights are kept in fp32 beside the compute precision,
-    those are part of the sharded state.
+    fills one machine before the next. Where weights are kept in fp32 in addition to the compute
+    precision, those are part of the sharded state.
     """
     job, group = scenario.job, scenario.cluster.trainers
     whole = checkpoint_bytes(scenario)
@@ -95,7 +106,7 @@ def checkpoint_shares(scenario: Scenario) -> CheckpointShares:
 
 
 def _saved_parts(scenario: Scenario) -> tuple[tuple[Bytes | Real, Real], ...]:
-    """Sizes of weights and of optimizer state [B], each with the devices that hold parts of it."""
+    """Return sizes of weights and optimizer state [B], each with the devices that share it."""
     job, degrees = scenario.job, scenario.job.parallelism
     weights, moments = _saved_bytes(job)
     replica = np.minimum(scenario.devices, degrees.tensor * degrees.pipeline * degrees.expert)
@@ -108,10 +119,10 @@ def _saved_parts(scenario: Scenario) -> tuple[tuple[Bytes | Real, Real], ...]:
 
 
 def snapshots(scenario: Scenario) -> Mapping[str, Term]:
-    """RAM of a machine for copies of a checkpoint on its way, by item; none where training waits.
+    """Return host RAM of checkpoint copies, by item; empty where training waits for the write.
 
-    One that is written in the background lies in RAM until it is written. Where a neighbour keeps
-    a copy, each machine holds its own share and another machine's for good.
+    One that is written in the background lies in RAM until it is written. Where a neighbour keeps a
+    copy, each machine holds its own share and another machine's for good.
     """
     told = scenario.interruptions
     if told is None or scenario.job.model is None:
@@ -141,7 +152,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostRam:
-    """RAM needed on one machine, by item [B]; the page cache is what is left.
+    """RAM needed on one machine, by item [B]; the page cache gets the rest.
 
     `terms` are the equations that gave the items.
     """
@@ -154,12 +165,12 @@ class HostRam:
 
     @property
     def known_verdict(self) -> Verdict:
-        """Whether it fits: every item of it is counted."""
+        """Return whether it fits: every item is counted."""
         return self.verdict
 
     @property
     def total(self) -> Bytes:
-        """Sum of the items [B]."""
+        """Return the sum of the items [B]."""
         return sum(self.items.values())
 
 
@@ -183,28 +194,28 @@ class MemoryFit:
 
     @property
     def known_verdict(self) -> Verdict | None:
-        """Whether it fits; None where only the least that is needed is known, and that fits."""
+        """Return whether it fits; None where only a lower bound is known, and that fits."""
         return None if self.least and self.verdict is not Verdict.NO else self.verdict
 
     @property
     def total(self) -> Bytes:
-        """Sum of the items [B]."""
+        """Return the sum of the items [B]."""
         return sum(self.items.values())
 
     @property
     def waste(self) -> Bytes:
-        """What an allocator wastes, and gives back before it fails [B]."""
+        """Return the allocator's waste, which it gives back before it fails [B]."""
         return self.items.get("fragmentation", 0.0)
 
     @property
     def band(self) -> tuple[Bytes, Bytes]:
-        """10% and 90% quantile of what is needed [B]."""
+        """Return the 10% and 90% quantiles of the memory needed [B]."""
         off = math.exp(P90 * self.log_sd)
         return self.total / off, self.total * off
 
     @property
     def probability(self) -> float | None:
-        """How probable it is that it fits [1]; None where it is not known how far it may be off."""
+        """Return the probability that it fits; None where the uncertainty is unknown."""
         if self.log_sd <= 0.0 or self.known_verdict is None:
             return None
         return float(probability(room(self.total - self.waste, self.capacity, self.log_sd)))
@@ -220,7 +231,7 @@ class Default:
 
     @property
     def assumption(self) -> Assumption:
-        """The figure as a prediction lists it: sizes with their unit, shares in percent."""
+        """Return the figure as predictions list it: sizes with their unit, shares in percent."""
         value = f"{self.amount:.0%}" if self.amount < 1.0 else show(self.amount, BYTE)
         return Assumption(what=self.what, value=value, source=self.source)
 
@@ -248,7 +259,7 @@ GPU_PROCESS: Final = Default(
 
 
 def verdict(total: Real, capacity: Real, waste: Real = 0.0, log_sd: float = 0.0) -> Verdict:
-    """Whether `total` bytes fit `capacity`; an array of the words for a batch of candidates.
+    """Return whether `total` bytes fit `capacity`; an array of words for a batch of candidates.
 
     With a log deviation of what is needed they do where that is so nine times in ten.
 
@@ -269,12 +280,12 @@ def verdict(total: Real, capacity: Real, waste: Real = 0.0, log_sd: float = 0.0)
 
 
 def sample_bytes(scenario: Scenario) -> Real:
-    """Bytes of one sample as handed over and copied [B]."""
+    """Return the size of one sample as it is handed over and copied [B]."""
     return scenario.job.preprocessing.output_bytes
 
 
 def batch_in_bytes(scenario: Scenario) -> Term:
-    """Bytes of one batch of one rank as handed over and copied [B]."""
+    """Return the size of one rank's batch as it is handed over and copied [B]."""
     return term(
         batch.batch_bytes,
         batch_size=scenario.job.train.batch_size,
@@ -283,7 +294,7 @@ def batch_in_bytes(scenario: Scenario) -> Term:
 
 
 def host_ram(scenario: Scenario) -> HostRam:
-    """RAM that one training machine needs, item by item.
+    """Return the RAM that one training machine needs, item by item.
 
     Returns
     -------
@@ -321,14 +332,14 @@ def host_ram(scenario: Scenario) -> HostRam:
 
 
 def _dataset_in_ram(job: Job) -> bool:
-    """Whether all samples lie in RAM; those that actors make exist one batch at a time."""
+    """Return whether all samples are in RAM; actors' samples exist one batch at a time."""
     preloaded = job.dataset.cache_policy is CachePolicy.PRELOADED
     read = job.loader.kind is not LoaderKind.ACTORS
     return read and (preloaded or job.dataset.placement is Placement.PRELOAD)
 
 
 def page_cache_bytes(scenario: Scenario) -> Real:
-    """RAM of one machine that the page cache can use [B]: as stated, else what is left."""
+    """Return the RAM of one machine for the page cache [B]: as stated, else the rest."""
     override = scenario.job.memory.page_cache
     if override is not None:
         return override
@@ -337,7 +348,7 @@ def page_cache_bytes(scenario: Scenario) -> Real:
 
 
 def paging_warning(ram: HostRam) -> str | None:
-    """What to warn of where RAM is short; None where it is not."""
+    """Return a warning where RAM is short; None where it is not."""
     if ram.total > ram.capacity:
         needed, there = show(ram.total, BYTE), show(ram.capacity, BYTE)
         return f"host RAM is short: {needed} needed, {there} there; expect paging or failure"
@@ -351,7 +362,7 @@ def paging_warning(ram: HostRam) -> str | None:
 
 
 def memory_fit(scenario: Scenario) -> MemoryFit | None:
-    """Memory that the job needs on one device; None without a device or a model to put there.
+    """Return the memory of the job on one device; None without a device or a model on it.
 
     An emulated device holds nothing.
     """
@@ -373,16 +384,15 @@ def memory_fit(scenario: Scenario) -> MemoryFit | None:
 
 
 def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
-    """The defaults of this module that the scenario's footprint rests on."""
+    """Return the defaults that the scenario's footprint rests on."""
     own = (default.assumption for default in _defaults(scenario))
     gpu = scenario.cluster.trainers.host.gpu
-    held = None if gpu is None else cost_model(scenario).memory
-    on_device = device_memory.assumptions(scenario, held)
+    held = None if gpu is None else device_memory(scenario)
+    on_device = memory_assumptions(scenario, held)
     return (*bearing(own, Part.HOST_RAM), *bearing(on_device, Part.GPU_MEMORY))
 
 
 def _for_result(items: Mapping[str, Real]) -> Mapping[str, Bytes]:
-    """Results are written for one candidate; those of a batch hold arrays in the same places."""
     return cast("Mapping[str, Bytes]", items)
 
 
@@ -434,8 +444,8 @@ def _batch_terms(scenario: Scenario) -> dict[str, Term]:
 
 
 def _device_items(scenario: Scenario) -> DeviceMemory | None:
-    """What a device holds, with the batches handed over and what prepares them there."""
-    found, job = cost_model(scenario).memory, scenario.job
+    """Return the memory of a device with input batches and preprocessing on it."""
+    found, job = device_memory(scenario), scenario.job
     if found is None:
         return None
     copies = 2.0 if job.loader.copies_beside_compute else 1.0

@@ -1,8 +1,10 @@
-"""Time of one iteration of a serving engine: prompts and decoding sequences in one forward pass.
+"""Time of a forward pass: of an iteration of a serving engine, and of models that answer in one.
 
-Products are those of training at the same rates; attention reads a cache of keys and values, and
-experts that no token goes to are not read. What depends on the number of tokens alone is worked out
-once for a grid of numbers, so that a simulation of many iterations looks it up.
+An iteration has prompts and decoding sequences. Products are those of training at the same rates;
+attention reads a cache of keys and values, and experts that no token goes to are not read. Times
+that depend on the number of tokens alone are tabulated once, so that a simulation of many
+iterations looks them up. A model that answers in one pass (images, rankings, embeddings) is timed
+by the device model of training, on an accelerator or on cores.
 
 References
 ----------
@@ -58,7 +60,7 @@ _POINTS_PER_DECADE: Final = 24
 
 
 class Iteration(NamedTuple):
-    """What one iteration of a serving engine computes.
+    """Work of one iteration of a serving engine.
 
     `prefill_tokens` are those of prompts, which attend to `prefill_pairs` pairs of positions;
     `first_tokens` is how many prompts end in it, each with a token. `decoding` sequences take a
@@ -76,7 +78,7 @@ class Iteration(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingParallelism:
-    """How an engine's model lies on its devices, and how numbers are stored.
+    """How an engine's model is split over its devices, and the formats of its numbers.
 
     `tensor` devices split every layer; with `split_experts` each holds whole experts, else a part
     of each. They are `groups` of equal size that hold sequences of their own (data-parallel
@@ -93,12 +95,12 @@ class ServingParallelism:
 
     @property
     def attending(self) -> int:
-        """Devices that split the attention of a sequence."""
+        """Return the devices that split the attention of a sequence."""
         return self.tensor // self.groups
 
 
 class _GemmShape(NamedTuple):
-    """Products of some rows: columns, inner side, how many, and bytes of a weight."""
+    """Matrix products: rows, columns, inner dimension, how many, and bytes of a weight."""
 
     rows: Real
     columns: Real
@@ -109,7 +111,7 @@ class _GemmShape(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForwardPass:
-    """The forward pass of one engine, by what an iteration computes.
+    """The forward pass of one engine, tabulated by the work of an iteration.
 
     `grid` are numbers of tokens, `by_tokens` the seconds of all layers for each but for attention,
     `by_scored` those of scores; `by_answers` those of iterations of answers alone. Where `groups`
@@ -119,8 +121,8 @@ class ForwardPass:
     its group, `fixed` those of every iteration, `sequence` those of each sequence of a group, which
     its own process schedules. No iteration with tokens of prompts takes less than `launched`: the
     host launches its kernels one by one. `carried` is for how long each link of a device carries
-    what a token exchanges [s]. `known` are iterations of so many sequences that decode, without
-    their contexts, as they were asked for.
+    what a token exchanges [s]. `known` are iterations by the number of sequences that decode,
+    without their contexts, as they were asked for.
     """
 
     grid: Sequence[float]
@@ -141,7 +143,7 @@ class ForwardPass:
     known: dict[int, Seconds] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def seconds(self, work: Iteration) -> Seconds:
-        """Time of an iteration [s]."""
+        """Return the time of an iteration [s]."""
         prefilled, pairs, first, decoding, context, number = work
         prompts = answers = 1.0
         if self.groups > 1:
@@ -162,17 +164,17 @@ class ForwardPass:
         )
 
     def link_seconds(self, prompts: float, answers: float) -> dict[str, Seconds]:
-        """Time in which each link of a device carries what so many tokens exchange [s]."""
+        """Return the time in which each link of a device carries these tokens' exchange [s]."""
         return {name: (prompts + answers) * time for name, time in self.carried.items()}
 
     def _most(self, sequences: int) -> float:
-        """The share of so many sequences that the group with most of them has."""
+        """Return the share of the sequences that the fullest group has."""
         if self.groups == 1:
             return 1.0
         return math.ceil(sequences / self.groups) / sequences if sequences else 1.0
 
     def decode_seconds(self, decoding: int, context_tokens: float, iterations: int) -> Seconds:
-        """Time of iterations in a row in which sequences only decode [s].
+        """Return the time of iterations in a row in which sequences only decode [s].
 
         Parameters
         ----------
@@ -191,7 +193,7 @@ class ForwardPass:
 
 
 def _between(x: float, grid: Sequence[float], values: Sequence[float]) -> float:
-    """The value at `x` on the straight lines through a grid's; beyond it that of its end."""
+    """Interpolate linearly on a grid; clamp beyond its end."""
     after = bisect_right(grid, x)
     if after == len(grid):
         return values[-1]
@@ -206,7 +208,7 @@ def forward_pass(
     figures: ServingFigures,
     spread: ServingParallelism,
 ) -> ForwardPass:
-    """The forward pass of a model on the devices of one engine.
+    """Return the forward pass of a model on the devices of one engine.
 
     Parameters
     ----------
@@ -252,7 +254,7 @@ def forward_pass(
 
 
 def _link_times(engine: _Engine) -> dict[str, Seconds]:
-    """For how long the link that joins the devices carries what a token exchanges [s].
+    """Return for how long a device's link carries the exchange of a token [s].
 
     A group exchanges its own tokens after attention, all groups those of all after the MLP.
     """
@@ -265,7 +267,7 @@ def _link_times(engine: _Engine) -> dict[str, Seconds]:
 
 
 def _layers_times(engine: _Engine, grid: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Seconds of all layers by the tokens of all groups, and by those of the group with most."""
+    """Return the times of all layers by the tokens of all groups, and of the fullest group."""
     spread, layers = engine.spread, engine.shape.layers
     own = engine.seconds(list(_attention_products(engine, grid))) + engine.moved(grid)
     own = own + engine.all_reduce(grid, spread.attending)
@@ -279,7 +281,7 @@ def _layers_times(engine: _Engine, grid: Array) -> tuple[tuple[float, ...], tupl
 def serving_device(
     gpu: Gpu, weights: Precision, link: BytesPerSecond | None, host_link: BytesPerSecond | None
 ) -> Device:
-    """An accelerator as the forward pass sees it.
+    """Return an accelerator's rates for the forward pass.
 
     Parameters
     ----------
@@ -310,7 +312,7 @@ def serving_device(
 
 
 def serving_cores(host: Host, weights: Precision) -> Device | None:
-    """The cores of a machine as the forward pass sees them; None where no rate of them is known.
+    """Return the rates of a machine's cores for the forward pass; None where they are unknown.
 
     Parameters
     ----------
@@ -346,22 +348,22 @@ class _Engine(NamedTuple):
 
     @property
     def weight(self) -> Bytes:
-        """Bytes of a weight of linear layers, with its scale [B]."""
+        """Return the bytes of a weight of linear layers, with its scale [B]."""
         precision = self.spread.weights
         return _SCALED_WIDTH.get(precision, precision.bytes_per_element)
 
     @property
     def latent_weight(self) -> Bytes:
-        """Bytes of a weight of latent attention, which 4-bit checkpoints leave in 16 bit [B]."""
+        """Return the bytes of a weight of latent attention, 16 bit in 4-bit checkpoints [B]."""
         return _HALF_WIDTH if self.spread.weights is Precision.FP4 else self.weight
 
     @property
     def bandwidth(self) -> float:
-        """Bytes a second at which weights and activations move [B/s]."""
+        """Return the memory bandwidth for weights and activations [B/s]."""
         return float(self.device.bandwidth) * self.figures.stream
 
     def seconds(self, sides: list[_GemmShape]) -> Array:
-        """Time of products one after the other, for each number of rows [s]."""
+        """Return the time of products one after another, for each number of rows [s]."""
         total: Array = np.zeros(1)
         for rows, columns, inner, count, weight in sides:
             narrow = weight < _HALF_WIDTH
@@ -378,15 +380,15 @@ class _Engine(NamedTuple):
         return total
 
     def _least(self, flops: Real) -> Real:
-        """The least time of the work of products, where few rows are known to bind [s]."""
+        """Return the least time of products' work, where few rows are known to bind [s]."""
         return 0.0 if self.few_rows is None else flops / (self.few_rows * self.device.peak16)
 
     def moved(self, tokens: Array) -> Array:
-        """Time of norms, sums and activations, of a layer [s]."""
+        """Return the time of norms, sums and activations of a layer [s]."""
         return tokens * self.shape.hidden * self.figures.passes * _HALF_WIDTH / self.bandwidth
 
     def permuted(self, tokens: Array) -> Array:
-        """Time of the permutation of routed tokens, of a layer [s].
+        """Return the time to permute routed tokens in a layer [s].
 
         A device that holds whole experts moves the tokens that go to its own.
         """
@@ -397,7 +399,7 @@ class _Engine(NamedTuple):
         return tokens * shape.hidden * moves * _HALF_WIDTH / self.bandwidth
 
     def all_reduce(self, tokens: Array, ranks: int) -> Array:
-        """Time of an all-reduce of so many tokens over so many devices [s].
+        """Return the time of an all-reduce of these tokens over these devices [s].
 
         A layer has one after attention and one after its MLP. Between groups the tokens of all are
         gathered before the MLP and scattered after it, which moves what an all-reduce moves.
@@ -409,11 +411,11 @@ class _Engine(NamedTuple):
 
     @property
     def linked(self) -> bool:
-        """Whether the devices have links of their own to each other."""
+        """Return whether the devices have direct links."""
         return bool(np.isfinite(self.device.link))
 
     def passed(self, tokens: Real, ranks: int) -> Array:
-        """The part of an all-reduce in which a device's link carries bytes [s]."""
+        """Return the part of an all-reduce in which a device's link is busy [s]."""
         rate = self.device.link if self.linked else self.device.host_link
         share = self.figures.link if self.linked else self.figures.host_link
         size = tokens * self.shape.hidden * _HALF_WIDTH
@@ -421,7 +423,7 @@ class _Engine(NamedTuple):
 
 
 def _attention_products(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
-    """Products of attention."""
+    """Return the products of attention."""
     return (
         _latent_attention(engine, tokens)
         if engine.shape.latent
@@ -430,7 +432,7 @@ def _attention_products(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
 
 
 def _mlp_products(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
-    """Products of the MLP or of experts."""
+    """Yield the products of the MLP or of experts."""
     shape, t = engine.shape, engine.spread.tensor
     dense, wide = 1.0 - shape.routed, shape.ffn * (1.0 + shape.gated) / t
     if dense:
@@ -450,7 +452,7 @@ def _plain_attention(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
 
 
 def _latent_attention(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
-    """Queries and the cache down, queries up; keys and values up are absorbed, head by head."""
+    """Yield products of latent attention; those up are absorbed head by head."""
     shape, t, weight = engine.shape, engine.spread.attending, engine.latent_weight
     heads, still = shape.heads / t, shape.head_width - shape.rope_width
     yield _GemmShape(
@@ -463,7 +465,7 @@ def _latent_attention(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
 
 
 def _expert_products(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
-    """Experts that some token goes to, and the shared ones, on average over the layers."""
+    """Yield products of touched and shared experts, averaged over the layers."""
     shape, t = engine.shape, engine.spread.tensor
     touched = touched_experts(shape.experts, shape.top_k, tokens)
     rows = np.maximum(tokens * shape.top_k / touched, 1.0)
@@ -483,7 +485,7 @@ def _expert_products(engine: _Engine, tokens: Array) -> Iterator[_GemmShape]:
 
 
 def _attention_times(engine: _Engine) -> tuple[Seconds, Seconds]:
-    """Seconds of a pair of positions of a prompt, and of a token that a sequence looks back at."""
+    """Return the times of a pair of prompt positions and of a token of context [s]."""
     shape, t, device = engine.shape, engine.spread.attending, engine.device
     rate = float(device.peak16) * engine.figures.attention
     layers, heads = shape.layers * shape.attention_share, shape.heads / t
@@ -501,7 +503,7 @@ def _attention_times(engine: _Engine) -> tuple[Seconds, Seconds]:
 
 
 def kv_bytes(shape: Shape, spread: ServingParallelism) -> Bytes:
-    """Keys and values of a token on one device, on average over its groups [B].
+    """Return keys and values of a token on one device, averaged over its groups [B].
 
     Each device of a group holds a whole latent cache.
     """
@@ -513,7 +515,7 @@ def kv_bytes(shape: Shape, spread: ServingParallelism) -> Bytes:
 
 
 def _weight_bytes(engine: _Engine) -> Bytes:
-    """Weights on one device: layers at their precision, both tables of tokens in 16 bit [B]."""
+    """Return the weights on one device: layers at their precision, tables in 16 bit [B]."""
     shape, t = engine.shape, engine.spread.tensor
     one = np.ones(1)
     attention = list(
@@ -529,7 +531,7 @@ def _weight_bytes(engine: _Engine) -> Bytes:
 
 
 def _activation_bytes(shape: Shape, spread: ServingParallelism) -> Bytes:
-    """The largest live activations of a token: residual, input and inside of the widest MLP [B]."""
+    """Return the largest live activations of a token: residual, MLP input and inside [B]."""
     t = spread.tensor
     dense = shape.ffn * (1.0 - shape.routed > 0)
     inside = np.maximum(dense, shape.top_k * shape.expert_ffn + shape.shared_ffn) / t
@@ -546,7 +548,7 @@ GRID_STEP: Final = 1.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchPass:
-    """The forward pass of batches, by their samples: a token of an iteration is one.
+    """The forward pass of batches by their samples; a token of an iteration is a sample.
 
     `grid` are numbers of samples, `by_samples` the seconds of a batch of each. `copied` is what the
     copy of a sample's inputs to the device takes of that, over its link to the host [s].
@@ -560,22 +562,22 @@ class BatchPass:
     copied: Seconds = 0.0
 
     def link_seconds(self, prompts: float, answers: float) -> dict[str, Seconds]:
-        """Time in which the link to the host carries the inputs of so many samples [s]."""
+        """Return the time in which the host link carries the inputs of these samples [s]."""
         del answers
         return {str(LinkKind.PCIE): prompts * self.copied} if self.copied else {}
 
     def seconds(self, work: Iteration) -> Seconds:
-        """Time of a batch [s]."""
+        """Return the time of a batch [s]."""
         return float(np.interp(work.prefill_tokens, self.grid, self.by_samples))
 
     def decode_seconds(self, decoding: int, context_tokens: float, iterations: int) -> Seconds:
-        """Nothing is decoded: no time [s]."""
+        """Return 0: there is no decoding [s]."""
         del decoding, context_tokens, iterations
         return 0.0
 
 
 def batch_pass(asked: OnePass, most: int) -> BatchPass:
-    """The forward pass of batches up to `most` samples on one device.
+    """Return the forward pass of batches up to `most` samples on one device.
 
     Parameters
     ----------
@@ -601,7 +603,7 @@ def batch_pass(asked: OnePass, most: int) -> BatchPass:
 
 
 def _batch_sizes(most: int) -> Array:
-    """Batches that are worked out: small ones all, then each a share larger than the last."""
+    """Return the tabulated batches: small ones all, then each a share larger than the last."""
     found = [*range(1, min(MAX_EXACT_BATCH, most) + 1)]
     while found[-1] < most:
         found.append(min(most, max(found[-1] + 1, round(GRID_STEP * found[-1]))))
@@ -609,7 +611,7 @@ def _batch_sizes(most: int) -> Array:
 
 
 def batch_seconds(asked: OnePass, samples: float) -> Seconds:
-    """Time of a batch: its inputs go to the device, and through the model [s]."""
+    """Return the time of a batch: copying its inputs to the device, and the model [s]."""
     scenario = with_batch(asked.job, samples)
     found = device_time(scenario)
     if found is None:
@@ -619,12 +621,12 @@ def batch_seconds(asked: OnePass, samples: float) -> Seconds:
 
 
 def _input_copy_time(scenario: Scenario) -> Seconds:
-    """Time of a sample's inputs on the link between host and device [s]; none on cores."""
+    """Return the time to copy a sample's inputs to the device [s]; 0 on cores."""
     model, link = scenario.job.model, scenario.cluster.trainers.host.device_rate
     return 0.0 if model is None or link is None else model.input_bytes / link
 
 
 def with_batch(scenario: Scenario, samples: float) -> Scenario:
-    """The scenario with another batch size."""
+    """Return the scenario with another batch size."""
     job = scenario.job
     return replace(scenario, jobs=(replace(job, train=replace(job.train, batch_size=samples)),))

@@ -1,4 +1,8 @@
-"""Times of matrix products of any model family, all at once, as one array."""
+"""Time of a transformer's kernels on one device, and of the host that launches them.
+
+Matrix products of any model family are timed at once, as one array. Attention, norms, activations,
+casts and the update follow from their arithmetic and traffic at fitted shares of the datasheet.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from numpy.typing import NDArray
 from simulator.equations.gemm import memory_time, product_time, product_traffic, throttled
 from simulator.equations.pipeline import device_work, layer_time, overlapped
 from simulator.equations.stragglers import expected_slowest
-from simulator.memo import Memo
+from simulator.memo import cached
 from simulator.physics.parameters import (
     ADAPTER_KERNELS,
     adapter_traffic,
@@ -48,7 +52,7 @@ class Gemms(NamedTuple):
     """Matrix products as arrays: rows are products, columns candidates.
 
     `m` x `inner` times `inner` x `n`, `batch` side by side, `repeat` times one after another; all
-    repeats together move `traffic`. Sides may stand in layers, one a pass.
+    repeats together move `traffic`. Sides may be in layers, one a pass.
     """
 
     m: Array
@@ -60,7 +64,7 @@ class Gemms(NamedTuple):
 
 
 class Units(NamedTuple):
-    """What matrix products run on, with the best tile on all units.
+    """Rates of matrix products with the best tile on all units.
 
     `rate` is that of all units [FLOP/s], `bandwidth` the memory's [B/s]; `tiles` are computed
     at once, one a unit, as `figures` say.
@@ -73,7 +77,7 @@ class Units(NamedTuple):
 
 
 def gemm_seconds(gemms: Gemms, units: Units) -> Array:
-    """Seconds of products: by the best tile and cut, or the memory's time where that is longer."""
+    """Return the time of products by the best tile and split, or of their memory traffic."""
     figures = units.figures
     shape = units.tiles, figures.tile_half, figures.wave, figures.fill
     best = product_time(
@@ -84,21 +88,21 @@ def gemm_seconds(gemms: Gemms, units: Units) -> Array:
 
 
 def three_passes(m: Array, n: Array, inner: Array) -> tuple[Array, Array, Array]:
-    """Sides of products forward, of the gradient of their input, and of that of their weights."""
+    """Return the sides of products: forward, gradient of the input, gradient of the weights."""
     return np.array((m, m, n)), np.array((n, inner, inner)), np.array((inner, n, m))
 
 
 def forward_and_backward(gemms: Gemms, units: Units) -> tuple[Array, Array]:
-    """Seconds of products forward, and of their gradients; sides stand as `three_passes` has them.
+    """Return the time of products forward and of their gradients, sides as in `three_passes`.
 
-    Whatever differs between the passes, such as `traffic`, has three layers too.
+    What differs between the passes, such as `traffic`, has three layers too.
     """
     forward, inputs, weights = gemm_seconds(gemms, units)
     return forward, inputs + weights
 
 
 def stacked(rows: Sequence[Sequence[Real]]) -> Array:
-    """Figures of rows as one array: figures, then rows, then candidates (one, if all are plain)."""
+    """Stack figures of rows into an array: figures, rows, candidates."""
     if _are_plain(rows):
         return np.array(rows, dtype=float).T[:, :, None]
     alike = np.array(np.broadcast_arrays(*(value for row in rows for value in row)), dtype=float)
@@ -106,41 +110,34 @@ def stacked(rows: Sequence[Sequence[Real]]) -> Array:
 
 
 def _are_plain(rows: Sequence[Sequence[Real]]) -> bool:
-    """Whether all figures are numbers, for one candidate."""
     return not any(isinstance(value, np.ndarray) for row in rows for value in row)
 
 
 def product_times(
     products: Sequence[Product], step: TransformerStep, kernels: Kernels
 ) -> tuple[Array, Array]:
-    """Seconds of each product, forward and backward (gradients of what is not frozen).
+    """Return the time of each product, forward and backward (gradients that are needed).
 
     Parameters
     ----------
     products : sequence of Product
         Of the forward pass.
-    step, kernels : Description, Kernels
-        The device, and what its matrix units reach.
-
-    Returns
-    -------
-    tuple of array
-        Two arrays of as many rows as products; columns are candidates.
     """
     if _are_plain(products):
         # Candidates that are tried one after the other mostly share the products of a layer.
         widths = float(step.work.width), float(step.work.element)
-        return _product_memo.of(
-            (kernels,),
-            lambda: _product_times(products, step.device, widths, kernels),
-            tuple(products),
-            step.device,
-            widths,
-        )
+        return _known_product_times(tuple(products), step.device, widths, kernels)
     return _product_times(products, step.device, (step.work.width, step.work.element), kernels)
 
 
-_product_memo: Final[Memo[tuple[Array, Array]]] = Memo(4096)
+@cached(most=4096, by_value=(tuple, Device))
+def _known_product_times(
+    products: tuple[Product, ...],
+    device: Device,
+    widths: tuple[Bytes | Real, Bytes | Real],
+    kernels: Kernels,
+) -> tuple[Array, Array]:
+    return _product_times(products, device, widths, kernels)
 
 
 def _product_times(
@@ -179,65 +176,68 @@ _EMBEDDED: Final = 15.0
 
 
 @dataclass(frozen=True, slots=True)
-class Both:
-    """Seconds of a forward and of a backward pass."""
+class PassTimes:
+    """Times of a forward and of a backward pass [s]."""
 
     forward: Seconds | Real
     backward: Seconds | Real
 
-    def __add__(self, other: Both) -> Both:
-        """Both together."""
-        return Both(self.forward + other.forward, self.backward + other.backward)
+    def __add__(self, other: PassTimes) -> PassTimes:
+        """Add the times of both passes."""
+        return PassTimes(self.forward + other.forward, self.backward + other.backward)
 
-    def times(self, factor: Real) -> Both:
-        """Both, a factor longer."""
-        return Both(self.forward * factor, self.backward * factor)
+    def times(self, factor: Real) -> PassTimes:
+        """Scale both passes by `factor`."""
+        return PassTimes(self.forward * factor, self.backward * factor)
 
 
-NOTHING: Final = Both(0.0, 0.0)
+NOTHING: Final = PassTimes(0.0, 0.0)
 """Passes that take no time."""
 _NO_TIME: Final = 1e-300
-"""Stands for a pass that takes no time [s]: nothing is busy in it."""
+"""A pass that takes no time [s]: nothing is busy in it."""
 
 
-class Terms(NamedTuple):
-    """A forward and a backward pass, as values of the equations that gave them."""
+class PassTerms(NamedTuple):
+    """A forward and a backward pass, as recorded equations."""
 
     forward: Term
     backward: Term
 
     @property
-    def seconds(self) -> Both:
-        """What they take."""
-        return Both(self.forward.value, self.backward.value)
+    def seconds(self) -> PassTimes:
+        """Return the times of both passes."""
+        return PassTimes(self.forward.value, self.backward.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """Work of a layer, or of a whole model, by kind of kernel, and the host's time to launch it.
+class KernelTimes:
+    """Device time of a layer or a model by kind of kernel, and the host's launch time.
 
     `products` are at the whole clock, `passes` kernels that only move memory, `starts` what kernels
     take to start on the device.
     """
 
-    products: Both
-    attention: Both
-    passes: Both
-    starts: Both
-    host: Both
+    products: PassTimes
+    attention: PassTimes
+    passes: PassTimes
+    starts: PassTimes
+    host: PassTimes
 
 
-def with_repeated_launches(host: Both, recomputation: Recomputation) -> Both:
-    """Launches, with those that the backward pass does again: their time or their number."""
-    return Both(
+def with_repeated_launches(host: PassTimes, recomputation: Recomputation) -> PassTimes:
+    """Add the launches of recomputation: their time, or their number."""
+    return PassTimes(
         host.forward, host.backward + recomputation.layers * recomputation.launches * host.forward
     )
 
 
 def device_terms(
-    parts: Parts, throttle: Real, recomputation: Recomputation, accumulated: Seconds | Real = 0.0
-) -> Terms:
-    """Work of a device in a forward and in a backward pass.
+    parts: KernelTimes,
+    throttle: Real,
+    recomputation: Recomputation,
+    accumulated: Seconds | Real = 0.0,
+) -> PassTerms:
+    """Record the work of a device in a forward and in a backward pass.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def device_terms(
         + recomputation.attention * attention.forward
         + recomputation.passes * (passes.forward + starts.forward)
     )
-    return Terms(
+    return PassTerms(
         term(
             device_work,
             products=products.forward,
@@ -279,8 +279,8 @@ def device_terms(
     )
 
 
-def _throttling(parts: Parts, throttle: Real) -> Real:
-    """How much longer products take: the clock sinks with the time matrix units are busy.
+def _throttling(parts: KernelTimes, throttle: Real) -> Real:
+    """Return the slowdown of products by the clock at the power limit.
 
     Where the host takes longer to launch the work than the device to do it, they are busy less.
     """
@@ -292,23 +292,23 @@ def _throttling(parts: Parts, throttle: Real) -> Real:
 
 
 def reached_bandwidth(step: TransformerStep, kernels: Kernels) -> BytesPerSecond | Real:
-    """Device memory bandwidth that kernels reach [B/s]."""
+    """Return the device memory bandwidth that kernels reach [B/s]."""
     return step.device.bandwidth * kernels.kernel.memory
 
 
-def score_traffic_time(step: TransformerStep, kernels: Kernels) -> Both:
-    """Softmax and dropout over scores that lie in memory."""
+def score_traffic_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
+    """Return the times of softmax and dropout over scores in memory."""
     shape = step.shape
     scores = step.layout.micro_batch * shape.heads / step.layout.tensor * attended(step) ** 2
     seconds = scores / reached_bandwidth(step, kernels)
     dropped = 2.0 * step.work.element + _MASK
     pairs = zip(_ONE_KERNEL, _MANY_KERNELS, strict=True)
     moved = [where(step.work.fused_softmax > 0, one, many) + dropped for one, many in pairs]
-    return Both(seconds * moved[0], seconds * moved[1])
+    return PassTimes(seconds * moved[0], seconds * moved[1])
 
 
-def fused_attention_time(step: TransformerStep, kernels: Kernels) -> Both:
-    """One kernel; a causal one does half of the work and the tiles on the diagonal."""
+def fused_attention_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
+    """Return the times of fused attention; causal kernels do half of the work."""
     shape, layout = step.shape, step.layout
     width = shape.heads * (shape.head_width + shape.value_width) / layout.tensor
     length = attended(step)
@@ -317,40 +317,40 @@ def fused_attention_time(step: TransformerStep, kernels: Kernels) -> Both:
     late = layout.unbalanced_context * kernels.kernel.unbalanced_context
     work = work * (1.0 + late * (1.0 - 1.0 / layout.context))
     seconds = work / (step.device.peak16 * kernels.kernel.attention)
-    return Both(seconds, _REPEATED * seconds / kernels.kernel.attention_backward)
+    return PassTimes(seconds, _REPEATED * seconds / kernels.kernel.attention_backward)
 
 
-def memory_kernels_time(step: TransformerStep, kernels: Kernels) -> Both:
-    """Norms, biases, dropout, activation, rotary positions and casts of a layer."""
+def memory_kernels_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
+    """Return the times of norms, biases, dropout, activation, rotary embedding and casts."""
     whole, split = _whole_bytes(step, kernels), _split_bytes(step, kernels)
     along = where(step.layout.sequence_parallel > 0, step.layout.tensor, 1.0)
     factor = where(
         step.shape.gated > 0, kernels.kernel.gated, kernels.kernel.plain
     ) / reached_bandwidth(step, kernels)
-    beside = Both(*adapter_traffic(step)) + Both(*_widened_bytes(step))
+    beside = PassTimes(*adapter_traffic(step)) + PassTimes(*_widened_bytes(step))
     own = whole.times(factor / along) + split.times(factor / step.layout.tensor)
     return own + beside.times(1.0 / reached_bandwidth(step, kernels))
 
 
 def _widened_bytes(step: TransformerStep) -> tuple[Bytes | Real, Bytes | Real]:
-    """Bytes of bringing a layer's frozen weights to the width that they compute in [B]."""
+    """Return the traffic of widening a layer's frozen weights for compute [B]."""
     held, _ = layer_parameters(step)
     moved = step.work.widened * held * (step.work.frozen_bytes + step.work.element)
     return moved, moved
 
 
-def _whole_bytes(step: TransformerStep, kernels: Kernels) -> Both:
-    """Bytes of what tensor parallelism leaves whole: two norms, two residual sums with dropout."""
+def _whole_bytes(step: TransformerStep, kernels: Kernels) -> PassTimes:
+    """Return the traffic of norms and residual sums, which tensor parallelism does not split."""
     values, dropped = tokens(step) * step.shape.hidden, step.shape.dropout
     size = step.work.element
     norms, sums = 2.0 * NORM[0] * size, 2.0 * ((SUM[0] + DROPOUT[0] * dropped) * size + dropped)
     back = 2.0 * NORM[1] * size + 2.0 * (DROPOUT[1] * size + _MASK) * dropped + 2.0 * SUM[1] * size
     cast = 2.0 * cast_bytes(step, kernels)
-    return Both(values * (norms + sums + cast), values * (back + cast))
+    return PassTimes(values * (norms + sums + cast), values * (back + cast))
 
 
-def _split_bytes(step: TransformerStep, kernels: Kernels) -> Both:
-    """Bytes of what tensor-parallel ranks share: activation function, layout of heads."""
+def _split_bytes(step: TransformerStep, kernels: Kernels) -> PassTimes:
+    """Return the traffic that tensor-parallel ranks split: activation and layout of heads."""
     shape, rows, cast, size = step.shape, tokens(step), cast_bytes(step, kernels), step.work.element
     inside = shape.ffn * (1.0 - shape.routed)
     function = inside * size * where(shape.gated > 0, GATE[0], FUNCTION[0])
@@ -364,31 +364,31 @@ def _split_bytes(step: TransformerStep, kernels: Kernels) -> Both:
     back = moved + sides * size * shape.bias + width * 2.0 * size * step.work.fused_attention
     narrow = cast * (width + inside)
     narrow_back = cast * (sides + inside * (1.0 + shape.gated))
-    return Both(rows * (function + moved + narrow), rows * (derived + back + narrow_back))
+    return PassTimes(rows * (function + moved + narrow), rows * (derived + back + narrow_back))
 
 
 def cast_bytes(step: TransformerStep, kernels: Kernels) -> Bytes | Real:
-    """Bytes moved for each value brought to 8 bit or less [B]."""
+    """Return the traffic of casting a value to 8 bit or less [B]."""
     return where(step.work.low > 0, kernels.kernel.cast, 0.0)
 
 
-def start_times(step: TransformerStep, kernels: Kernels) -> Both:
-    """Device time of small kernels beside their work."""
+def start_times(step: TransformerStep, kernels: Kernels) -> PassTimes:
+    """Return the start-up times of small kernels on the device."""
     own = adapters_per_layer(step)
     forward, backward = (
         n + more * own for n, more in zip(SMALL_KERNELS, ADAPTER_KERNELS, strict=True)
     )
-    return Both(forward * kernels.kernel.start, backward * kernels.kernel.start)
+    return PassTimes(forward * kernels.kernel.start, backward * kernels.kernel.start)
 
 
 def loss_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
-    """Softmax and loss over the scores, forward or backward [s]."""
+    """Return the time of softmax and loss over the logits, forward or backward [s]."""
     scores = scored_tokens(step) * padded_vocabulary(step) / step.layout.tensor
     return 0.5 * scores * kernels.kernel.loss / reached_bandwidth(step, kernels)
 
 
 def embedding_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
-    """Looking up a micro-batch's tokens [s]."""
+    """Return the time to look up a micro-batch's tokens [s]."""
     return (
         tokens(step)
         * step.shape.hidden
@@ -401,7 +401,7 @@ def embedding_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
 def update_time(
     step: TransformerStep, kernels: Kernels, layers: Real, of_layer: Real
 ) -> Seconds | Real:
-    """The optimizer's step over the parameters of a stage, or over this replica's part [s].
+    """Return the time of the optimizer step on a stage, or on this replica's shard [s].
 
     Nothing where the host does it.
 
@@ -428,44 +428,46 @@ _OF_WEIGHTS: Final = 2.0
 """Kernels for the gradient of a weight: its product, and its sum with what is there."""
 
 
-def layer_launches(step: TransformerStep, kernels: Kernels) -> Both:
-    """Launches of one layer; ranks that reduce together wait for the slowest."""
+def layer_launches(step: TransformerStep, kernels: Kernels) -> PassTimes:
+    """Return the launch times of a layer; tensor-parallel ranks wait for the slowest."""
     together = at_most(step.layout.tensor, step.layout.domain)
     factor = (1.0 + kernels.launch.jitter * expected_slowest(together)) * kernels.launch.factor
     one_kernel = (step.work.fused_attention > 0) | (step.work.fused_softmax > 0)
     scores = where(one_kernel, 0.0, kernels.launch.unfused)
     collective = where(step.layout.tensor > 1, kernels.launch.collective, 0.0)
     host = launch_time(_layer_kernels(step), kernels)
-    return Both(
+    return PassTimes(
         (host.forward + scores + collective) * factor,
         (host.backward + 0.5 * scores + collective) * factor,
     )
 
 
-def launch_time(number: Both, kernels: Kernels) -> Both:
-    """Launches of so many kernels, one by one."""
-    return Both(number.forward * kernels.launch.forward, number.backward * kernels.launch.backward)
+def launch_time(number: PassTimes, kernels: Kernels) -> PassTimes:
+    """Return the launch times of kernels, one by one."""
+    return PassTimes(
+        number.forward * kernels.launch.forward, number.backward * kernels.launch.backward
+    )
 
 
-def _layer_kernels(step: TransformerStep) -> Both:
-    """Kernels of a layer, with those of adapters; frozen weights need fewer."""
+def _layer_kernels(step: TransformerStep) -> PassTimes:
+    """Return the kernels of a layer, adapters included; frozen weights need fewer."""
     own = adapters_per_layer(step)
     frozen = _OF_WEIGHTS * _FORWARD_PRODUCTS * (1.0 - step.work.learned)
     forward, backward = ADAPTER_KERNELS
-    return Both(
+    return PassTimes(
         LAYER_KERNELS[0] + forward * own + _FORWARD_PRODUCTS * step.work.widened,
         LAYER_KERNELS[1] + backward * own - frozen + _FORWARD_PRODUCTS * step.work.widened,
     )
 
 
 def routing_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
-    """Routing and dispatch of a pass of a layer, on average over the layers [s]."""
+    """Return the host time of routing and dispatch in a pass, averaged over layers [s]."""
     longer = where(step.layout.overlapped_experts > 0, kernels.launch.overlapped_experts, 1.0)
     return kernels.launch.experts * step.shape.routed * longer
 
 
 def overlapped_with_launches(kernels: Kernels, device: Term | Real, host: Term | Real) -> Term:
-    """A piece of work on both timelines; one after the other where launches block."""
+    """Record device work that overlaps with its launches."""
     return term(overlapped, one=device, other=host, sharpness=kernels.launch.blend)
 
 

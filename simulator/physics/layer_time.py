@@ -1,4 +1,4 @@
-"""Times of one layer, and of the head: device, exchange, host."""
+"""Time of a micro-batch on one layer, and on a stage of the pipeline: device, exchange, host."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from simulator.physics.communication import (
 from simulator.physics.kernels import (
     NOTHING,
     Array,
-    Both,
-    Parts,
-    Terms,
+    KernelTimes,
+    PassTerms,
+    PassTimes,
     cast_bytes,
     device_terms,
     embedding_time,
@@ -52,31 +52,16 @@ from simulator.physics.parameters import (
 from simulator.physics.transformer import TransformerStep
 from simulator.schema.workload.kernels import Kernels
 from simulator.schema.workload.models import Product
+from simulator.terms import Term
 from simulator.units import Bytes, Real, Seconds, anywhere, at_least, at_most, where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerTimes:
-    """One layer on one device, on average over the layers, and the head's product [s].
-
-    `device` is the device's own work, as terms of its kernels, `exposed` the exchange it waits for,
-    `exchanged` all exchange, hidden or not. `host` are launches, `routing` those of experts.
-    """
-
-    device: Terms
-    exposed: Both
-    exchanged: Both
-    host: Both
-    routing: Seconds | Real
-    head: Both
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gathering:
-    """What sharded parameters cost a layer [s]: gathers, and the scatter of gradients.
+class GatherTimes:
+    """Times of gathers of sharded parameters and scatters of gradients, of one layer [s].
 
     `gather` is once in the forward pass, `again` in the backward pass. `tax` is the share of a
-    collective that slows down the compute it runs beside.
+    collective that slows down the compute that overlaps with it.
     """
 
     gather: Seconds | Real = 0.0
@@ -85,43 +70,64 @@ class Gathering:
     tax: Real = 0.0
 
 
-def layer_times(step: TransformerStep, kernels: Kernels) -> LayerTimes:
-    """What one layer takes.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPass:
+    """A micro-batch on one layer, on average over the layers, and the head's product [s].
 
-    Parameters
-    ----------
-    step : Description
-        The step; its numbers may be arrays of candidates.
-    kernels : Kernels
-        What kernels and links reach.
+    `device` is the device's own work; `computing` is that with the host's launches, `waiting` with
+    exposed exchange too. `exchanged` is all exchange, hidden or not, but for `gathers`.
     """
+
+    device: PassTerms
+    computing: PassTerms
+    waiting: PassTimes
+    exchanged: Seconds | Real
+    gathers: GatherTimes
+    head: PassTimes
+
+
+def layer_pass(step: TransformerStep, kernels: Kernels) -> LayerPass:
+    """Return the times of a micro-batch on one layer; arrays where the step has arrays."""
     products, scores, head = _layer_products(step, kernels)
-    attention = _attention_time(step, kernels, scores)
     routed = bool(anywhere(step.shape.experts > 0))
     if routed:
         products = products + expert_kernels_time(step, kernels)
-    own = Parts(
+    parts = KernelTimes(
         products=products,
-        attention=attention,
+        attention=_attention_time(step, kernels, scores),
         passes=memory_kernels_time(step, kernels),
         starts=start_times(step, kernels),
         host=layer_launches(step, kernels),
     )
     held, _ = learned_parameters(step)
-    added = held * kernels.update.accumulated / reached_bandwidth(step, kernels)
+    accumulated = held * kernels.update.accumulated / reached_bandwidth(step, kernels)
+    recomputation = step.work.recomputation
+    device = device_terms(parts, kernels.product.throttle, recomputation, accumulated)
+    host = with_repeated_launches(parts.host, recomputation)
+    routing = routing_time(step, kernels) if routed else 0.0
     exposed, exchanged = _layer_exchange(step, kernels, routed=routed)
-    return LayerTimes(
-        device=device_terms(own, kernels.product.throttle, step.work.recomputation, added),
-        exposed=exposed,
-        exchanged=exchanged,
-        host=with_repeated_launches(own.host, step.work.recomputation),
-        routing=routing_time(step, kernels) if routed else 0.0,
+
+    def on_both(forward: Term | Real, backward: Term | Real) -> PassTerms:
+        return PassTerms(
+            layer_overlapped_with_launches(step, kernels, forward, host.forward, routing),
+            layer_overlapped_with_launches(step, kernels, backward, host.backward, routing),
+        )
+
+    waiting = device.seconds + exposed
+    return LayerPass(
+        device=device,
+        computing=on_both(device.forward, device.backward),
+        waiting=on_both(waiting.forward, waiting.backward).seconds,
+        exchanged=exchanged.forward + exchanged.backward,
+        gathers=gather_times(step, kernels),
         head=head,
     )
 
 
-def _layer_products(step: TransformerStep, kernels: Kernels) -> tuple[Both, Both, Both]:
-    """Products of the layer, of unfused attention, and of the head."""
+def _layer_products(
+    step: TransformerStep, kernels: Kernels
+) -> tuple[PassTimes, PassTimes, PassTimes]:
+    """Return the times of the products of a layer, of unfused attention, and of the head."""
     linear = attention_products(step) + mlp_products(step)
     if anywhere(step.shape.experts > 0):
         linear += expert_products(step, kernels)
@@ -132,36 +138,36 @@ def _layer_products(step: TransformerStep, kernels: Kernels) -> tuple[Both, Both
     )
     first, last = len(linear), len(linear) + len(scores)
 
-    def together(start: int, end: int) -> Both:
-        return Both(_sum(forward[start:end], step), _sum(backward[start:end], step))
+    def together(start: int, end: int) -> PassTimes:
+        return PassTimes(_sum(forward[start:end], step), _sum(backward[start:end], step))
 
     return together(0, first), together(first, last), together(last, last + 1)
 
 
 def _maybe_frozen(product: Product, step: TransformerStep) -> Product:
-    """A product with weights of the model, which may be frozen."""
     return product._replace(learned=step.work.learned)
 
 
 def _sum(times: Array, step: TransformerStep) -> Real:
-    """Sum over products; a plain number where the description has no arrays."""
     total = times.sum(axis=0)
     plainly = total.size == 1 and not isinstance(step.layout.micro_batch, np.ndarray)
     return float(total[0]) if plainly else total
 
 
-def _attention_time(step: TransformerStep, kernels: Kernels, scores: Both) -> Both:
+def _attention_time(step: TransformerStep, kernels: Kernels, scores: PassTimes) -> PassTimes:
     fused = fused_attention_time(step, kernels)
     if not anywhere(step.work.fused_attention < 1):
         return fused
     plain, one = scores + score_traffic_time(step, kernels), step.work.fused_attention > 0
-    return Both(
+    return PassTimes(
         where(one, fused.forward, plain.forward), where(one, fused.backward, plain.backward)
     )
 
 
-def _layer_exchange(step: TransformerStep, kernels: Kernels, *, routed: bool) -> tuple[Both, Both]:
-    """Exchange of a layer that the device waits for, and all of it."""
+def _layer_exchange(
+    step: TransformerStep, kernels: Kernels, *, routed: bool
+) -> tuple[PassTimes, PassTimes]:
+    """Return the exposed exchange of a layer, and all of it."""
     layout, shape = step.layout, step.shape
     local, between = tensor_all_reduce_times(
         tokens(step) * shape.hidden * step.work.element, step, kernels
@@ -169,38 +175,37 @@ def _layer_exchange(step: TransformerStep, kernels: Kernels, *, routed: bool) ->
     # pieces of a product go on beside transfers inside of a machine only
     shown = local * (1.0 - layout.async_tensor * kernels.exchange.hidden_tensor) + between
     forward, backward = tensor_reduces(step)
-    number = Both(forward, backward)
+    number = PassTimes(forward, backward)
     seen_tensor, tensor = number.times(shown), number.times(local + between)
     if not routed:
         return seen_tensor, tensor
     sent = expert_exchange_time(step, kernels)
     seen = sent * (1.0 - layout.overlapped_experts * kernels.exchange.hidden_experts)
-    return seen_tensor + Both(seen, seen), tensor + Both(sent, sent)
+    return seen_tensor + PassTimes(seen, seen), tensor + PassTimes(sent, sent)
 
 
-def gathering_times(step: TransformerStep, kernels: Kernels) -> Gathering:
-    """Collectives of a layer whose parameters are sharded."""
+def gather_times(step: TransformerStep, kernels: Kernels) -> GatherTimes:
+    """Return the times of the collectives of a layer with sharded parameters."""
     layout = step.layout
     if not anywhere(layout.sharded > 0):
-        return Gathering()
-    engine = where(layout.sharded > 0, 1.0, 0.0)
+        return GatherTimes()
+    sharded = where(layout.sharded > 0, 1.0, 0.0)
     ranks = at_most(layout.replicas, layout.shard_group)
-    gather = engine * _gather_time(
+    gather = sharded * _gather_time(
         step, kernels, ranks, layer_parameters(step), step.work.gather_bytes
     )
     learned = learned_parameters(step)
-    return Gathering(
+    return GatherTimes(
         gather=gather,
         again=gather * layout.again,
-        scatter=engine * _gather_time(step, kernels, ranks, learned, step.work.gradient_bytes),
-        tax=engine
+        scatter=sharded * _gather_time(step, kernels, ranks, learned, step.work.gradient_bytes),
+        tax=sharded
         * kernels.exchange.tax
         * gather_channels(_shared_bytes(step), ranks, step, kernels),
     )
 
 
 def _shared_bytes(step: TransformerStep) -> Bytes | Real:
-    """A layer's parameters that all ranks share, as they are gathered [B]."""
     _, shared = layer_parameters(step)
     return shared * step.work.gather_bytes
 
@@ -212,7 +217,7 @@ def _gather_time(
     parameters: tuple[Real, Real],
     width: Bytes | Real,
 ) -> Seconds | Real:
-    """Gather or scatter of a layer's parameters, all of them and those that are no experts'.
+    """Return the time to gather a layer's parameters, or to scatter their gradients.
 
     Over all ranks; experts over those that have the same ones.
     """
@@ -225,8 +230,8 @@ def _gather_time(
     return of_all + where(step.shape.experts > 0, of_experts, 0.0)
 
 
-def expert_kernels_time(step: TransformerStep, kernels: Kernels) -> Both:
-    """Permutation there and back, activation functions and casts, on average over the layers."""
+def expert_kernels_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
+    """Return the times of permutation, activation and casts of experts, averaged over layers."""
     shape, sent, size = step.shape, tokens(step) / step.layout.tensor, step.work.element
     rows = sent * shape.top_k
     fused = where(step.work.fused_experts > 0, kernels.expert.fused, 1.0)
@@ -240,11 +245,11 @@ def expert_kernels_time(step: TransformerStep, kernels: Kernels) -> Both:
     factor = where(shape.gated > 0, kernels.kernel.gated, kernels.kernel.plain) / reached_bandwidth(
         step, kernels
     )
-    return Both(moved, back).times(factor * shape.routed)
+    return PassTimes(moved, back).times(factor * shape.routed)
 
 
 def expert_exchange_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
-    """Dispatch and combination of tokens in one pass, on average over the layers [s]."""
+    """Return the time of dispatch and combine in one pass, averaged over layers [s]."""
     rows, width = tokens(step) / step.layout.tensor, step.work.element * step.shape.hidden
     both: Real = 2.0 * all_to_all_time(rows, width, step, kernels) * step.shape.routed
     return both
@@ -256,7 +261,7 @@ _ROUNDING: Final = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagePass:
-    """A micro-batch on one stage [s]: computing, waiting for exchange, and exchange hidden.
+    """A micro-batch on one stage [s]: computing, exposed exchange and hidden exchange.
 
     Where the host is the slower one, its time counts as computing. Of `forward` and `backward`
     `ends_forward` and `ends_backward` are embedding, head and loss, the rest its `layers`.
@@ -272,120 +277,80 @@ class StagePass:
 
     @property
     def length(self) -> Seconds | Real:
-        """From its first kernel to its last, without the pipeline's sends."""
+        """Return the time from its first kernel to its last, without the pipeline's sends."""
         return self.forward + self.backward + self.exposed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmbeddingAndHead:
-    """What a stage does beside its layers [s]: on the device and on the host."""
-
-    device: Both = NOTHING
-    host: Both = NOTHING
-
-
 def embedding_and_head(
-    step: TransformerStep, kernels: Kernels, times: LayerTimes
-) -> tuple[EmbeddingAndHead, EmbeddingAndHead]:
-    """Embedding and head on the first stage (both where there is one stage), and on the last."""
-    one = where(step.layout.pipeline == 1, 1.0, 0.0)
+    step: TransformerStep, kernels: Kernels, head: PassTimes
+) -> tuple[PassTimes, PassTimes, PassTimes]:
+    """Return the times of embedding, head and loss on the first, a middle and the last stage.
+
+    The first stage has all of them where there is no other; `head` is the product of the head.
+    """
+    alone = where(step.layout.pipeline == 1, 1.0, 0.0)
     lost = loss_time(step, kernels)
-    head = (times.head + Both(lost, lost)).times(step.shape.scored)
+    head = (head + PassTimes(lost, lost)).times(step.shape.scored)
     looked_up, factor = embedding_time(step, kernels), kernels.launch.factor
     half = 0.5 * kernels.launch.head * factor
-    first = EmbeddingAndHead(
-        device=Both(looked_up, step.work.learned * looked_up) + head.times(one),
-        host=Both(kernels.launch.embedding * factor + half * one, half * one),
-    )
-    return first, EmbeddingAndHead(device=head, host=Both(half, half))
+    device = PassTimes(looked_up, step.work.learned * looked_up) + head.times(alone)
+    host = PassTimes(kernels.launch.embedding * factor + half * alone, half * alone)
+    ends = ((device, host), (NOTHING, NOTHING), (head, PassTimes(half, half)))
+    first, middle, last = (_with_launches(kernels, device, host) for device, host in ends)
+    return first, middle, last
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerPass:
-    """A micro-batch on one layer [s]: `alone`, `waiting` for exchange, and all `exchanged`."""
-
-    alone: Terms
-    waiting: Both
-    exchanged: Seconds | Real
-    gathered: Gathering
-
-
-def layer_pass(
-    step: TransformerStep, kernels: Kernels, times: LayerTimes, gathered: Gathering
-) -> LayerPass:
-    """A layer on the timelines of device and host."""
-    waiting = times.device.seconds + times.exposed
-    return LayerPass(
-        alone=_layer_terms(step, kernels, times, times.device),
-        waiting=_layer_terms(step, kernels, times, waiting).seconds,
-        exchanged=times.exchanged.forward + times.exchanged.backward,
-        gathered=gathered,
+def _with_launches(kernels: Kernels, device: PassTimes, host: PassTimes) -> PassTimes:
+    return PassTimes(
+        overlapped_with_launches(kernels, device.forward, host.forward).value,
+        overlapped_with_launches(kernels, device.backward, host.backward).value,
     )
 
 
-def _layer_terms(
-    step: TransformerStep, kernels: Kernels, times: LayerTimes, device: Terms | Both
-) -> Terms:
-    host, routing = times.host, times.routing
-    return Terms(
-        layer_overlapped_with_launches(step, kernels, device.forward, host.forward, routing),
-        layer_overlapped_with_launches(step, kernels, device.backward, host.backward, routing),
-    )
-
-
-def stage_pass(
-    step: TransformerStep,
-    kernels: Kernels,
-    one: LayerPass,
-    *,
-    layers: Real,
-    beside: EmbeddingAndHead,
-) -> StagePass:
-    """A micro-batch on a stage of `layers` layers with `beside` before or after them."""
-    rest = Both(
-        overlapped_with_launches(kernels, beside.device.forward, beside.host.forward).value,
-        overlapped_with_launches(kernels, beside.device.backward, beside.host.backward).value,
-    )
-    gathered = one.gathered
-    alone = one.alone.seconds.times(layers) + rest
-    overlapped, waiting = step.layout.overlapped_gradients, one.waiting.times(layers) + rest
-    ends = _with_gathers(gathered, layers, waiting, overlapped)
-    exposed = ends.forward + ends.backward - alone.forward - alone.backward
-    sharded = gathered.gather + gathered.again + gathered.scatter
-    whole = layers * (one.exchanged + sharded)
+def stage_pass(step: TransformerStep, layer: LayerPass, layers: Real, ends: PassTimes) -> StagePass:
+    """Return the times of a micro-batch on a stage; `ends` are its embedding, head and loss."""
+    gathers = layer.gathers
+    computing = layer.computing.seconds.times(layers) + ends
+    waiting = layer.waiting.times(layers) + ends
+    whole = _with_gathers(gathers, layers, waiting, step.layout.overlapped_gradients)
+    exposed = whole.forward + whole.backward - computing.forward - computing.backward
+    sharded = gathers.gather + gathers.again + gathers.scatter
+    exchanged = layers * (layer.exchanged + sharded)
+    hidden = exchanged - exposed
     return StagePass(
         layers=layers,
-        ends_forward=rest.forward,
-        ends_backward=rest.backward,
-        forward=alone.forward,
-        backward=alone.backward,
+        ends_forward=ends.forward,
+        ends_backward=ends.backward,
+        forward=computing.forward,
+        backward=computing.backward,
         exposed=exposed,
-        hidden=where(whole - exposed > _ROUNDING * whole, whole - exposed, 0.0),
+        hidden=where(hidden > _ROUNDING * exchanged, hidden, 0.0),
     )
 
 
-def _with_gathers(gathering: Gathering, layers: Real, alone: Both, overlapped: Real) -> Both:
-    """Passes with parameters gathered beside them: the first gather, or the last scatter, shows.
+def _with_gathers(
+    gathering: GatherTimes, layers: Real, alone: PassTimes, overlapped: Real
+) -> PassTimes:
+    """Add gathers that overlap: the first gather, or the last scatter, is exposed.
 
-    Where nothing runs beside them, all gathers and scatters show, and slow down nothing.
+    Where nothing overlaps with them, all gathers and scatters show, and slow down nothing.
     """
     there, back = layers * gathering.gather, layers * (gathering.again + gathering.scatter)
     forward = _with_exchange(alone.forward, there, gathering.tax, overlapped) + gathering.gather
     backward = _with_exchange(alone.backward, back, gathering.tax, overlapped) + gathering.scatter
-    return Both(forward, backward)
+    return PassTimes(forward, backward)
 
 
 def _with_exchange(
     compute: Seconds | Real, exchange: Seconds | Real, tax: Real, overlapped: Real
 ) -> Seconds | Real:
-    """A pass and its exchange, side by side or in turn [s]."""
     return where(overlapped > 0, at_least(compute + tax * exchange, exchange), compute + exchange)
 
 
 def slowest_pass(
     which: tuple[Real, Real], first: StagePass, middle: StagePass, last: StagePass
 ) -> StagePass:
-    """The pass of one of three stages: `which` holds where it is the first, and the middle."""
+    """Select first, middle or last stage element-wise; `which` says where it is each."""
     if not any(isinstance(one, np.ndarray) for one in which):
         return first if which[0] else middle if which[1] else last
     return StagePass(

@@ -24,24 +24,24 @@ _EVERY_SECOND = 0.5
 
 
 def tokens_per_sample(scenario: Scenario) -> float | None:
-    """Tokens of one sample; None where samples are no text."""
+    """Return the tokens of one sample; None where samples are not text."""
     stacks = _stacks(scenario.job.model)
     return sum(stack.tokens for stack in stacks) or None
 
 
 def rate_per_device(scenario: Scenario, throughput: PerSecond) -> Term | None:
-    """Model FLOPs of one accelerator in a second [FLOP/s]; None where they cannot be counted."""
+    """Return the model FLOPs of one accelerator per second [FLOP/s]; None if unknown."""
     flops = _model_flops(scenario)
     return None if flops is None else _rate(scenario, flops, throughput)
 
 
 def model_utilization(scenario: Scenario, throughput: PerSecond) -> Term | None:
-    """MFU [1]: share of the datasheet's peak that model FLOPs reach; None as above."""
+    """Return the MFU: model FLOPs over the datasheet's peak; None if unknown."""
     return _share(scenario, rate_per_device(scenario, throughput))
 
 
 def hardware_utilization(scenario: Scenario, throughput: PerSecond) -> Term | None:
-    """HFU [1]: the same of all that is computed, recomputed activations included; None as above."""
+    """Return the HFU, which counts recomputed activations too; None if unknown."""
     flops = _model_flops(scenario)
     if flops is None:
         return None
@@ -68,7 +68,7 @@ def _stacks(model: Model | None) -> tuple[Transformer, ...]:
 
 
 def _forward(scenario: Scenario) -> tuple[float, float]:
-    """Products with weights and attention of a sample's forward pass [FLOP]."""
+    """Return products with weights and attention of a sample's forward pass [FLOP]."""
     model = scenario.job.model
     stacks = _stacks(model)
     if model is not None and not stacks:
@@ -92,12 +92,12 @@ def _model_flops(scenario: Scenario) -> Term | None:
 
 
 def _again(scenario: Scenario) -> float:
-    """What of a sample's forward pass is computed a second time [FLOP].
+    """Return the FLOPs of a sample's forward pass that are recomputed [FLOP].
 
-    Small modules are no products; a head is never computed again. Selective recomputation counts as
-    Korthikanti et al. do (https://arxiv.org/abs/2205.05198, appendix A: s/6h becomes s/3h), whose
-    HFU is what others quote: attention's part of all three passes once more, although a device
-    computes one of them again.
+    Small modules have no products; a head is never computed again. Selective recomputation counts
+    as Korthikanti et al. do (https://arxiv.org/abs/2205.05198, appendix A: s/6h becomes s/3h),
+    whose HFU is what others quote: attention's part of all three passes once more, although a
+    device computes one of them again.
     """
     recompute, (products, attention) = scenario.job.train.recompute, _forward(scenario)
     heads = _FLOPS_PER_MAC * sum(stack.head_macs for stack in _stacks(scenario.job.model))

@@ -1,4 +1,8 @@
-"""What the layers and the head of a spread model keep of one micro-batch on one device.
+"""Parameters and activations of a model on one device.
+
+A transformer is a stack of layers, counted from its shape and from its split over devices: the
+parameters of a layer, and what it keeps of one micro-batch. Any other model is known as a whole:
+one layer that keeps what the model states.
 
 References
 ----------
@@ -37,7 +41,7 @@ from simulator.units import Bytes, Real, at_least, at_most, where
 _MASKS: Final = 2.0
 """Bytes of a token's value for the masks of two dropouts [B]."""
 _SCORE_MASK: Final = 1.0
-"""Bytes of a score's dropout mask, which is kept with the dropped beside the probability [B]."""
+"""Bytes of a score's dropout mask, which is kept with the dropped value and the probability [B]."""
 _RESIDUALS: Final = 2.0
 """Values of the model's width that a layer adds to: input of attention, of the MLP."""
 _ROUTED: Final = 3.0
@@ -48,26 +52,24 @@ _TOKEN_GRADIENTS: Final = 3.0
 
 @once
 def sequence_ranks(step: TransformerStep) -> Real:
-    """Ranks that share what tensor parallelism leaves whole."""
+    """Return the ranks that share what tensor parallelism does not split."""
     return where(step.layout.sequence_parallel > 0, step.layout.tensor, 1.0)
 
 
 @once
 def _attention_width(step: TransformerStep) -> Real:
-    """Width of queries, keys and values."""
     shape = step.shape
     return (shape.heads + shape.kv_heads) * shape.head_width + shape.kv_heads * shape.value_width
 
 
 @once
 def _attention_kept(step: TransformerStep) -> Bytes | Real:
-    """Queries, keys, values and output of a token [B]."""
     return step.work.element * _attention_width(step) + _attention_output(step)
 
 
 @once
 def _attention_output(step: TransformerStep) -> Bytes | Real:
-    """Attention's output, and the sums of a fused kernel's rows of scores, of a token [B]."""
+    """Return attention's output and a fused kernel's row sums of a token [B]."""
     shape = step.shape
     sums = where(step.work.fused_attention > 0, FULL_PRECISION * shape.heads, 0.0)
     return step.work.element * shape.heads * shape.value_width + sums
@@ -75,7 +77,7 @@ def _attention_output(step: TransformerStep) -> Bytes | Real:
 
 @once
 def _mlp_width(step: TransformerStep) -> Real:
-    """Width of the MLPs that a token passes, on average over the layers."""
+    """Return the width of the MLPs that a token passes, averaged over layers."""
     shape = step.shape
     routed = shape.top_k * shape.expert_ffn * step.layout.imbalance + shape.shared_ffn
     return shape.ffn * (1.0 - shape.routed) + routed * shape.routed
@@ -83,7 +85,6 @@ def _mlp_width(step: TransformerStep) -> Real:
 
 @once
 def _routed_copies(step: TransformerStep) -> Bytes | Real:
-    """Copies of a token that its experts need [B]."""
     shape = step.shape
     return (
         _ROUTED
@@ -97,21 +98,20 @@ def _routed_copies(step: TransformerStep) -> Bytes | Real:
 
 @once
 def _unfused_scores(step: TransformerStep) -> Bytes | Real:
-    """Scores of attention that is not fused, of a token [B]."""
+    """Return the scores of unfused attention of a token [B]."""
     shape = step.shape
     kept = step.work.element + (step.work.element + _SCORE_MASK) * shape.dropout
     return where(step.work.fused_attention > 0, 0.0, kept * shape.heads * shape.sequence)
 
 
 def _keeps_narrow(step: TransformerStep, memory_model: MemoryFigures) -> Real:
-    """1 where products below 16 bit keep their inputs as they read them [3]_."""
     return where((step.work.low > 0) & (memory_model.narrow > 0), 1.0, 0.0)
 
 
 def _inputs_kept(step: TransformerStep) -> tuple[Real, Real]:
-    """1 where a gradient of weights reads the input of attention's output, and those of the MLP.
+    """Return 1 where a gradient reads the input of attention's output, and of the MLP's products.
 
-    A frozen product needs its weights alone for the gradient of its input; an adapter beside it
+    A frozen product needs its weights alone for the gradient of its input; an adapter on it
     reads the same input. Adapters of queries are always there.
     """
     work = step.work
@@ -119,12 +119,12 @@ def _inputs_kept(step: TransformerStep) -> tuple[Real, Real]:
 
 
 def _kept_in_full(step: TransformerStep, memory_model: MemoryFigures) -> Bytes | Real:
-    """What a layer keeps of a token where nothing is recomputed [1]_ [B].
+    """Return what a layer keeps of a token without recomputation [1]_ [B].
 
     The MLP keeps what goes into its activation and what comes out, and the function of its gate
-    where a kernel of its own computes that. Products that keep their inputs
-    below 16 bit keep that of attention's output beside it, which attention needs in 16 bit. What
-    only the gradient of a frozen weight would read is not kept.
+    where a kernel of its own computes that. Products that keep their inputs below 16 bit keep that
+    of attention's output beside it, which attention needs in 16 bit. What only the gradient of a
+    frozen weight would read is not kept.
     """
     shape, narrow = step.shape, _keeps_narrow(step, memory_model)
     width = where(narrow > 0, step.work.width, step.work.element)
@@ -142,7 +142,7 @@ def _kept_in_full(step: TransformerStep, memory_model: MemoryFigures) -> Bytes |
 
 
 def _kept_without_modules(step: TransformerStep) -> Bytes | Real:
-    """The same without what norms and activations make, and without projections up [B]."""
+    """Return the same without outputs of norms, activations and up-projections [B]."""
     shape = step.shape
     inner = step.work.element * (1.0 + shape.gated) * _mlp_width(step)
     up = where(
@@ -157,9 +157,9 @@ def _kept_without_modules(step: TransformerStep) -> Bytes | Real:
 
 
 def _kept_of_operators(step: TransformerStep, memory_model: MemoryFigures) -> Bytes | Real:
-    """A token's input of the layer, attention's output, and every second product's [B].
+    """Return what a layer keeps of a token if every second product is recomputed [B].
 
-    Queries and values are kept, one product into the MLP, and its output where nobody sees that
+    Queries and values are kept, one product into the MLP, and its output where it is not seen that
     the backward pass does not read it.
     """
     shape = step.shape
@@ -174,15 +174,7 @@ def _kept_of_operators(step: TransformerStep, memory_model: MemoryFigures) -> By
 
 
 def kept_bytes(step: TransformerStep, memory_model: MemoryFigures) -> Bytes | Real:
-    """What a layer keeps of a micro-batch for its backward pass, the mean of all [B].
-
-    Parameters
-    ----------
-    step : Description
-        Its `recomputation` shares say what is recomputed, in which share of its layers.
-    memory_model : MemoryFigures
-        Whether outputs that are not read are kept.
-    """
+    """Return the mean of what a layer keeps of a micro-batch for its backward pass [B]."""
     share, whole = (
         step.work.recomputation.layers,
         _kept_in_full(step, memory_model) + _unfused_scores(step) / step.layout.tensor,
@@ -191,7 +183,7 @@ def kept_bytes(step: TransformerStep, memory_model: MemoryFigures) -> Bytes | Re
 
 
 def _kept_where_recomputed(step: TransformerStep, memory_model: MemoryFigures) -> Bytes | Real:
-    """The same of a layer that is recomputed [B]."""
+    """Return what a recomputed layer keeps of a micro-batch [B]."""
     recomputation = step.work.recomputation
     scores = where(recomputation.attention > 0, 0.0, _unfused_scores(step)) / step.layout.tensor
     modules, whole = (
@@ -205,7 +197,7 @@ def _kept_where_recomputed(step: TransformerStep, memory_model: MemoryFigures) -
 
 
 def working_bytes(step: TransformerStep, memory_model: MemoryFigures) -> Bytes | Real:
-    """What one layer's backward pass needs beside: recomputed values and gradients [B].
+    """Return recomputed values and gradients of one layer's backward pass [B].
 
     With sequence parallelism, whole inputs and their gradients; with context parallelism, keys and
     values on their way from and to neighbours.
@@ -225,20 +217,20 @@ def working_bytes(step: TransformerStep, memory_model: MemoryFigures) -> Bytes |
 
 
 def logits_bytes(step: TransformerStep, memory_model: MemoryFigures) -> Bytes | Real:
-    """Scores of all words and their copies at the loss [B]."""
+    """Return the logits and their copies at the loss [B]."""
     scores = scored_tokens(step) * padded_vocabulary(step) / step.layout.tensor
     return scores * memory_model.scores * step.shape.scored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterFootprint:
-    """A model by what memory has to know of it, per device.
+    """Parameters and activations of a model on one device.
 
-    There are `layers` alike of `unit` parameters, of which `shared` are held by all replicas
+    There are equal `layers` of `unit` parameters, of which `shared` are held by all replicas
     (experts are not), and tables of `table` parameters at both ends, one alone where they are
     `tied`. `looked_up` parameters have no dense gradient. A layer keeps `kept` of a micro-batch for
-    its backward pass, which needs `working` beside; a normed embedding keeps `ends`, the loss
-    needs `logits` [B].
+    its backward pass, which needs `working` too; a normed embedding keeps `ends`, the loss needs
+    `logits` [B].
 
     Of a layer's parameters `learned` have a gradient, `learned_shared` of those that all replicas
     hold, and of the tables `learned_table`. No product of a layer has more than `largest`, 0 where
@@ -264,7 +256,7 @@ class ParameterFootprint:
 def layers_footprint(
     step: TransformerStep, memory_model: MemoryFigures, model: Transformer
 ) -> ParameterFootprint:
-    """A transformer's layers as they are split over devices.
+    """Return the footprint of a transformer's layers, split over devices.
 
     Norms, biases and positions, which no matrix product reads, are shared out to the layers.
     """
@@ -291,7 +283,7 @@ def layers_footprint(
 
 
 def _small_parameters(step: TransformerStep, model: Transformer) -> Real:
-    """Parameters beside those of products and tables, on one device."""
+    """Return the parameters other than those of products and tables, on one device."""
     shape, layout = step.shape, step.layout
     unit, shared = layer_parameters(step)
     of_experts = (unit - shared) * at_least(1.0, layout.expert)
@@ -301,13 +293,13 @@ def _small_parameters(step: TransformerStep, model: Transformer) -> Real:
 
 
 def _embedding_kept(step: TransformerStep, model: Transformer) -> Bytes | Real:
-    """What a normed embedding keeps of a micro-batch, with its dropout's mask [B]."""
+    """Return what a normed embedding keeps of a micro-batch, dropout mask included [B]."""
     kept = float(model.embedding.normalized) * (step.work.element + step.shape.dropout)
     return tokens(step) * step.shape.hidden * kept / sequence_ranks(step)
 
 
 def whole_footprint(model: Model, train: Train) -> ParameterFootprint:
-    """A model that is known as a whole, on every device.
+    """Return the footprint of a model that is known as a whole, on every device.
 
     Raises
     ------
@@ -332,7 +324,7 @@ def whole_footprint(model: Model, train: Train) -> ParameterFootprint:
 
 
 def head_only_footprint(model: ConvNet | Transformer, train: Train) -> ParameterFootprint:
-    """A model whose head alone learns: the rest is passed forward and keeps nothing."""
+    """Return the footprint of a model of which only the head is trained."""
     frozen = model.parameters - model.head_parameters
     held = model.forward_memory(train.batch_size, train.precision)
     return ParameterFootprint(

@@ -1,8 +1,7 @@
-"""How long a device works on operators, of any model family, and how many kernels they are.
+"""Time of a model's operators, of any family, on an accelerator or on a machine's cores.
 
-A matrix product takes what its tiles take, or the longer time to move what it reads and writes.
-Other operators take the longer of their arithmetic and their traffic, and each kernel a while to
-start.
+A matrix product takes the time of its tiles, or of its memory traffic where that is longer. Other
+operators take the longer of their arithmetic and their traffic, and each kernel a start-up time.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from simulator.equations.roofline import roofline_time
 from simulator.errors import NotModelled
 from simulator.physics.kernels import (
     NOTHING,
-    Both,
     Gemms,
-    Parts,
-    Terms,
+    KernelTimes,
+    PassTerms,
+    PassTimes,
     Units,
     device_terms,
     forward_and_backward,
@@ -53,7 +52,7 @@ channels-first on an A100 SXM (lambdal/deeplearning-benchmark@aa5addb6 pytorch-t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """What a device reaches: matrix and other arithmetic [FLOP/s], memory [B/s].
+    """Rates that a device reaches: matrix and vector arithmetic [FLOP/s], memory [B/s].
 
     `attention` in one kernel, forward and backward [FLOP/s]. `units` compute a tile of a product
     each; None where their number is not known. `throttle` is how far the clock sinks when only
@@ -70,23 +69,23 @@ class Rates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorTime:
-    """A forward and a backward pass: on the device and on the host that launches its kernels.
+    """Time of a forward and a backward pass on the device, and of their launches.
 
     `kernels` is their number, with those launched again, `host` the time to launch them.
     """
 
-    terms: Terms
-    kernels: Both
-    host: Both
+    terms: PassTerms
+    kernels: PassTimes
+    host: PassTimes
 
     @property
     def forward(self) -> Seconds | Real:
-        """The forward pass [s]."""
+        """Return the time of the forward pass [s]."""
         return self.terms.forward.value
 
     @property
     def backward(self) -> Seconds | Real:
-        """The backward pass [s]."""
+        """Return the time of the backward pass [s]."""
         return self.terms.backward.value
 
 
@@ -96,7 +95,7 @@ def operator_time(
     kernels: Kernels | None,
     recomputation: Recomputation = NO_RECOMPUTATION,
 ) -> OperatorTime:
-    """Time of all operators.
+    """Return the time of all operators of a batch.
 
     Parameters
     ----------
@@ -104,20 +103,19 @@ def operator_time(
         Of one batch.
     rates : Rates
         What the device reaches where all of its units are busy.
-    kernels : Kernels or None
-        What kernels reach and cost beside their work; None: cores, which nobody launches kernels
-        on.
     recomputation : Recomputation
         What the backward pass does again.
     """
-    number = Both(sum(op.kernels for op in operators), sum(op.backward_kernels for op in operators))
+    number = PassTimes(
+        sum(op.kernels for op in operators), sum(op.backward_kernels for op in operators)
+    )
     attention = [op for op in operators if op.kind is Kind.ATTENTION]
     products = [op for op in operators if op.matrix and op.kind is not Kind.ATTENTION]
     tiled = [op for op in products if _is_tiled(op, rates, kernels)]
     whole = [op for op in products if not _is_tiled(op, rates, kernels)]
-    parts = Parts(
+    parts = KernelTimes(
         products=_tiled_products(tiled, rates, kernels) + _rooflines(whole, rates, rates.matrix),
-        attention=Both(
+        attention=PassTimes(
             _rooflines(attention, rates, rates.attention[0]).forward,
             _rooflines(attention, rates, rates.attention[1]).backward,
         ),
@@ -132,7 +130,7 @@ def operator_time(
         with_repeated_launches(parts.host, recomputation),
     )
     if kernels is not None:
-        terms = Terms(
+        terms = PassTerms(
             overlapped_with_launches(kernels, terms.forward, host.forward),
             overlapped_with_launches(kernels, terms.backward, host.backward),
         )
@@ -142,30 +140,31 @@ def operator_time(
 
 
 def _is_tiled(op: Operator, rates: Rates, kernels: Kernels | None) -> bool:
-    """Whether the shape of an operator's products and the device's units are known."""
     return kernels is not None and rates.units is not None and op.product is not None
 
 
-def _rooflines(operators: Sequence[Operator], rates: Rates, rate: FlopsPerSecond) -> Both:
-    """Operators one after another."""
+def _rooflines(operators: Sequence[Operator], rates: Rates, rate: FlopsPerSecond) -> PassTimes:
+    """Return the roofline times of operators one after another."""
     time = NOTHING
     for op in operators:
         memory = _memory_rate(op, rates)
-        time += Both(
+        time += PassTimes(
             roofline_time(op.flops, op.traffic, rate, memory),
             roofline_time(op.backward_flops, op.backward_traffic, rate, memory),
         )
     return time
 
 
-def _memory_operators(operators: Sequence[Operator], rates: Rates, kernels: Kernels | None) -> Both:
-    """Operators without products; those without arithmetic move more or less than is counted."""
+def _memory_operators(
+    operators: Sequence[Operator], rates: Rates, kernels: Kernels | None
+) -> PassTimes:
+    """Return the times of operators without products, at their measured traffic."""
     moved = [op if np.any(op.flops) else _as_moved(op, kernels) for op in operators]
     return _rooflines(moved, rates, rates.vector)
 
 
 def _as_moved(op: Operator, kernels: Kernels | None) -> Operator:
-    """An operator with the traffic that kernels of the framework have over what is counted."""
+    """Scale an operator's traffic to that of the framework's kernels."""
     if kernels is None:
         return op
     fitted = {Kind.PLAIN: kernels.kernel.plain, Kind.GATED: kernels.kernel.gated}
@@ -176,14 +175,16 @@ def _as_moved(op: Operator, kernels: Kernels | None) -> Operator:
 
 
 def _memory_rate(op: Operator, rates: Rates) -> BytesPerSecond:
-    """The memory's rate, or that of the units that an operator's few blocks keep busy."""
+    """Return the memory rate, or that of the units that few blocks keep busy."""
     if rates.units is None or np.isinf(op.blocks):
         return rates.memory
     return min(rates.memory, min(op.blocks, rates.units) * BLOCK_RATE)
 
 
-def _tiled_products(operators: Sequence[Operator], rates: Rates, kernels: Kernels | None) -> Both:
-    """Products forward, and the gradients of their inputs and weights, as far as each is counted.
+def _tiled_products(
+    operators: Sequence[Operator], rates: Rates, kernels: Kernels | None
+) -> PassTimes:
+    """Return the times of products and of the gradients of their inputs and weights.
 
     Where a backward pass has less arithmetic than two gradients, that of the input is left out.
     """
@@ -204,11 +205,11 @@ def _tiled_products(operators: Sequence[Operator], rates: Rates, kernels: Kernel
     gemms = Gemms(*three_passes(m, n, inner), count, all_flops / one, moved)
     candidates = np.broadcast_shapes(*(np.shape(value) for row in rows for value in row))
     forward, backward = forward_and_backward(gemms, units)
-    return Both(_sum(forward, candidates), _sum(backward, candidates))
+    return PassTimes(_sum(forward, candidates), _sum(backward, candidates))
 
 
 def _sum(times: Array, candidates: tuple[int, ...]) -> Real:
-    """Sum over products: a number, or an array as the candidates stand."""
+    """Sum over products: a number, or an array over candidates."""
     total: Real = times.sum(axis=0).reshape(candidates)[()]
     return total
 
@@ -218,7 +219,7 @@ UNSTATED: Final = Source(reference="the accelerator's profile", date="undated")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Computing:
-    """What computes: what it reaches, in which format, and what kernels reach and cost there."""
+    """A device that computes: its rates, number format, kernels and their source."""
 
     rates: Rates
     precision: Precision
@@ -227,7 +228,7 @@ class Computing:
 
 
 def gpu_computing(scenario: Scenario, train: Train, gpu: Gpu) -> Computing:
-    """What an accelerator computes a scenario's model with; `train` has the precision."""
+    """Return an accelerator's rates for a scenario's model at the precision of `train`."""
     kernels = scenario.job.software.kernels
     rates = rates_of(gpu, scenario.job.train.precision, kernels)
     return Computing(
@@ -239,7 +240,7 @@ def gpu_computing(scenario: Scenario, train: Train, gpu: Gpu) -> Computing:
 
 
 def core_computing(scenario: Scenario) -> Computing:
-    """What the cores of the training machine compute its model with.
+    """Return the rates of the training machine's cores.
 
     Raises
     ------
@@ -260,7 +261,7 @@ def core_computing(scenario: Scenario) -> Computing:
 
 
 def core_rates(host: Host) -> Rates | None:
-    """Arithmetic and memory of all cores, in fp32; None where no rate of them is known.
+    """Return arithmetic and memory rates of all cores in fp32; None where they are unknown.
 
     Parameters
     ----------
@@ -275,7 +276,7 @@ def core_rates(host: Host) -> Rates | None:
 
 
 def core_peak(host: Host, precision: Precision) -> FlopsPerSecond | None:
-    """Most that all cores of a machine multiply and add [FLOP/s]; None where it is not known.
+    """Return the peak of all cores of a machine [FLOP/s]; None where it is unknown.
 
     Parameters
     ----------
@@ -305,7 +306,7 @@ def _calibrated(scenario: Scenario, own: Rates) -> Rates:
 
 
 def rates_of(gpu: Gpu, precision: Precision, kernels: Kernels | None) -> Rates:
-    """What operators reach on a device.
+    """Return the rates that operators reach on a device.
 
     A precision that the device lacks runs at the rate of its stated fallback.
 
@@ -315,8 +316,6 @@ def rates_of(gpu: Gpu, precision: Precision, kernels: Kernels | None) -> Rates:
         The accelerator.
     precision : Precision
         Of the bulk of the arithmetic.
-    kernels : Kernels or None
-        Shares of the data sheet's rates; None: all of them.
     """
     runs_as = _computed_precision(gpu, precision)
     peak, bandwidth = gpu.peak[runs_as], gpu.memory_bandwidth
@@ -335,7 +334,7 @@ def rates_of(gpu: Gpu, precision: Precision, kernels: Kernels | None) -> Rates:
 
 
 def _rate_source(gpu: Gpu, precision: Precision, kernels: Kernels | None) -> Source:
-    """Where the rates of a roofline come from: the datasheet, and the share of it in training."""
+    """Return the source of roofline rates: the datasheet, and the share of it in training."""
     peak = gpu.sources.get(f"peak.{_computed_precision(gpu, precision)}", UNSTATED)
     share = UNSTATED if kernels is None else kernels.sources["share16"]
     return Source(

@@ -1,4 +1,24 @@
-"""Matrix products of one layer on one device, and the parameters it holds."""
+"""Matrix products and parameters of one layer on one device, low-rank adapters included.
+
+With an adapter, a target x W is computed as x W + s (x A) B, where A has `rank` columns and B as
+many rows [1]_; W is frozen, so that its gradient is neither computed, kept, exchanged nor used. The
+gradient of x still passes every layer, since adapters are in all of them. An adapter is counted for
+each projection (queries, keys, values, gate and the rest), as PEFT has them [2]_, or for the
+product that computes several of them, where the framework has one [3]_; experts have none. A is
+whole on every tensor-parallel rank where W is split by columns, and B where W is split by rows.
+
+Not counted: dropout before an adapter, and the first layer's gradient of its input, which is not
+needed.
+
+References
+----------
+.. [1] Hu et al., "LoRA: Low-Rank Adaptation of Large Language Models",
+       https://arxiv.org/abs/2106.09685
+.. [2] huggingface/peft src/peft/tuners/lora/layer.py, Linear.forward and Linear.update_layer,
+       read in peft 0.17.1 on PyPI.
+.. [3] NVIDIA/NeMo and NVIDIA-NeMo/Megatron-Bridge: adapters on linear_qkv, linear_proj, linear_fc1
+       and linear_fc2 of Megatron Core.
+"""
 
 from __future__ import annotations
 
@@ -34,19 +54,19 @@ _WHOLE: Final = 1e-8
 
 @once
 def tokens(step: TransformerStep) -> Real:
-    """Tokens of one micro-batch that one device computes, on average."""
+    """Return the mean tokens of one micro-batch on one device."""
     return step.layout.micro_batch * step.shape.sequence * step.shape.filled / step.layout.context
 
 
 def attended(step: TransformerStep) -> Real:
-    """Length of a sequence whose square is the mean number of pairs of positions in one."""
+    """Return the sequence length whose square is the mean number of attention pairs."""
     share: Real = mean_square_length(step.shape.filled) ** 0.5
     return step.shape.sequence * share
 
 
 @once
 def scored_tokens(step: TransformerStep) -> Real:
-    """Those that the head scores: all of a decoder's, an encoder's masked ones."""
+    """Return the tokens that the head scores: all of a decoder's, an encoder's masked ones."""
     return tokens(step) * step.shape.scored_share
 
 
@@ -61,7 +81,7 @@ class StageLayers:
 
 @once
 def stage_layers(step: TransformerStep) -> StageLayers:
-    """How layers are dealt to the stages of the pipeline."""
+    """Return the layers of the pipeline's stages."""
     layers, stages = step.shape.layers, step.layout.pipeline
     ends, between = end_layers(layers, stages), middle_layers(layers, stages)
     if not anywhere(step.layout.by_compute > 0):
@@ -76,7 +96,7 @@ def stage_layers(step: TransformerStep) -> StageLayers:
 
 
 def _head_in_layers(step: TransformerStep) -> Real:
-    """Products of the head over those of a layer, of whose experts a token passes some."""
+    """Return the head's products over those of a layer, routed experts included."""
     held, shared = layer_parameters(step)
     passed = step.shape.top_k * step.layout.expert / at_least(step.shape.experts, 1.0)
     head: Real = table_parameters(step) / at_least(shared + (held - shared) * passed, 1.0)
@@ -85,14 +105,14 @@ def _head_in_layers(step: TransformerStep) -> Real:
 
 @once
 def padded_vocabulary(step: TransformerStep) -> Real:
-    """Rows of the table of tokens as stored."""
+    """Return the rows of the embedding table as stored."""
     group = _VOCABULARY_TILE * step.layout.tensor
     whole = rounded_up(step.shape.vocabulary / group) * group
     return where(step.work.padded_vocabulary > 0, whole, step.shape.vocabulary)
 
 
 def attention_products(step: TransformerStep) -> list[Product]:
-    """Products before and after attention, plain or latent, split over tensor-parallel ranks."""
+    """Return the products of attention, plain or latent, per tensor-parallel rank."""
     shape, t, rows = step.shape, step.layout.tensor, tokens(step)
     plain = (shape.heads + 2.0 * shape.kv_heads) * shape.head_width / t
     found = [
@@ -115,7 +135,7 @@ def attention_products(step: TransformerStep) -> list[Product]:
 
 
 def mlp_products(step: TransformerStep) -> list[Product]:
-    """Products of the plain MLP, for the layers that have one."""
+    """Return the products of the dense MLP, on its share of layers."""
     shape, t, rows = step.shape, step.layout.tensor, tokens(step)
     share = 1.0 - shape.routed
     return [
@@ -125,7 +145,7 @@ def mlp_products(step: TransformerStep) -> list[Product]:
 
 
 def score_products(step: TransformerStep) -> list[Product]:
-    """Scores and weighted values of unfused attention: many small products in 16 bit."""
+    """Return the batched products of unfused attention, in 16 bit."""
     shape, many = step.shape, step.layout.micro_batch * step.shape.heads / step.layout.tensor
     share, length = 1.0 - step.work.fused_attention, attended(step)
     return [
@@ -135,7 +155,7 @@ def score_products(step: TransformerStep) -> list[Product]:
 
 
 def expert_products(step: TransformerStep, kernels: Kernels) -> list[Product]:
-    """Products of the experts on this device, one of a batch each, and of the shared ones."""
+    """Return the batched products of this device's experts, and of shared experts."""
     shape, share = step.shape, step.shape.routed
     rows = tokens(step) / step.layout.tensor
     local = at_least(1.0, shape.experts / step.layout.expert)
@@ -152,7 +172,7 @@ def expert_products(step: TransformerStep, kernels: Kernels) -> list[Product]:
 
 
 def head_product(step: TransformerStep, kernels: Kernels) -> Product:
-    """Scores of the tokens, in 16 bit; slow where the vocabulary is not a multiple of eight."""
+    """Return the product of the head, in 16 bit; slow for unaligned vocabularies."""
     columns = padded_vocabulary(step) / step.layout.tensor
     whole = columns % _ALIGNED < _WHOLE
     aligned = where(whole, 1.0, kernels.product.unaligned)
@@ -161,7 +181,7 @@ def head_product(step: TransformerStep, kernels: Kernels) -> Product:
 
 @once
 def attention_parameters(step: TransformerStep) -> Real:
-    """Weights of a layer's attention on one device."""
+    """Return the weights of a layer's attention on one device."""
     shape = step.shape
     plain = shape.hidden * (shape.heads + 2.0 * shape.kv_heads) * shape.head_width
     still = shape.head_width - shape.rope_width + shape.value_width
@@ -176,7 +196,7 @@ def attention_parameters(step: TransformerStep) -> Real:
 
 @once
 def layer_parameters(step: TransformerStep) -> tuple[Real, Real]:
-    """Weights of a layer on one device: all of them, and without the experts it shares out."""
+    """Return the weights of a layer on one device: all, and without sharded experts."""
     shape = step.shape
     matrices = (2.0 + shape.gated) * shape.hidden
     plain = attention_parameters(step) + matrices * shape.ffn / step.layout.tensor * (
@@ -195,24 +215,24 @@ def layer_parameters(step: TransformerStep) -> tuple[Real, Real]:
 
 @once
 def sharers(step: TransformerStep) -> Real:
-    """Ranks that one copy of sharded state is spread over; context-parallel ones take part."""
+    """Return the ranks that share one copy of sharded state, context-parallel ones included."""
     return at_most(step.layout.replicas, step.layout.shard_group) * step.layout.context
 
 
 @once
 def expert_copies(step: TransformerStep) -> Real:
-    """Ranks that hold the same experts, among those that share state."""
+    """Return the ranks that hold the same experts, among those that share state."""
     return at_least(1.0, sharers(step) * step.layout.tensor / at_least(1.0, step.layout.expert))
 
 
 def between_copies(step: TransformerStep) -> Real:
-    """Replicas from one rank to the next that holds the same experts."""
+    """Return the replicas from one rank to the next with the same experts."""
     apart: Real = step.layout.expert / (step.layout.tensor * step.layout.context)
     return apart
 
 
 def shared_part(step: TransformerStep, of_all: Real, of_experts: Real) -> Real:
-    """Parameters whose state is this rank's where it is sharded.
+    """Return the parameters whose state is on this rank where it is sharded.
 
     Parameters
     ----------
@@ -226,14 +246,14 @@ def shared_part(step: TransformerStep, of_all: Real, of_experts: Real) -> Real:
 
 
 def updated_parameters(step: TransformerStep, of_all: Real, of_experts: Real) -> Real:
-    """Parameters that this rank updates: its part where the optimizer's state is sharded."""
+    """Return the parameters that this rank updates: its shard where state is sharded."""
     sharded = (step.layout.sharded > 0) | (step.layout.sharded_optimizer > 0)
     return where(sharded, shared_part(step, of_all, of_experts), of_all + of_experts)
 
 
 @once
 def table_parameters(step: TransformerStep) -> Real:
-    """Weights of the table of tokens on one device."""
+    """Return the weights of the embedding table on one device."""
     return padded_vocabulary(step) * step.shape.hidden / step.layout.tensor
 
 
@@ -254,7 +274,7 @@ class Adapter(NamedTuple):
 
 
 def layer_adapters(step: TransformerStep) -> tuple[Adapter, ...]:
-    """The adapters of a layer; none where all parameters learn."""
+    """Return the adapters of a layer; none where all parameters are trained."""
     if not anywhere(step.work.rank > 0):
         return ()
     return tuple(_attention_adapters(step)) + tuple(_mlp_adapters(step))
@@ -291,7 +311,7 @@ def _mlp_adapters(step: TransformerStep) -> Iterator[Adapter]:
 
 
 def adapter_products(step: TransformerStep) -> list[Product]:
-    """Products of a layer's adapters, in 16 bit."""
+    """Return the products of a layer's adapters, in 16 bit."""
     rows, rank = tokens(step), step.work.rank
     return [
         product
@@ -305,12 +325,12 @@ def adapter_products(step: TransformerStep) -> list[Product]:
 
 @once
 def adapters_per_layer(step: TransformerStep) -> Real:
-    """Adapters of a layer, on average over the layers."""
+    """Return the adapters of a layer, averaged over layers."""
     return sum((one.share for one in layer_adapters(step)), 0.0)
 
 
 def adapter_traffic(step: TransformerStep) -> tuple[Bytes | Real, Bytes | Real]:
-    """Bytes of scales and sums, forward and backward [B]."""
+    """Return the traffic of adapters' scales and sums, forward and backward [B]."""
     forward: Bytes | Real = 0.0
     backward: Bytes | Real = 0.0
     for one in layer_adapters(step):
@@ -321,13 +341,13 @@ def adapter_traffic(step: TransformerStep) -> tuple[Bytes | Real, Bytes | Real]:
 
 
 def adapter_activations(step: TransformerStep) -> Real:
-    """Values of a token that a layer's adapters keep between their two products."""
+    """Return the values of a token between the two products of a layer's adapters."""
     return step.work.rank * adapters_per_layer(step)
 
 
 @once
 def learned_parameters(step: TransformerStep) -> tuple[Real, Real]:
-    """Parameters of a layer that learn, on one device: all of them, and without its experts."""
+    """Return the trainable parameters of a layer on one device: all, and without experts."""
     held, shared = layer_parameters(step)
     if not anywhere(step.work.rank > 0):
         return held, shared
@@ -340,12 +360,12 @@ def learned_parameters(step: TransformerStep) -> tuple[Real, Real]:
 
 
 def learned_table(step: TransformerStep) -> Real:
-    """Parameters of the table of tokens that learn, on one device."""
+    """Return the trainable parameters of the embedding table on one device."""
     return step.work.learned * table_parameters(step)
 
 
 def learned_in_all(job: Job) -> float:
-    """Parameters of a whole model that learn: all of them, or those of its head or adapters."""
+    """Return the trainable parameters of a whole model, of its head, or of its adapters."""
     model = job.model
     if job.train.head_only:
         return learning_head(model)

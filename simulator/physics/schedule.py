@@ -26,7 +26,7 @@ from simulator.units import Real, Seconds
 
 
 class Pass(Enum):
-    """What a slot does to a micro-batch."""
+    """Direction of a slot's work on a micro-batch."""
 
     FORWARD = "forward"
     BACKWARD = "backward"
@@ -43,7 +43,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """What one micro-batch costs chunk by chunk, in the order of the layers [s].
+    """Times of one micro-batch chunk by chunk, in the order of the layers [s].
 
     `forward` and `backward` have p x v entries; `weights` is the part of each backward pass that
     only the weights' gradients need, and that a zero-bubble schedule may put off. `send` is the
@@ -58,13 +58,13 @@ class Pipeline:
 
     @property
     def chunks(self) -> int:
-        """Chunks that one device holds."""
+        """Return the chunks of one device."""
         return len(self.forward) // self.devices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activity:
-    """What a device did from `start` for `length` [s]; None where it waited.
+    """Work of a device on a `slot` from `start` for `length` [s]; without a slot it waits.
 
     `put_off` says that it caught up on gradients of weights that the slot had left.
     """
@@ -77,7 +77,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What a simulated schedule took: in all, and how long each device computed [s]."""
+    """A simulated schedule: its length, and how long each device computed [s]."""
 
     length: Seconds
     busy: tuple[Seconds, ...]
@@ -85,14 +85,14 @@ class Run:
 
     @property
     def bubble(self) -> Seconds:
-        """Time the busiest device waited [s]."""
+        """Return the time that the busiest device waited [s]."""
         return self.length - max(self.busy)
 
 
 def order(
     schedule: Schedule, devices: int, chunks: int, micro_batches: int, device: int
 ) -> tuple[Slot, ...]:
-    """The slots of one device in the order it does them.
+    """Return the slots of one device in their order.
 
     Parameters
     ----------
@@ -121,13 +121,13 @@ def order(
 
 
 def _warm_up(devices: int, chunks: int, device: int) -> int:
-    """Forward passes a device does before its first backward pass: equations of [2]_, 2.2."""
+    """Return a device's forward passes before its first backward pass, as [2]_, 2.2."""
     behind = devices - device - 1
     return behind if chunks == 1 else 2 * behind + (chunks - 1) * devices
 
 
 def _passes(devices: int, chunks: int, groups: int, device: int, kind: Pass) -> Iterator[Slot]:
-    """All passes of a kind: groups of as many micro-batches as devices go chunk by chunk."""
+    """Yield all passes of a kind: groups of micro-batches, one a device, chunk by chunk."""
     own = range(chunks) if kind is Pass.FORWARD else range(chunks - 1, -1, -1)
     for group in range(groups):
         for position in own:
@@ -153,7 +153,7 @@ def simulate(schedule: Schedule, pipeline: Pipeline, micro_batches: int) -> Run:
 def chunked_pipeline(
     lengths: tuple[Real, Real, Real], forward: Real, backward: Real, stages: int, chunks: int
 ) -> Pipeline:
-    """What a micro-batch costs on each chunk of a pipeline's devices, sends included.
+    """Return the times of a micro-batch on each chunk of the devices, sends included.
 
     `lengths` are those on the first, a middle and the last stage, `forward` and `backward` the
     passes on the slowest one [s]. The weights' gradients, which a zero-bubble schedule may put off,
@@ -184,7 +184,7 @@ def simulated_bubble(  # noqa: PLR0913 - a pipeline, its schedule and its micro-
     chunks: int,
     micro_batches: Real,
 ) -> Seconds:
-    """Waiting of the slowest stage in a schedule that has no closed form, by playing it [s].
+    """Return the bubble of the slowest stage in a schedule without closed form [s].
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def simulated_bubble(  # noqa: PLR0913 - a pipeline, its schedule and its micro-
 def timelines(
     schedule: Schedule, pipeline: Pipeline, micro_batches: int
 ) -> tuple[tuple[Activity, ...], ...]:
-    """What each device does in a simulated step, without gaps from its begin to its end."""
+    """Return the activities of each device in a simulated step, without gaps."""
     engine = _RecordingEngine(schedule, pipeline, micro_batches)
     engine.run()
     end = max(engine.free)
@@ -227,7 +227,7 @@ def _with_waits(stretches: Sequence[Activity], end: Seconds) -> Iterator[Activit
 
 
 class _Engine:
-    """Devices that work through their slots; a slot waits for what it needs."""
+    """Devices that work through their slots in order."""
 
     def __init__(self, schedule: Schedule, pipeline: Pipeline, micro_batches: int) -> None:
         devices = pipeline.devices
@@ -272,11 +272,11 @@ class _Engine:
         return True
 
     def _catch_up(self, device: int, slot: Slot, length: Seconds) -> None:  # noqa: ARG002 - for those that note it
-        """Compute gradients of weights that a slot had left."""
+        """Compute the weight gradients that a slot delayed."""
         self.free[device] += length
 
     def _do(self, device: int, slot: Slot, start: Seconds) -> Seconds:
-        """Compute a slot; when it ends [s]."""
+        """Compute a slot and return its end [s]."""
         pipeline, chunk = self._pipeline, slot.chunk
         forward = slot.kind is Pass.FORWARD
         length = (pipeline.forward if forward else pipeline.backward)[chunk]
@@ -290,7 +290,7 @@ class _Engine:
         return start + length
 
     def _ready(self, slot: Slot) -> Seconds | None:
-        """When what a slot needs has arrived [s]; None if it is not computed yet."""
+        """Return when a slot's inputs have arrived [s]; None if they are not computed yet."""
         last = len(self._pipeline.forward) - 1
         if slot.kind is Pass.FORWARD:
             if slot.chunk == 0:
@@ -308,7 +308,7 @@ class _Engine:
 
 
 class _RecordingEngine(_Engine):
-    """Devices that also write down what they do when."""
+    """Devices that also record their activities."""
 
     def __init__(self, schedule: Schedule, pipeline: Pipeline, micro_batches: int) -> None:
         super().__init__(schedule, pipeline, micro_batches)

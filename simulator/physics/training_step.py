@@ -1,9 +1,9 @@
-"""The optimizer on the host: gradients go down, the processors update, parameters come up.
+"""Time of a training step: passes on the pipeline's stages, gradients, update.
 
-As ZeRO-Offload does it [1]_ without its delayed update: each device sends its part of the gradients
-beside every backward pass, the host updates what all devices of the machine have sent, and sends
-parameters back while it updates the next ones. What the update reaches of host memory's bandwidth
-was fitted to one row; links are those of datasheets.
+An optimizer on the host works as ZeRO-Offload [1]_ without its delayed update: each device sends
+its part of the gradients during every backward pass, the host updates what all devices of the
+machine have sent, and sends parameters back while it updates the next ones. The share of host
+memory's bandwidth that the update reaches was fitted to one row; links are those of datasheets.
 
 References
 ----------
@@ -33,11 +33,8 @@ from simulator.physics.communication import (
 )
 from simulator.physics.kernels import update_time
 from simulator.physics.layer_time import (
-    EmbeddingAndHead,
     embedding_and_head,
-    gathering_times,
     layer_pass,
-    layer_times,
     slowest_pass,
     stage_pass,
 )
@@ -59,7 +56,7 @@ _HALF: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostUpdate:
-    """What a step waits for where the optimizer runs on the host [s]; nothing where it does not.
+    """Exposed times of an optimizer on the host [s]; 0 where it runs on the device.
 
     `update` is the processors', `rate` how fast it moves through the memory of a machine what it
     moves [B/s]; `sending`, `fetching` and `moving` are the equations of the rest.
@@ -73,22 +70,22 @@ class HostUpdate:
 
     @property
     def sent(self) -> Seconds | Real:
-        """Gradients on their way down that no backward pass hides [s]."""
+        """Return the exposed time of gradients on their way to the host [s]."""
         return self.sending.value
 
     @property
     def fetched(self) -> Seconds | Real:
-        """Parameters on their way up that the update does not hide [s]."""
+        """Return the exposed time of parameters on their way back [s]."""
         return self.fetching.value
 
     @property
     def moved(self) -> Bytes | Real:
-        """What the update moves through the memory of a machine [B]."""
+        """Return the update's traffic in a machine's memory [B]."""
         return self.moving.value
 
     @property
     def total(self) -> Seconds | Real:
-        """All of it, once a step."""
+        """Return all exposed time, once a step [s]."""
         return self.sent + self.update + self.fetched
 
 
@@ -99,14 +96,10 @@ ON_DEVICE: Final = HostUpdate()
 def host_update(
     step: TransformerStep, kernels: Kernels, layers: Real, behind: Seconds | Real
 ) -> HostUpdate:
-    """What a step waits for the host.
+    """Return the exposed times of gradient offload, host update and parameter fetch.
 
     Parameters
     ----------
-    step : Description
-        The step; its numbers may be arrays of candidates.
-    kernels : Kernels
-        What an update reaches of host memory's bandwidth.
     layers : float or array
         Layers of the stage that has most.
     behind : float or array
@@ -114,10 +107,10 @@ def host_update(
     """
     if not anywhere(step.layout.offloaded > 0):
         return ON_DEVICE
-    engine = where(step.layout.offloaded > 0, 1.0, 0.0)
+    offloaded = where(step.layout.offloaded > 0, 1.0, 0.0)
     held, shared = learned_parameters(step)
     whole = shared * layers + learned_table(step)
-    own = engine * updated_parameters(step, whole, (held - shared) * layers)
+    own = offloaded * updated_parameters(step, whole, (held - shared) * layers)
     down = own * step.work.gradient_bytes / step.device.host_link
     up = own * _HALF / step.device.host_link
     moving = term(
@@ -138,25 +131,25 @@ def host_update(
 _LONGER: Final = 1.1
 """How much longer small kernels are made to see what a step gains by it."""
 _SLOWER: Final = 4.5
-"""How much slower gathers are made: a tenth of those that nobody measured are slower still."""
+"""How much slower gathers are made: a tenth of unmeasured ones are slower still."""
 _BEHIND: Final = 0.5
 """Share of a stage's last micro-batch, its backward pass, that gradients can hide behind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passes:
-    """A forward and a backward pass, as values of the equations that gave them."""
+    """A forward and a backward pass, as recorded equations."""
 
     terms: Mapping[str, Term]
 
     @property
     def forward(self) -> Seconds | Real:
-        """The forward pass [s]."""
+        """Return the time of the forward pass [s]."""
         return self.terms["forward"].value
 
     @property
     def backward(self) -> Seconds | Real:
-        """The backward pass [s]."""
+        """Return the time of the backward pass [s]."""
         return self.terms["backward"].value
 
 
@@ -167,9 +160,9 @@ class TrainingStep(Passes):
     `forward`, `backward` and `exchange` (waiting for it) are of one micro-batch on the slowest
     stage, of which there are `micro_batches`; `bubble`, `gradients` (waiting for their exchange),
     `update` and `launches` are once a step. `hidden` is exchange that compute hides, in a step;
-    `hidden_gradients` is the part of it that comes once.
-    `stages` are a micro-batch's lengths on the first, middle and last stage, sends included; `host`
-    is what the step waits for an optimizer there.
+    `hidden_gradients` is the part of it that comes once. `stages` are a micro-batch's lengths on
+    the first, middle and last stage, sends included; `host` is what the step waits for an optimizer
+    there.
     """
 
     micro_batches: Real
@@ -180,64 +173,49 @@ class TrainingStep(Passes):
 
     @property
     def exchange(self) -> Seconds | Real:
-        """Waiting for the exchange of one micro-batch there [s]."""
+        """Return the exposed exchange of one micro-batch [s]."""
         return self.terms["exchange"].value
 
     @property
     def bubble(self) -> Seconds | Real:
-        """Waiting for the other stages, once a step [s]."""
+        """Return the wait for other stages, once a step [s]."""
         return self.terms["bubble"].value
 
     @property
     def gradients(self) -> Seconds | Real:
-        """Waiting for the exchange of gradients, once a step [s]."""
+        """Return the exposed gradient reduction, once a step [s]."""
         return self.terms["gradients"].value
 
     @property
     def update(self) -> Seconds | Real:
-        """The update on the device, once a step [s]."""
+        """Return the update on the device, once a step [s]."""
         return self.terms["update"].value
 
     @property
     def launches(self) -> Seconds | Real:
-        """The host's launches once a step [s]."""
+        """Return the host's launches once a step [s]."""
         return self.terms["launches"].value
 
     @property
     def total(self) -> Seconds | Real:
-        """The whole step."""
+        """Return the time of the whole step [s]."""
         passes = self.micro_batches * (self.forward + self.backward + self.exchange)
         once = self.bubble + self.gradients + self.update + self.launches
         return passes + once + self.host.total
 
     @property
     def hidden_exchange(self) -> Seconds | Real:
-        """Exchange of one micro-batch that compute hides [s]."""
+        """Return the exchange of one micro-batch that compute hides [s]."""
         return (self.hidden - self.hidden_gradients) / self.micro_batches
 
 
 def training_step(step: TransformerStep, kernels: Kernels) -> TrainingStep:
-    """Time of one optimizer step.
-
-    Parameters
-    ----------
-    step : Description
-        What one device computes and sends; numbers, or arrays of candidates.
-    kernels : Kernels
-        What kernels, launches and links reach.
-
-    Returns
-    -------
-    TrainingStep
-        Floats, or arrays of one entry a candidate.
-    """
-    times, layout = layer_times(step, kernels), step.layout
-    one = layer_pass(step, kernels, times, gathering_times(step, kernels))
-    dealt = stage_layers(step)
-    front, back = embedding_and_head(step, kernels, times)
-    first = stage_pass(step, kernels, one, layers=dealt.first, beside=front)
-    middle = stage_pass(step, kernels, one, layers=dealt.middle, beside=EmbeddingAndHead())
-    last = stage_pass(step, kernels, one, layers=dealt.last, beside=back)
+    """Return the time of one optimizer step; arrays where the step has arrays."""
+    layout, layer, dealt = step.layout, layer_pass(step, kernels), stage_layers(step)
+    ends = embedding_and_head(step, kernels, layer.head)
+    first = stage_pass(step, layer, dealt.first, ends[0])
+    middle = stage_pass(step, layer, dealt.middle, ends[1])
+    last = stage_pass(step, layer, dealt.last, ends[2])
     sent = _send_times(step, kernels)
     lengths = (first.length + sent, middle.length + sent, last.length + sent)
     slow = slowest_stage(*lengths, layout.pipeline)
@@ -254,9 +232,12 @@ def training_step(step: TransformerStep, kernels: Kernels) -> TrainingStep:
         stages=layout.pipeline,
         chunks=layout.chunks,
     )
+    forward, backward = layer.computing
+    forward = term(stage_time, layers=own.layers, layer=forward, ends=own.ends_forward)
+    backward = term(stage_time, layers=own.layers, layer=backward, ends=own.ends_backward)
     terms = {
-        "forward": _computed(own.layers, one.alone.forward, own.ends_forward, late),
-        "backward": _computed(own.layers, one.alone.backward, own.ends_backward, late),
+        "forward": product_of(stage=forward, slowness=late),
+        "backward": product_of(stage=backward, slowness=late),
         "exchange": term(waited_exchange, exposed=own.exposed, sent=sent, slowness=late),
         "bubble": product_of(idle=idle, slowness=late),
         "gradients": product_of(wait=wait, slowness=late),
@@ -273,14 +254,8 @@ def training_step(step: TransformerStep, kernels: Kernels) -> TrainingStep:
     )
 
 
-def _computed(layers: Real, layer: Term, ends: Seconds | Real, slowness: Real) -> Term:
-    """One pass of a micro-batch over a stage, as much slower as its machines are."""
-    whole = term(stage_time, layers=layers, layer=layer, ends=ends)
-    return product_of(stage=whole, slowness=slowness)
-
-
 def _send_times(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
-    """Sends of an activation and of its gradient, for each chunk of layers, as far as seen."""
+    """Return the exposed sends of an activation and its gradient, for all chunks."""
     layout = step.layout
     seen = where(layout.async_sends > 0, kernels.exchange.unhidden_sends, 1.0)
     return 2.0 * send_time(activation_bytes(step), step, kernels) * layout.chunks * seen
@@ -289,7 +264,7 @@ def _send_times(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
 def _gradient_exchange(
     step: TransformerStep, kernels: Kernels, layers: Real, behind: Seconds | Real
 ) -> tuple[Seconds | Real, Seconds | Real]:
-    """Exchange of gradients and updated parameters that is waited for, and what is hidden.
+    """Return the exposed and the hidden time of gradient reductions and parameter gathers.
 
     What overlaps hides behind the backward pass of one micro-batch. Copies of the table of tokens
     on the first and last stage add up their gradients.
@@ -307,7 +282,7 @@ def _gradient_exchange(
 def _reduction_time(
     step: TransformerStep, kernels: Kernels, one: GradientReduction, messages: Real
 ) -> Seconds | Real:
-    """A sum of gradients over the ranks that hold copies [s], a message for each layer.
+    """Return the time of a gradient reduction [s], one message for each layer.
 
     Where each rank updates its part, gradients are scattered, or summed whole, and updated
     parameters gathered.
@@ -319,14 +294,7 @@ def _reduction_time(
 
 
 def small_kernels_share(step: TransformerStep, kernels: Kernels) -> Real:
-    """How much longer a step gets the longer norms and activations take, 0 to 1.
-
-    Parameters
-    ----------
-    step : Description
-        What one device computes and sends.
-    kernels : Kernels
-        What kernels, launches and links reach.
+    """Return the elasticity of the step time in the time of norms and activations, 0 to 1.
 
     Returns
     -------
@@ -342,14 +310,7 @@ def small_kernels_share(step: TransformerStep, kernels: Kernels) -> Real:
 
 
 def network_share(step: TransformerStep, kernels: Kernels) -> Real:
-    """How much longer a step gets the slower gathers and scatters are between machines, 0 to 1.
-
-    Parameters
-    ----------
-    step : Description
-        What one device computes and sends.
-    kernels : Kernels
-        What kernels, launches and links reach.
+    """Return the elasticity of the step time in the time of gathers between machines, 0 to 1.
 
     Returns
     -------
@@ -365,14 +326,7 @@ def network_share(step: TransformerStep, kernels: Kernels) -> Real:
 
 
 def launch_share(step: TransformerStep, kernels: Kernels) -> Real:
-    """How much longer a step gets the longer the host takes to launch its kernels, 0 to 1.
-
-    Parameters
-    ----------
-    step : Description
-        What one device computes and sends.
-    kernels : Kernels
-        What kernels, launches and links reach.
+    """Return the elasticity of the step time in the launch time of kernels, 0 to 1.
 
     Returns
     -------
@@ -385,6 +339,5 @@ def launch_share(step: TransformerStep, kernels: Kernels) -> Real:
 
 
 def _times_as_long(step: TransformerStep, own: Kernels, other: Kernels) -> Real:
-    """How many times as long a step is with other figures."""
     ratio: Real = training_step(step, other).total / training_step(step, own).total
     return ratio

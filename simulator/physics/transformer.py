@@ -1,6 +1,7 @@
-"""What one device of a spread model computes and sends: numbers, or arrays of candidates.
+"""A transformer's training step on one device: shape, layout, number formats and rates.
 
-Switches are 0 or 1, so that candidates may differ in them.
+Each figure is a number, or an array of candidates. Switches are 0 or 1, so that candidates may
+differ in them.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import numpy as np
 
 from simulator.equations.memory import FULL_PRECISION, state_bytes
 from simulator.errors import NotModelled
-from simulator.memo import Memo
+from simulator.memo import cached
 from simulator.physics.collectives import InMachine, Protocols, in_machine
+from simulator.schema.hardware.cluster import Cluster
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.link import Collective
@@ -28,6 +30,7 @@ from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.parallelism import Partition, Schedule, Sharding
 from simulator.schema.workload.software import CudaGraphs
 from simulator.schema.workload.train import Recompute, Targets, Train
+from simulator.uncertainty.calibration import Calibration
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, in_common, where
 
 _Answer = TypeVar("_Answer")
@@ -35,7 +38,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """The model: `layers` with those that predict further tokens, widths, vocabulary.
+    """A transformer: `layers` (those that predict further tokens included), widths, vocabulary.
 
     `head_width` is that of queries and keys, `value_width` that of values. `latent` attention has
     the ranks and `rope_width`. `dense_share` is that of layers with a plain MLP, `scored` how many
@@ -75,7 +78,7 @@ class Shape:
 
     @cached_property
     def routed(self) -> Real:
-        """Share of layers with experts."""
+        """Return the share of layers with experts."""
         return where(self.experts > 0, 1.0 - self.dense_share, 0.0)
 
 
@@ -85,12 +88,12 @@ class Layout:
 
     `domain` is how many devices one machine joins. `replicas` are copies of the model,
     `micro_batch` the samples of one of their passes, `micro_batches` those of a step. `sharded`:
-    parameters are gathered layer by layer, and `again` for the backward pass;
-    `sharded_optimizer`: each replica updates its part; either over at most `shard_group` ranks.
-    `offloaded`: optimizer state is on the host. `all_forward`: no backward pass before all
-    micro-batches are through. `by_compute`: stages are dealt layers by what they compute.
-    `scattered_sums`: where each replica updates its part, it gets the sum of that part alone.
-    `imbalance` is the load of the busiest expert rank over the mean one.
+    parameters are gathered layer by layer, and `again` for the backward pass; `sharded_optimizer`:
+    each replica updates its part; either over at most `shard_group` ranks. `offloaded`: optimizer
+    state is on the host. `all_forward`: no backward pass before all micro-batches are through.
+    `by_compute`: stages are dealt layers by what they compute. `scattered_sums`: where each replica
+    updates its part, it gets the sum of that part alone. `imbalance` is the load of the busiest
+    expert rank over the mean one.
     """
 
     devices: Real
@@ -125,7 +128,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recomputation:
-    """Shares of a forward pass that the backward pass repeats, in a share of the `layers`.
+    """Shares of the forward pass that the backward pass repeats, in a share of `layers`.
 
     Of `products`, `attention`, `passes` over memory, `exchange` and `launches`.
     """
@@ -144,17 +147,16 @@ NO_RECOMPUTATION: Final = Recomputation()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """How it is computed: bytes of numbers, what is recomputed, which kernels there are.
+    """Number formats, recomputation and kernels of a training job.
 
-    `element` is what a stored value takes. `low`: linear layers compute in `width` bytes below
-    16 bit. `optimizer_bytes` are those of state in fp32 for a weight. `recomputation` is what the
+    `element` is what a stored value takes. `low`: linear layers compute in `width` bytes below 16
+    bit. `optimizer_bytes` are those of state in fp32 for a weight. `recomputation` is what the
     backward pass of a layer repeats. `fused_softmax`: scale, mask and softmax of unfused attention
-    are one kernel. `waits`: the host waits for the counts of tokens that go to
-    experts. `eager_activation`: the activation of experts is many kernels. `learned` is 0 where
-    the model's own parameters are frozen, in `frozen_bytes` each; adapters of `rank` then learn:
-    those of queries and values, and of what is `adapted_*`; `joined`: one for projections that are
-    one product. `widened`: frozen weights are stored in
-    less than they compute in.
+    are one kernel. `waits`: the host waits for the counts of tokens that go to experts.
+    `eager_activation`: the activation of experts is many kernels. `learned` is 0 where the model's
+    own parameters are frozen, in `frozen_bytes` each; adapters of `rank` then learn: those of
+    queries and values, and of what is `adapted_*`; `joined`: one for projections that are one
+    product. `widened`: frozen weights are stored in less than they compute in.
     """
 
     element: Bytes | Real = 2.0
@@ -202,12 +204,12 @@ _FREE: Final = InMachine(*(Protocols(0.0, np.inf, 0.0, np.inf) for _ in range(3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """Datasheet of a device: `peak16` and `peak` at the precision of linear layers.
+    """Datasheet of a device: `peak16`, and `peak` at the precision of linear layers.
 
     `units` compute tiles side by side, `link` is its rate to the others of its machine, `reduce`,
-    `gather`, `scatter` and `all_to_all` what collectives with them take, `network` the rate of
-    all the machine's devices in use. `host_link` is its rate to the host where all of them
-    copy at once, `host_memory` that of the machine's memory.
+    `gather`, `scatter` and `all_to_all` what collectives with them take, `network` the rate of all
+    the machine's devices in use. `host_link` is its rate to the host where all of them copy at
+    once, `host_memory` that of the machine's memory.
     """
 
     peak16: FlopsPerSecond | Real
@@ -230,7 +232,7 @@ NO_DEVICE: Final = Device(peak16=0.0, peak=0.0, bandwidth=0.0, link=0.0, units=1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransformerStep:
-    """One training step as its devices see it."""
+    """One training step as one device sees it."""
 
     shape: Shape
     layout: Layout
@@ -241,7 +243,7 @@ class TransformerStep:
 
 
 def once(function: Callable[[TransformerStep], _Answer]) -> Callable[[TransformerStep], _Answer]:
-    """A function of a description, worked out when first asked: many parts of a step ask alike."""
+    """Cache a function's answer on the step that it is called with."""
 
     @wraps(function)
     def answer(d: TransformerStep) -> _Answer:
@@ -268,28 +270,28 @@ _SMALL_MODULES: Final = 0.2
 """Part of a layer's passes over memory that recomputing its small modules repeats."""
 _EVERY_SECOND: Final = 0.5
 _SCALES: Final = 0.127 / 8.0
-"""Bytes of scales beside a weight in 4 bit, themselves in 8 bit: 0.127 bit a parameter (Dettmers
+"""Bytes of scales for a weight in 4 bit, themselves in 8 bit: 0.127 bit a parameter (Dettmers
 et al., "QLoRA", section 3, https://arxiv.org/abs/2305.14314)."""
 
 
 def of_tokens(model: Model | None) -> bool:
-    """Whether a model is a stack of transformer layers over tokens, a decoder or an encoder."""
+    """Return whether a model is a transformer over tokens, decoder or encoder."""
     return isinstance(model, Transformer) and model.embedding.tokens > 0
 
 
 def is_classifier(model: Model | None) -> bool:
-    """Whether a model of images ends in a layer that gives scores of classes."""
+    """Return whether a model of images ends in a layer of class scores."""
     known = isinstance(model, ConvNet | Transformer) and not of_tokens(model)
     return known and learning_head(model) > 0.0
 
 
 def learning_head(model: Model | None) -> float:
-    """Parameters of the layer that gives scores, where the model says which they are."""
+    """Return the parameters of the layer of scores, where the model states them."""
     return model.head_parameters if isinstance(model, ConvNet | Transformer) else 0.0
 
 
 def has_kernels(scenario: Scenario) -> bool:
-    """Whether there are figures for the scenario's model, software, precision and device."""
+    """Return whether kernels were fitted for the scenario's model, software and precision."""
     job = scenario.job
     found = job.software.kernels
     known = of_tokens(job.model) and found is not None and found.of_layers
@@ -297,7 +299,7 @@ def has_kernels(scenario: Scenario) -> bool:
 
 
 def kernels_of(scenario: Scenario) -> Kernels:
-    """The fitted figures of a scenario that is covered.
+    """Return the fitted kernels of a scenario.
 
     Raises
     ------
@@ -312,54 +314,38 @@ def kernels_of(scenario: Scenario) -> Kernels:
 
 
 def transformer_step(scenario: Scenario) -> TransformerStep:
-    """What one device of a job computes and sends in a step.
-
-    Parameters
-    ----------
-    scenario : Scenario
-        Its job trains a transformer over tokens; batch, accumulation and rates may be arrays of
-        candidates.
-
-    Returns
-    -------
-    Description
-        Factors of calibration are in the device's rates.
+    """Return what one device of a job computes and sends in a step.
 
     Raises
     ------
     NotModelled
-        If the model is no transformer or there is no accelerator.
+        If the model is not a transformer, or there is no accelerator.
     """
-    return _steps.of((scenario,), lambda: _transformer_step(scenario))
+    return _transformer_step(scenario)
 
 
 def describe_memory(scenario: Scenario) -> TransformerStep:
-    """What one device of a job holds in a step of training; its rates are left out.
+    """Return what one device of a job holds in a training step, without its rates.
 
-    A model that is no transformer is described as a `WHOLE`. Samples are as long as the longest,
+    A model that is not a transformer is described as a `WHOLE`. Samples are as long as the longest,
     which memory has to hold.
     """
     job = scenario.job
     if not isinstance(job.model, Transformer) or job.train.head_only:
         return TransformerStep(shape=WHOLE, layout=_layout(scenario), work=_common_work(job))
     model, work = job.model, work_of(job, job.model)
-    shape = _shapes.of((model,), lambda: shape_of(model))
+    shape = shape_of(model)
     return TransformerStep(shape=_longest(shape), layout=_layout(scenario), work=work)
 
 
 def _longest(shape: Shape) -> Shape:
-    """The same where every position is computed."""
+    """Return the shape with every position computed."""
     filled = shape.filled
     whole = not isinstance(filled, np.ndarray) and filled == 1.0
     return shape if whole else replace(shape, filled=1.0)
 
 
-_steps: Final[Memo[TransformerStep]] = Memo(16)
-"""Of the scenarios asked about last: time, memory and each stage ask in turn."""
-_shapes: Final[Memo[Shape]] = Memo(64)
-_devices: Final[Memo[Device]] = Memo(64)
-
-
+@cached(most=16)
 def _transformer_step(scenario: Scenario) -> TransformerStep:
     job, gpu = scenario.job, scenario.cluster.trainers.host.gpu
     model = job.model
@@ -367,19 +353,16 @@ def _transformer_step(scenario: Scenario) -> TransformerStep:
         msg = f"{scenario.name}: only transformers on accelerators can be spread over devices"
         raise NotModelled(msg)
     return TransformerStep(
-        shape=_shapes.of((model,), lambda: shape_of(model)),
+        shape=shape_of(model),
         layout=_layout(scenario),
         work=work_of(job, model),
-        device=_devices.of(
-            (scenario.cluster, scenario.calibration),
-            lambda: _device(scenario, gpu),
-            job.train.precision,
-        ),
+        device=_device(scenario.cluster, scenario.calibration, job.train.precision, gpu),
     )
 
 
+@cached(most=64)
 def shape_of(model: Transformer) -> Shape:
-    """Widths and shares of a model, as its layers are computed."""
+    """Return the shape of a model."""
     head = model.head_width or model.hidden / model.heads
     latent, experts = model.latent, model.experts
     return Shape(
@@ -456,19 +439,19 @@ def _layout(scenario: Scenario) -> Layout:
 
 
 def gradient_precision(job: Job) -> Precision:
-    """What gradients are exchanged in."""
+    """Return the precision in which gradients are exchanged."""
     given = job.train.gradient_precision
     full = job.train.mixed or job.train.precision in FULL
     return given or (Precision.FP32 if full else Precision.BF16)
 
 
 def accumulation_precision(job: Job) -> Precision:
-    """What gradients of several micro-batches are added up in."""
+    """Return the precision in which gradients of micro-batches are accumulated."""
     return job.train.accumulation_precision or gradient_precision(job)
 
 
 def _common_work(job: Job) -> Work:
-    """What of the work does not depend on the model's layers: widths of numbers."""
+    """Return the number formats, which do not depend on the model."""
     train, gathered = job.train, job.parallelism.gather_precision
     element = FULL_PRECISION if train.precision in FULL else _HALF_WIDTH
     low = train.precision in NARROW
@@ -485,7 +468,7 @@ def _common_work(job: Job) -> Work:
 
 
 def _gathered_in(train: Train, element: Bytes, stated: Precision | None) -> Bytes:
-    """Width that sharded parameters are gathered in: frozen ones as they are stored [B]."""
+    """Return the width of gathered parameters, of frozen ones their storage width [B]."""
     if stated is not None:
         return max(stated.bytes_per_element, 1.0)
     if train.adapters is None or train.frozen_precision is None:
@@ -494,7 +477,7 @@ def _gathered_in(train: Train, element: Bytes, stated: Precision | None) -> Byte
 
 
 def _learning(work: Work, train: Train) -> Work:
-    """The same with what learns, and how what is frozen is stored."""
+    """Add the trainable share and the storage format of frozen weights."""
     adapters, stored, element = train.adapters, train.frozen_precision, work.element
     width = element if stored is None else stored_width(stored)
     if adapters is None:
@@ -514,7 +497,7 @@ def _learning(work: Work, train: Train) -> Work:
 
 
 def stored_width(precision: Precision) -> Bytes:
-    """Bytes that a frozen weight of a layer is stored in, with its share of scales [B]."""
+    """Return the bytes of a frozen weight as stored, scales included [B]."""
     scales = _SCALES if precision is Precision.FP4 else 0.0
     return precision.bytes_per_element + scales
 
@@ -544,7 +527,7 @@ def work_of(job: Job, model: Transformer) -> Work:
 
 
 def recomputation(train: Train, *, fused_attention: bool) -> Recomputation:
-    """What the backward pass of a job repeats of its forward pass."""
+    """Return the shares of the forward pass that a job's backward pass repeats."""
     full = train.recompute is Recompute.FULL
     operators = train.recompute is Recompute.OPERATORS
     scores = train.recompute is Recompute.SELECTIVE and not fused_attention
@@ -559,9 +542,10 @@ def recomputation(train: Train, *, fused_attention: bool) -> Recomputation:
     )
 
 
-def _device(scenario: Scenario, gpu: Gpu) -> Device:
-    host, precision = scenario.cluster.trainers.host, scenario.job.train.precision
-    used, factor = scenario.cluster.trainers.gpus_per_host, scenario.calibration.value
+@cached(most=64)
+def _device(cluster: Cluster, calibration: Calibration, precision: Precision, gpu: Gpu) -> Device:
+    host, used = cluster.trainers.host, cluster.trainers.gpus_per_host
+    factor = calibration.value
     link = host.peer_link or host.host_link
     return Device(
         peak16=peak_of_values(gpu, precision) * factor("compute"),
@@ -580,13 +564,13 @@ def _device(scenario: Scenario, gpu: Gpu) -> Device:
 
 
 def peak_of_values(gpu: Gpu, precision: Precision) -> FlopsPerSecond:
-    """The device's peak in the format that values are stored in: 16 bit below that [FLOP/s]."""
+    """Return the device's peak in the storage format, 16 bit for narrower ones [FLOP/s]."""
     wide = precision if precision in (*SIXTEEN, *FULL) else Precision.BF16
     return gpu.peak[gpu.fallback.get(wide, wide)]
 
 
 def _copy_rate(host: Host, used: int) -> BytesPerSecond | Real:
-    """Rate of a device to its host while all in use copy [B/s]; switches share their uplink."""
+    """Return a device's rate to its host while all in use copy [B/s]; switches share uplinks."""
     if host.host_link is None or host.gpu is None or host.gpu.unified_memory:
         return np.inf
     below = [(sum(gpu < used for gpu in each.gpus), each.uplink.rate) for each in host.switches]
@@ -595,7 +579,7 @@ def _copy_rate(host: Host, used: int) -> BytesPerSecond | Real:
 
 
 def _network(host: Host, used: int) -> BytesPerSecond | Real:
-    """Rate of the machine's network that the accelerators in use can reach [B/s].
+    """Return the network rate of a machine that its accelerators in use can reach [B/s].
 
     Where there are as many cards as accelerators, each has its own.
     """

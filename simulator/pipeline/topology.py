@@ -18,7 +18,7 @@ import numpy as np
 
 from simulator.equations.cpu import threads_taken
 from simulator.equations.storage import frame_payload
-from simulator.physics.device_time import cost_model
+from simulator.physics.device_time import device_time
 from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.stages.base import Actor, Demand, Path, Phase, Resource, StageDemands
 from simulator.pipeline.stages.communication import over_peer_link
@@ -181,7 +181,7 @@ def _beside_programs(scenario: Scenario, trainers: Group) -> Group:
     # A program that makes its own batches does not wait for its device at the same time.
     if alone or not anywhere(scenario.job.loader.policy.producers):
         return trainers
-    time, core_seconds = cost_model(scenario).time, _loading(scenario)
+    time, core_seconds = device_time(scenario), _loading(scenario)
     if time is None or not anywhere(core_seconds):
         return trainers
     ranks = scenario.ranks_per_host

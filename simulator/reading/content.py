@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from simulator.memo import shared
+from simulator.memo import cached
 from simulator.reading.convert.calibration import calibration_of
 from simulator.reading.long_run.interruptions import stated_interruptions
 from simulator.reading.unresolved import SECTIONS, UnresolvedScenario
@@ -65,7 +65,7 @@ def content_key(file: UnresolvedScenario) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-@shared
+@cached()
 def _of_section(name: str, section: Section) -> str:
     """Return the digest of a section: its values, and which keys are stated.
 
@@ -77,7 +77,7 @@ def _of_section(name: str, section: Section) -> str:
     return _digest(f"{_written(values)}{stated}")
 
 
-@shared
+@cached()
 def _of_thing(thing: object) -> str:
     return _digest(_written(thing))
 

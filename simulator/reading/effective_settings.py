@@ -10,11 +10,11 @@ from typing import Final
 from simulator.reading.document import Document, check, shown
 from simulator.reading.lines import KeyPath
 from simulator.reading.reading import dotted
-from simulator.reading.service.sections import ServiceFile, ServingSection
+from simulator.reading.service.sections import ServiceFile
 from simulator.reading.tables import FileTable, table_keys
 from simulator.reading.unresolved import read_sections
 from simulator.schema.scenario import Scenario
-from simulator.schema.serving import Service
+from simulator.schema.serving import Service, Serving
 
 _SECTIONS: Final = (
     *("hardware", "remote", "data", "input", "model", "train", "parallelism", "software"),
@@ -72,7 +72,7 @@ def service_inputs(document: Document, service: Service) -> Mapping[str, Input]:
     """
     file = check(ServiceFile, document)
     sections = {name: getattr(file, name) for name in _OF_SERVICES}
-    sections["serving"] = file.serving or ServingSection()
+    sections["serving"] = file.serving or Serving()
     return _inputs(document, sections.items(), lambda value, path: _served(value, path, service))
 
 
@@ -88,7 +88,7 @@ def _inputs(
             continue
         for path, value in _leaves(section, (name,)):
             said = document.value(path)
-            settled = settle(value, path)
+            settled = value if said is not None else settle(value, path)
             text = _text(settled) if said is None else shown(said).strip("'\"")
             found[dotted(path)] = Input(value=settled, text=text, given=said is not None)
     return found
@@ -131,12 +131,13 @@ def _settled(value: object, path: KeyPath, scenario: Scenario) -> object:
 
 
 def _served(value: object, path: KeyPath, service: Service) -> object:
-    """The value, or what stands in for one that was left out: the engine's default."""
-    if value is not None or len(path) != 2 or path[0] != "serving":  # noqa: PLR2004 - as above
+    """Return the value, or the engine's default for a key of [serving] that is left out."""
+    if len(path) != 2 or path[0] != "serving":  # noqa: PLR2004 - a section and a key
         return value
     if path[1] == "version":
-        return service.serving.engine.version
-    return _held(service.serving, path[1])
+        return service.serving.rules.version
+    depends = table_keys(Serving)[str(path[1])].depends
+    return _held(service.serving, path[1]) if depends or value is None else value
 
 
 def _held(home: object, key: str | int) -> object:

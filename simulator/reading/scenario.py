@@ -207,7 +207,7 @@ def _job(file: UnresolvedScenario, model: Model | None) -> Job:
         remote=remote_of(file.remote, file.helper, file.loader),
         copies=file.copies,
         parallelism=parallelism,
-        sister=sister_of(file.train, gpu, model, software.framework),
+        same_chip_reference=sister_of(file.train, gpu, model, software.framework),
     )
 
 

@@ -44,10 +44,10 @@ from simulator.schema.workload.dataset import Access, CachePolicy, Layout, Place
 from simulator.schema.workload.distribution import Shape
 from simulator.schema.workload.loader import CostBasis, LoaderKind, Preparation, Transport
 from simulator.schema.workload.parallelism import ONE_DEVICE, Parallelism
+from simulator.schema.workload.serving_figures import SpeedField
 from simulator.schema.workload.software import CudaGraphs, GradientSum, MemoryFormat, Scaling
 from simulator.schema.workload.train import Mode, OptimizerField, Recompute, Targets, Trained
 
-DegreeField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
 ImbalanceField = Annotated[float, Number(low=1.0, high=1e3)]
 
 
@@ -130,7 +130,6 @@ class SoftwareSection(Section):
 
 
 # Far beyond any fitted factor, near enough to catch a per cent written for a share.
-SpeedField = Annotated[float, Number(low=1e-3, high=1e3)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from typing import Any, Final, NoReturn, TypeAlias
 
 from simulator.errors import InputError, PlanError, Problem, UnknownName
-from simulator.memo import shared
+from simulator.memo import cached
 from simulator.reading.convert.models import build_model, load_model, model_names, read_model
 from simulator.reading.document import Document, kind_problem, problems_of, schema_problem
 from simulator.reading.hardware.catalogue import Catalogue
@@ -341,7 +341,7 @@ def _figures(name: str) -> tuple[str, ...]:
     return tuple(table_keys(type(read_model(name).shape)))
 
 
-@shared
+@cached()
 def _one_step(model: ModelSection, batch: int) -> tuple[StepTimeTable, ...]:
     return (StepTimeTable(batch_size=batch, time=model.step_time or 0.0),)
 

@@ -1,35 +1,31 @@
-"""The report of a calibration: values, intervals, what the rows cannot tell, and what is left."""
+"""Calibrations (``plan calibrate``): parameters, intervals, errors, identifiability."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from simulator.calibration.calibrate import Calibrated, Estimate, Residual, Tried, error_statistics
+from simulator.calibration.service_factors import FACTORS, SPREADS, CalibratedService, Seen
 from simulator.reading.keys import numeric_key
-from simulator.report.format.table import Cell, Table, as_markdown
-from simulator.report.numbers import figure
-from simulator.report.text import (
-    INDENT,
-    WIDTH,
-    columns,
-    percent,
-    printable,
-    section,
-    wrapped,
-)
+from simulator.report.document import Cell, Document, Notes, Row, Rows, Table, grid, notes, section
+from simulator.report.numbers import figure, joined
+from simulator.report.text import percent, printable
 from simulator.results.metrics import measurable
+from simulator.uncertainty.components import P90
+from simulator.units import show
 from simulator.version import __version__
 
 SCHEMA: Final = 1
-SHOWN: Final = 4
+MAX_TRIED: Final = 4
 """Factors that were tried and are listed."""
-ALIKE: Final = 2.0
+CLOSE: Final = 2.0
 """Difference of two costs below which neither is much likelier."""
-WORST: Final = 5
-"""Rows listed as farthest off."""
+MAX_WORST: Final = 5
+"""Rows with the largest errors that are listed."""
 _STAGES: Final = (
     ("before", "at the start"),
     ("fitted", "fitted"),
@@ -37,54 +33,72 @@ _STAGES: Final = (
 )
 
 
-def as_text(calibrated: Calibrated, worst: int = WORST, tried: Sequence[Tried] = ()) -> str:
-    """The report as plain text; `worst` rows farthest off are listed.
+def document(
+    calibrated: Calibrated,
+    worst: int = MAX_WORST,
+    tried: Sequence[Tried] = (),
+    written: str | None = None,
+) -> Document:
+    """Return a calibration.
 
-    `tried` are factors that were fitted alone to find the one that is fitted here.
+    Parameters
+    ----------
+    calibrated : Calibrated
+        The answer.
+    worst : int
+        Number of rows with the largest errors that are listed.
+    tried : sequence of Tried
+        Factors that were fitted alone to find the one that is fitted here.
+    written : str, optional
+        The file that was written.
     """
     samples = calibrated.samples
-    title = (
-        f"Calibration on {_count(samples.envelope.rows, 'row')} of "
-        f"{_count(samples.envelope.configurations, 'configuration')} in {', '.join(samples.sets)}"
+    rows = _count(samples.envelope.rows, "row")
+    configurations = _count(samples.envelope.configurations, "configuration")
+    use = f"wrote {written}; use it with: plan simulate SCENARIO --calibration {written}"
+    return Document(
+        title=f"Calibration on {rows} of {configurations} in {', '.join(samples.sets)}",
+        sections=(
+            *section("What explains these runs, each factor alone", *_tried(tried)),
+            *section("Parameters", grid(_HEAD, map(_row, calibrated.estimates), "<<<<<")),
+            *section("Notes", notes(_notes(calibrated))),
+            *section("Relative errors (predicted / measured - 1)", _errors(calibrated)),
+            *section("Not identified by these rows", notes(_unknown(calibrated))),
+            *section("Largest errors as fitted", _worst(calibrated, worst)),
+            *section("Fitted on", Rows(rows=tuple(_range(calibrated)))),
+            *section("", notes([use if written else ""])),
+        ),
+        data=lambda: {
+            **as_object(calibrated),
+            "written": written,
+            "tried": _tried_object(tried),
+        },
+        table=lambda: _table(calibrated),
     )
-    lines = [
-        *wrapped(title, hang="", width=WIDTH),
-        *section("What explains these runs, each factor alone", tried_lines(tried)),
-        *section("Parameters", columns([_HEAD, *map(_row, calibrated.estimates)], "<<<<<")),
-        *section("Notes", _notes(calibrated)),
-        *section("Errors, |predicted / measured - 1|", _errors(calibrated)),
-        *section("What the rows cannot tell", _unknown(calibrated)),
-        *section("Farthest off as fitted", _worst(calibrated, worst)),
-        *section("Fitted on", _range(calibrated)),
-    ]
-    return "\n".join(lines)
 
 
-def tried_lines(tried: Sequence[Tried]) -> list[str]:
-    """The factors that were tried, the likeliest first: how much faster, and what that leaves."""
-    if not tried:
-        return []
+def _tried(tried: Sequence[Tried]) -> tuple[Table | None, Notes]:
+    """Return the factors that were tried, likeliest first, with the error that each leaves."""
     rows = [
         (
             one.kind.name,
             f"x{one.factor:.3g}",
-            f"{percent(one.error)} off on average",
+            f"{percent(one.error)} mean error",
             "taken" if one is tried[0] else "",
         )
-        for one in tried[:SHOWN]
+        for one in tried[:MAX_TRIED]
     ]
-    lines = columns([("factor", "rates", "", ""), *rows], "<><<")
-    if len(tried) > 1 and tried[1].cost - tried[0].cost < ALIKE:
+    texts = []
+    if len(tried) > 1 and tried[1].cost - tried[0].cost < CLOSE:
         first, second = (one.kind.name for one in tried[:2])
-        lines += wrapped(
-            f"{second} explains them nearly as well as {first}: a run in which they would differ "
-            f"tells them apart; --fit {second} takes it instead"
+        texts.append(
+            f"{second} explains them nearly as well as {first}; add a run in which they differ, or "
+            f"use --fit {second}"
         )
-    return lines
+    return grid(("factor", "rates", "", ""), rows, "<><<"), notes(texts)
 
 
-def tried_object(tried: Sequence[Tried]) -> list[dict[str, Any]]:
-    """The same for programs."""
+def _tried_object(tried: Sequence[Tried]) -> list[dict[str, Any]]:
     return [
         {"factor": one.kind.name, "value": one.factor, "mean_error": one.error, "cost": one.cost}
         for one in tried
@@ -116,25 +130,25 @@ def _notes(calibrated: Calibrated) -> list[str]:
     for one in calibrated.estimates:
         key, side = one.parameter.key, _SIDES.get(one.at_bound)
         if not one.identified:
-            texts.append(f"{key} has no effect on these rows: it stays at its start.")
+            texts.append(f"{key} has no effect on these rows and keeps its start value.")
         elif side is not None:
             why = f" ({one.parameter.why})" if one.parameter.why else ""
             texts.append(
-                f"{key} stands at its {side} bound{why}: the rows pull it past "
-                "it, so something else is probably missing."
+                f"{key} is at its {side} bound{why}: the rows pull it beyond, "
+                "so something else is probably missing."
             )
     known = [one for one in calibrated.estimates if one.identified and not one.at_bound]
     if known and all(one.log_sd is None for one in known):
-        texts.append("No intervals: there are no more configurations than parameters.")
+        texts.append("No intervals: more configurations than parameters are needed.")
     if not calibrated.folds:
-        texts.append("Not cross-validated: that takes rows of at least two configurations.")
+        texts.append("Not cross-validated: rows of at least two configurations are needed.")
     if calibrated.all_rows:
-        texts.append("Rows held out for testing were fitted to: nothing is left to test on.")
-    return [line for text in texts for line in wrapped(text)]
+        texts.append("Rows held out for testing were fitted, too: none is left to test on.")
+    return texts
 
 
-def _errors(calibrated: Calibrated) -> list[str]:
-    rows: list[tuple[str, ...]] = [("", "mean", "median", "p90", "largest", "")]
+def _errors(calibrated: Calibrated) -> Table | None:
+    rows: list[tuple[str, ...]] = []
     for which, name in _STAGES:
         found = error_statistics(calibrated.residuals, which)
         if found is None:
@@ -142,25 +156,25 @@ def _errors(calibrated: Calibrated) -> list[str]:
         cells = (found.mean, found.median, found.p90, found.largest)
         note = f"{calibrated.folds} folds by configuration" if which == "held_out" else ""
         rows.append((name, *map(percent, cells), note))
-    return columns(rows, "<>>>><")
+    return grid(("", "mean", "median", "p90", "largest", ""), rows, "<>>>><")
 
 
 def _unknown(calibrated: Calibrated) -> list[str]:
     known = calibrated.identifiability
     texts = [
-        f"{pair.first} and {pair.second} (correlation {pair.correlation:+.3f}): the rows only know "
-        "a combination of them. Fix one, or add rows in which only one of them matters."
+        f"{pair.first} and {pair.second} (correlation {pair.correlation:+.3f}): only their "
+        "combination is identified. Fix one, or add rows in which only one of them matters."
         for pair in known.alike
     ]
     pairs = [{pair.first, pair.second} for pair in known.alike]
     for direction in known.faint:
         if len(direction.weights) > 1 and set(direction.weights) not in pairs:
             terms = " ".join(f"{w:+.2f} {name}" for name, w in direction.weights.items())
-            texts.append(f"{terms} (effect {direction.effect:.2g}): hardly changes any row.")
-    return [line for text in texts for line in wrapped(text)]
+            texts.append(f"{terms} (effect {direction.effect:.2g}): almost no effect on any row.")
+    return texts
 
 
-def _worst(calibrated: Calibrated, worst: int) -> list[str]:
+def _worst(calibrated: Calibrated, worst: int) -> Table | None:
     ordered = sorted(calibrated.residuals, key=lambda one: -abs(_log(one)))
     rows = [
         (
@@ -172,7 +186,7 @@ def _worst(calibrated: Calibrated, worst: int) -> list[str]:
         )
         for one in ordered[:worst]
     ]
-    return columns(rows, "<<<<>")
+    return grid((), rows, "<<<<>")
 
 
 def _log(one: Residual) -> float:
@@ -184,21 +198,14 @@ def _figure(value: float, metric: str) -> str:
     return figure(value, None if known is None else known.unit)
 
 
-def _range(calibrated: Calibrated) -> list[str]:
+def _range(calibrated: Calibrated) -> list[Row]:
     reach = calibrated.samples.envelope
-    rows = [
+    return [
         ("accelerators", ", ".join(reach.gpus) or "none"),
         ("machines", ", ".join(reach.machines)),
-        ("accelerators of a job", _span(reach.devices)),
-        ("batch size of a device", _span(reach.batch_size)),
-        ("predictions made", f"{calibrated.predictions:,}"),
-    ]
-    names = columns([(name,) for name, _ in rows], "<")
-    wide = max(map(len, names)) + len(INDENT)
-    return [
-        line
-        for name, (_, text) in zip(names, rows, strict=True)
-        for line in wrapped(f"{name:{wide}}{text}", hang=" " * wide)
+        ("accelerators per job", _span(reach.devices)),
+        ("batch size per device", _span(reach.batch_size)),
+        ("predictions", f"{calibrated.predictions:,}"),
     ]
 
 
@@ -207,8 +214,8 @@ def _span(ends: tuple[int, int]) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def as_table(calibrated: Calibrated) -> Table:
-    """A row for each parameter; values are in SI units."""
+def _table(calibrated: Calibrated) -> Table:
+    """Return a row for each parameter; values are in SI units."""
     head = ("parameter", "value", "unit", "p10", "p90", "start", "low", "high", "stands")
     return Table(head=head, rows=tuple(_cells(one) for one in calibrated.estimates))
 
@@ -220,12 +227,6 @@ def _cells(one: Estimate) -> tuple[Cell, ...]:
     return (one.parameter.key, *known, *bounds, _stands(one))
 
 
-def as_page(calibrated: Calibrated) -> str:
-    """The parameters as Markdown, values as people write them."""
-    head = ("parameter", *_HEAD[1:])
-    return as_markdown(Table(head=head, rows=tuple(map(_row, calibrated.estimates))))
-
-
 def _stands(one: Estimate) -> str:
     if not one.identified:
         return "not identified"
@@ -233,7 +234,7 @@ def _stands(one: Estimate) -> str:
 
 
 def as_object(calibrated: Calibrated) -> dict[str, Any]:
-    """The calibration as plain dictionaries, lists, strings and numbers."""
+    """Return the calibration as plain values."""
     known, samples = calibrated.identifiability, calibrated.samples
     return {
         "schema": SCHEMA,
@@ -258,12 +259,6 @@ def as_object(calibrated: Calibrated) -> dict[str, Any]:
         },
         "residuals": [_residual(one) for one in calibrated.residuals],
     }
-
-
-def as_json(calibrated: Calibrated, **more: object) -> str:
-    """The calibration as JSON text, with `more` keys."""
-    tree = {**as_object(calibrated), **more}
-    return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def _estimate(one: Estimate) -> dict[str, Any]:
@@ -309,3 +304,65 @@ def _residual(one: Residual) -> dict[str, Any]:
         "fitted": one.fitted,
         "held_out": one.held_out,
     }
+
+
+LITTLE: Final = 0.8
+"""Remaining share of a factor's prior deviation above which runs say little about it."""
+_RUN_HEAD: Final = ("run", "figure", "measured", "before", "fitted")
+
+
+def service_document(found: CalibratedService) -> Document:
+    """Return the calibration of a service: its factors, and the errors before and after."""
+    before, after = _mean_error(found, "before"), _mean_error(found, "fitted")
+    runs = len({one.row for one in found.seen})
+    title = (
+        f"Fitted to {len(found.seen)} figures of {runs} runs: mean error {after:.1%}, before: "
+        f"{before:.1%}."
+    )
+    advice = "Hold some runs back and check them with plan validate: fitted runs prove little."
+    return Document(
+        verdict=(title,),
+        sections=(
+            *section("Speed of its parts (factors)", grid((), _factors(found), "<><<")),
+            *section("Runs", grid(_RUN_HEAD, map(_run_row, found.seen), "<<>>>")),
+            *section("", notes([advice])),
+        ),
+        data=lambda: {
+            "schema": SCHEMA,
+            "factors": {
+                name: {"value": getattr(found.factors, name), "log_sd": found.deviations[name]}
+                for name in FACTORS
+            },
+            "runs": [
+                dict(zip(_RUN_HEAD, (one.row, one.metric, *_values(one)), strict=True))
+                for one in found.seen
+            ],
+        },
+        table=lambda: Table(
+            head=_RUN_HEAD,
+            rows=tuple((one.row, one.metric, *_values(one)) for one in found.seen),
+        ),
+    )
+
+
+def _mean_error(found: CalibratedService, which: str) -> float:
+    return float(np.mean([abs(getattr(one, which) / one.measured - 1.0) for one in found.seen]))
+
+
+def _factors(found: CalibratedService) -> Iterator[tuple[str, ...]]:
+    for name in FACTORS:
+        value, sd = getattr(found.factors, name), found.deviations[name]
+        low, high = (value * np.exp(side * P90 * sd) for side in (-1.0, 1.0))
+        said = "not identified by these runs" if sd > LITTLE * SPREADS[name] else ""
+        yield f"calibration.{name}", f"{value:.3g}", joined(f"{low:.2g}", f"{high:.2g}"), said
+
+
+def _run_row(one: Seen) -> tuple[str, ...]:
+    metric = measurable(one.metric)
+    unit = None if metric is None else metric.unit
+    shown = (f"{v:.4g}" if unit is None else show(v, unit) for v in _values(one))
+    return (one.row, one.metric, *shown)
+
+
+def _values(one: Seen) -> tuple[float, float, float]:
+    return one.measured, one.before, one.fitted

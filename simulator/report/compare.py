@@ -1,51 +1,83 @@
-"""Scenarios side by side, for reading and as JSON."""
+"""Jobs or services next to each other (``plan compare``): differences, figures, prices."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from simulator.report import goodput
-from simulator.report.even import even_text
-from simulator.report.format.table import Cell, Table, as_markdown
+from simulator.report.document import (
+    Cell,
+    Document,
+    Item,
+    Row,
+    Section,
+    Table,
+    grid,
+    notes,
+    section,
+)
 from simulator.report.labels import (
     bottleneck_called,
+    dated,
     is_share,
     learns,
     limit_called,
+    link_called,
     metric_called,
+    setting_called,
 )
-from simulator.report.numbers import digits_of, figure, quantity, share_known
-from simulator.report.prediction.rows import head
-from simulator.report.side_by_side import (
-    SAME,
-    differences,
-    heads,
-    input_lines,
-    key_rows,
-    labelled_heads,
-    saved_text,
-    times,
-    told,
-    with_ratios,
+from simulator.report.numbers import (
+    HALF_PERCENT,
+    digits_between,
+    digits_of,
+    figure,
+    interval,
+    joined,
+    quantity,
+    share_known,
+    significant,
 )
-from simulator.report.text import WIDTH, columns, percent, section, wrapped
-from simulator.results.metrics import USD_PER_HOUR, number_at, select
+from simulator.report.prediction import service as services
+from simulator.report.prediction.job import SCHEMA
+from simulator.report.prediction.service import kept_share
+from simulator.report.prediction.settings import setting_rows
+from simulator.report.text import percent
+from simulator.results.metrics import (
+    USD_PER_HOUR,
+    is_utilization,
+    number_at,
+    select,
+    service_figures,
+)
 from simulator.results.prediction import Prediction
 from simulator.results.price_age import dated_prices, prices_of
+from simulator.schema.hardware.link import LinkKind
+from simulator.schema.hardware.naming import short_name
 from simulator.schema.hardware.price import Purchase
+from simulator.serving.cost import listed_price
 from simulator.studies.compare import (
+    Beside,
     Rule,
+    ServiceSide,
     Side,
+    Told,
+    beside,
     differing,
     error,
     published_rule,
     rule,
 )
-from simulator.studies.purchase import cheapest_rent, rent_or_buy
+from simulator.studies.purchase import RentOrBuy, cheapest_rent, rent_or_buy
+from simulator.units import BYTE, HOUR, KILOGRAM, KILOWATT_HOURS, MONTH, SECOND, USD, WATT, Unit
 
-SCHEMA: Final = 1
+CLOSE: Final = 0.1
+"""Distance from one below which a ratio gets three digits."""
+SAME: Final = 5e-4
+"""Relative difference below which two figures read the same."""
+IDLE: Final = 5e-4
+"""Share of its time below which no side's use of a resource is worth a row."""
 METRICS: Final = (
     *("step_time_s.mean", "throughput_samples_per_s", "total_time_s", "first_step_s"),
     *("tokens_per_s", "mfu"),
@@ -56,39 +88,195 @@ METRICS: Final = (
     "cost.energy_j_per_step",
     *("run.goodput", "run.finish_s.p50", "run.finish_s.p90", "run.usd.p50", "run.usd.p90"),
 )
-IDLE: Final = 5e-4
-"""Share of its time below which a resource does nothing worth a row."""
+_REPEATS: Final = {
+    "cost.usd_for_machines": "cost.usd_to_train",
+    "cost.time_to_train_s": "total_time_s",
+}
+"""Metrics that only add something to another; where they add nothing, one row is enough."""
+_UNPRICED: Final = "purchase price unknown; set it, such as owned.capex = '$30k'"
 
 
-_UNPRICED: Final = "what the machine costs to buy is not known; owned.capex = '$30k' states it"
+class Figure(NamedTuple):
+    """A figure of services that is shown: label, unit, and whether with its interval."""
+
+    label: str
+    unit: Unit | None = None
+    banded: bool = False
+    is_share: bool = False
 
 
-def as_text(sides: Sequence[Side]) -> str:
-    """The report; the first scenario is what the others are held against."""
-    lines = [line for number, side in enumerate(sides, 1) for line in _name(number, side)]
-    lines += section("What tells them apart", input_lines(sides))
-    lines += section("Predicted; in brackets: times the first", _figures(sides))
-    lines += section("Price and performance", _rules(sides))
-    lines += section("Rent or buy", _rent_or_buy(sides))
-    lines += section("Cheapest to buy, interruptions and all", _cheapest(sides))
+FIGURES: Final[Mapping[str, Figure]] = {
+    "first_token_s.p50": Figure("TTFT p50", SECOND),
+    "first_token_s.p99": Figure("TTFT p99", SECOND, banded=True),
+    "per_token_s.p50": Figure("TPOT p50", SECOND),
+    "per_token_s.p99": Figure("TPOT p99", SECOND, banded=True),
+    "end_to_end_s.p50": Figure("end to end p50", SECOND),
+    "end_to_end_s.p99": Figure("end to end p99", SECOND, banded=True),
+    "slo.attainment": Figure("within the SLO", is_share=True, banded=True),
+    "requests_per_s": Figure("requests/s"),
+    "output_tokens_per_s": Figure("output tokens/s"),
+    "saturation.requests_per_s": Figure("capacity, requests/s", banded=True),
+    "saturation.output_tokens_per_s": Figure("capacity, output tokens/s"),
+    "saturation.headroom": Figure("headroom, times the load"),
+    "gpu_memory_bytes.total": Figure("memory per device", BYTE),
+    "cost.usd_per_hour": Figure("machines per hour", USD),
+    "cost.usd_per_million_output_tokens": Figure("1M output tokens", USD, banded=True),
+    "cost.usd_per_thousand_requests": Figure("1,000 requests", USD, banded=True),
+    "energy.power_w": Figure("power of all machines", WATT),
+    "energy.kwh_per_million_output_tokens": Figure("energy of 1M output tokens", KILOWATT_HOURS),
+    "energy.kwh_per_thousand_requests": Figure("energy of 1,000 requests", KILOWATT_HOURS),
+    "energy.kg_co2e_per_thousand_requests": Figure("emissions of 1,000 requests", KILOGRAM),
+}
+"""Figures by dotted path, in the order of the table."""
+_USED: Final = {
+    "utilization.cache_mean": "KV cache used",
+    "utilization.cache_peak": "KV cache used, peak",
+    "utilization.prompts": "busy: prefill replicas",
+    "utilization.answers": "busy: decode replicas",
+}
+
+_Sides: TypeAlias = Sequence[Side] | Sequence[ServiceSide]
+
+
+def document(sides: _Sides) -> Document:
+    """Return jobs, or services, next to each other; ratios are to the first."""
+    of_services = [side for side in sides if isinstance(side, ServiceSide)]
+    of_jobs = [side for side in sides if isinstance(side, Side)]
+    if of_services:
+        return Document(
+            question=tuple(_service_rows(of_services)),
+            sections=_service_sections(of_services),
+            data=lambda: _services_object(of_services),
+            table=lambda: _services_table(of_services),
+        )
+    return Document(
+        question=tuple(_job_rows(of_jobs)),
+        sections=_job_sections(of_jobs),
+        data=lambda: _jobs_object(of_jobs),
+        table=lambda: _jobs_table(of_jobs),
+    )
+
+
+def _heads(sides: _Sides) -> list[str]:
+    return [f"[{number}]" for number in range(1, len(sides) + 1)]
+
+
+def _labelled_heads(sides: _Sides) -> tuple[str, ...]:
+    return tuple(f"[{number}] {side.label}" for number, side in enumerate(sides, start=1))
+
+
+def _text(side: Told, name: str) -> str | None:
+    """Return the value of a key as text; None if the side has no such key."""
+    value = side.inputs.get(name)
+    return None if value is None else value.text
+
+
+def _differences(sides: _Sides) -> Item | None:
+    names = differing(sides)
+    if not names:
+        return notes(["none: all keys have the same values"])
+    lines = []
+    for name in names:
+        texts = (_text(side, name) for side in sides)
+        lines.append((name, *("-" if t is None else setting_called(name, t) for t in texts)))
+    return grid(("", *_heads(sides)), lines, "<" * (len(sides) + 1))
+
+
+def _keys_object(sides: _Sides) -> dict[str, list[str | None]]:
+    return {name: [_text(side, name) for side in sides] for name in differing(sides)}
+
+
+def with_ratios(
+    texts: Sequence[str], values: Sequence[float | None], *, is_share: bool
+) -> Iterator[str]:
+    """Yield figures; those that differ from the first with their ratio to it.
+
+    Parameters
+    ----------
+    texts, values : sequences
+        One of each side; no value: its text stands alone.
+    is_share : bool
+        Whether they are shares, whose ratios say nothing.
+
+    Examples
+    --------
+    >>> list(with_ratios(["2 s", "4 s", "-"], [2.0, 4.0, None], is_share=False))
+    ['2 s', '4 s (x2)', '-']
+    """
+    first = values[0]
+    for number, (text, value) in enumerate(zip(texts, values, strict=True)):
+        ratio = value / first if number and value is not None and first else None
+        changed = ratio is not None and abs(ratio - 1.0) > SAME and not is_share
+        yield f"{text} (x{times(ratio)})" if changed and ratio is not None else text
+
+
+def times(ratio: float) -> str:
+    """Return a ratio; one close to 1 has a digit more."""
+    return significant(ratio, 3 if abs(ratio - 1.0) < CLOSE else 2)
+
+
+def saved_text(saved: float) -> str:
+    """Return a relative saving in words.
+
+    Examples
+    --------
+    >>> saved_text(0.25), saved_text(-0.25), saved_text(-1.0)
+    ('25% less', '25% more', '2 times as much')
+    """
+    if abs(saved) < SAME:
+        return "the same"
+    if saved <= -1.0:
+        return f"{times(1.0 - saved)} times as much"
+    return f"{share_known(abs(saved))} {'less' if saved > 0.0 else 'more'}"
+
+
+def _ratio_of(ratio: float, what: str, equal: str) -> str:
+    return equal if abs(ratio - 1.0) < SAME else f"{times(ratio)}x {what}"
+
+
+def even_text(even: RentOrBuy) -> str:
+    """Return the break-even of buying over renting in words."""
+    if even.utilization > 1.0:
+        return "renting is cheaper at any utilization"
+    hours = even.utilization * MONTH / HOUR
+    payback = f"payback {even.payback / MONTH:.2g} months"
+    if math.isinf(even.payback):
+        payback = "no payback"
+    return (
+        f"buying is cheaper above {even.utilization:.0%} utilization, {hours:.0f} h per month; "
+        f"{payback} at {even.planned:.0%} utilization (owned.utilization)"
+    )
+
+
+def _job_rows(sides: Sequence[Side]) -> Iterator[Row]:
+    for number, side in enumerate(sides, start=1):
+        scenario = side.prediction.scenario
+        settings = dict(setting_rows(scenario))
+        machines = [text for name, text in settings.items() if name == "Machine" or name[0] == "+"]
+        title = f"{side.label}: {scenario.title}" if scenario.title else side.label
+        yield f"[{number}]", title
+        yield "", "; ".join(machines)
+
+
+def _job_sections(sides: Sequence[Side]) -> tuple[Section, ...]:
     prices = prices_of(side.prediction.scenario for side in sides)
-    lines += section("Prices of", [line for text in prices for line in wrapped(text)])
-    lines += section("Published beside predicted", _published(sides))
-    return "\n".join(lines)
-
-
-def _name(number: int, side: Side) -> list[str]:
-    title, machine, *helpers = head(side.prediction)
-    own = f"[{number}] {side.label}: {title.partition(': ')[2] or title}"
-    return [
-        line
-        for text, hang in ((own, "    "), *((f"    {t}", "    ") for t in (machine, *helpers)))
-        for line in wrapped(text, hang=hang, width=WIDTH)
-    ]
-
-
-def _figures(sides: Sequence[Side]) -> list[str]:
-    return columns([("", *heads(sides)), *_figure_rows(sides)], "<" + ">" * len(sides))
+    sources = dict.fromkeys(row.source for side in sides for row in side.published)
+    return (
+        *section("Differences", _differences(sides)),
+        *section(
+            "Predicted (in brackets: ratio to [1])",
+            grid(("", *_heads(sides)), _figure_rows(sides), "<" + ">" * len(sides)),
+        ),
+        *section("Price and performance", notes(_rules(sides))),
+        *section("Rent or buy", notes(_rent_or_buy(sides))),
+        *section("Cheapest purchase, with interruptions", notes(_cheapest(sides))),
+        *section("Prices", notes(prices)),
+        *section(
+            "Published and predicted",
+            _published(sides),
+            notes(f"source: {text}" for text in sources),
+        ),
+    )
 
 
 def _figure_rows(sides: Sequence[Side]) -> list[tuple[str, ...]]:
@@ -113,20 +301,13 @@ def _figure_rows(sides: Sequence[Side]) -> list[tuple[str, ...]]:
     return rows
 
 
-_REPEATS: Final = {
-    "cost.usd_for_machines": "cost.usd_to_train",
-    "cost.time_to_train_s": "total_time_s",
-}
-"""Figures that add something to another; where they add nothing, one row is enough."""
-
-
 def _said_before(metric: str, sides: Sequence[Side], values: Sequence[float | None]) -> bool:
-    """Whether a row says nothing more: the bill of a step follows from that of the run."""
+    """Return whether another row says the same."""
     if metric == "step_split_s.data_stall":
         devices = [side.prediction.timing.accelerator_utilization for side in sides]
         return all(device is None for device in devices)
     if metric == "mfu":
-        # The figure of people who train language models; others look at what the GPUs wait for.
+        # MFU is a figure of language models
         return all(number_at(side.prediction, "tokens_per_s") is None for side in sides)
     if metric == "cost.usd_per_step":
         return any(number_at(side.prediction, "cost.usd_to_train") for side in sides)
@@ -135,11 +316,11 @@ def _said_before(metric: str, sides: Sequence[Side], values: Sequence[float | No
 
 
 def _metric_called(metric: str, sides: Sequence[Side]) -> str:
-    """A figure in words: owned machines have no rent, and what learns nothing has no steps."""
+    """Return the label of a metric: owned machines have no rent, inference has no steps."""
     if metric == "cost.usd_per_h" and any(
         side.prediction.scenario.cost.purchase is Purchase.OWNED for side in sides
     ):
-        return "all machines, not electricity"
+        return "hourly cost"
     if any(learns(side.prediction.scenario) for side in sides):
         return metric_called(metric)
     return metric_called(metric).replace("step", "batch")
@@ -171,63 +352,49 @@ def _busy(prediction: Prediction, name: str) -> float | None:
     return None if usage is None else usage.mean
 
 
-def _rules(sides: Sequence[Side]) -> list[str]:
-    lines: list[str] = []
+def _rules(sides: Sequence[Side]) -> Iterator[str]:
     for number, other in enumerate(sides[1:], start=2):
-        for said, found in (
+        for source, found in (
             ("", rule(sides[0], other)),
-            (" as published", published_rule(sides[0], other)),
+            (", as published", published_rule(sides[0], other)),
         ):
             if found is not None:
-                lines += wrapped(f"[{number}] beside [1]{said}: {_rule_text(found)}")
-    return lines
+                price = _ratio_of(found.price, "the price", "same price")
+                speed = _ratio_of(1.0 / found.time, "the speed", "equal speed")
+                cost = saved_text(found.saved)
+                yield f"[{number}] vs [1]{source}: {price} at {speed}: cost per sample {cost}"
 
 
-def _rule_text(found: Rule) -> str:
-    cost = saved_text(found.saved)
-    fast = "as fast" if abs(found.time - 1.0) < SAME else f"{times(1.0 / found.time)} times as fast"
-    return f"{times(found.price)} times the price an hour and {fast}: a sample costs {cost}"
-
-
-def _rent_or_buy(sides: Sequence[Side]) -> list[str]:
-    """For every side that is owned: when it is as cheap as the cheapest that is rented."""
+def _rent_or_buy(sides: Sequence[Side]) -> Iterator[str]:
+    """Yield, for every owned side, the break-even with the cheapest rented one."""
     predictions = [side.prediction for side in sides]
-    lines: list[str] = []
     for number, owned in enumerate(predictions, start=1):
         cheapest = cheapest_rent(owned, predictions)
         even = None if cheapest is None else rent_or_buy(owned, predictions[cheapest])
         if owned.scenario.cost.purchase is Purchase.OWNED and owned.cost.for_machines is None:
-            lines += wrapped(f"[{number}] owned: {_UNPRICED}")
+            yield f"[{number}] owned: {_UNPRICED}"
         if cheapest is not None and even is not None:
-            lines += wrapped(f"[{number}] owned beside [{cheapest + 1}] rented: {even_text(even)}")
-    return lines
+            yield f"[{number}] owned vs [{cheapest + 1}] rented: {even_text(even)}"
 
 
-def _cheapest(sides: Sequence[Side]) -> list[str]:
-    """For every side that tells of interruptions: which way to buy its machines, and how sure."""
-    return [
-        line
-        for number, side in enumerate(sides, start=1)
-        if side.prediction.outlook is not None
-        for said in goodput.cheapest(side.prediction.outlook.ways)
-        for line in wrapped(f"[{number}] {said}")
-    ]
+def _cheapest(sides: Sequence[Side]) -> Iterator[str]:
+    for number, side in enumerate(sides, start=1):
+        if side.prediction.outlook is not None:
+            for text in goodput.cheapest(side.prediction.outlook.ways):
+                yield f"[{number}] {text}"
 
 
-def _published(sides: Sequence[Side]) -> list[str]:
+def _published(sides: Sequence[Side]) -> Item | None:
     names = dict.fromkeys(name for side in sides for name in side.measured)
-    if not names:
-        return []
-    rows = [("", *(f"{h} {what}" for h in heads(sides) for what in ("published", "ours", "off")))]
-    for name in names:
-        cells = [cell for side in sides for cell in _beside(side, name)]
-        rows.append((name, *cells))
-    lines = columns(rows, "<" + ">>>" * len(sides))
-    sources = dict.fromkeys(row.source for side in sides for row in side.published)
-    return [*lines, *(line for text in sources for line in wrapped(f"source: {text}"))]
+    head = ("", *(f"{h} {what}" for h in _heads(sides) for what in ("published", "plan", "error")))
+    lines = [
+        (metric_called(name), *(cell for side in sides for cell in _errors(side, name)))
+        for name in names
+    ]
+    return grid(head, lines, "<" + ">>>" * len(sides))
 
 
-def _beside(side: Side, metric: str) -> tuple[str, str, str]:
+def _errors(side: Side, metric: str) -> tuple[str, str, str]:
     known = side.measured.get(metric)
     if known is None:
         return "-", "-", "-"
@@ -237,14 +404,13 @@ def _beside(side: Side, metric: str) -> tuple[str, str, str]:
 
 
 def _published_figure(metric: str, value: float) -> str:
-    """As precise as the other side of a comparison may be."""
     return percent(value) if is_share(metric) else figure(value, select(metric)[0].unit)
 
 
-def as_table(sides: Sequence[Side]) -> Table:
-    """A row for each figure that one of them has, in SI units, and for each key that differs."""
+def _jobs_table(sides: Sequence[Side]) -> Table:
+    """Return a row for each key that differs and for each figure, in SI units."""
     rows: list[tuple[Cell, ...]] = [
-        ("key", name, "", *(told(side, name) for side in sides)) for name in differing(sides)
+        ("key", name, "", *(_text(side, name) for side in sides)) for name in differing(sides)
     ]
     for metric in METRICS:
         unit = select(metric)[0].unit
@@ -255,24 +421,17 @@ def as_table(sides: Sequence[Side]) -> Table:
         rows.append(("metric", f"utilization.{name}", "", *shares))
     rows.append(("metric", "bottleneck", "", *(s.prediction.timing.bottleneck for s in sides)))
     rows.append(("metric", "fits", "", *("yes" if s.prediction.fits else "no" for s in sides)))
-    names = labelled_heads(sides)
+    names = _labelled_heads(sides)
     kept = tuple(row for row in rows if any(cell is not None for cell in row[3:]))
     return Table(head=("what", "name", "unit", *names), rows=kept)
 
 
-def as_page(sides: Sequence[Side]) -> str:
-    """What tells them apart and what that does, as one Markdown table."""
-    rows = (*key_rows(sides), *_figure_rows(sides))
-    return as_markdown(Table(head=("", *labelled_heads(sides)), rows=rows))
-
-
-def as_object(sides: Sequence[Side]) -> dict[str, Any]:
-    """The same as plain dictionaries, in SI units."""
+def _jobs_object(sides: Sequence[Side]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
-        "scenarios": [_side_object(sides[0], side) for side in sides],
+        "scenarios": [_job_object(sides[0], side) for side in sides],
         "rent_or_buy": [_even_object(sides, side) for side in sides],
-        "differences": differences(sides),
+        "differences": _keys_object(sides),
     }
 
 
@@ -291,7 +450,7 @@ def _even_object(sides: Sequence[Side], owned: Side) -> dict[str, float | int | 
     }
 
 
-def _side_object(first: Side, side: Side) -> dict[str, Any]:
+def _job_object(first: Side, side: Side) -> dict[str, Any]:
     timing = side.prediction.timing
     return {
         "label": side.label,
@@ -323,4 +482,174 @@ def _rule_object(found: Rule | None) -> dict[str, float] | None:
         "time_ratio": found.time,
         "cost_ratio": found.cost,
         "saving": found.saved,
+    }
+
+
+def _service_rows(sides: Sequence[ServiceSide]) -> Iterator[Row]:
+    for number, side in enumerate(sides, start=1):
+        service = side.prediction.service
+        yield f"[{number}]", f"{side.label}: {service.title}" if service.title else side.label
+        settings = dict(services.setting_rows(service))
+        for name in ("Machines", "Load", "SLO"):
+            yield "", settings.get(name, "")
+        yield "", services.verdict(side.prediction)
+
+
+def _service_sections(sides: Sequence[ServiceSide]) -> tuple[Section, ...]:
+    warned = (f"[{n}] {text}" for n, side in enumerate(sides, 1) for text in _cautions(side))
+    return (
+        *section("Differences", _differences(sides)),
+        *section(
+            "Predicted (in brackets: ratio to [1]; below: 80% interval)",
+            grid(("", *_heads(sides)), _service_figures(sides), "<" + ">" * len(sides)),
+        ),
+        *section("Price and performance", notes(_service_rules(sides))),
+        *section("Warnings", notes(warned)),
+    )
+
+
+def _cautions(side: ServiceSide) -> tuple[str, ...]:
+    """Return the warnings of a prediction that its verdict does not hold."""
+    return () if side.prediction.answered is None else side.prediction.warnings
+
+
+def _service_figures(sides: Sequence[ServiceSide]) -> list[tuple[str, ...]]:
+    """Return a row for each figure that a side has, and one below it with the intervals."""
+    lines: list[tuple[str, ...]] = []
+    for name, shown in {**FIGURES, **_utilizations(sides)}.items():
+        values = [service_figures(side.prediction).get(name) for side in sides]
+        if not any(values):
+            continue
+        texts = [
+            "-" if value is None else _service_value(name, shown, side, value)
+            for side, value in zip(sides, values, strict=True)
+        ]
+        lines.append((shown.label, *with_ratios(texts, values, is_share=shown.is_share)))
+        bands = [_band(name, shown, side) for side in sides]
+        if shown.banded and any(bands):
+            lines.append(("", *bands))
+    return [*lines, ("meets its SLO", *(_kept(side) for side in sides))]
+
+
+def _utilizations(sides: Sequence[ServiceSide]) -> dict[str, Figure]:
+    """Return utilizations of resources that are not idle on all sides."""
+    names = dict.fromkeys(
+        name
+        for side in sides
+        for name, share in service_figures(side.prediction).items()
+        if is_utilization(name) and (share or 0.0) >= HALF_PERCENT
+    )
+    return {
+        name: Figure(_USED.get(name) or f"busy: {_resource(name)}", is_share=True) for name in names
+    }
+
+
+def _resource(name: str) -> str:
+    resource = name.partition(".")[2]
+    joins = resource.partition("_of_")[0] in {LinkKind.NVLINK, LinkKind.PCIE}
+    return f"links {link_called(resource)}" if joins else link_called(resource)
+
+
+def _kept(side: ServiceSide) -> str:
+    if not side.prediction.service.slo.limits:
+        return "-"
+    return "yes" if side.prediction.keeps_limits else "no"
+
+
+def _service_value(name: str, shown: Figure, side: ServiceSide, value: float) -> str:
+    if shown.is_share:
+        return _share(name, side, value)
+    ends = side.prediction.interval.get(name)
+    low, high = (None, None) if ends is None else (ends["p10"], ends["p90"])
+    digits = 2 if ends is not None and high is None else digits_between(low or 0.0, high or 0.0)
+    return quantity(value, shown.unit, digits)
+
+
+def _share(name: str, side: ServiceSide, share: float) -> str:
+    kept = name == "slo.attainment"
+    return kept_share(share, side.prediction.service.slo.share) if kept else share_known(share)
+
+
+def _band(name: str, shown: Figure, side: ServiceSide) -> str:
+    """Return the 80% interval of a figure; empty without one."""
+    ends = side.prediction.interval.get(name)
+    if ends is None or ends["p10"] == ends["p90"]:
+        return ""
+    low, high = ends["p10"] or 0.0, ends["p90"]
+    if shown.is_share and high is not None:
+        return joined(_share(name, side, low), _share(name, side, high))
+    return interval(low, high, shown.unit, 2)
+
+
+def _service_rules(sides: Sequence[ServiceSide]) -> Iterator[str]:
+    for number, other in enumerate(sides[1:], start=2):
+        found = beside(sides[0], other)
+        if found is not None:
+            loads = (side.prediction.service.load for side in (sides[0], other))
+            lengths = [(load.prompt, load.output) for load in loads]
+            other_lengths = "" if lengths[0] == lengths[1] else "; the request lengths differ"
+            yield f"[{number}] vs [1]: {_service_rule(found)}{other_lengths}"
+    yield from dict.fromkeys(text for side in sides for text in _prices(side))
+
+
+def _service_rule(found: Beside) -> str:
+    requests = _ratio_of(found.requests, "the capacity", "equal capacity")
+    if found.price is None or found.saved is None:
+        return f"{requests}; a price is unknown"
+    price = _ratio_of(found.price, "the price", "same price")
+    return f"{price} at {requests}: cost per request at full load {saved_text(found.saved)}"
+
+
+def _prices(side: ServiceSide) -> tuple[str, ...]:
+    """Return the listed price of the machines."""
+    service = side.prediction.service
+    price = listed_price(service)
+    if price is None or service.owned is not None:
+        return ()
+    name = short_name(service.group.host.name)
+    return (f"{name}: {price.purchase} in {price.region}{dated(price)}",)
+
+
+def _services_table(sides: Sequence[ServiceSide]) -> Table:
+    """Return a row for each key that differs and for each figure, in SI units."""
+    rows: list[tuple[Cell, ...]] = [
+        ("key", name, *(_text(side, name) for side in sides)) for name in differing(sides)
+    ]
+    found = [service_figures(side.prediction) for side in sides]
+    every = dict.fromkeys(name for one in found for name in one)
+    rows += [("metric", name, *(one.get(name) for one in found)) for name in every]
+    rows.append(("metric", "keeps_limits", *(_kept(side) for side in sides)))
+    names = _labelled_heads(sides)
+    kept = tuple(row for row in rows if any(cell is not None for cell in row[2:]))
+    return Table(head=("what", "name", *names), rows=kept)
+
+
+def _services_object(sides: Sequence[ServiceSide]) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "services": [_service_object(sides[0], side) for side in sides],
+        "differences": _keys_object(sides),
+    }
+
+
+def _service_object(first: ServiceSide, side: ServiceSide) -> dict[str, Any]:
+    prediction = side.prediction
+    found = None if side is first else beside(first, side)
+    return {
+        "label": side.label,
+        "scenario": prediction.service.name,
+        "fits": prediction.fits,
+        "keeps_limits": prediction.keeps_limits if prediction.service.slo.limits else None,
+        "figures": service_figures(prediction),
+        "interval": {name: dict(band) for name, band in prediction.interval.items()},
+        "prices": list(_prices(side)),
+        "beside_first": None
+        if found is None
+        else {
+            "price_ratio": found.price,
+            "saturation_ratio": found.requests,
+            "cost_ratio": found.cost,
+            "saving": found.saved,
+        },
+        "warnings": list(prediction.warnings),
     }

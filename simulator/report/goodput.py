@@ -1,60 +1,69 @@
-"""A long run with its interruptions, for reading, as a table and as JSON."""
+"""Long runs with interruptions (``plan goodput``), and campaigns of them on a shared pool."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from simulator.report.format.table import Cell, Table, as_markdown
-from simulator.report.numbers import rough_usd
-from simulator.report.text import columns, percent, section, wrapped
+from simulator.report.document import Cell, Document, Row, Table, grid, notes, section
+from simulator.report.document import rows as rows_of
+from simulator.report.numbers import interval, joined, rough_usd
+from simulator.report.text import percent
 from simulator.results.outlook import QUANTILES, USEFUL, Outlook, Way
 from simulator.uncertainty.components import P90
 from simulator.units import SECOND, Seconds, Usd, show
 
+if TYPE_CHECKING:
+    from simulator.long_run.campaign import CampaignOutlook, Queued
+
 SCHEMA: Final = 1
 DIGITS: Final = 3
-SHOWN: Final = (0.5, 0.9)
-"""Chances of which ways to buy are compared."""
-SEEN: Final = 0.0005
+COMPARED: Final = (0.5, 0.9)
+"""Quantiles by which ways to buy are compared."""
+MIN_SHARE: Final = 0.0005
 """Share of the time below which a part is not shown."""
 
 
-def as_text(found: Outlook) -> str:
-    """The report."""
-    lines = [
-        *wrapped(_verdict(found), hang=""),
-        *section(
-            "When it ends, and the bill",
-            [*columns(list(_ends(found)), "<>>"), *_ranges(found, "In")],
+def document(found: Outlook) -> Document:
+    """Return the outlook of a long run."""
+    return Document(
+        verdict=(_verdict(found),),
+        sections=(
+            *section(
+                "Finish and bill",
+                grid(("probability", "finish", "bill"), _quantiles(found), "<>>"),
+                rows_of(_kept(found)),
+                notes(_zones(found, "")),
+            ),
+            *section("Ways to buy", _ways(found.ways), notes(_way_notes(found.ways))),
+            *section("Storage (part of the bill)", notes(_storage(found))),
+            *section("Prices", notes(_prices(found))),
+            *section("Where the time goes", grid((), _parts(found), "<>")),
+            *section("Checkpoints", notes(_checkpoints(found))),
+            *section("Assumptions", notes(notes_of(found))),
         ),
-        *section("Ways to buy", list(_way_lines(found.ways))),
-        *section("Stores, in that bill", list(_store_lines(found))),
-        *section("Prices of", [line for text in _prices(found) for line in wrapped(text)]),
-        *section("Where the time goes", columns(list(_parts(found)), "<>")),
-        *section("Checkpoints", [x for text in _checkpoint_lines(found) for x in wrapped(text)]),
-        *section("This rests on", [line for note in notes(found) for line in wrapped(note)]),
-    ]
-    return "\n".join(lines)
+        data=lambda: as_object(found),
+        table=lambda: _table(found),
+    )
 
 
 def _verdict(found: Outlook) -> str:
     if found.unending:
         return (
-            f"{found.name}: {percent(found.unending)} of the drawn runs never end: they are "
-            "interrupted faster than they get on."
+            f"{found.name}: {percent(found.unending)} of the simulated runs never finish: they are "
+            "interrupted faster than they make progress."
         )
+    machines = f"{found.run.machines} machine{'s' if found.run.machines > 1 else ''}"
     often = (
-        "no failures are counted"
+        "no failures are modeled"
         if math.isinf(found.between)
-        else f"something interrupts it every {_time(found.between)}"
+        else f"{machines} are interrupted every {_time(found.between)}"
     )
     return (
-        f"{found.name}: {percent(found.goodput)} of the time is work that counts (goodput). The "
-        f"run takes {_time(found.plain)} if nothing happens; {often} on {found.run.machines} "
-        f"machine{'s' if found.run.machines > 1 else ''}."
+        f"{found.name}: goodput {percent(found.goodput)}. The run takes {_time(found.plain)} "
+        f"without interruptions; {often}."
     )
 
 
@@ -62,79 +71,83 @@ def _time(value: Seconds) -> str:
     return "never" if math.isinf(value) else show(value, SECOND, DIGITS)
 
 
-def _ends(found: Outlook) -> Iterator[tuple[str, str, str]]:
-    yield "", "ends after", "bill"
+def _quantiles(found: Outlook) -> Iterator[tuple[str, str, str]]:
     for quantile, time in found.finish.items():
         money = None if found.bill is None else found.bill[quantile]
-        within = f"with a chance of {quantile:.0%} within"
-        yield within, _time(time), "no price known" if money is None else _money(found, money)
-    if found.in_time is not None:
-        yield "chance to keep the deadline", percent(found.in_time), ""
-    if found.in_budget is not None:
-        yield "chance to keep the budget", "", percent(found.in_budget)
+        bill = "price unknown" if money is None else _money(found, money)
+        yield f"{quantile:.0%}", _time(time), bill
 
 
-def _ranges(found: Outlook, begins: str) -> list[str]:
-    return [line for told in _zones(found) for line in wrapped(f"{begins} {told}")]
+def _kept(found: Outlook) -> list[Row]:
+    chances = (("deadline met", found.in_time), ("budget met", found.in_budget))
+    return [(name, f"{percent(p)} probability") for name, p in chances if p is not None]
 
 
-def _zones(found: Outlook) -> Iterator[str]:
-    """How far the end may be off in a zone of which only means of spells are known."""
-    told = [
-        f"{quantile:.0%} within {_time(low)} to {_time(high)}"
+_NAMES: Final = {0.5: "median"}
+
+
+def _zones(found: Outlook, where: str) -> Iterator[str]:
+    """Yield the range of the finish over zones of which only means of outages are known."""
+    ends = [
+        f"{_NAMES.get(quantile, f'{quantile:.0%}')} {joined(_time(low), _time(high))}"
         for quantile, (low, high) in found.finish_range.items()
     ]
-    if told:
-        yield f"4 of 5 zones with these means: {', '.join(told)}"
+    if ends:
+        lead = f"{where}: finish" if where else "Finish"
+        yield f"{lead} over zones with such outages (80% range): {', '.join(ends)}"
 
 
 def _money(found: Outlook, bill: Usd) -> str:
-    """A bill as text; the least it can be where stores charge what is unknown."""
     return f"{'at least ' if found.unpriced else ''}{rough_usd(bill)}"
 
 
 def _prices(found: Outlook) -> Iterator[str]:
-    """Whose prices are in any of the bills, each once."""
     others = (way.outlook.prices for way in found.ways if way.outlook is not None)
     yield from dict.fromkeys([*found.prices, *chain.from_iterable(others)])
 
 
-def _way_lines(ways: Sequence[Way]) -> Iterator[str]:
-    """Each way to buy that can be drawn, how it goes, and what is missing of the others."""
+def _ways(ways: Sequence[Way]) -> Table | None:
+    """Return the ways to buy that can be simulated."""
     known = [(way, way.outlook) for way in ways if way.outlook is not None]
-    limit = any(found.in_time is not None for _, found in known)
-    if known:
-        head = ("", "goodput", "ends (50%)", "(90%)", "bill (50%)", "(90%)", "cheapest", "in time")
-        rows = [head, *(_way_row(way, found) for way, found in known if found.bill is not None)]
-        last = len(head) if limit else len(head) - 1
-        yield from columns([row[:last] for row in rows], "<" + ">" * (last - 1))
-    for way, found in known:
-        yield from _ranges(found, f"{way_called(way)}, in")
-    for missing, names in _missing(ways).items():
-        yield from wrapped(f"{', '.join(names)}: {missing}")
-    if any(way.cheapest for way in ways):
-        yield from wrapped(
-            "Each life has the same failures and the same doubt of the step in all ways; a price "
-            "that moves is drawn from the range seen. Reserved machines are paid for the hours of "
-            "the run, not for their term; a capacity block by the day, from 14 days on by the week."
-        )
+    deadline = any(found.in_time is not None for _, found in known)
+    head = ("", "goodput", "finish (50%)", "(90%)", "bill (50%)", "(90%)", "cheapest", "in time")
+    last = len(head) if deadline else len(head) - 1
+    lines = [_way_row(way, found)[:last] for way, found in known if found.bill is not None]
+    return grid(head[:last], lines, "<" + ">" * (last - 1))
 
 
 def _way_row(way: Way, found: Outlook) -> tuple[str, ...]:
-    """One way to buy as a row."""
     bill = found.bill or {}
     return (
         way_called(way),
         percent(found.goodput),
-        *(_time(found.finish[q]) for q in SHOWN),
-        *(_money(found, bill[q]) for q in SHOWN),
+        *(_time(found.finish[q]) for q in COMPARED),
+        *(_money(found, bill[q]) for q in COMPARED),
         "-" if way.cheapest is None else percent(way.cheapest),
         "-" if found.in_time is None else percent(found.in_time),
     )
 
 
+def _way_notes(ways: Sequence[Way]) -> Iterator[str]:
+    for way in ways:
+        if way.outlook is not None:
+            yield from _zones(way.outlook, way_called(way))
+    unknown: dict[str, list[str]] = {}
+    for way in ways:
+        if way.missing:
+            unknown.setdefault(way.missing, []).append(way_called(way))
+    for missing, names in unknown.items():
+        yield f"{', '.join(names)}: {missing}"
+    if any(way.cheapest for way in ways):
+        yield (
+            "All options see the same simulated failures; a price that moves is drawn from its "
+            "range. Reserved machines are billed for the hours of the run, not for their term; a "
+            "capacity block by the day, from 14 days on by the week."
+        )
+
+
 def cheapest(ways: Sequence[Way]) -> Iterator[str]:
-    """Which ways to buy are the cheapest, with which chance; nothing where none is held against."""
+    """Yield the ways to buy with the probability that each is the cheapest, if any is known."""
     chances = [(way.cheapest, way_called(way)) for way in ways if way.cheapest]
     ranked = [f"{name} ({percent(chance)})" for chance, name in sorted(chances, reverse=True)]
     if ranked:
@@ -142,110 +155,91 @@ def cheapest(ways: Sequence[Way]) -> Iterator[str]:
 
 
 def way_called(way: Way) -> str:
-    """A way to buy, in words."""
+    """Return the label of a way to buy."""
     return "spot and on-demand" if way.fallback else str(way.purchase)
 
 
-def _missing(ways: Sequence[Way]) -> dict[str, list[str]]:
-    """What is not known of ways to buy, and of which."""
-    found: dict[str, list[str]] = {}
-    for way in ways:
-        if way.missing:
-            found.setdefault(way.missing, []).append(way_called(way))
-    return found
-
-
-def _store_lines(found: Outlook) -> Iterator[str]:
-    """What of the bill is for stores; nothing where all data lie on drives of the machines."""
+def _storage(found: Outlook) -> Iterator[str]:
     for text in found.unpriced:
-        yield from wrapped(f"not known: {text}")
+        yield f"unknown: {text}"
     if found.stores is not None and any(found.stores.values()):
-        yield from wrapped(_chances([rough_usd(money) for money in found.stores.values()]))
+        yield _chances([rough_usd(money) for money in found.stores.values()])
 
 
 def _parts(found: Outlook) -> Iterator[tuple[str, str]]:
     for name, share in sorted(found.parts.items(), key=lambda part: -part[1]):
-        if share >= SEEN or name == USEFUL:
+        if share >= MIN_SHARE or name == USEFUL:
             yield name, f"{share:.1%}"
 
 
-def _checkpoint_lines(found: Outlook) -> Iterator[str]:
+def _checkpoints(found: Outlook) -> Iterator[str]:
     saving, known = found.saving, found.intervals
     if math.isinf(saving.interval):
-        yield "None is written: each interruption begins the run anew."
+        yield "None are written: each interruption restarts the run."
         return
     waits = f"Training waits {_time(saving.blocking)}{_between(found)} for each"
-    late = f", it is safe after {_time(saving.durable)}" if saving.durable > saving.blocking else ""
-    yield f"{waits}{late}; one after every {_time(saving.interval)} of work."
+    durable = saving.durable > saving.blocking
+    late = f", which is durable after {_time(saving.durable)}" if durable else ""
+    yield f"{waits}{late}; one every {_time(saving.interval)} of work."
     if known is not None:
         yield (
-            f"Best by simulation: every {_time(known.simulated)}; Daly says {_time(known.daly)}, "
-            f"Young {_time(known.young)}."
+            f"Best interval: {_time(known.simulated)} by simulation, {_time(known.daly)} by Daly's "
+            f"formula, {_time(known.young)} by Young's."
         )
 
 
 def _between(found: Outlook) -> str:
-    """The 80% interval of what training waits, where it is not stated."""
+    """Return the 80% interval of the time that training waits, unless that is stated."""
     waits, off = found.saving.blocking, math.exp(P90 * found.write_doubt)
     if not waits or off == 1.0:
         return ""
-    return f" ({_time(waits / off)} to {_time(waits * off)} in 4 of 5 cases)"
+    return f" (80% interval {interval(waits / off, waits * off, SECOND, DIGITS)})"
 
 
-def notes(found: Outlook) -> Iterator[str]:
-    """What the draws rest on."""
+def notes_of(found: Outlook) -> Iterator[str]:
+    """Yield the assumptions of the simulated runs."""
     yield from found.notes
     failures = found.run.failures
     if failures is not None and failures.doubt:
         yield (
-            f"Rates of failures may be off by a factor of {math.exp(failures.doubt):.2g} either "
-            f"way (a standard deviation); quantiles hold that, and the doubt of the step's time."
+            f"Failure rates are known to a factor of {math.exp(failures.doubt):.2g} (1 sigma); the "
+            "quantiles include that and the uncertainty of the step time."
         )
 
 
-def rows(found: Outlook) -> list[tuple[str, str]]:
-    """A name and what stands beside it: the outlook inside the report of a prediction."""
+def rows(found: Outlook) -> list[Row]:
+    """Return the outlook as rows of the report of a prediction."""
     parts = [f"{name} {share}" for name, share in _parts(found) if name != USEFUL]
-    split = f"; the rest: {', '.join(parts)}" if parts else ""
-    told = [("Goodput", f"{percent(found.goodput)} of the time is work that counts{split}")]
+    rest = f"; rest: {', '.join(parts)}" if parts else ""
+    lines = [("Goodput", f"{percent(found.goodput)} of the time is useful work{rest}")]
     if found.unending:
-        told.append(("Never ends", f"{percent(found.unending)} of the drawn runs"))
+        lines.append(("Unfinished", f"{percent(found.unending)} of simulated runs never finish"))
     often = "none" if math.isinf(found.between) else f"every {_time(found.between)}"
-    told += [
-        ("Stops", often),
-        ("Ends", _chances([_time(time) for time in found.finish.values()])),
+    lines += [
+        ("Interrupted", often),
+        ("Finish", _chances([_time(time) for time in found.finish.values()])),
     ]
-    told += [("Zones", line) for line in _zones(found)]
+    lines += [("Zones", text) for text in _zones(found, "")]
     if found.bill is not None:
-        money = [_money(found, money) for money in found.bill.values()]
-        told.append(("Bill", _chances(money)))
+        lines.append(("Bill", _chances([_money(found, bill) for bill in found.bill.values()])))
     if found.stores is not None and any(found.stores.values()):
-        told.append(
-            ("Of it stores", _chances([rough_usd(money) for money in found.stores.values()]))
-        )
-    told += [("Cheapest", line) for line in cheapest(found.ways)]
-    told += [("Chance", _kept(found))] if _kept(found) else []
+        lines.append(("Storage", _chances([rough_usd(bill) for bill in found.stores.values()])))
+    lines += [("Cheapest", text) for text in cheapest(found.ways)]
+    lines += [(name.capitalize(), text) for name, text in _kept(found)]
     saving = found.saving
     if not math.isinf(saving.interval):
-        waits = f"waits {_time(saving.blocking)}, safe after {_time(saving.durable)}"
-        told.append(("Checkpoint", f"every {_time(saving.interval)} of work; {waits}"))
-    return told
+        waits = f"waits {_time(saving.blocking)}, durable after {_time(saving.durable)}"
+        lines.append(("Checkpoint", f"every {_time(saving.interval)} of work; {waits}"))
+    return lines
 
 
 def _chances(texts: Sequence[str]) -> str:
-    """Quantiles in a line."""
-    said = [f"{text} ({q:.0%})" for text, q in zip(texts, QUANTILES, strict=True)]
-    return f"within {', '.join(said)}"
-
-
-def _kept(found: Outlook) -> str:
-    """Chances of what the run was asked for."""
-    asked = (("deadline", found.in_time), ("budget", found.in_budget))
-    return ", ".join(f"{percent(p)} to keep the {name}" for name, p in asked if p is not None)
+    """Return quantiles in a line."""
+    return ", ".join(f"{text} ({q:.0%})" for text, q in zip(texts, QUANTILES, strict=True))
 
 
 def as_object(found: Outlook) -> dict[str, Any]:
-    """The same for programs; what never ends is null."""
+    """Return the outlook as plain values; null: never."""
     known = found.intervals
     return {
         "schema": SCHEMA,
@@ -288,15 +282,14 @@ def as_object(found: Outlook) -> dict[str, Any]:
 
 
 def _way_object(way: Way) -> dict[str, Any]:
-    """A way to buy for programs; null what is not known."""
-    told = {
+    known = {
         "purchase": str(way.purchase),
         "on_demand_in_gaps": way.fallback,
         "cheapest_chance": way.cheapest,
         "not_known": way.missing or None,
     }
     if way.outlook is None:
-        return told
+        return known
     same = (
         "goodput",
         "finish_s",
@@ -307,31 +300,101 @@ def _way_object(way: Way) -> dict[str, Any]:
         "budget_chance",
     )
     figures = as_object(way.outlook)
-    return {**told, **{name: figures[name] for name in same}}
+    return {**known, **{name: figures[name] for name in same}}
 
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def as_table(found: Outlook) -> Table:
-    """Quantiles and parts, one figure a row, in SI units."""
-    rows: list[tuple[Cell, ...]] = [("goodput", found.goodput, "")]
-    rows += [(f"finish p{q * 100:.0f}", _finite(time), "s") for q, time in found.finish.items()]
+def _table(found: Outlook) -> Table:
+    """Return quantiles and parts, one figure a row, in SI units."""
+    lines: list[tuple[Cell, ...]] = [("goodput", found.goodput, "")]
+    lines += [(f"finish p{q * 100:.0f}", _finite(time), "s") for q, time in found.finish.items()]
     bills = {} if found.bill is None else found.bill
-    rows += [(f"bill p{q * 100:.0f}", _finite(money), "$") for q, money in bills.items()]
-    rows += [(f"share: {name}", share, "") for name, share in found.parts.items()]
-    rows += [
+    lines += [(f"bill p{q * 100:.0f}", _finite(money), "$") for q, money in bills.items()]
+    lines += [(f"share: {name}", share, "") for name, share in found.parts.items()]
+    lines += [
         (f"cheapest: {way_called(way)}", way.cheapest, "")
         for way in found.ways
         if way.cheapest is not None
     ]
-    return Table(head=("figure", "value", "unit"), rows=tuple(rows))
+    return Table(head=("figure", "value", "unit"), rows=tuple(lines))
 
 
-def as_page(found: Outlook) -> str:
-    """The table as Markdown, with units."""
-    rows: list[tuple[Cell, ...]] = [("goodput", percent(found.goodput), "")]
-    rows += [(label, time, money) for label, time, money in list(_ends(found))[1:]]
-    rows += [(name, share, "") for name, share in _parts(found)]
-    return as_markdown(Table(head=("figure", "time or share", "bill"), rows=tuple(rows)))
+_CAMPAIGN_HEAD: Final = (
+    *("job", "runs", "machines", "mean wait", "wait (90%)", "finish (50%)", "finish (90%)", "cost"),
+)
+
+
+def campaign_document(found: CampaignOutlook) -> Document:
+    """Return the outlook of a campaign: several long runs on one pool of machines."""
+    order = "first come, first served" if found.order.value == "fifo" else "by priority"
+    said = (
+        f"{found.machines} machines, {order}: all jobs finish within {_time(found.ends[0.5])} (50% "
+        f"probability), {_time(found.ends[0.9])} (90%). Utilization {percent(found.busy)}."
+    )
+    bill = "Price unknown: set pool.price."
+    if found.usd is not None:
+        bill = (
+            f"The pool costs {rough_usd(found.usd[0.5])} (50%), {rough_usd(found.usd[0.9])} (90%) "
+            "until then, idle machines included."
+        )
+    return Document(
+        verdict=(said, bill),
+        sections=section("Jobs", grid(_CAMPAIGN_HEAD, map(_campaign_row, found.jobs), "<>>>>>>>")),
+        data=lambda: _campaign_object(found),
+        table=lambda: _campaign_table(found),
+    )
+
+
+def _campaign_row(one: Queued) -> tuple[str, ...]:
+    cost = "unknown" if one.usd is None else rough_usd(one.usd)
+    times = (one.wait, one.waits[0.9], one.ends[0.5], one.ends[0.9])
+    return (one.job.name, str(one.job.count), str(one.job.machines), *map(_time, times), cost)
+
+
+def _campaign_object(found: CampaignOutlook) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "machines": found.machines,
+        "order": found.order.value,
+        "busy": found.busy,
+        "ends_s": _named(found.ends),
+        "usd": None if found.usd is None else _named(found.usd),
+        "jobs": [_job(one) for one in found.jobs],
+    }
+
+
+def _named(values: Mapping[float, float]) -> dict[str, float]:
+    return {f"p{q * 100:.0f}": value for q, value in values.items()}
+
+
+def _job(one: Queued) -> dict[str, Any]:
+    return {
+        "name": one.job.name,
+        "runs": one.job.count,
+        "machines": one.job.machines,
+        "mean_wait_s": one.wait,
+        "wait_s": _named(one.waits),
+        "ends_s": _named(one.ends),
+        "usd": one.usd,
+    }
+
+
+def _campaign_table(found: CampaignOutlook) -> Table:
+    """Return a job a row, in SI units."""
+    lines: list[tuple[Cell, ...]] = [
+        (
+            one.job.name,
+            one.job.count,
+            one.job.machines,
+            one.wait,
+            one.ends[0.5],
+            one.ends[0.9],
+            one.usd,
+        )
+        for one in found.jobs
+    ]
+    head = ("job", "runs", "machines", "mean_wait_s", "ends_p50_s", "ends_p90_s", "usd")
+    return Table(head=head, rows=tuple(lines))

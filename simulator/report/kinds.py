@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from simulator.report.format.table import Format, as_markdown, rendered, reported
+from simulator.report.render import render
 from simulator.report.text import WIDTH
 
 if TYPE_CHECKING:
     from simulator.calibration.observed import Explained
     from simulator.report.html.page import Made
-    from simulator.report.recommendation.launch import Launch
+    from simulator.report.launch import Launch
     from simulator.results.prediction import Prediction
     from simulator.results.serving import ServicePrediction
     from simulator.schema.scenario import Scenario
@@ -43,21 +43,6 @@ class JobReport:
 
         return action_texts(actions, base)
 
-    def text(
-        self,
-        prediction: Prediction,
-        steps: Sequence[str] = (),
-        *,
-        width: int = WIDTH,
-        full: bool = False,
-    ) -> str:
-        """Return the report of `plan simulate`."""
-        from simulator.report.prediction import summary, text
-
-        if full:
-            return "\n".join([text.as_text(prediction), *summary.next_section(steps)])
-        return summary.as_text(prediction, steps, width=width)
-
     def simulated(  # noqa: PLR0913 - what a report may show
         self,
         prediction: Prediction,
@@ -76,7 +61,7 @@ class JobReport:
         prediction : Prediction
             With its intervals.
         form : str
-            One of `Format`.
+            One of `render.Format`.
         actions : sequence of Action, optional
             What to do next, where it was looked for.
         observed : Explained, optional
@@ -88,44 +73,22 @@ class JobReport:
         width : int
             Columns.
         """
-        from simulator.report.prediction import json as prediction_json
-        from simulator.report.prediction.observed import as_object, as_text
-        from simulator.report.prediction.rows import metric_page, metric_table
-        from simulator.report.prediction.text import log_text
+        from simulator.report.prediction.job import document
 
-        def text() -> str:
-            before = "" if observed is None else as_text(observed)
-            log = "" if every is None else f"{log_text(prediction, every)}\n\n"
-            steps = self.steps(actions or (), prediction)
-            return f"{before}{log}{self.text(prediction, steps, width=width, full=full)}"
-
-        explained = None if observed is None else as_object(observed)
-        return rendered(
-            Format(form),
-            text=text,
-            tree=lambda: prediction_json.as_json(prediction, explained, actions),
-            table=lambda: metric_table(prediction),
-            page=lambda: as_markdown(metric_page(prediction)),
-        )
+        answer = document(prediction, actions, full=full, observed=observed, every=every)
+        return render(answer, form, width=width)
 
     def explained(self, prediction: Prediction, form: str, metric: str | None = None) -> str:
         """Return the terms behind a figure; the step time by default."""
-        from simulator.report.prediction import explain_table
-        from simulator.report.prediction.explain import as_explanation
+        from simulator.report.prediction.explain import document
 
-        return rendered(
-            Format(form),
-            text=lambda: as_explanation(prediction, metric),
-            tree=lambda: explain_table.as_json(prediction, metric),
-            table=lambda: explain_table.as_table(prediction, metric),
-            page=lambda: explain_table.as_page(prediction, metric),
-        )
+        return render(document(prediction, metric), form)
 
     def compared(self, sides: Sequence[Any], form: str) -> str:
-        """Return several jobs side by side."""
-        from simulator.report import compare
+        """Return several jobs next to each other."""
+        from simulator.report.compare import document
 
-        return reported(compare, sides, Format(form))
+        return render(document(sides), form)
 
     def page(
         self,
@@ -142,15 +105,15 @@ class JobReport:
 
     def sized(self, found: SizeAnswer, form: str, typed: str = "") -> str:  # noqa: ARG002 - it has it
         """Return the answer of `plan size`."""
-        from simulator.report import size
+        from simulator.report.size import document
 
-        return reported(size, found, Format(form))
+        return render(document(found), form)
 
     def changed(self, found: WhatIf, metric: str, form: str) -> str:  # noqa: ARG002 - it has it
         """Return the answer of `plan whatif`."""
-        from simulator.report.whatif import text
+        from simulator.report.whatif import document
 
-        return reported(text, found, Format(form))
+        return render(document(found), form)
 
     def device(self, job: Scenario) -> str:
         """Return the word for the accelerators of a job."""
@@ -160,28 +123,19 @@ class JobReport:
 
     def swept(self, found: Findings, name: str, form: str) -> str:
         """Return the answer of `plan sweep`; CSV has all candidates, the others the best."""
-        from simulator.report.search import text
-        from simulator.report.search.files import as_json
+        from simulator.report.sweep import document
 
-        kind = Format(form)
-        return rendered(
-            kind,
-            text=lambda: text.as_text(found, name),
-            tree=lambda: as_json(found, name),
-            table=lambda: (
-                text.all_candidates(found) if kind is Format.CSV else text.best_candidates(found)
-            ),
-        )
+        return render(document(found, name), form)
 
     def no_sweep(self, found: Findings) -> tuple[str, ...]:
         """Return why a sweep has no answer."""
-        from simulator.report.search.text import nothing_found
+        from simulator.report.sweep import nothing_found
 
         return (nothing_found(found),)
 
     def launches(self, found: Sequence[Recommended]) -> list[Launch | None]:
         """Return how to start each job on the recommended machines with SkyPilot."""
-        from simulator.report.recommendation.launch import launch_of
+        from simulator.report.launch import launch_of
 
         return [
             None
@@ -196,39 +150,24 @@ class JobReport:
 
     def recommended(self, found: Sequence[Recommended], form: str, typed: str = "") -> str:  # noqa: ARG002 - of services
         """Return the answer of `plan recommend`."""
-        from simulator.report.recommendation import json, table, text
+        from simulator.report.recommend import document, several
         from simulator.studies.recommend.recommendation import common_machine
 
         answers, launches = [one.answer for one in found], self.launches(found)
-        together = len(answers) > 1 and all(answer.winner for answer in answers)
+        if len(answers) == 1:
+            return render(document(answers[0], launches[0]), form)
+        together = all(answer.winner for answer in answers)
         common = common_machine(answers) if together else None
-
-        def as_text() -> str:
-            if len(answers) == 1:
-                return text.as_text(answers[0], launches[0])
-            return text.several_text(answers, common)
-
-        def tree() -> str:
-            if len(answers) == 1:
-                return json.as_json(answers, launches)
-            return json.several_as_json(answers, launches, common)
-
-        return rendered(
-            Format(form),
-            text=as_text,
-            tree=tree,
-            table=lambda: table.as_table(answers),
-            page=lambda: table.as_page(answers),
-        )
+        return render(several(answers, launches, common), form)
 
     def no_recommendation(self, found: Sequence[Recommended]) -> list[str]:
         """Return why there is no best choice, for tables that cannot say so."""
-        from simulator.report.recommendation.text import nothing_lines
+        from simulator.report.recommend import nothing_texts
 
         lines = list[str]()
         for answer in (one.answer for one in found):
             if answer.winner is None:
-                lines += [f"{answer.scenario.name}: no choice will do", *nothing_lines(answer)]
+                lines += [f"{answer.scenario.name}: no choice will do", *nothing_texts(answer)]
         return lines
 
 
@@ -237,28 +176,15 @@ class ServiceReport:
 
     def verdict(self, prediction: ServicePrediction) -> str:
         """Return the answer in a sentence or two."""
-        from simulator.report.service.text import verdict
+        from simulator.report.prediction.service import verdict
 
         return verdict(prediction)
 
     def steps(self, actions: Sequence[Any], base: ServicePrediction) -> list[str]:
         """Return the actions in words."""
-        from simulator.report.service.actions import service_action_texts
+        from simulator.report.prediction.actions import service_action_texts
 
         return service_action_texts(actions, base)
-
-    def text(
-        self,
-        prediction: ServicePrediction,
-        steps: Sequence[str] = (),
-        *,
-        width: int = WIDTH,
-        full: bool = False,
-    ) -> str:
-        """Return the report of `plan simulate`."""
-        from simulator.report.service.text import as_text
-
-        return as_text(prediction, steps, width=width, full=full)
 
     def simulated(  # noqa: PLR0913 - what a report may show
         self,
@@ -272,41 +198,27 @@ class ServiceReport:
         width: int = WIDTH,
     ) -> str:
         """Return the answer of `plan simulate`; see `JobReport.simulated`."""
-        from simulator.report.service.actions import service_action_objects
-        from simulator.report.service.text import as_json, as_table
+        from simulator.report.prediction.service import document
 
-        def text() -> str:
-            steps = [] if actions is None else self.steps(actions, prediction)
-            return self.text(prediction, steps, width=width, full=full)
-
-        objects = None if actions is None else service_action_objects(actions)
-        return rendered(
-            Format(form),
-            text=text,
-            tree=lambda: as_json(prediction, objects),
-            table=lambda: as_table(prediction),
-        )
+        return render(document(prediction, actions, full=full), form, width=width)
 
     def explained(self, prediction: ServicePrediction, form: str, metric: str | None = None) -> str:  # noqa: ARG002 - of jobs
         """Return what the iterations of a service are made of."""
         from simulator.physics.forward_pass import batch_pass
         from simulator.predict import pass_of
-        from simulator.report.service.batch_explain import BatchReport, ExplainedBatches
-        from simulator.report.service.explain import Explained, ExplainReport
+        from simulator.report.service_studies import explained, explained_batches
 
         service = prediction.service
         if service.one_pass is not None:
             work = batch_pass(service.one_pass, service.serving.max_batched_tokens)
-            batches = ExplainedBatches(prediction=prediction, work=work)
-            return reported(BatchReport(), batches, Format(form))
-        found = Explained(prediction=prediction, work=pass_of(service))
-        return reported(ExplainReport(), found, Format(form))
+            return render(explained_batches(prediction, work), form)
+        return render(explained(prediction, pass_of(service)), form)
 
     def compared(self, sides: Sequence[Any], form: str) -> str:
-        """Return several services side by side."""
-        from simulator.report.service import compare
+        """Return several services next to each other."""
+        from simulator.report.compare import document
 
-        return reported(compare, sides, Format(form))
+        return render(document(sides), form)
 
     def page(
         self,
@@ -324,16 +236,16 @@ class ServiceReport:
 
     def sized(self, found: tuple[Service, Sequence[Need]], form: str, typed: str = "") -> str:
         """Return the answer of `plan size`."""
-        from simulator.report.service.needs import NeedsReport
+        from simulator.report.service_studies import needed
 
         service, needs = found
-        return reported(NeedsReport(service, typed), needs, Format(form))
+        return render(needed(service, needs, typed), form)
 
     def changed(self, found: Any, metric: str, form: str) -> str:  # noqa: ANN401 - see the report
         """Return the answer of `plan whatif`."""
-        from simulator.report.service.studies import WhatifReport
+        from simulator.report.service_studies import changed
 
-        return reported(WhatifReport(metric), found, Format(form))
+        return render(changed(*found, metric), form)
 
     def device(self, job: None) -> str:  # noqa: ARG002 - of jobs
         """Return the word for its accelerators."""
@@ -341,9 +253,9 @@ class ServiceReport:
 
     def swept(self, found: Sequence[Variant], name: str, form: str) -> str:  # noqa: ARG002 - of jobs
         """Return the answer of `plan sweep`."""
-        from simulator.report.service.studies import SweptReport
+        from simulator.report.service_studies import swept
 
-        return reported(SweptReport(), found, Format(form))
+        return render(swept(found), form)
 
     def no_sweep(self, found: Sequence[Variant]) -> tuple[str, ...]:  # noqa: ARG002 - it says why
         """Return nothing: every variant has its reason in the table."""
@@ -351,9 +263,9 @@ class ServiceReport:
 
     def recommended(self, found: SizedService, form: str, typed: str = "") -> str:
         """Return the answer of `plan recommend`."""
-        from simulator.report.service.studies import SizedReport
+        from simulator.report.service_studies import sized
 
-        return reported(SizedReport(typed), found, Format(form))
+        return render(sized(found, typed), form)
 
     def launches(self, found: SizedService) -> list[Launch | None]:  # noqa: ARG002 - of jobs
         """Return nothing: services are not started by SkyPilot."""
@@ -372,4 +284,9 @@ _REPORTS: Final[Mapping[str, KindReport]] = {"job": JobReport(), "service": Serv
 
 def report_of(subject: Subject[Any, Any]) -> KindReport:
     """Return the reports on the kind of a subject."""
-    return _REPORTS[subject.noun]
+    return report_for(subject.noun)
+
+
+def report_for(noun: str) -> KindReport:
+    """Return the reports on a kind by its noun, ``job`` or ``service``."""
+    return _REPORTS[noun]

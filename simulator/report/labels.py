@@ -1,4 +1,7 @@
-"""What things of a job are called, so that a job that only reads or infers does not train."""
+"""Labels of reports: names of devices, resources, metrics, keys, parts of a step, uncertain inputs.
+
+The wording of every report is here; a job that only reads or infers is not said to train.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,14 @@ from simulator.uncertainty.components import Grade, Rate
 
 
 def device_called(scenario: Scenario) -> str:
-    """``GPU``, or ``accelerator`` where nobody would call it that."""
+    """Return ``GPU``, or ``accelerator`` for devices that are not called so."""
     gpu = scenario.cluster.trainers.host.gpu
     is_gpu = gpu is not None and gpu.stack in {Stack.CUDA, Stack.ROCM, Stack.METAL}
     return "GPU" if is_gpu else "accelerator"
 
 
 def one(called: str) -> str:
-    """A thing with its article.
+    """Return a noun with its article.
 
     Examples
     --------
@@ -34,32 +37,32 @@ def one(called: str) -> str:
 
 
 def batch_called(scenario: Scenario) -> str:
-    """What a job does again and again: a step where it learns, a batch where it does not."""
+    """Return ``step`` for a job that trains, ``batch`` for any other."""
     return "step" if learns(scenario) else "batch"
 
 
 def batches_called(scenario: Scenario) -> str:
-    """Several of what `batch_called` names."""
+    """Return the plural of `batch_called`."""
     return "steps" if learns(scenario) else "batches"
 
 
 def bill_called(scenario: Scenario) -> str:
-    """What the bill of the whole run is for."""
+    """Return the label of the bill of the whole run."""
     return "to train" if learns(scenario) else "bill"
 
 
 def price_called(scenario: Scenario) -> str:
-    """What all machines cost by the hour: rent, or what it takes to own them."""
+    """Return the label of the hourly cost of all machines: rent, or the cost of owning them."""
     return "to own" if scenario.cost.purchase is Purchase.OWNED else "rent"
 
 
 def learns(scenario: Scenario) -> bool:
-    """Whether a job trains a model, by itself or beside actors."""
+    """Return whether a job trains a model, by itself or with actors."""
     return scenario.job.mode.learns
 
 
 def dated(price: Price) -> str:
-    """When a listed price was read, in brackets."""
+    """Return the date of a listed price, in brackets."""
     later, date = price.source.date.startswith(">="), price.source.date.removeprefix(">=")
     if date == "undated":
         return " (undated price)"
@@ -78,87 +81,87 @@ _RESOURCES: Final = {
     Resource.PCIE: "PCIe",
     Resource.HOST_MEMORY: "RAM bandwidth",
 }
-_DOUBTED: Final = {
+_UNCERTAIN: Final = {
     Rate.DEVICE: "compute time of the {device}",
-    Rate.WORKERS: "CPU time of a sample",
-    Rate.HANDOVER: "CPU time to hand a batch over",
-    Rate.STORAGE: "rate of {store}",
-    Rate.NETWORK: "rate of the network",
-    Rate.PCIE: "rate of PCIe",
-    Rate.NVLINK: "rate of the links between {device}s",
+    Rate.WORKERS: "CPU time per sample",
+    Rate.HANDOVER: "time to pass a batch to the {device} process",
+    Rate.STORAGE: "throughput of {store}",
+    Rate.NETWORK: "network bandwidth",
+    Rate.PCIE: "PCIe bandwidth",
+    Rate.NVLINK: "bandwidth between {device}s",
     Rate.HOST_MEMORY: "RAM bandwidth",
-    Rate.COLLECTIVES: "time of exchange between {device}s",
-    Rate.WAITING: "waiting in which nothing works",
-    Rate.START: "time to start up",
-    Rate.STEP: "a {step} as a whole",
+    Rate.COLLECTIVES: "communication time between {device}s",
+    Rate.WAITING: "idle waits",
+    Rate.START: "start-up time",
+    Rate.STEP: "overall model error",
 }
 _GRADES: Final = {
-    Grade.STATED: "as you state it",
-    Grade.CALIBRATED: "fitted to runs of this system",
+    Grade.STATED: "your value",
+    Grade.CALIBRATED: "calibrated on this system",
     Grade.MEASURED: "measured elsewhere",
     Grade.COMPUTED: "computed, not measured",
-    Grade.FITTED: "from kernels fitted to other runs",
-    Grade.EXPERTS: "from kernels fitted to other runs",
-    Grade.CARRIED: "from kernels of other hardware or software",
+    Grade.FITTED: "kernels fitted to other runs",
+    Grade.EXPERTS: "kernels fitted to other runs",
+    Grade.CARRIED: "kernels of other hardware or software",
     Grade.CARRIED_KERNELS: "small kernels of another framework",
     Grade.CARRIED_LAUNCHES: "launches of another framework",
-    Grade.GATHERED: "gathers between machines as another framework's",
-    Grade.TABLES: "exchange of looked-up rows, not counted",
-    Grade.CONNECTION: "what one connection to a store gets",
+    Grade.GATHERED: "all-gather of another framework",
+    Grade.TABLES: "embedding all-to-all, not modeled",
+    Grade.CONNECTION: "throughput of one connection",
     Grade.SISTER: "measured on a card of the same chip",
     Grade.OTHER_CARD: "measured on a card of another chip",
-    Grade.RELATIVE: "from kernels of a related card",
-    Grade.PROFILED: "put together from timed kernels",
-    Grade.ON_CORES: "computed from the clock of its cores",
-    Grade.DATASHEET: "data sheet, less what is usual",
-    Grade.ASSUMED: "a default of plan",
-    Grade.CROWDED: "busy cores slow each other",
-    Grade.CROWDED_SMALL: "busy cores slow each other",
+    Grade.RELATIVE: "kernels of a related card",
+    Grade.PROFILED: "sum of timed kernels",
+    Grade.ON_CORES: "computed from the core clock",
+    Grade.DATASHEET: "data sheet, derated",
+    Grade.ASSUMED: "default",
+    Grade.CROWDED: "contention between cores",
+    Grade.CROWDED_SMALL: "contention between cores",
 }
 
 
 METRICS_CALLED: Final = {
-    "total_time_s": "time of the run",
-    "epoch_time_s": "time of an epoch",
+    "total_time_s": "run time",
+    "epoch_time_s": "epoch time",
     "step_time_s.mean": "step",
     "cost.usd_to_train": "cost of the run",
-    "cost.storage.usd": "cost of the stores",
-    "cost.usd_for_machines": "of it machines",
+    "cost.storage.usd": "cost of storage",
+    "cost.usd_for_machines": "cost of machines",
     "cost.usd_with_storage": "cost of the run",
     "cost.usd_per_h": "rent",
     "cost.samples_per_usd": "samples per $",
     "throughput_samples_per_s": "speed",
-    "tokens_per_s": "tokens a second",
-    "tokens_per_s_per_gpu": "tokens a second of a GPU",
+    "tokens_per_s": "tokens/s",
+    "tokens_per_s_per_gpu": "tokens/s per GPU",
     "accelerator_utilization": "accelerators compute",
     "mfu": "MFU",
     "hfu": "HFU",
     "bottleneck": "limited by",
-    "first_step_s": "first step ends after",
+    "first_step_s": "first step after",
     "step_split_s.data_stall": "waiting for data",
-    "vcpus_short": "vCPUs short of a GPU",
+    "vcpus_short": "vCPUs missing per GPU",
     "host_ram_bytes.total": "RAM needed",
     "gpu_memory_bytes.total": "GPU memory needed",
-    "cost.usd_per_step": "cost of a step",
-    "cost.time_to_train_s": "time to train",
-    "cost.energy_j_per_step": "energy of a step",
+    "cost.usd_per_step": "cost per step",
+    "cost.time_to_train_s": "billed time",
+    "cost.energy_j_per_step": "energy per step",
     "energy.power_w": "power of all machines",
     "energy.machines_kwh": "energy of all machines",
     "energy.kwh": "energy of the run",
     "energy.kg_co2e": "emissions of the run",
     "energy.usd": "electricity of the run",
     "run.goodput": "goodput",
-    "run.finish_s.p50": "ends (50%)",
-    "run.finish_s.p90": "ends (90%)",
+    "run.finish_s.p50": "finish (50%)",
+    "run.finish_s.p90": "finish (90%)",
     "run.usd.p50": "bill with failures (50%)",
     "run.usd.p90": "bill with failures (90%)",
 }
-"""What people call a metric; others go by their own name."""
+"""Labels of metrics; other metrics go by their own name."""
 _SHARES: Final = frozenset({"accelerator_utilization", "mfu", "hfu", "goodput"})
 
 
 def is_share(metric: str) -> bool:
-    """Whether a metric is a share of a whole, which is shown in per cent.
+    """Return whether a metric is a share of a whole, which is shown in per cent.
 
     Examples
     --------
@@ -171,14 +174,14 @@ def is_share(metric: str) -> bool:
 
 _RATHER: Final = {
     (Rate.WORKERS, Grade.COMPUTED): "measured on another machine",
-    (Rate.START, Grade.COMPUTED): "known roughly at best",
-    (Rate.STEP, Grade.COMPUTED): "what a model leaves out",
+    (Rate.START, Grade.COMPUTED): "rough estimate",
+    (Rate.STEP, Grade.COMPUTED): "effects not modeled",
 }
-"""What is better said than what a grade is called."""
+"""Labels of pairs that say more than those of the grade alone."""
 
 
 def setting_called(key: str, value: object) -> str:
-    """The value of a key in a table for people: a machine by the name it is rented under.
+    """Return the value of a key for a table: a machine by its short name.
 
     Examples
     --------
@@ -192,17 +195,17 @@ def setting_called(key: str, value: object) -> str:
 _SETTINGS: Final = {
     "hardware.count": "{} machines",
     "hardware.machine": "{}",
-    "hardware.gpus": "{} GPUs a machine",
+    "hardware.gpus": "{} GPUs per machine",
     "hardware.gpu": "{}",
     "hardware.vcpus": "{} vCPUs",
     "hardware.ram": "{} of RAM",
     "hardware.storage": "data on {}",
     "input.workers": "{} workers",
     "input.prefetch": "prefetch {}",
-    "input.decode": "{} to decode a sample",
+    "input.decode": "{} decode per sample",
     "train.batch_size": "batch {}",
     "train.global_batch_size": "global batch {}",
-    "train.accumulation": "{} batches a step",
+    "train.accumulation": "{} batches per step",
     "train.precision": "{}",
     "train.epochs": "{} epochs",
     "parallelism.tensor": "tensor {}",
@@ -212,12 +215,12 @@ _SETTINGS: Final = {
     "remote.count": "{} helpers",
     "remote.machine": "helpers {}",
 }
-"""Values of keys as people say them."""
+"""Settings in words, by key."""
 _NAMED: Final = (".machine", ".gpu", ".storage")
 
 
 def said(key: str, value: object) -> str:
-    """A key and its value in words; keys that nobody has words for as the file has them.
+    """Return a key and its value in words; keys without words as in a file.
 
     Examples
     --------
@@ -236,7 +239,7 @@ def said(key: str, value: object) -> str:
 
 
 def key_called(key: str) -> str:
-    """What the values of a key are, for the head of a column or an axis.
+    """Return the label of a key for a column or an axis.
 
     Examples
     --------
@@ -248,14 +251,13 @@ def key_called(key: str) -> str:
 
 
 def _singular(told: str) -> str:
-    """What is said of one of a thing, without the ending of many."""
     number, _, rest = told.partition(" ")
     thing, space, more = rest.partition(" ")
     return f"{number} {thing.removesuffix('s')}{space}{more}" if number == "1" else told
 
 
 def resource_called(name: str, scenario: Scenario) -> str:
-    """A resource as people name it; one of machines that don't train with their group's name."""
+    """Return the label of a resource, with the name of its group unless that trains."""
     group, _, resource = name.rpartition(".")
     owner = f" of '{group}'" if group else ""
     kind = Resource(resource)
@@ -269,14 +271,14 @@ def resource_called(name: str, scenario: Scenario) -> str:
 
 
 def limit_called(name: str, scenario: Scenario) -> str:
-    """What limits a job as people name it: a resource, or a part of its step."""
+    """Return the label of a bottleneck: of a resource, or of a part of a step."""
     if name.rpartition(".")[2] in set(Resource):
         return resource_called(name, scenario)
     return name
 
 
 def bottleneck_called(name: str) -> str:
-    """What limits a job in words, where only its name is known and not the job.
+    """Return the label of a bottleneck by its name alone, without its scenario.
 
     Examples
     --------
@@ -296,7 +298,7 @@ def _links(scenario: Scenario, device: str) -> str:
 
 
 def metric_called(name: str) -> str:
-    """A metric in words.
+    """Return the label of a metric.
 
     Examples
     --------
@@ -306,25 +308,52 @@ def metric_called(name: str) -> str:
     return METRICS_CALLED.get(name, name)
 
 
-def uncertain(rate: Rate, grade: Grade | None, scenario: Scenario) -> str:
-    """A figure uncertain, and what stands behind it."""
+_REASONS: Final = {"distance from measured runs": "few similar measurements"}
+"""Labels of uncertainties that have a name and no grade."""
+
+
+def uncertain(rate: Rate, grade: Grade | None, scenario: Scenario, name: str = "") -> str:
+    """Return the label of an uncertain input, with its evidence in brackets."""
     group = scenario.cluster.trainers
     device = device_called(scenario) if group.gpus_per_host else "CPU"
     store = short_name((group.origin or group.storage).name)
-    what = _DOUBTED[rate].format(device=device, store=store, step=batch_called(scenario))
-    return what if grade is None else f"{what} ({_RATHER.get((rate, grade), _GRADES[grade])})"
+    what = _UNCERTAIN[rate].format(device=device, store=store, step=batch_called(scenario))
+    why = _REASONS.get(name, name) if grade is None else _RATHER.get((rate, grade), _GRADES[grade])
+    return f"{what} ({why})" if why else what
 
 
 def parts_called(scenario: Scenario) -> dict[str, str]:
-    """Parts of a step by the name of their field, in words that fit the job."""
+    """Return labels of the parts of a step by the names of their fields."""
     device = device_called(scenario) if scenario.cluster.trainers.gpus_per_host else "CPU"
-    inputs = {Mode.INFER: "making the input", Mode.PREPARE: "making a batch"}
+    inputs = {Mode.INFER: "loading the input", Mode.PREPARE: "making a batch"}
     return {
         "data_stall": inputs.get(scenario.job.mode, "waiting for data"),
         "h2d": f"copying to the {device}",
         "compute": f"{device} computing",
-        "communication": f"exchange between {device}s",
-        "bubble": "waiting for other stages",
+        "communication": f"communication between {device}s",
+        "bubble": "pipeline bubble",
         "checkpoint": "writing checkpoints",
-        "other": "other waiting",
+        "other": f"waiting for the slowest {device}",
     }
+
+
+_LINK_ENDS: Final = {
+    "nvlink": "between accelerators",
+    "pcie": "to the host",
+    "network": "network",
+    "storage": "store",
+    "host_memory": "memory of the host",
+}
+
+
+def link_called(name: str) -> str:
+    """Return the label of a link: what it joins, and of which kind of replicas.
+
+    Examples
+    --------
+    >>> link_called("nvlink"), link_called("pcie_of_prompts")
+    ('between accelerators', 'to the host for prompts')
+    """
+    kind, _, side = name.partition("_of_")
+    called = _LINK_ENDS.get(kind, kind)
+    return f"{called} for {side}" if side else called

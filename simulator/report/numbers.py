@@ -9,9 +9,15 @@ from typing import Final
 
 from simulator.report.labels import is_share
 from simulator.report.text import count, printable
-from simulator.results.metrics import USD_PER_HOUR, Value, number_at, select
+from simulator.results.metrics import (
+    TOKEN,
+    TOKEN_PER_SECOND,
+    USD_PER_HOUR,
+    Value,
+    number_at,
+    select,
+)
 from simulator.results.prediction import Prediction
-from simulator.results.service_metrics import TOKEN, TOKEN_PER_SECOND
 from simulator.units import (
     HOUR,
     MILLION,
@@ -30,14 +36,17 @@ WIDE: Final = 1.3
 """Upper over lower end of an 80% interval from which on two digits say all that is known."""
 _COUNTED: Final = {PER_SECOND: "samples/s", TOKEN: "tokens", TOKEN_PER_SECOND: "tokens/s"}
 
+INTERVAL: Final = "80% interval"
+"""What brackets behind a figure hold; said at the first one of a report."""
+UNBOUNDED: Final = "unbounded"
 _SUREST: Final = 0.99
 HALF_PERCENT: Final = 0.005
 GUESSES: Final = "rests on unverified figures: "
-"""How the warning begins that repeats what the list of assumptions marks."""
+"""Begin of the warning that repeats which assumptions are unverified."""
 
 
 def significant(number: float, digits: int) -> str:
-    """A number of so many significant digits, in full.
+    """Return a number with that many significant digits, in full.
 
     Examples
     --------
@@ -53,7 +62,7 @@ def significant(number: float, digits: int) -> str:
 
 
 def quantity(value: float, unit: Unit | None, digits: int) -> str:
-    """A quantity of so many significant digits; rates of events are samples.
+    """Return a quantity with that many significant digits; rates of events are samples.
 
     Examples
     --------
@@ -81,24 +90,24 @@ def quantity(value: float, unit: Unit | None, digits: int) -> str:
 
 
 def digits_of(prediction: Prediction, name: str) -> int:
-    """Significant digits that a metric deserves: two where its interval is wide, else three."""
+    """Return the significant digits of a metric: two where its interval is wide, else three."""
     ends = prediction.interval.get(name)
     return 3 if ends is None else digits_between(ends["p10"], ends["p90"])
 
 
 def digits_between(low: float, high: float) -> int:
-    """Significant digits that a value deserves of which these are the ends of the 80% interval."""
+    """Return the significant digits of a value with this 80% interval."""
     return 2 if 0.0 < WIDE * low < high else 3
 
 
 def rate_known(prediction: Prediction, rate: PerSecond | None = None) -> str:
-    """The samples a second to the precision of their interval; another rate of the job likewise."""
+    """Return the throughput, or another rate of the job, to the precision of its interval."""
     digits = digits_of(prediction, "throughput_samples_per_s")
     return significant(prediction.timing.throughput if rate is None else rate, digits)
 
 
 def share_known(share: float) -> str:
-    """A share of a time that is known to a few per cent at best, in whole per cent.
+    """Return a share of time in whole per cent.
 
     Examples
     --------
@@ -108,37 +117,70 @@ def share_known(share: float) -> str:
     return "under 1%" if 0.0 < share < HALF_PERCENT else f"{share:.0%}"
 
 
-def known(prediction: Prediction, name: str) -> str:
-    """A metric with its 80% interval in brackets; empty where it has no value.
+def known(prediction: Prediction, name: str, *, named: bool = False) -> str:
+    """Return a metric with its 80% interval in brackets; empty where it has no value.
 
     Parameters
     ----------
     prediction : Prediction
-        What the metric is of.
+        The answer.
     name : str
-        Its dotted name.
+        Dotted name of the metric.
+    named : bool
+        Say that the brackets hold an 80% interval, as the first one of a report does.
     """
     value, unit = number_at(prediction, name), select(name)[0].unit
     if value is None:
         return ""
-    digits = digits_of(prediction, name)
-    said = quantity(value, unit, digits)
+    text = quantity(value, unit, digits_of(prediction, name))
     ends = prediction.interval.get(name)
-    if ends is None:
-        return said
-    low, high = (quantity(ends[key], unit, digits) for key in ("p10", "p90"))
+    between = "" if ends is None else interval(ends["p10"], ends["p90"], unit)
+    if unit in _COUNTED:
+        between = between.removesuffix(f" {_COUNTED[unit]}")
+    return f"{text}{bracketed(between, named=named)}"
+
+
+def bracketed(between: str, *, named: bool = False) -> str:
+    """Return an interval in brackets after a blank; empty without one."""
+    name = f"{INTERVAL} " if named else ""
+    return f" ({name}{between})" if between else ""
+
+
+def interval(low: float, high: float | None, unit: Unit | None, digits: int | None = None) -> str:
+    """Return an interval with its unit once; empty if both ends read the same.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends in SI units; None: no finite one.
+    unit : Unit, optional
+        Of both.
+    digits : int, optional
+        Significant digits; by default as many as the interval deserves.
+
+    Examples
+    --------
+    >>> from simulator.units import SECOND
+    >>> interval(0.23, 0.38, SECOND), interval(0.9, 1.2, SECOND), interval(79.0, 130.0, USD)
+    ('230-380 ms', '900 ms to 1.2 s', '$79-$130')
+    """
+    shown = digits or (2 if high is None else digits_between(low, high))
+    first = quantity(low, unit, shown)
+    return joined(first, UNBOUNDED if high is None else quantity(high, unit, shown))
+
+
+def joined(low: str, high: str) -> str:
+    """Return two quantities as a range; empty if they are the same."""
     if low == high:
-        return said
-    symbol = low.partition(" ")[2]
-    if symbol and high.endswith(f" {symbol}"):
-        low = low.removesuffix(f" {symbol}")
-        if symbol in _COUNTED.values():
-            high = high.removesuffix(f" {symbol}")
-    return f"{said} ({low} to {high})"
+        return ""
+    (start, _, own), (_, _, other) = low.partition(" "), high.partition(" ")
+    if high == UNBOUNDED or own != other or low.startswith("-"):
+        return f"{low} to {high}"
+    return f"{start}-{high}"
 
 
 def chance(probability: float) -> str:
-    """A probability as per cent, no surer than 99%.
+    """Return a probability as per cent, between 1% and 99%.
 
     Examples
     --------
@@ -151,7 +193,7 @@ def chance(probability: float) -> str:
 
 
 def rough_usd(money: Usd) -> str:
-    """A bill that is not known to the dollar, to three digits.
+    """Return a bill to three digits.
 
     Examples
     --------
@@ -171,13 +213,13 @@ _COUNTS: Final = ((MILLION, " [millions]"), (THOUSAND, " [thousands]"), (1.0, ""
 
 
 def is_wide(values: Iterable[float]) -> bool:
-    """Whether values are shown on a logarithmic axis."""
+    """Return whether values are shown on a logarithmic axis."""
     known = [value for value in values if math.isfinite(value)]
     return bool(known) and min(known) > 0.0 and max(known) > WIDE_AXIS * min(known)
 
 
 def scaled(values: Iterable[float], name: str, unit: Unit | None) -> tuple[float, str]:
-    """What to divide values by, and the label of their axis with the unit they are then in.
+    """Return the factor that scales values to a readable unit, and the label of their axis.
 
     Examples
     --------
@@ -200,16 +242,16 @@ def scaled(values: Iterable[float], name: str, unit: Unit | None) -> tuple[float
 
 
 def figure(value: Value, unit: Unit | None) -> str:
-    """A metric's value with its unit; a rate of events is a rate of samples.
+    """Return a metric's value with its unit; a rate of events is a rate of samples.
 
     Examples
     --------
     >>> from simulator.units import SECOND
     >>> figure(0.192, SECOND), figure(42667.0, PER_SECOND), figure(None, SECOND)
-    ('192 ms', '42,667 samples/s', 'does not apply')
+    ('192 ms', '42,667 samples/s', 'not available')
     """
     if value is None:
-        return "does not apply"
+        return "not available"
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, Mapping):
@@ -224,7 +266,7 @@ def figure(value: Value, unit: Unit | None) -> str:
 
 
 def metric_figure(name: str, value: Value) -> str:
-    """A figure of this name for reading: shares in per cent, others as `figure` has them.
+    """Return the value of a metric: shares in per cent, others with their unit.
 
     Examples
     --------

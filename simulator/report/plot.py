@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -24,14 +25,16 @@ from simulator.report.numbers import is_wide, scaled
 from simulator.report.prediction.rows import NEGLIGIBLE, parts
 from simulator.report.prediction.verdict import device_word
 from simulator.report.text import printable
-from simulator.results.metrics import METRICS, select
+from simulator.results.metrics import JOB_METRICS, measurable, select
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Objective, Sense
 from simulator.studies.search.findings import Findings
 from simulator.studies.search.outcome import Outcome, Status
 from simulator.studies.search.scoring import value_of
 from simulator.studies.sensitivity import Sensitivity
+from simulator.uncertainty.measurement import Split
 from simulator.units import BYTE, PER_SECOND, SECOND, Unit, parse, scale
+from simulator.validation.validate import Judged, Validated
 
 COLOURS: Final = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
@@ -273,7 +276,7 @@ MOST_LABELS: Final = 24
 MOST_GROUPS: Final = 8
 """Values of a key that get a colour each."""
 
-_UNITS: Final = {metric.name: metric.unit for metric in METRICS}
+_UNITS: Final = {metric.name: metric.unit for metric in JOB_METRICS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -616,3 +619,46 @@ def _frame(axes: Axes, groups: Mapping[str, Dots], *, logarithmic: bool) -> None
     axes.set_ylim(low, high)
     axes.grid(visible=True, which="major", linewidth=0.3)
     axes.legend(fontsize=8.0, framealpha=0.9)
+
+
+def dots_of(judged: Sequence[Judged]) -> Dots:
+    """Return measured and predicted values of rows, with the intervals of the latter."""
+    points = [one.point for one in judged]
+    return Dots(
+        measured=[p.measured for p in points],
+        predicted=[p.predicted for p in points],
+        low=[p.predicted if p.p10 is None else p.p10 for p in points],
+        high=[p.predicted if p.p90 is None else p.p90 for p in points],
+    )
+
+
+MAX_PANELS: Final = 4
+"""Metrics that get a panel: those that most rows have."""
+
+
+def validation_figure(found: Validated) -> Figure:
+    """Return a panel for each of the most frequent metrics, a colour for each set of rows.
+
+    Raises
+    ------
+    PlanError
+        If no row held out for testing was predicted.
+    """
+    held_out = [one for one in found.judged if one.split is Split.TEST]
+    if not held_out:
+        msg = "--plot shows rows held out for testing, and there are none"
+        raise PlanError(msg)
+    panels = []
+    for metric, _ in Counter(one.metric for one in held_out).most_common(MAX_PANELS):
+        rows = [one for one in held_out if one.metric == metric]
+        known = measurable(metric)
+        sets = dict.fromkeys(one.set for one in rows)
+        panels.append(
+            Panel(
+                groups={name: dots_of([one for one in rows if one.set == name]) for name in sets},
+                quantity=metric,
+                unit="" if known is None or known.unit is None else known.unit.symbol,
+                logarithmic=not any(one.absolute for one in rows),
+            )
+        )
+    return evidence_figure(panels)

@@ -40,11 +40,11 @@ def render(document: Document, form: Format | str, *, width: int = WIDTH) -> str
         case Format.CSV:
             return as_csv(document.table())
         case Format.MARKDOWN:
-            from simulator.report import markdown  # noqa: PLC0415 - only where it is wanted
+            from simulator.report import markdown
 
             return markdown.render(document)
         case _:
-            from simulator.report import text  # noqa: PLC0415 - only where it is wanted
+            from simulator.report import text
 
             return text.render(document, width)
 

@@ -1,4 +1,4 @@
-"""The least that is enough of a resource, for reading, as a table and as JSON."""
+"""The smallest sufficient amount of a resource (``plan size``)."""
 
 from __future__ import annotations
 
@@ -6,59 +6,57 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from simulator.report.format.table import Cell, Table, as_markdown
+from simulator.report.document import Cell, Code, Document, Notes, Table, grid, notes, section
 from simulator.report.numbers import quantity, significant
-from simulator.report.text import columns, section, wrapped
 from simulator.schema.hardware.naming import short_name
-from simulator.studies.size import Offer, Resource, Size, SizeAnswer, Sized
+from simulator.studies.levers.catalogue import Resource
+from simulator.studies.size import Offer, Size, SizeAnswer, Sized
 from simulator.units import BYTE, PER_SECOND, PERCENT, USD, USD_PER_SECOND, show
 
 DIGITS: Final = 3
 CENT: Final = 0.01
-"""Less than that nobody is billed."""
+"""Smallest price that is shown [$]."""
 WORKERS: Final = "input.workers"
-FEW: Final = 10.0
-"""Steps of an epoch below which a row is warned of."""
-_LEAST: Final = {
-    Resource.CPU: "the least CPU",
-    Resource.RAM: "the least RAM",
-    Resource.NETWORK: "the slowest network",
-    Resource.STORAGE: "the slowest storage",
+MIN_STEPS: Final = 10.0
+"""Steps per epoch below which a row is warned of."""
+_SMALLEST: Final = {
+    Resource.CPU: "CPU",
+    Resource.RAM: "RAM",
+    Resource.NETWORK: "network",
+    Resource.STORAGE: "storage",
 }
 
 
-def as_text(found: SizeAnswer) -> str:
-    """The report."""
-    lines = [_head(found), *_rows(found)]
-    table = columns(lines, ">" * (len(lines[0]) - 2) + "<>")
-    lost = f"{found.loss * PERCENT:.3g}%"
-    least = _LEAST.get(found.resource, f"the least {found.resource}")
-    title = f"{found.name}: {least} that loses no more than {lost} of the speed"
-    return "\n".join(
-        [
-            *wrapped(title, hang=""),
-            "",
-            *table,
-            *(line for text in _notes(found) for line in wrapped(text, hang="")),
-            *section(_offered(found), _others(found)),
+def document(found: SizeAnswer) -> Document:
+    """Return the smallest sufficient amount for each number of machines."""
+    what = _SMALLEST.get(found.resource, str(found.resource))
+    head, loss = _head(found), f"{found.loss * PERCENT:.3g}"
+    return Document(
+        title=f"{found.name}: smallest {what} with at most {loss}% loss of speed",
+        sections=(
+            *section(
+                "", grid(head, _rows(found), ">" * (len(head) - 2) + "<>"), notes(_notes(found))
+            ),
+            *section(_offered(found), grid((), _others(found), "<>")),
             *section("Try it", _trial(found)),
-        ]
+        ),
+        data=lambda: _object(found),
+        table=lambda: _table(found),
     )
 
 
 def _notes(found: SizeAnswer) -> Iterator[str]:
-    """What comes with a size, and that machines are too many for the data."""
     workers = found.rows[0].settings.get(WORKERS)
     if workers is not None:
         yield (
-            f"The vCPUs come with workers in proportion, {workers} here for each process. "
-            f"What more workers do on the vCPUs there are: plan advise input {found.asked}"
+            f"Workers grow in proportion to the vCPUs, {workers} per process here. To find the "
+            f"best number on the present vCPUs: plan advise input {found.asked}"
         )
-    few = [one.machines for one in found.rows if found.steps / one.machines < FEW]
+    few = [row.machines for row in found.rows if found.steps / row.machines < MIN_STEPS]
     if few:
         yield (
-            f"On {few[0]} machines an epoch has fewer than {FEW:g} steps: so many are of use "
-            "only with more data or smaller batches, and their row says little."
+            f"On {few[0]} machines an epoch has fewer than {MIN_STEPS:g} steps: use more data or "
+            "smaller batches before you trust that row."
         )
 
 
@@ -68,19 +66,20 @@ def _names(found: SizeAnswer) -> tuple[str, ...]:
 
 def _offered(found: SizeAnswer) -> str:
     things = "Stores" if found.resource is Resource.STORAGE else "Machines"
-    return f"Other {things.lower()} of the catalogue that have it (plan hardware list)"
+    return f"Other sufficient {things.lower()} (plan hardware list)"
 
 
-def _others(found: SizeAnswer) -> list[str]:
-    """What else the catalogue has, where one number of machines was asked for."""
+def _others(found: SizeAnswer) -> list[tuple[str, str]]:
+    """Return the other offers, if one number of machines was asked for."""
     if len(found.rows) > 1:
         return []
-    others = [one for one in found.offers[0] if one is not _cheapest(found.offers[0])]
-    return [f"{short_name(one.name)}  {_price(one, found.rows[0].machines)}" for one in others]
+    best = _cheapest(found.offers[0])
+    others = [offer for offer in found.offers[0] if offer is not best]
+    return [(short_name(offer.name), _price(offer, found.rows[0].machines)) for offer in others]
 
 
 def _cheapest(offers: Sequence[Offer]) -> Offer | None:
-    """The first, as they come by price; None where its price, and so that of all, is unknown."""
+    """Return the first offer; None where its price, and so that of all, is unknown."""
     best = offers[0] if offers else None
     return None if best is None or best.per_month is best.per_second is None else best
 
@@ -88,22 +87,21 @@ def _cheapest(offers: Sequence[Offer]) -> Offer | None:
 def _head(found: SizeAnswer) -> tuple[str, ...]:
     devices = ("GPUs",) if found.accelerated else ()
     sizes = (name.removeprefix("storage ").removeprefix("network ") for name in _names(found))
-    price = "a month" if found.resource is Resource.STORAGE else "price"
-    speeds = ("samples/s", "with plenty", "now")
-    return ("machines", *devices, *sizes, *speeds, "cheapest that has it", price)
+    price = "per month" if found.resource is Resource.STORAGE else "price"
+    speeds = ("samples/s", "unlimited", "now")
+    return ("machines", *devices, *sizes, *speeds, "cheapest offer", price)
 
 
 def _rows(found: SizeAnswer) -> Iterator[tuple[str, ...]]:
     for one, offers in zip(found.rows, found.offers, strict=True):
-        best, none = _cheapest(offers), "none with a price" if offers else "none known"
+        best, none = _cheapest(offers), "price unknown" if offers else "none"
         yield (*_row(one, found), *((none, "") if best is None else _bought(best, one)))
 
 
 def _bought(offer: Offer, row: Sized) -> tuple[str, str]:
-    """What to buy for a row and its price: a store for the data, or all of its machines."""
     name = short_name(offer.name)
     if offer.name.startswith("storage/"):
-        return name, _price(offer, 1).removesuffix(" a month")
+        return name, _price(offer, 1).removesuffix(" per month")
     return f"{row.machines} x {name}", _price(offer, row.machines)
 
 
@@ -115,7 +113,7 @@ def _row(one: Sized, found: SizeAnswer) -> tuple[str, ...]:
 
 
 def _size(size: Size) -> str:
-    """Rounded up: a little less would not be enough."""
+    """Return a size, rounded up: less would not be enough."""
     if size.value is None:
         return "any"
     value = _up(size.value)
@@ -134,20 +132,19 @@ def _up(value: float) -> float:
 
 def _price(one: Offer, machines: int) -> str:
     if one.per_month is not None:
-        return f"{quantity(max(one.per_month, CENT), USD, DIGITS)} a month"
+        return f"{quantity(max(one.per_month, CENT), USD, DIGITS)} per month"
     if one.per_second is not None:
         return show(machines * one.per_second, USD_PER_SECOND)
     return "unknown"
 
 
-def _trial(found: SizeAnswer) -> list[str]:
-    """The command with the size that is enough; that any is, where something else limits."""
-    one = found.rows[0]
-    settings = [f"--set {_option(size)}" for size in one.sizes if size.value is not None]
-    count = [f"--set hardware.count={one.machines}"] if found.counted else []
+def _trial(found: SizeAnswer) -> Code | Notes:
+    row = found.rows[0]
+    settings = [f"--set {_option(size)}" for size in row.sizes if size.value is not None]
+    count = [f"--set hardware.count={row.machines}"] if found.counted else []
     if not settings:
-        return [f"any {found.resource} is enough: something else limits, as plan simulate says"]
-    return [f"plan simulate {found.asked} {' '.join([*count, *settings])}"]
+        return notes([f"any {found.resource} is enough: see the bottleneck in plan simulate"])
+    return Code(lines=(f"plan simulate {found.asked} {' '.join([*count, *settings])}",))
 
 
 def _option(size: Size) -> str:
@@ -161,8 +158,7 @@ def _option(size: Size) -> str:
     return " --set ".join(f"{key}={float(value):g}" for key, value in settings.items())
 
 
-def as_object(found: SizeAnswer) -> dict[str, Any]:
-    """The same for programs, in SI units; null: any size is enough."""
+def _object(found: SizeAnswer) -> dict[str, Any]:
     return {
         "schema": 1,
         "scenario": found.name,
@@ -194,13 +190,8 @@ def _figures(one: Sized) -> Iterator[tuple[str, Any]]:
     yield "samples_per_s_as_it_is", one.now
 
 
-def as_table(found: SizeAnswer) -> Table:
-    """A row for each number of machines, in SI units."""
+def _table(found: SizeAnswer) -> Table:
+    """Return a row for each number of machines, in SI units."""
     rows = [dict(_figures(one)) for one in found.rows]
     cells: list[tuple[Cell, ...]] = [tuple(row.values()) for row in rows]
     return Table(head=tuple(rows[0]), rows=tuple(cells))
-
-
-def as_page(found: SizeAnswer) -> str:
-    """The table as Markdown, with units."""
-    return as_markdown(Table(head=_head(found), rows=tuple(_rows(found))))

@@ -27,7 +27,7 @@ WIDTH: Final = 100
 INDENT: Final = "  "
 BAR: Final = 40
 """Columns of a full bar."""
-NARROWEST_BAR: Final = 10
+NARROWEST_BAR: Final = 6
 _BESIDE_BAR: Final = 22
 """Columns that the value and the share of a bar take, with the gaps."""
 
@@ -54,8 +54,7 @@ def _label(document: Document) -> int:
 def _section(part: Section, label: int, width: int) -> list[str]:
     if not part.title:
         return ["", *(line for item in part.items for line in item_lines(item, width, label))]
-    inner = width - len(INDENT)
-    lines = [line for item in part.items for line in item_lines(item, inner)]
+    lines = [line for item in part.items for line in item_lines(item, width - len(INDENT))]
     return ["", part.title, *(f"{INDENT}{line}".rstrip() for line in lines)]
 
 
@@ -65,7 +64,7 @@ def item_lines(item: Item, width: int = WIDTH, label: int | None = None) -> list
         case Table():
             return table_lines(item)
         case Rows():
-            wide = max(len(name) for name, _ in item.rows) if label is None else label
+            wide = 1 + max(len(name) for name, _ in item.rows) if label is None else label
             return labelled(item.rows, wide, width)
         case Bars():
             return _bars(item, width, label)

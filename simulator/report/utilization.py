@@ -1,8 +1,7 @@
-"""Observed utilization beside the predicted one."""
+"""Observed utilization next to the predicted one (``plan import runs``)."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from simulator.importers.utilization import Quantity, Series, Utilization
-from simulator.report.format.table import Table, as_markdown
-from simulator.report.text import columns, percent, section
+from simulator.report.document import Document, Table, grid, notes, section
+from simulator.report.text import percent
 from simulator.results.prediction import Prediction
 from simulator.units import BYTE, BYTE_PER_SECOND, SECOND, WATT, show
 
@@ -122,21 +121,29 @@ def predicted(quantity: Quantity, prediction: Prediction | None) -> float | None
     return value if value is not None and math.isfinite(value) else None
 
 
-def as_text(found: Utilization, prediction: Prediction | None = None) -> str:
-    """Observed figures as a table, beside those of `prediction` if there is one."""
+def document(found: Utilization, prediction: Prediction | None = None) -> Document:
+    """Return the observed utilization, next to the predicted one if there is a prediction."""
     seen = observed(found)
     head = _head(prediction)
-    rows = [head, *(_row(each, prediction) for each in seen)]
-    lines = columns(rows, "<" + ">" * (len(head) - 1))
-    lines += section("Devices that differ", list(_uneven(found, seen)))
+    rows = [_row(each, prediction) for each in seen]
     samples = max(len(series.values) for series in found.series)
-    every = "" if found.interval is None else f", every {show(found.interval, SECOND)}"
-    lines += ["", f"{samples} samples a device{every}"]
+    every = "" if found.interval is None else f", one every {show(found.interval, SECOND)}"
+    texts = [f"{samples} samples per device{every}"]
     if prediction is not None:
-        lines.append(f"predicted: {prediction.scenario.name}; difference: predicted less observed,")
-        lines.append("of memory its peak, of all else the mean")
-        lines += _read_with_care(seen)
-    return "\n".join(lines)
+        texts.append(
+            f"predicted: {prediction.scenario.name}; difference: predicted less observed (of "
+            "memory the peak, else the mean)"
+        )
+        texts += _cautions(seen)
+    return Document(
+        sections=(
+            *section("", grid(head, rows, "<" + ">" * (len(head) - 1))),
+            *section("Uneven devices", notes(_uneven(found, seen))),
+            *section("", notes(texts)),
+        ),
+        data=lambda: _object(found, prediction),
+        table=lambda: _table(found, prediction),
+    )
 
 
 def _head(prediction: Prediction | None) -> tuple[str, ...]:
@@ -175,18 +182,20 @@ def _uneven(found: Utilization, seen: list[Seen]) -> Iterator[str]:
             yield f"{each.quantity}: {', '.join(parts)}"
 
 
-def _read_with_care(seen: list[Seen]) -> list[str]:
+def _cautions(seen: list[Seen]) -> list[str]:
     quantities = {each.quantity for each in seen}
     notes = []
     if Quantity.GPU_BUSY in quantities:
-        notes.append("a kernel runs: also while it waits for peers; it says nothing of its speed")
+        notes.append(
+            "GPU utilization: share of time with any kernel, also while it waits for peers"
+        )
     if Quantity.DEVICE_MEMORY in quantities:
-        notes.append("memory used: what the framework keeps, of which a part may be free inside")
+        notes.append("memory used: reserved by the framework, which may use less")
     return notes
 
 
-def as_table(found: Utilization, prediction: Prediction | None = None) -> Table:
-    """The same in SI units, shares from 0 to 1."""
+def _table(found: Utilization, prediction: Prediction | None) -> Table:
+    """Return the figures in SI units, shares from 0 to 1."""
     rows = tuple(
         (
             seen.quantity.name.lower(),
@@ -201,14 +210,7 @@ def as_table(found: Utilization, prediction: Prediction | None = None) -> Table:
     return Table(head=head, rows=rows)
 
 
-def as_page(found: Utilization, prediction: Prediction | None = None) -> str:
-    """The table of the report as Markdown."""
-    rows = tuple(tuple(_row(seen, prediction)) for seen in observed(found))
-    return as_markdown(Table(head=_head(prediction), rows=rows))
-
-
-def as_json(found: Utilization, prediction: Prediction | None = None) -> str:
-    """The same as one JSON object, in SI units; shares from 0 to 1."""
+def _object(found: Utilization, prediction: Prediction | None) -> dict[str, Any]:
     quantities: dict[str, Any] = {
         each.quantity.name.lower(): {
             "mean": each.mean,
@@ -219,10 +221,9 @@ def as_json(found: Utilization, prediction: Prediction | None = None) -> str:
         }
         for each in observed(found)
     }
-    tree = {
+    return {
         "schema": 1,
         "interval_s": found.interval,
         "scenario": None if prediction is None else prediction.scenario.name,
         "utilization": quantities,
     }
-    return json.dumps(tree, indent=2, ensure_ascii=False, allow_nan=False)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from simulator.physics import footprint
-from simulator.physics.device_time import cost_model
+from simulator.physics.device_time import device_time
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.physics.transformer import kernels_of
 from simulator.pipeline.run_length import lengths
@@ -263,7 +263,7 @@ def _processors(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def _compute(scenario: Scenario) -> tuple[Assumption, ...]:
-    time = cost_model(scenario).time
+    time = device_time(scenario)
     if time is None:
         return ()
     return (
@@ -277,7 +277,7 @@ def _compute(scenario: Scenario) -> tuple[Assumption, ...]:
 
 def _offload(scenario: Scenario) -> tuple[Assumption, ...]:
     """At what rate an optimizer on the host runs, and on what that rests."""
-    time = cost_model(scenario).time if scenario.job.parallelism.offload_optimizer else None
+    time = device_time(scenario) if scenario.job.parallelism.offload_optimizer else None
     if time is None or time.step is None:
         return ()
     return (
@@ -291,7 +291,7 @@ def _offload(scenario: Scenario) -> tuple[Assumption, ...]:
 
 def _software(scenario: Scenario) -> tuple[Assumption, ...]:
     """What a compiler saves, where the device's time is computed operator by operator."""
-    time, k = cost_model(scenario).time, scenario.job.software.kernels
+    time, k = device_time(scenario), scenario.job.software.kernels
     if time is None or time.measured or time.step is not None or k is None:
         return ()
     if k.kernel.others == 1.0:
@@ -302,7 +302,7 @@ def _software(scenario: Scenario) -> tuple[Assumption, ...]:
 
 def _launches(scenario: Scenario) -> tuple[Assumption, ...]:
     """The host's time to launch a kernel, where the device's time is computed kernel by kernel."""
-    time, k = cost_model(scenario).time, scenario.job.software.kernels
+    time, k = device_time(scenario), scenario.job.software.kernels
     if time is None or time.measured or time.step is not None or k is None:
         return ()
     return (
@@ -316,7 +316,7 @@ def _launches(scenario: Scenario) -> tuple[Assumption, ...]:
 
 def _relative(scenario: Scenario) -> tuple[Assumption, ...]:
     """Whose kernels stand in for a device's own, or what rows measured on it say of them."""
-    time, gpu = cost_model(scenario).time, scenario.cluster.trainers.host.gpu
+    time, gpu = device_time(scenario), scenario.cluster.trainers.host.gpu
     if time is None or time.measured or gpu is None:
         return ()
     kernels = scenario.job.software.kernels
@@ -334,7 +334,7 @@ def _relative(scenario: Scenario) -> tuple[Assumption, ...]:
 
 def _outdone(scenario: Scenario) -> tuple[Assumption, ...]:
     """By what share a better data sheet may be slower, as measured, where memory limits."""
-    time, gpu = cost_model(scenario).time, scenario.cluster.trainers.host.gpu
+    time, gpu = device_time(scenario), scenario.cluster.trainers.host.gpu
     if time is None or time.measured or gpu is None or gpu.outdone is None:
         return ()
     more = f"beside kernels of {gpu.outdone.architecture}, as measured"

@@ -8,7 +8,7 @@ from typing import cast
 
 from simulator.equations import cost as equations
 from simulator.equations.cpu import speed_ratio, vcpus_short, vcpus_to_feed
-from simulator.physics.device_time import cost_model
+from simulator.physics.device_time import device_time
 from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.run_length import samples_of_an_epoch
 from simulator.pipeline.stages.base import Path, StageDemands
@@ -164,7 +164,7 @@ def cpu_need(
 
     A vCPU here is a hardware thread of a machine whose threads are all busy.
     """
-    compute = cost_model(scenario).time
+    compute = device_time(scenario)
     gpus = scenario.cluster.trainers.gpus_per_host
     if compute is None or gpus == 0 or float(compute.total) == 0.0:
         return None

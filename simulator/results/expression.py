@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple, NoReturn, SupportsFloat, TypeAlias
 from simulator.errors import PlanError, UnitError
 from simulator.physics.footprint import Verdict
 from simulator.results.binding import LIMITS
-from simulator.results.metrics import METRICS, SOLVER, USD_PER_HOUR, Value, measurable
+from simulator.results.metrics import JOB_METRICS, SOLVER, USD_PER_HOUR, Value, measurable
 from simulator.units import HOUR, USD_PER_SECOND, Unit, parse
 
 MAX_LENGTH: Final = 2_000
@@ -315,7 +315,7 @@ class _Reader:
             return Node(_FIGURE, Kind.NUMBER, metric.unit, value=name)
         if name in CHOICES:
             return Node(_FIGURE, Kind.TEXT, value=name)
-        metrics = tuple(metric.name for metric in METRICS)
+        metrics = tuple(metric.name for metric in JOB_METRICS)
         if name in metrics:
             self._fail(f"{name} is a table of figures", f"name one of them, {name}.<item>")
         known = (*metrics, *self.extra)

@@ -1,21 +1,22 @@
-"""Metrics: the one home of every reported figure, by the dotted path it has everywhere.
+"""The registry of metrics: every reported figure of jobs and services, by its dotted name.
 
-The same name is a path in ``--json``, a ``measured.`` column of a measurement set, a term of a
-goal and the argument of ``plan explain``. Rates, times and amounts are SI. None: the figure does
-not apply to this scenario (no accelerator, no price).
+The name is a path in ``--json``, a ``measured.`` column of a measurement set, a term of a goal and
+the argument of ``plan explain``. Rates, times and amounts are SI. None: the figure does not apply
+(no accelerator, no price).
 
-Left out on purpose: what identifies a run (schema, version, scenario, seed) and what explains it
-(interval, assumptions, warnings). Those are no figures; `report.prediction.json` adds them.
+Left out: what identifies a run (schema, version, scenario, seed) and what explains it (interval,
+assumptions, warnings); reports add them.
 """
 
 from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from itertools import accumulate, pairwise
-from typing import Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from simulator.equations.page_cache import bytes_from_store
 from simulator.errors import UnknownName
@@ -23,10 +24,8 @@ from simulator.physics import model_flops
 from simulator.pipeline.stages.base import Resource
 from simulator.pipeline.stages.input import read_bytes
 from simulator.results import storage_benchmark
-from simulator.results.bill_metrics import ENERGY, STORES
 from simulator.results.outlook import QUANTILES, Outlook
 from simulator.results.prediction import Prediction, Usage
-from simulator.results.service_metrics import TOKEN, TOKEN_PER_SECOND, measured_of_services
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.train import Mode
 from simulator.terms import Term
@@ -35,16 +34,34 @@ from simulator.units import (
     FLOP_PER_SECOND,
     HOUR,
     JOULE,
+    KILOGRAM,
+    KILOWATT_HOUR,
+    KILOWATT_HOURS,
     PER_SECOND,
     SECOND,
     TRILLION,
     USD,
+    WATT,
+    Joules,
     PerSecond,
     Seconds,
     Unit,
 )
 
+if TYPE_CHECKING:
+    from simulator.results.serving import (
+        Answered,
+        Latency,
+        Saturation,
+        ServiceCost,
+        ServiceEnergy,
+        ServicePrediction,
+    )
+    from simulator.schema.serving import Service
+
 USD_PER_HOUR: Final = Unit("$/h", "dollars per hour")
+TOKEN: Final = Unit("tokens", "tokens")
+TOKEN_PER_SECOND: Final = Unit("tokens/s", "tokens per second")
 
 Value: TypeAlias = float | int | str | Mapping[str, float] | None
 SOLVER: Final = "event engine"
@@ -53,19 +70,29 @@ SOLVER: Final = "event engine"
 Getter: TypeAlias = Callable[[Prediction], Value]
 
 
+class Kind(StrEnum):
+    """What a metric is of."""
+
+    JOB = "job"
+    SERVICE = "service"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
     """A reported figure: dotted `name`, `unit` (None: a ratio, count or word), `better` way.
 
-    Only `signed` figures may be negative.
+    `get` takes it from a `Prediction`, or from a `ServicePrediction` where `kind` says so. Only
+    `signed` figures may be negative. A name that ends in ``.*`` is a family of figures of services
+    whose values come as a mapping of their last parts.
     """
 
     name: str
-    get: Getter
+    get: Callable[[Any], Value]
     doc: str
     unit: Unit | None = None
     better: Literal["high", "low"] | None = None
     signed: bool = False
+    kind: Kind = Kind.JOB
 
 
 def _time(name: str, get: Getter, doc: str) -> Metric:
@@ -356,8 +383,72 @@ _COST: Final = (
         JOULE,
     ),
 )
-_STORES: Final = tuple(_less(*figure) for figure in STORES)
-_ENERGY: Final = tuple(_less(*figure) for figure in ENERGY)
+
+
+def _kilowatt_hours(energy: Joules | None) -> float | None:
+    return None if energy is None else energy / KILOWATT_HOUR
+
+
+_STORES: Final = (
+    _less(
+        "cost.storage.usd",
+        lambda p: p.storage.total,
+        "Bill of the stores of the whole run; none where a price is not known.",
+        USD,
+    ),
+    _less(
+        "cost.storage.rent_usd",
+        lambda p: p.storage.rent,
+        "Rent for data and kept checkpoints, as long as they lie there.",
+        USD,
+    ),
+    _less(
+        "cost.storage.provisioned_usd",
+        lambda p: p.storage.provisioned,
+        "Operations and throughput that stores hold ready.",
+        USD,
+    ),
+    _less(
+        "cost.storage.requests_usd",
+        lambda p: p.storage.requests,
+        "Requests to object stores, those that read and those that write.",
+        USD,
+    ),
+    _less(
+        "cost.storage.egress_usd",
+        lambda p: p.storage.egress,
+        "Bytes that leave the region of the store, as store.location or the clouds of both say.",
+        USD,
+    ),
+    _less(
+        "cost.usd_with_storage",
+        lambda p: p.in_all,
+        "Old name of cost.usd_to_train.",
+        USD,
+    ),
+)
+_ENERGY: Final = (
+    _less("energy.power_w", lambda p: p.energy.power, "Power of all machines in a step.", WATT),
+    _less(
+        "energy.machines_kwh",
+        lambda p: _kilowatt_hours(p.energy.of_machines),
+        "Energy of all machines billed in the whole run, at their plugs.",
+        KILOWATT_HOURS,
+    ),
+    _less(
+        "energy.kwh",
+        lambda p: _kilowatt_hours(p.energy.of_building),
+        "The same with cooling and losses of the building, where [energy] tells of it.",
+        KILOWATT_HOURS,
+    ),
+    _less(
+        "energy.kg_co2e",
+        lambda p: p.energy.emitted,
+        "What the grid emitted for it, by location, where energy.grid is known.",
+        KILOGRAM,
+    ),
+    _less("energy.usd", lambda p: p.energy.price, "Its price; rent has it included.", USD),
+)
 _BOUND: Final = (
     _time("bound_s.lower", lambda p: p.bounds.lower, "Least total time / steps of the run."),
     _time("bound_s.upper", lambda p: p.bounds.upper, "Most total time / steps of the run."),
@@ -476,7 +567,7 @@ _RUN: Final = (
     ),
 )
 
-METRICS: Final[tuple[Metric, ...]] = (
+JOB_METRICS: Final[tuple[Metric, ...]] = (
     *_TIMES,
     *_MODEL,
     *_SPLIT,
@@ -489,7 +580,225 @@ METRICS: Final[tuple[Metric, ...]] = (
     *_RUN,
     *_BENCHMARK,
 )
-"""Every reported figure in the order of ``--json``."""
+"""The metrics of jobs in the order of ``--json``."""
+
+
+def _latencies(part: str, doc: str) -> tuple[Metric, ...]:
+    def of(statistic: str) -> Callable[[Answered], Value]:
+        def get(answered: Answered) -> Value:
+            latency: Latency = getattr(answered, part)
+            return cast("float", getattr(latency, statistic))
+
+        return get
+
+    return tuple(
+        _time(f"{part}_s.{statistic}", of(statistic), f"{doc}, {statistic} of requests.")
+        for statistic in ("mean", "p50", "p90", "p99")
+    )
+
+
+def _high(name: str, get: Callable[[Any], Value], doc: str, unit: Unit | None = None) -> Metric:
+    return Metric(name=name, get=get, doc=doc, unit=unit, better="high")
+
+
+def _transfer(answered: Answered) -> Value:
+    return answered.transfer if answered.busy_of else NOT_REPORTED
+
+
+def _of_stores(name: str, doc: str) -> Metric:
+    def get(cost: ServiceCost) -> Value:
+        if cost.stores is None:
+            return NOT_REPORTED
+        return cast("float | None", getattr(cost.stores, name))
+
+    path = "usd" if name == "total" else f"{name}_usd"
+    return _less(f"cost.storage.{path}", get, doc, USD)
+
+
+NOT_REPORTED: Final[Mapping[str, float]] = {}
+"""Value of a metric of services that is left out of their figures."""
+_ANSWERED: Final = (
+    _ratio("requests", lambda a: a.requests, "Requests that are counted."),
+    _time("duration_s", lambda a: a.duration, "Time of the run."),
+    *_latencies("first_token", "From sending a request to its first token"),
+    *_latencies("per_token", "Time of an answer's further tokens over their number"),
+    *_latencies("end_to_end", "From sending a request to its last token"),
+    *_latencies("wait", "From sending a request until it first runs"),
+    _high("requests_per_s", lambda a: a.request_rate, "Requests answered per second.", PER_SECOND),
+    _high(
+        "prompt_tokens_per_s",
+        lambda a: a.prompt_rate,
+        "Tokens of prompts over the time of the run.",
+        TOKEN_PER_SECOND,
+    ),
+    _high(
+        "output_tokens_per_s",
+        lambda a: a.output_rate,
+        "Tokens of answers over the time of the run.",
+        TOKEN_PER_SECOND,
+    ),
+    _high("slo.within.*", lambda a: a.within, "Share of requests within each limit."),
+    _high("slo.attainment", lambda a: a.attainment, "Share of requests within all limits."),
+    _high(
+        "slo.goodput_per_s",
+        lambda a: a.goodput,
+        "Requests per second within all limits.",
+        PER_SECOND,
+    ),
+    _ratio("queue.running", lambda a: a.running, "Requests that run, on average."),
+    _ratio("queue.waiting", lambda a: a.waiting, "Requests that wait, on average.", "low"),
+    _ratio("replicas.mean", lambda a: a.replicas, "Replicas, on average."),
+    _ratio(
+        "utilization.accelerator",
+        lambda a: a.busy,
+        "Share of the time in which a replica computes.",
+    ),
+    _ratio(
+        "utilization.*",
+        lambda a: {**a.busy_of, **a.links},
+        "The same of replicas for prompts and for answers, and of links.",
+    ),
+    _time("transfer_s.mean", _transfer, "Time of keys and values between replicas."),
+    _ratio(
+        "utilization.host",
+        lambda a: a.host_busy,
+        "Share of the time of the host's threads that goes into requests before their batches.",
+    ),
+    _ratio("utilization.cache_mean", lambda a: a.cache_mean, "Share of the cache in use."),
+    _ratio("utilization.cache_peak", lambda a: a.cache_peak, "The same at most."),
+    _ratio(
+        "queue.decoding_per_iteration",
+        lambda a: a.batch,
+        "Requests that decode in an iteration, or samples in a batch.",
+    ),
+    _ratio("iterations", lambda a: a.iterations, "Iterations of the run."),
+    _ratio("preemptions", lambda a: a.preemptions, "Requests put back for lack of cache.", "low"),
+    _time(
+        "end_to_end_s.half_width",
+        lambda a: a.half_width,
+        "95% half-width of the mean end-to-end latency by batch means.",
+    ),
+)
+_SATURATION: Final = (
+    _high(
+        "saturation.requests_per_s",
+        lambda s: s.request_rate,
+        "Requests per second that the replicas sustain.",
+        PER_SECOND,
+    ),
+    _high(
+        "saturation.output_tokens_per_s",
+        lambda s: s.output_rate,
+        "Tokens of answers that the replicas write a second while requests always wait.",
+        TOKEN_PER_SECOND,
+    ),
+    _high("saturation.headroom", lambda s: s.headroom, "Capacity over the load."),
+    Metric(
+        name="saturation.drift_per_s",
+        get=lambda s: s.drift,
+        doc="Requests per second by which the queue grows.",
+        unit=PER_SECOND,
+        better="low",
+        signed=True,
+    ),
+)
+_DEVICE_MEMORY: Final = (
+    _bytes("gpu_memory_bytes.*", lambda m: m.items, "Memory of a device by item."),
+    _bytes("gpu_memory_bytes.total", lambda m: m.total, "Memory of a device in use.", "low"),
+    _bytes("gpu_memory_bytes.capacity", lambda m: m.capacity, "Memory of a device."),
+    Metric(
+        name="cache_tokens",
+        get=lambda m: float(m.cache_tokens),
+        doc="Tokens that the cache of a replica holds.",
+        unit=TOKEN,
+    ),
+)
+_RENT: Final = (
+    _less(
+        "cost.usd_per_hour",
+        lambda c: None if c.per_second is None else HOUR * c.per_second,
+        "Price of all machines for an hour.",
+        USD_PER_HOUR,
+    ),
+)
+_WORK_COST: Final = (
+    _less(
+        "cost.usd_per_million_output_tokens",
+        lambda c: c.per_million_output_tokens,
+        "Price of a million tokens of answers.",
+        USD,
+    ),
+    _less(
+        "cost.usd_per_million_tokens",
+        lambda c: c.per_million_tokens,
+        "Price of a million tokens of prompts and answers.",
+        USD,
+    ),
+    _less(
+        "cost.usd_per_thousand_requests",
+        lambda c: c.per_thousand_requests,
+        "Price of a thousand requests.",
+        USD,
+    ),
+    _of_stores("total", "Bill of the store of requests; none where a price is not known."),
+    _of_stores("rent", "Rent of the store."),
+    _of_stores("requests", "Requests to the store."),
+    _of_stores("egress", "Bytes that leave the region of the store."),
+)
+_WORK_ENERGY: Final = (
+    _less("energy.power_w", lambda e: e.power, "Mean power of all machines.", WATT),
+    _less(
+        "energy.kwh_per_million_output_tokens",
+        lambda e: _kilowatt_hours(e.per_million_output_tokens),
+        "Energy of a million tokens of answers.",
+        KILOWATT_HOURS,
+    ),
+    _less(
+        "energy.kwh_per_million_tokens",
+        lambda e: _kilowatt_hours(e.per_million_tokens),
+        "Energy of a million tokens of prompts and answers.",
+        KILOWATT_HOURS,
+    ),
+    _less(
+        "energy.kwh_per_thousand_requests",
+        lambda e: _kilowatt_hours(e.per_thousand_requests),
+        "Energy of a thousand requests.",
+        KILOWATT_HOURS,
+    ),
+    _less(
+        "energy.kg_co2e_per_thousand_requests",
+        lambda e: e.emitted_per_thousand_requests,
+        "Emissions of a thousand requests, where energy.grid is known.",
+        KILOGRAM,
+    ),
+)
+
+Part = TypeVar("Part")
+
+
+def _part(take: Callable[[ServicePrediction], Part | None], metrics: tuple[Metric, ...]) -> Any:  # noqa: ANN401 - typed below
+    """Return metrics of a part of a prediction as metrics of the whole."""
+
+    def of(metric: Metric) -> Metric:
+        def get(prediction: ServicePrediction) -> Value:
+            part = take(prediction)
+            return NOT_REPORTED if part is None else metric.get(part)
+
+        return replace(metric, get=get, kind=Kind.SERVICE)
+
+    return tuple(map(of, metrics))
+
+
+SERVICE_METRICS: Final[tuple[Metric, ...]] = (
+    *_part(lambda p: p.answered, _ANSWERED),
+    *_part(lambda p: p.saturation, _SATURATION),
+    *_part(lambda p: p.memory, _DEVICE_MEMORY),
+    *_part(lambda p: p.cost, (*_RENT, *_WORK_COST)),
+    *_part(lambda p: p.energy, _WORK_ENERGY),
+)
+"""The metrics of services in the order of ``--json``."""
+METRICS: Final = (*JOB_METRICS, *SERVICE_METRICS)
+"""The registry: every reported figure."""
 
 OLD_NAMES: Final = {"cost.usd_with_storage": "cost.usd_to_train"}
 """Names that figures once had and that are still read, with those they have now."""
@@ -504,15 +813,19 @@ def old_names(*texts: str) -> list[str]:
     ]
 
 
-_BY_NAME: Final = {metric.name: metric for metric in METRICS}
-_OF_SERVICES: Final = {
-    name: Metric(name=name, get=lambda _: None, doc=doc, unit=unit)
-    for name, unit, doc in measured_of_services()
-}  # which no training job has
+_BY_NAME: Final = {metric.name: metric for metric in JOB_METRICS}
+_MEASURED_PREFIXES: Final = ("first_token_s.", "per_token_s.", "end_to_end_s.")
+_MEASURED_OF_SERVICES: Final = {
+    metric.name: metric
+    for metric in SERVICE_METRICS
+    if metric.name in {"output_tokens_per_s", "saturation.output_tokens_per_s"}
+    or (metric.name.startswith(_MEASURED_PREFIXES) and not metric.name.endswith("half_width"))
+}
+"""Metrics of services that load generators report."""
 
 
 def select(path: str) -> tuple[Metric, ...]:
-    """The metrics at or below a dotted path: ``cost`` gives all of the cost.
+    """Return the metrics of jobs at or below a dotted path: ``cost`` gives all of the cost.
 
     Raises
     ------
@@ -524,12 +837,12 @@ def select(path: str) -> tuple[Metric, ...]:
     >>> [metric.name for metric in select("bound_s")]
     ['bound_s.lower', 'bound_s.upper']
     """
-    found = tuple(m for m in METRICS if m.name == path or m.name.startswith(f"{path}."))
+    found = tuple(m for m in JOB_METRICS if m.name == path or m.name.startswith(f"{path}."))
     if found:
         return found
     close = difflib.get_close_matches(path, _BY_NAME, n=1, cutoff=0.5)
     hint = f"; did you mean '{close[0]}'?" if close else ""
-    msg = f"there is no metric '{path}'{hint}"
+    msg = f"unknown metric '{path}'{hint}"
     raise UnknownName(msg)
 
 
@@ -552,12 +865,77 @@ def measurable(path: str) -> Metric | None:
     table, _, item = path.rpartition(".")
     if table in _TABLES and item:
         return _BY_NAME[table]
-    return None if path in _WORDS | _TABLES else (_BY_NAME | _OF_SERVICES).get(path)
+    return None if path in _WORDS | _TABLES else (_BY_NAME | _MEASURED_OF_SERVICES).get(path)
 
 
 def measurable_names() -> tuple[str, ...]:
     """Names of all metrics that can be measured as one number."""
-    return tuple(name for name in (*_BY_NAME, *_OF_SERVICES) if measurable(name) is not None)
+    return tuple(
+        name for name in (*_BY_NAME, *_MEASURED_OF_SERVICES) if measurable(name) is not None
+    )
+
+
+def figures(prediction: Prediction) -> dict[str, Value]:
+    """Return all metrics of a job by name."""
+    return {metric.name: metric.get(prediction) for metric in JOB_METRICS}
+
+
+def service_figures(prediction: ServicePrediction) -> dict[str, float | None]:
+    """Return the figures of a service by name, in SI units.
+
+    A figure without a value (beyond saturation, without a price) is None. A model that answers in
+    one pass has none of tokens and of a cache.
+    """
+    found = _values(SERVICE_METRICS, prediction)
+    return {name: value for name, value in found if applies(prediction.service, name)}
+
+
+def answered_figures(answered: Answered) -> dict[str, float]:
+    """Return the figures of a run by name."""
+    return cast("dict[str, float]", dict(_values(_ANSWERED, answered)))
+
+
+def work_figures(cost: ServiceCost, energy: ServiceEnergy) -> dict[str, float | None]:
+    """Return the cost and energy of tokens and requests by name."""
+    return dict([*_values(_WORK_COST, cost), *_values(_WORK_ENERGY, energy)])
+
+
+def saturation_figures(saturation: Saturation) -> dict[str, float | None]:
+    """Return the figures of saturation by name."""
+    return dict(_values(_SATURATION, saturation))
+
+
+def _values(metrics: tuple[Metric, ...], part: object) -> Iterator[tuple[str, float | None]]:
+    for metric in metrics:
+        value = metric.get(part)
+        if isinstance(value, Mapping):
+            yield from ((f"{metric.name[:-1]}{item}", number) for item, number in value.items())
+        elif not isinstance(value, str):
+            yield metric.name, value
+
+
+_OF_TOKENS: Final = (
+    *("first_token_s", "per_token_s", "output_tokens", "prompt_tokens", "cache_tokens"),
+    *("utilization.cache", "saturation.output_tokens", "cost.usd_per_million", "preemptions"),
+    *("energy.kwh_per_million", "gpu_memory_bytes.cache"),
+    *("slo.within.first_token", "slo.within.per_token"),
+)
+"""Prefixes of figures of tokens and of their cache."""
+
+
+def applies(service: Service, name: str) -> bool:
+    """Return whether a figure has a meaning for a service."""
+    return service.one_pass is None or not name.startswith(_OF_TOKENS)
+
+
+def is_share(name: str) -> bool:
+    """Return whether a figure of services is a share: of requests, or of a resource."""
+    return is_utilization(name) or name.startswith(("slo.within.", "slo.attainment"))
+
+
+def is_utilization(name: str) -> bool:
+    """Return whether a figure of services is the share of a resource in use."""
+    return name.startswith("utilization.")
 
 
 def number_at(prediction: Prediction, path: str) -> float | None:
@@ -569,6 +947,14 @@ def number_at(prediction: Prediction, path: str) -> float | None:
     if isinstance(value, str) or value is None or not math.isfinite(value):
         return None
     return float(value)
+
+
+def unit_of(name: str, kind: str) -> str:
+    """Return the symbol of the unit of a figure of a kind; empty for ratios, counts and words."""
+    of_kind = JOB_METRICS if kind == Kind.JOB else SERVICE_METRICS
+    known = {metric.name: metric for metric in of_kind}
+    metric = known.get(name) or known.get(f"{name.rpartition('.')[0]}.*")
+    return "" if metric is None or metric.unit is None else metric.unit.symbol
 
 
 def samples_per_step(prediction: Prediction) -> float:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -11,8 +11,6 @@ from simulator.results.prediction import StorageBill
 from simulator.schema.serving import Service
 from simulator.uncertainty.provenance import Assumption
 from simulator.units import (
-    HOUR,
-    KILOWATT_HOUR,
     Bytes,
     Joules,
     Kilograms,
@@ -192,140 +190,3 @@ class ServicePrediction:
     def keeps_limits(self) -> bool:
         """Whether the load is served within all limits."""
         return self.answered is not None and all(self.meets.values())
-
-
-def metrics(prediction: ServicePrediction) -> dict[str, float | None]:
-    """All figures of a prediction by their dotted path; seconds, bytes, dollars, tokens.
-
-    A figure that has no value (beyond saturation, without a price) is None. A model that answers in
-    one pass has none of tokens and of a cache.
-    """
-    service = prediction.service
-    return {name: value for name, value in _figures(prediction) if is_told(service, name)}
-
-
-def is_told(service: Service, name: str) -> bool:
-    """Whether a figure means something for a service."""
-    return service.one_pass is None or not name.startswith(_OF_TOKENS)
-
-
-def is_share(name: str) -> bool:
-    """Whether a figure is a share of a whole: of requests, or of a resource."""
-    return is_utilization(name) or name.startswith(("slo.within.", "slo.attainment"))
-
-
-def is_utilization(name: str) -> bool:
-    """Whether a figure is the share of a resource that is in use."""
-    return name.startswith("utilization.")
-
-
-def answered_metrics(answered: Answered) -> dict[str, float]:
-    """The figures of a run by their dotted path."""
-    found: dict[str, float] = {}
-    for name, value in asdict(answered).items():
-        if name == "within":
-            found |= {f"slo.within.{key}": share for key, share in value.items()}
-        elif name in {"busy_of", "links"}:
-            found |= {f"utilization.{key}": share for key, share in value.items()}
-        elif name == "transfer":
-            found |= {"transfer_s.mean": value} if answered.busy_of else {}
-        elif isinstance(value, dict):
-            found |= {f"{name}_s.{key}": each for key, each in value.items()}
-        else:
-            found[_PATHS.get(name, name)] = value
-    return found
-
-
-def saturation_metrics(saturation: Saturation) -> dict[str, float | None]:
-    """The figures of saturation by their dotted path."""
-    return {
-        "saturation.requests_per_s": saturation.request_rate,
-        "saturation.output_tokens_per_s": saturation.output_rate,
-        "saturation.headroom": saturation.headroom,
-        "saturation.drift_per_s": saturation.drift,
-    }
-
-
-def work_cost_metrics(cost: ServiceCost) -> dict[str, float | None]:
-    """What tokens and requests cost, by their dotted path; the price of machines is no result."""
-    return {
-        "cost.usd_per_million_output_tokens": cost.per_million_output_tokens,
-        "cost.usd_per_million_tokens": cost.per_million_tokens,
-        "cost.usd_per_thousand_requests": cost.per_thousand_requests,
-        **_of_stores(cost.stores),
-    }
-
-
-def _of_stores(bill: StorageBill | None) -> dict[str, float | None]:
-    """The bill of a store by its dotted paths, those of training; nothing where there is none."""
-    if bill is None:
-        return {}
-    return {
-        "cost.storage.usd": bill.total,
-        "cost.storage.rent_usd": bill.rent,
-        "cost.storage.requests_usd": bill.requests,
-        "cost.storage.egress_usd": bill.egress,
-    }
-
-
-def energy_metrics(energy: ServiceEnergy) -> dict[str, float | None]:
-    """What machines draw and what tokens and requests take of it, by their dotted path."""
-    each = {
-        "million_output_tokens": energy.per_million_output_tokens,
-        "million_tokens": energy.per_million_tokens,
-        "thousand_requests": energy.per_thousand_requests,
-    }
-    found = {
-        f"energy.kwh_per_{of}": None if value is None else value / KILOWATT_HOUR
-        for of, value in each.items()
-    }
-    emitted = energy.emitted_per_thousand_requests
-    found |= {"energy.kg_co2e_per_thousand_requests": emitted}
-    return {"energy.power_w": energy.power, **found}
-
-
-_OF_TOKENS: Final = (
-    *("first_token_s", "per_token_s", "output_tokens", "prompt_tokens", "cache_tokens"),
-    *("utilization.cache", "saturation.output_tokens", "cost.usd_per_million", "preemptions"),
-    *(
-        "energy.kwh_per_million",
-        "gpu_memory_bytes.cache",
-        "slo.within.first_token",
-        "slo.within.per_token",
-    ),
-)
-"""Beginnings of the names of figures of tokens and of their cache."""
-_PATHS = {
-    "duration": "duration_s",
-    "request_rate": "requests_per_s",
-    "prompt_rate": "prompt_tokens_per_s",
-    "output_rate": "output_tokens_per_s",
-    "attainment": "slo.attainment",
-    "goodput": "slo.goodput_per_s",
-    "running": "queue.running",
-    "waiting": "queue.waiting",
-    "replicas": "replicas.mean",
-    "host_busy": "utilization.host",
-    "batch": "queue.decoding_per_iteration",
-    "busy": "utilization.accelerator",
-    "cache_mean": "utilization.cache_mean",
-    "cache_peak": "utilization.cache_peak",
-    "half_width": "end_to_end_s.half_width",
-}
-
-
-def _figures(prediction: ServicePrediction) -> Iterator[tuple[str, float | None]]:
-    if prediction.answered is not None:
-        yield from answered_metrics(prediction.answered).items()
-    if prediction.saturation is not None:
-        yield from saturation_metrics(prediction.saturation).items()
-    memory = prediction.memory
-    for name, size in memory.items.items():
-        yield f"gpu_memory_bytes.{name}", size
-    yield "gpu_memory_bytes.total", memory.total
-    yield "gpu_memory_bytes.capacity", memory.capacity
-    yield "cache_tokens", float(memory.cache_tokens)
-    cost = prediction.cost
-    yield "cost.usd_per_hour", None if cost.per_second is None else HOUR * cost.per_second
-    yield from work_cost_metrics(cost).items()
-    yield from energy_metrics(prediction.energy).items()

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from simulator.physics.device_time import cost_model
+from simulator.physics.device_time import device_time
 from simulator.results.prediction import Prediction
 from simulator.units import PerSecond, Seconds
 
@@ -54,7 +54,7 @@ class _Epoch:
 
     def __init__(self, prediction: Prediction, *, first: bool) -> None:
         scenario, timing = prediction.scenario, prediction.timing
-        train, compute = scenario.job.train, cost_model(scenario).time
+        train, compute = scenario.job.train, device_time(scenario)
         self.steps = prediction.steps_per_epoch
         self.compute = 0.0 if compute is None else float(compute.total) * train.accumulation
         self.samples = train.batch_size * train.accumulation * scenario.ranks

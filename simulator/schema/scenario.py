@@ -66,8 +66,8 @@ class Job:
     `step_times` are the user's own measurements and win over the model's. `remote` workers make
     batches beside (or, with no local ones, instead of) the loader's own. `copies` equal jobs run
     side by side, each with an equal part of the machine's accelerators and all of the data.
-    `parallelism` says how one model is spread over several of them. `sister` is a card of the same
-    chip as the accelerator's, on which the library has a measured step of the model.
+    `parallelism` says how one model is split over several of them. `same_chip_reference` is a card
+    with the accelerator's chip, on which the library has a measured step of the model.
     """
 
     mode: Mode
@@ -82,7 +82,7 @@ class Job:
     remote: Remote | None = None
     copies: int = 1
     parallelism: Parallelism = ONE_DEVICE
-    sister: Gpu | None = None
+    same_chip_reference: Gpu | None = None
 
     @property
     def stored_bytes(self) -> Bytes:

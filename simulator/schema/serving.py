@@ -5,17 +5,37 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated, Final
 
 from simulator.schema.energy import EnergyPlan
+from simulator.schema.fields import (
+    DEPENDS,
+    DERIVED,
+    ByteOrZeroField,
+    Choice,
+    CountField,
+    CountOrZeroField,
+    Number,
+    NumberField,
+    NumberOrZeroField,
+    PositiveShareField,
+    Section,
+    TextField,
+    TimeField,
+    TimeOrZeroField,
+)
 from simulator.schema.hardware.cluster import Group
 from simulator.schema.owned import Ownership
-from simulator.schema.precision import Precision
+from simulator.schema.precision import Precision, PrecisionField
 from simulator.schema.scenario import CostPlan, Scenario
 from simulator.schema.workload.kernels import ProductFigures
 from simulator.schema.workload.models import Model
+from simulator.schema.workload.parallelism import DegreeField
 from simulator.schema.workload.serving_figures import ServiceFactors, ServingFigures
 from simulator.uncertainty.provenance import Assumption, Source
 from simulator.units import Bytes, PerSecond, Seconds
+
+BatchedField = Annotated[int, Number(low=64.0, high=1e6, whole=True)]
 
 
 class Batching(StrEnum):
@@ -54,34 +74,41 @@ class Routing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Autoscaling:
-    """Replicas that come and go with the load.
+class Autoscaling(Section):
+    """Replicas that come and go with the load, as Kubernetes' horizontal autoscaler has them.
 
-    Every `interval` as many are wanted as bring the requests under way to `target` each, at least
-    `least` and at most `most`, in whole machines of `together`. One that is started takes requests
-    after `delay`; fewer are kept when none of the looks of the last `hold` wanted more [s].
+    As many are wanted as bring the requests under way to `target` each, in whole machines of
+    `together` replicas.
     """
 
-    target: float
-    least: int
-    most: int
-    together: int = 1
-    interval: Seconds = 15.0
-    delay: Seconds = 0.0
-    hold: Seconds = 300.0
+    least: CountField = 1
+    """Fewest replicas."""
+    most: CountField = field(default=1, metadata=DEPENDS)
+    """Most replicas; as many as the machines have accelerators for by default."""
+    target: NumberField
+    """Requests under way that each replica should have."""
+    interval: TimeField = 15.0
+    """Time from one look at the load to the next."""
+    delay: TimeOrZeroField = 300.0
+    """Time from the start of a replica to its first request: the machine boots, weights load."""
+    hold: TimeOrZeroField = 300.0
+    """A replica goes when for so long none of the looks wanted as many."""
+    together: int = field(default=1, metadata=DERIVED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Speculation:
-    """Speculative decoding: an iteration checks `drafts` guessed tokens of each sequence.
+class Speculation(Section):
+    """Speculative decoding: an iteration checks guessed tokens of each sequence all at once."""
 
-    It leaves `accepted` tokens on average, 1 to `drafts` + 1. A guess takes `draft` of what an
-    iteration without guesses takes, and the guesser's weights so much of the model's.
-    """
-
-    drafts: int
-    accepted: float
-    draft: float = 0.0
+    drafts: CountField
+    """Guessed tokens of each sequence in an iteration."""
+    accepted: NumberField = field(default=1.0, metadata=DEPENDS)
+    """Tokens that an iteration leaves on average, as engines report it: 1 to drafts + 1."""
+    acceptance: PositiveShareField | None = None
+    """Instead of it: how often a guess is right, if those before it are."""
+    draft: NumberOrZeroField = field(default=0.0, metadata=DEPENDS)
+    """Time of a guess over that of an iteration without, and so of weights: 0 for guesses from the
+    text itself, 0.03 by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,27 +126,30 @@ class Dynamic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """Prompts that an engine keeps back beside sequences that decode, to compute several at once.
+    """Prompts that an engine keeps back while answers are written, to compute several at once.
 
-    They wait until an iteration would hold `share` of the tokens that it may, or until there are
-    so many `prompts`, or for `iterations` since the first of them might have started.
+    TensorRT-LLM calls the options batch_wait.
     """
 
-    iterations: int
-    share: float = 1.0
-    prompts: float = math.inf
+    iterations: CountField
+    """For how many iterations at most (batch_wait_timeout_iters)."""
+    share: PositiveShareField = 1.0
+    """They go as soon as they fill this share of an iteration (batch_wait_max_tokens_ratio)."""
+    prompts: CountField | None = None
+    """They go as soon as there are so many, such as one for each attention group (enable_balance of
+    attention_dp_config, whose timeout_iters are the iterations)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prefill:
-    """Replicas of `tensor` accelerators that compute prompts alone.
+class Prefill(Section):
+    """Replicas that compute prompts and send keys and values to the others, which decode."""
 
-    Keys and values go on to the other replicas, which decode.
-    """
-
-    replicas: int
-    tensor: int
-    max_batched_tokens: int
+    replicas: CountOrZeroField
+    """How many; 0: none, and the others compute prompts too."""
+    tensor: DegreeField = field(default=1, metadata=DEPENDS)
+    """Accelerators of each; as many as of the others by default."""
+    max_batched_tokens: BatchedField = field(default=8192, metadata=DEPENDS)
+    """Most tokens of their iterations; as of the others by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,53 +190,95 @@ class Engine:
     reserve: Reserve = field(default_factory=Reserve)
 
 
+ANY_ENGINE: Final = Engine(
+    name="",
+    version="",
+    batching=Batching.MIXED,
+    admission=Admission.PROMPT,
+    fraction_of=MemoryBase.TOTAL,
+    activations_inside=True,
+    graphs_inside=True,
+    source=Source(reference="", date="undated"),
+)
+"""Rules of settings whose engine was not looked up yet."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
-    """An engine and its settings on each of `replicas` equal groups of `tensor` accelerators.
+class Serving(Section):
+    """The serving engine and its settings; what is left out is the engine's own default.
 
-    `max_batched_tokens` bounds the tokens of an iteration, `max_sequences` the requests that run
-    at once. The cache is dealt in blocks of `block_tokens`. `memory_fraction` is the share of an
-    accelerator's memory that the engine takes (see `Engine`), and `graph_memory` what recorded
-    graphs take of it. `weights` is the number format of the weights and of products, `cache` that
-    of keys and values. With `expert_parallel` each accelerator holds whole experts, else a part of
-    each. The accelerators of a replica are `attention_groups` that hold requests of their own; its
-    limits are those of all. `request_overhead`, and `prompt_overhead` for each token of the prompt,
-    pass before a request reaches the scheduler: network, tokenising. A token reaches the client
-    `reply_lag` iterations after it was computed. A router deals requests by `routing`; with
-    `autoscaling` there are at most `replicas`. Beside sequences that decode, prompts may be
-    `held_prompts`, and an engine looks for new requests every `poll_interval` iterations. With
-    `prefill` these replicas only decode, and prompts are computed there.
-
-    With `dynamic` the model answers in one pass: a prompt is samples, a token of it one, and an
-    answer one token. Each request first takes one of the `host_threads` of its replica for
-    `host_time`: an image is decoded, a text split into tokens.
+    `rules` are those of the engine's version. In addition to `request_overhead`, each token of a
+    prompt takes `prompt_overhead` before it reaches the scheduler (tokenising), and a token reaches
+    the client `reply_lag` iterations after it was computed. With `dynamic` the model answers in one
+    pass: a prompt is samples, a token of it one, and an answer one token; each request first takes
+    one of the `host_threads` of its replica for `host_time`.
     """
 
-    engine: Engine
-    tensor: int = 1
-    replicas: int = 1
-    max_batched_tokens: int = 8192
-    max_sequences: int = 256
-    block_tokens: int = 16
-    memory_fraction: float = 0.9
-    graph_memory: Bytes = 0.0
-    chunked_prefill: bool = True
-    expert_parallel: bool = False
-    attention_groups: int = 1
-    weights: Precision = Precision.BF16
-    cache: Precision = Precision.BF16
-    request_overhead: Seconds = 0.0
-    prompt_overhead: Seconds = 0.0
-    reply_lag: float = 0.0
-    routing: Routing = Routing.ROUND_ROBIN
+    engine: TextField = "vllm"
+    """Whose rules hold: vllm, sglang or tensorrt-llm; triton for models that answer in one pass."""
+    version: TextField | None = None
+    """Its version, such as 0.19; the newest known by default."""
+    tensor: DegreeField = 1
+    """Accelerators of one machine that share each layer of a replica."""
+    replicas: CountField = field(default=1, metadata=DEPENDS)
+    """Equal engines behind a router; as many as there are accelerators for by default."""
+    router: Annotated[Routing, Choice(Routing)] = Routing.ROUND_ROBIN
+    """To which replica a request goes: round-robin (usual), random or least-outstanding (usual with
+    triton)."""
     autoscaling: Autoscaling | None = None
+    """Replicas that come and go with the load; always all of them by default."""
     speculation: Speculation | None = None
-    held_prompts: Held | None = None
-    poll_interval: int = 1
+    """Speculative decoding; none by default."""
     prefill: Prefill | None = None
-    dynamic: Dynamic | None = None
-    host_time: Seconds = 0.0
-    host_threads: float = 1.0
+    """Replicas that compute prompts alone, on accelerators of their own; none by default."""
+    expert_parallel: bool = False
+    """Whether accelerators hold whole experts, not a part of each."""
+    attention_groups: DegreeField = 1
+    """Equal groups of a replica's accelerators that hold requests of their own (data-parallel
+    attention: SGLang's enable_dp_attention, TensorRT-LLM's enable_attention_dp, vLLM's
+    data_parallel_size with expert parallelism). Layers after attention are spread over all."""
+    held_prompts: Held | None = None
+    """Prompts that wait while answers are written, to be computed several at once; none by
+    default."""
+    poll_interval: CountField = 1
+    """Iterations between two looks at new requests while answers are written (SGLang's
+    scheduler_recv_interval)."""
+    weights: PrecisionField = Precision.BF16
+    """Number format of the weights and of the products with them."""
+    cache: PrecisionField = field(default=Precision.BF16, metadata=DEPENDS)
+    """Number format of keys and values; the engine's choice for these weights by default: bf16,
+    and fp8 with tensorrt-llm where weights have 8 bit or fewer."""
+    max_batched_tokens: BatchedField = field(default=8192, metadata=DEPENDS)
+    """Most tokens of an iteration (SGLang's chunked_prefill_size); of each of its attention groups
+    where the engine counts so (vllm, tensorrt-llm)."""
+    max_sequences: CountField = field(default=256, metadata=DEPENDS)
+    """Most requests that run at once on a replica, or on each of its attention groups."""
+    block_tokens: CountField = field(default=16, metadata=DEPENDS)
+    """Tokens of a block of the cache."""
+    memory_fraction: PositiveShareField = field(default=0.9, metadata=DEPENDS)
+    """Share of an accelerator's memory that the engine takes, as its own option counts it."""
+    graph_memory: ByteOrZeroField = field(default=0.0, metadata=DEPENDS)
+    """Memory of recorded graphs on each accelerator."""
+    chunked_prefill: bool = field(default=True, metadata=DEPENDS)
+    """Whether prompts may be cut where an iteration is full."""
+    request_overhead: TimeOrZeroField = field(default=0.0, metadata=DEPENDS)
+    """Time of a request in addition to its iterations: network, tokenising."""
+    max_batch: CountField | None = None
+    """Most samples of a batch (triton)."""
+    queue_delay: TimeOrZeroField | None = None
+    """For how long a request waits for others at most before a batch goes (triton); 0 s by
+    default."""
+    preferred_batches: tuple[CountField, ...] | None = None
+    """Sizes that batches should have where there are enough requests (triton)."""
+    static_batches: bool | None = None
+    """Whether batches go only when they are full (triton)."""
+    host_time: TimeOrZeroField = field(default=0.0, metadata=DEPENDS)
+    """Time of a host thread for each request before its batch, to decode an image (triton)."""
+    rules: Engine = field(default=ANY_ENGINE, metadata=DERIVED)
+    prompt_overhead: Seconds = field(default=0.0, metadata=DERIVED)
+    reply_lag: float = field(default=0.0, metadata=DERIVED)
+    dynamic: Dynamic | None = field(default=None, metadata=DERIVED)
+    host_threads: float = field(default=1.0, metadata=DERIVED)
 
     @property
     def devices(self) -> int:
@@ -227,19 +299,20 @@ class Spread(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lengths:
-    """Tokens of prompts or answers.
+    """Lengths of prompts or answers."""
 
-    `tokens` is the mean, for `UNIFORM` the largest: whole numbers from `ratio * tokens` to
-    `tokens` are equally likely, as the client of vLLM's and SGLang's benchmark draws them.
-    `deviation` is the standard deviation over the mean, for `LOGNORMAL`. Longer ones than `most`
-    are cut to it, which the mean leaves out of account.
-    """
-
-    tokens: float
-    spread: Spread = Spread.CONSTANT
-    ratio: float = 1.0
-    deviation: float = 0.0
-    most: float = math.inf
+    tokens: NumberField
+    """Their mean; with uniform lengths, the largest."""
+    spread: Annotated[Spread, Choice(Spread)] = Spread.CONSTANT
+    """How they vary: constant, uniform, lognormal or exponential."""
+    ratio: PositiveShareField = 1.0
+    """Shortest over longest, of uniform lengths, all of which are equally likely; InferenceX draws
+    them with 0.8."""
+    deviation: NumberOrZeroField = 1.0
+    """Standard deviation over the mean, of lognormal lengths."""
+    most: CountField | None = None
+    """The longest, such as the limit of an answer's tokens; longer ones are cut to it, which the
+    mean ignores."""
 
     @property
     def mean(self) -> float:
@@ -341,15 +414,16 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slo:
-    """What a request must keep, and the share of requests that must.
+    """Limits of requests, and the share of requests that must keep them."""
 
-    Time to the first token, time per further token, time to the last one [s]; None: no limit.
-    """
-
-    first_token: Seconds | None = None
-    per_token: Seconds | None = None
-    end_to_end: Seconds | None = None
-    share: float = 0.99
+    first_token: TimeField | None = None
+    """Time to the first token, at most."""
+    per_token: TimeField | None = None
+    """Time of each further token on average over an answer, at most."""
+    end_to_end: TimeField | None = None
+    """Time to the last token, at most."""
+    share: PositiveShareField = 0.99
+    """Share of the requests that must keep all limits."""
 
     @property
     def limits(self) -> dict[str, Seconds]:

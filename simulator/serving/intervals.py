@@ -7,18 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from simulator.results.power import LOG_SD as POWER_LOG_SD
-from simulator.results.serving import (
-    Answered,
-    Saturation,
-    ServicePrediction,
-    answered_metrics,
-    energy_metrics,
+from simulator.results.metrics import (
+    answered_figures,
+    applies,
     is_share,
-    is_told,
-    saturation_metrics,
-    work_cost_metrics,
+    saturation_figures,
+    work_figures,
 )
+from simulator.results.power import LOG_SD as POWER_LOG_SD
+from simulator.results.serving import Answered, Saturation, ServicePrediction
 from simulator.schema.serving import OpenLoop, RateCurve, Service
 from simulator.serving.cost import cost_of
 from simulator.serving.energy import energy_of
@@ -48,7 +45,7 @@ def latency_intervals(
     if few is not found.service:
         base = _at(found, layout, few, 0.0)
         runs = [_longer(run, base, middle) for run in (runs[0], base, runs[2])]
-    names = [name for name in runs[0].keys() & runs[1].keys() if is_told(found.service, name)]
+    names = [name for name in runs[0].keys() & runs[1].keys() if applies(found.service, name)]
     return {
         name: _uncertain(name, _band([run.get(name) for run in runs])) for name in sorted(names)
     }
@@ -124,9 +121,9 @@ def _figures(
 ) -> dict[str, float]:
     """What an interval is told of."""
     cost, energy = cost_of(service, told, saturation), energy_of(service, told, saturation)
-    maybe = work_cost_metrics(cost) | energy_metrics(energy)
-    maybe |= {} if saturation is None else saturation_metrics(saturation)
-    found = {} if told is None else answered_metrics(told)
+    maybe = work_figures(cost, energy)
+    maybe |= {} if saturation is None else saturation_figures(saturation)
+    found = {} if told is None else answered_figures(told)
     found |= {name: value for name, value in maybe.items() if value is not None}
     return {name: value for name, value in found.items() if name not in _COUNTED}
 

@@ -49,7 +49,7 @@ def pool_of(serving: Serving, memory: Bytes, work: Pass) -> Pool:
     work : Pass
         What weights, activations and tokens take.
     """
-    engine = serving.engine
+    engine = serving.rules
     activations = work.activation_bytes_per_token * serving.max_batched_tokens
     graphs = serving.graph_memory
     room = room_in_free if engine.fraction_of is MemoryBase.FREE else room_in_total

@@ -146,8 +146,8 @@ def layout_of(service: Service, pass_of: Callable[[Serving], Pass]) -> Layout:
     )
     # What comes from there is in the cache, but for the tokens of a block that is not full: these
     # are computed beside the answers, whatever the engine does with prompts.
-    engine = replace(serving.engine, batching=Batching.MIXED)
-    main = replace(serving, engine=engine, request_overhead=0.0, prompt_overhead=0.0)
+    rules = replace(serving.rules, batching=Batching.MIXED)
+    main = replace(serving, rules=rules, request_overhead=0.0, prompt_overhead=0.0)
     first = _side(service, prompts, pass_of, prefix)
     return Layout(
         main=_side(service, main, pass_of, Reuse(hit_rate=1.0)),

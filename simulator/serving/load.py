@@ -115,7 +115,7 @@ def _lengths(lengths: Lengths, count: int, draw: np.random.RandomState) -> list[
         found = draw.geometric(min(1.0, 1.0 / mean), count).astype(float)
     else:
         found = np.full(count, mean)
-    whole: list[int] = np.clip(np.rint(found), 1, lengths.most).astype(int).tolist()
+    whole: list[int] = np.clip(np.rint(found), 1, lengths.most or math.inf).astype(int).tolist()
     return whole
 
 

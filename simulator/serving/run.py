@@ -137,7 +137,7 @@ class ServiceRun:
             return Replica(serving, side.pool.blocks, side.work, requests, side.reuse)
 
         count = round(share * serving.replicas) if scaling is None else scaling.least
-        routing = serving.routing
+        routing = serving.router
         return Fleet(
             make, count, routing, scaling=scaling, inputs=inputs, clients=clients, seed=self.seed
         )

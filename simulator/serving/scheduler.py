@@ -101,8 +101,8 @@ class Scheduler:
             else Batcher(serving.dynamic, serving.max_batched_tokens)
         )
         self.lacks: dict[int, int] = {}
-        self.mixed = serving.engine.batching is Batching.MIXED
-        self.admission = serving.engine.admission
+        self.mixed = serving.rules.batching is Batching.MIXED
+        self.admission = serving.rules.admission
         self.preemptions = 0
         self.reused = 0
         self._started: Sequence[int] = _NONE
@@ -208,7 +208,7 @@ class Scheduler:
         ready = [self.length(each) for each in islice(self.waiting, max(0, seats))]
         most = self.serving.max_batched_tokens
         full = min(sum(ready), budget) + most - budget >= rule.share * most
-        full = full or len(ready) >= rule.prompts
+        full = full or (rule.prompts is not None and len(ready) >= rule.prompts)
         self._waited = None if full or waited >= rule.iterations else waited
 
     def _finish(self, request: int) -> None:
@@ -314,7 +314,7 @@ class Scheduler:
             return self._promised + self._whole(request) <= self.blocks
         if admission is Admission.PROMPT:
             return self.used + self._own(request) <= self.blocks
-        reserve, block = self.serving.engine.reserve, self.block * self.pace
+        reserve, block = self.serving.rules.reserve, self.block * self.pace
         share = reserve.share(self.decoding.steps - self._since)
         later = share * self.pace * self.decoding.tokens_left + self._writing
         own = self._own(request) * block + min(self.lacks[request], reserve.longest)

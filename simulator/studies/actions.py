@@ -1,6 +1,6 @@
 """What to do next about a job or service: the few changes that gain most, predicted and priced.
 
-Every lever of a job is weighed by closed forms first; only the best of each kind is predicted. A
+Every change of a job is weighed by closed forms first; only the best of each kind is predicted. A
 change counts if the run becomes shorter or cheaper by more than `MIN_GAIN`, and by more than what
 both predictions know of their mean step; where a job likely does not fit, if it then likely does.
 
@@ -42,11 +42,17 @@ from simulator.schema.serving import OpenLoop, Service
 from simulator.serving.cost import price_of_all
 from simulator.serving.load import usual_count
 from simulator.studies.baseline import MACHINE, Baseline, Machine, Reader, machine_of
-from simulator.studies.changes.action_levers import Kind, Lever, levers
 from simulator.studies.data_migration import Move, moves, rewritten, waited
+from simulator.studies.levers.catalogue import changes, service_changes
+from simulator.studies.levers.lever import (
+    Change,
+    Kind,
+    ServiceKind,
+    ServiceSituation,
+    Situation,
+)
 from simulator.studies.screening import best_cases
 from simulator.studies.search.outcome import BugLog, log_bug
-from simulator.studies.service.levers import ServiceKind, service_levers
 from simulator.studies.whatif import relative_noise
 from simulator.uncertainty.components import P90
 from simulator.units import Seconds, Usd, UsdPerSecond
@@ -94,7 +100,7 @@ class Action:
     likely to fit then, or may not fit now and surely does then; `fitting` is how likely it fits.
     """
 
-    lever: Lever
+    change: Change
     prediction: Prediction
     shorter: float
     low: float
@@ -107,7 +113,7 @@ class Action:
     @property
     def settings(self) -> Mapping[str, Plain]:
         """The keys to change."""
-        return self.lever.settings
+        return self.change.settings
 
     @property
     def time(self) -> Seconds:
@@ -143,12 +149,12 @@ def _in_all(bill: Usd | None, more: Usd) -> Usd | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Estimate:
-    """A lever by closed forms: the run's time, what it costs a second, how probably it fits.
+    """A change by closed forms: the run's time, what it costs a second, how probably it fits.
 
     `rent` is what of the price goes on as long as the run does; the rest is charged once.
     """
 
-    lever: Lever
+    change: Change
     time: Seconds
     price: float | None
     rent: float | None
@@ -176,8 +182,10 @@ def actions(
         Where bugs of ours that changes meet are noted; without it the first one is raised.
     """
     baseline = _ground(reader, base.scenario, catalogue)
-    unchanged = Lever(kind=Kind.WORKERS, what="", settings={})
-    offered = levers(baseline, starved=_waits(base), cramped=is_too_large(base))
+    unchanged = Change(kind=Kind.WORKERS, name="", settings={})
+    offered = changes(
+        Situation(baseline=baseline, starved=_waits(base), cramped=is_too_large(base))
+    )
     own, *others = _estimates((unchanged, *offered), reader, base.scenario)
     if own is None:
         return ()
@@ -187,7 +195,7 @@ def actions(
     slow = base.timing.simulated_steps > QUICK_STEPS
     promising = _few(own, promising) if slow else promising[:MAX_PREDICTED]
     for tried in promising:
-        action = _action(base, tried.lever, reader, met, found)
+        action = _action(base, tried.change, reader, met, found)
         if action is not None and _counts(base, action):
             found = _with(found, action)
         if len(found) == MAX_ACTIONS:
@@ -267,7 +275,7 @@ def _stores(catalogue: Catalogue) -> Iterator[Storage]:
 
 
 def _promising(own: _Estimate, found: Iterable[_Estimate | None], slack: float) -> list[_Estimate]:
-    """The best lever of each kind by closed forms, best first.
+    """The best change of each kind by closed forms, best first.
 
     Workers that take turns on a full resource leave it idle at times: the run takes `slack` times
     its bound, which more of them bring it closer to.
@@ -275,7 +283,7 @@ def _promising(own: _Estimate, found: Iterable[_Estimate | None], slack: float) 
     waiting = replace(own, time=slack * own.time)
 
     def value(tried: _Estimate) -> float:
-        return _value(waiting if tried.lever.kind in _FILLING else own, tried)
+        return _value(waiting if tried.change.kind in _FILLING else own, tried)
 
     best: dict[StrEnum, _Estimate] = {}
     for tried in found:
@@ -283,9 +291,9 @@ def _promising(own: _Estimate, found: Iterable[_Estimate | None], slack: float) 
             continue
         if own.fitting >= LIKELY_FIT and value(tried) <= math.log(1.0 + MIN_GAIN):
             continue
-        known = best.get(tried.lever.kind)
+        known = best.get(tried.change.kind)
         if known is None or value(tried) > value(known) + SAME_WORTH:
-            best[tried.lever.kind] = tried
+            best[tried.change.kind] = tried
     return sorted(best.values(), key=lambda one: -value(one))
 
 
@@ -345,15 +353,15 @@ def _worth(base: Prediction, action: Action) -> float:
 
 
 def _estimates(
-    found: Sequence[Lever], reader: PlainReader, now: Scenario
+    found: Sequence[Change], reader: PlainReader, now: Scenario
 ) -> list[_Estimate | None]:
     """Levers by closed forms, which don't ask how samples vary; None where one is refused."""
-    return [_in_closed_form(lever, reader, now) for lever in found]
+    return [_in_closed_form(change, reader, now) for change in found]
 
 
-def _in_closed_form(lever: Lever, reader: PlainReader, now: Scenario) -> _Estimate | None:
+def _in_closed_form(change: Change, reader: PlainReader, now: Scenario) -> _Estimate | None:
     try:
-        scenario = reader.plainly(lever.settings)
+        scenario = reader.plainly(change.settings)
         check_modelled(scenario)
         inputs = simulation_input(scenario)
         memory, ram = memory_fit(scenario), host_ram(scenario)
@@ -361,12 +369,12 @@ def _in_closed_form(lever: Lever, reader: PlainReader, now: Scenario) -> _Estima
         return None
     at, parts = inputs.lengths, inputs.extras
     least = lower_bound(scenario, inputs.topology, inputs.demands, at, parts)
-    machines, copies = machines_price(scenario), _copies(now, scenario, lever)
+    machines, copies = machines_price(scenario), _copies(now, scenario, change)
     time = float(least) * at.total_steps + waited(copies)
     charged = (_asked(scenario) + sum(one.charged for one in copies)) / time
     rent = None if machines is None else machines + data_rent(scenario)
     return _Estimate(
-        lever=lever,
+        change=change,
         time=time,
         price=None if rent is None else rent + charged,
         rent=rent,
@@ -380,18 +388,18 @@ def _asked(scenario: Scenario) -> Usd:
     return (bill.requests or 0.0) + (bill.egress or 0.0)
 
 
-def _copies(now: Scenario, after: Scenario, lever: Lever) -> tuple[Move, ...]:
+def _copies(now: Scenario, after: Scenario, change: Change) -> tuple[Move, ...]:
     """Copies of the data that a change needs before the run, as `plan recommend` counts them."""
-    copied = moves(now, after, elsewhere=MACHINE in lever.settings)
+    copied = moves(now, after, elsewhere=MACHINE in change.settings)
     return copied or rewritten(now, after)
 
 
 def _action(
-    base: Prediction, lever: Lever, reader: Reader, met: BugLog | None, found: Sequence[Action]
+    base: Prediction, change: Change, reader: Reader, met: BugLog | None, found: Sequence[Action]
 ) -> Action | None:
     """The change, predicted; None where it is refused, or outdone by what was found before."""
     try:
-        scenario = reader.read(lever.settings).scenario
+        scenario = reader.read(change.settings).scenario
         rent = _rent(base.scenario, scenario)
         if _outdone(rent, scenario, found):
             return None
@@ -401,11 +409,11 @@ def _action(
     except BrokenInvariant as error:
         log_bug(error, met)
         return None
-    copies = _copies(base.scenario, scenario, lever)
+    copies = _copies(base.scenario, scenario, change)
     longer = waited(copies)
-    low, high = _interval(base, after, lever, longer)
+    low, high = _interval(base, after, change, longer)
     return Action(
-        lever=lever,
+        change=change,
         prediction=after,
         copies=copies,
         shorter=1.0 - (after.timing.total_time + longer) / base.timing.total_time,
@@ -445,7 +453,7 @@ _COMPUTED: Final = frozenset(
 
 
 def _interval(
-    base: Prediction, after: Prediction, lever: Lever, longer: Seconds
+    base: Prediction, after: Prediction, change: Change, longer: Seconds
 ) -> tuple[float, float]:
     """80% interval of how much shorter the run becomes, `longer` for the copies before it.
 
@@ -454,13 +462,13 @@ def _interval(
     """
     times = [
         _drawn(prediction, seed)
-        for prediction, seed in ((base, 0), (after, int(MACHINE in lever.settings)))
+        for prediction, seed in ((base, 0), (after, int(MACHINE in change.settings)))
     ]
     ratios = (times[1] + longer) / times[0]
     middle = (after.timing.total_time + longer) / base.timing.total_time
     low, high = (float(q) for q in np.quantile(ratios, [0.1, 0.9]))
-    own = lever.log_sd
-    if lever.kind in _COMPUTED:
+    own = change.log_sd
+    if change.kind in _COMPUTED:
         own = UNSHARED_NOISE * float(np.std(np.log(times[0])))
     far = P90 * own
     below = math.hypot(math.log(middle / min(low, middle)), far)
@@ -520,7 +528,7 @@ class ServiceAction:
     `rent` is what the machines cost more [$/s]; None where a price is not known.
     """
 
-    lever: Lever
+    change: Change
     prediction: ServicePrediction
     rent: UsdPerSecond | None
 
@@ -542,25 +550,27 @@ def service_actions(
     # Requests that are all there are fewer in runs that compare: with others, the run is the same.
     same = base.answered is not None and _shortened(base.service) is base.service
     quick = base if same else _quick_prediction(base.service, base.seed)
-    best: dict[StrEnum, tuple[Lever, ServicePrediction]] = {}
+    best: dict[StrEnum, tuple[Change, ServicePrediction]] = {}
     hosts = _hosts(base.service, catalogue, keeps=base.keeps_limits)
-    levers = service_levers(base.service, hosts)
+    proposed = service_changes(ServiceSituation(service=base.service, hosts=tuple(hosts)))
     if not _waits_for_reads(base):
-        levers = (lever for lever in levers if lever.kind is not ServiceKind.READS)
-    for lever, service in _read_levers(read, levers):
+        proposed = (change for change in proposed if change.kind is not ServiceKind.READS)
+    for change, service in _readable(read, proposed):
         if not _may_gain(base, service):
             continue
         try:
             after = _quick_prediction(service, base.seed)
         except PlanError:
             continue
-        known = best.get(lever.kind)
+        known = best.get(change.kind)
         if service_gains(quick, after) and (
             known is None or service_worth(after) > service_worth(known[1])
         ):
-            best[lever.kind] = lever, after
+            best[change.kind] = change, after
     ranked = sorted(best.values(), key=lambda each: service_worth(each[1]), reverse=True)
-    found = [_service_action(base, read, lever, quickly) for lever, quickly in ranked[:MAX_ACTIONS]]
+    found = [
+        _service_action(base, read, change, quickly) for change, quickly in ranked[:MAX_ACTIONS]
+    ]
     told = [
         one
         for one in found
@@ -644,11 +654,11 @@ def service_worth(prediction: ServicePrediction) -> tuple[float, ...]:
     return (0.0, kept, served if found is None else found.request_rate)
 
 
-def _read_levers(read: ReadService, levers: Iterable[Lever]) -> Iterator[tuple[Lever, Service]]:
+def _readable(read: ReadService, levers: Iterable[Change]) -> Iterator[tuple[Change, Service]]:
     """Levers with their services, without those that are refused."""
-    for lever in levers:
+    for change in levers:
         try:
-            yield lever, read(lever.settings)
+            yield change, read(change.settings)
         except PlanError:
             continue
 
@@ -708,10 +718,10 @@ def _may_do(service: Service, host: Host) -> bool:
 
 
 def _service_action(
-    base: ServicePrediction, read: ReadService, lever: Lever, quickly: ServicePrediction
+    base: ServicePrediction, read: ReadService, change: Change, quickly: ServicePrediction
 ) -> ServiceAction:
     """A change with its intervals, which a shorter look has chosen."""
-    service = read(lever.settings)
+    service = read(change.settings)
     after = predict_service(
         service,
         seed=base.seed,
@@ -720,4 +730,4 @@ def _service_action(
     )
     before, now = base.cost.per_second, after.cost.per_second
     rent = None if before is None or now is None else now - before
-    return ServiceAction(lever=lever, prediction=after, rent=rent)
+    return ServiceAction(change=change, prediction=after, rent=rent)

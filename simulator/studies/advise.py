@@ -15,23 +15,22 @@ from simulator.physics.footprint import Verdict
 from simulator.predict import predict
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
-from simulator.studies.changes.levers import Read
+from simulator.studies.levers.catalogue import ADVISE_INPUT, lever
+from simulator.studies.levers.data_loading import PREFETCH_DEPTHS
+from simulator.studies.levers.lever import Read
 from simulator.studies.search.outcome import BugLog, log_bug
 from simulator.studies.whatif import Progress, reason_of
 from simulator.units import Bytes, Seconds
 
-WORKERS: Final = "input.workers"
-PREFETCH: Final = "input.prefetch"
-DEPTHS: Final = (1, 2, 4, 8)
-"""Batches of prefetch that are tried."""
-LEAST_TOP: Final = 16
-MOST_TOP: Final = 128
+_WORKERS, _PREFETCH = (lever(name).keys[0] for name in ADVISE_INPUT)
+MIN_WORKERS_TRIED: Final = 16
+MAX_WORKERS_TRIED: Final = 128
 """However many vCPUs there are, no fewer and no more workers than these are tried."""
-USUALLY: Final = 24
+TYPICAL_TRIES: Final = 24
 """Settings that are tried in all, more or less."""
-LEAST_SHARE: Final = 1e-9
+MIN_SHARE: Final = 1e-9
 """What is left of a step where a device may wait for all of it."""
-AS_GOOD: Final = 1.01
+EQUAL_STEP: Final = 1.01
 """Step time over the shortest one up to which a setting is as good as the best."""
 
 
@@ -97,12 +96,12 @@ class _Tried:
         key = (workers, prefetch)
         if key not in self.known:
             self.known[key] = self._predicted(workers, prefetch)
-            self._tell(min(1.0, len(self.known) / USUALLY))
+            self._tell(min(1.0, len(self.known) / TYPICAL_TRIES))
         return self.known[key]
 
     def _predicted(self, workers: int, prefetch: int) -> Setting:
         try:
-            scenario = self._read({WORKERS: workers, PREFETCH: prefetch})
+            scenario = self._read({_WORKERS: workers, _PREFETCH: prefetch})
             prediction = predict(scenario, seed=self._seed, intervals=False)
         except PlanError as error:
             return Setting(workers=workers, prefetch=prefetch, reason=reason_of(error))
@@ -169,21 +168,21 @@ def _chosen(tried: _Tried, prefetch: int, top: int, within: float) -> Setting | 
     """
     longest = float("inf")
     for _ in range(2):
-        found = [_fewest(tried, depth, top, within, longest) for depth in DEPTHS]
+        found = [_fewest(tried, depth, top, within, longest) for depth in PREFETCH_DEPTHS]
         chosen = min(
             (setting for setting in found if setting is not None),
             key=lambda setting: _fewer(setting, prefetch),
             default=None,
         )
         fitting = [setting.step for setting in tried.known.values() if setting.fits]
-        longest = min(fitting, default=longest) / max(1.0 - within, LEAST_SHARE)
+        longest = min(fitting, default=longest) / max(1.0 - within, MIN_SHARE)
     return chosen
 
 
 def _top(scenario: Scenario) -> int:
     """Most workers to try: two for each vCPU that a rank has, or what there is now."""
     each = scenario.cluster.trainers.host.cpu.threads / scenario.ranks_per_host
-    usual = min(MOST_TOP, max(LEAST_TOP, 2 * round(each)))
+    usual = min(MAX_WORKERS_TRIED, max(MIN_WORKERS_TRIED, 2 * round(each)))
     return max(usual, scenario.job.loader.workers)
 
 
@@ -228,7 +227,7 @@ def _best(tried: _Tried, prefetch: int) -> Setting | None:
     if not fitting:
         return None
     shortest = min(setting.step for setting in fitting)
-    equals = [setting for setting in fitting if setting.step <= AS_GOOD * shortest]
+    equals = [setting for setting in fitting if setting.step <= EQUAL_STEP * shortest]
     return min(equals, key=lambda setting: _fewer(setting, prefetch))
 
 
@@ -237,7 +236,7 @@ def _around(tried: _Tried, centre: Setting, base: Setting, top: int) -> Iterator
     workers, depth = centre.workers, centre.prefetch
     several = {workers // 2, workers - 1, workers, workers + 1, 2 * workers}
     keys = {(number, depth) for number in several if 1 <= number <= top}
-    keys |= {(workers, other) for other in DEPTHS}
+    keys |= {(workers, other) for other in PREFETCH_DEPTHS}
     found = [tried.at(*key) for key in keys]
     if (base.workers, base.prefetch) not in keys:
         found.append(base)

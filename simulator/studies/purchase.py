@@ -26,6 +26,7 @@ from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.price import MOST_IN_BLOCKS, Purchase
 from simulator.schema.long_run import Interruptions, Terms
 from simulator.schema.scenario import Scenario
+from simulator.studies.levers.machines import owned_machines
 from simulator.studies.recommend.ranking import Choice
 from simulator.units import Seconds, Usd
 
@@ -365,9 +366,7 @@ def buying_option(
         return None
     settings: dict[str, Plain] = {
         **winner.settings,
-        "hardware.machine": host.name,
-        "hardware.count": trainers.count,
-        "cost.purchase": Purchase.OWNED.value,
+        **owned_machines(host, trainers.count),
     }
     try:
         owned = _predicted(reader, settings, seed)

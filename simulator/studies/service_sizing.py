@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -11,12 +11,11 @@ from typing import Final
 from simulator.errors import InputError, NotModelled, PlanError
 from simulator.predict import layout_of, predict_service
 from simulator.reading.service.scenario import ServiceReader
-from simulator.results.serving import Answered, ServiceCost, ServicePrediction, metrics
+from simulator.results.metrics import service_figures
+from simulator.results.serving import Answered, ServiceCost, ServicePrediction
 from simulator.schema.goal import Plain
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.link import Link
 from simulator.schema.scenario import Scenario
-from simulator.schema.serving import OpenLoop, RateCurve, Routing, Service, Serving
+from simulator.schema.serving import OpenLoop, Service
 from simulator.serving.answers import lack
 from simulator.serving.cost import cost_of, price_of_all
 from simulator.serving.intervals import uncertain
@@ -25,6 +24,7 @@ from simulator.serving.load import usual_count
 from simulator.serving.run import ServiceRun, at_peak, saturated
 from simulator.serving.saturation import ROUGHLY, let_through, saturation_rates
 from simulator.serving.sizing import LIMITS, Sizing, times
+from simulator.studies.levers.catalogue import variants
 from simulator.uncertainty.components import P90
 from simulator.units import SECOND, THOUSAND, PerSecond, Seconds, Usd, UsdPerSecond, show
 
@@ -217,8 +217,6 @@ Read = Callable[[Mapping[str, Plain]], Service]
 Progress = Callable[[float], None]
 MAX_PRICE_RATIO: Final = 1.5
 """Candidates that cost up to so many times the cheapest are worked out too."""
-FASTER_FACTOR: Final = 1.25
-"""How much more of something a change of `whatif` brings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -497,7 +495,7 @@ def sweep(
     found = []
     for number, settings in enumerate(candidates):
         try:
-            figures = metrics(predict_service(read(settings), seed=seed, intervals=False))
+            figures = service_figures(predict_service(read(settings), seed=seed, intervals=False))
             found.append(Variant(settings=settings, figures=figures))
         except PlanError as mistake:
             found.append(Variant(settings=settings, figures={}, mistake=str(mistake)))
@@ -536,98 +534,9 @@ def whatif(service: Service, *, seed: int = 0) -> tuple[ServicePrediction, tuple
     base = predict_service(service, seed=seed, intervals=False)
     found = [
         Worth(name=name, prediction=predict_service(changed, seed=seed, intervals=False))
-        for name, changed in _changes(service)
+        for name, changed in variants(service)
     ]
     return base, tuple(found)
-
-
-def _changes(service: Service) -> Iterator[tuple[str, Service]]:
-    """Changes by name: the accelerator's rates, the engine's settings, the load."""
-    serving, more = service.serving, f"x{FASTER_FACTOR:g}"
-    for name, host in _stronger(service.group.host).items():
-        yield f"{name} {more}", _with_host(service, host)
-    if serving.tensor > 1 and (faster := _linked(service.group.host)) is not None:
-        yield f"links between accelerators {more}", _with_host(service, faster)
-    if service.reading is not None:
-        yield "requests that are there already", replace(service, reading=None)
-    for name, other in _settings(serving).items():
-        yield name, replace(service, serving=other)
-    ways = service.load.arrivals
-    if isinstance(ways, RateCurve) or (isinstance(ways, OpenLoop) and math.isfinite(ways.rate)):
-        for factor in (0.5, FASTER_FACTOR, 2.0):
-            rate = replace(ways, rate=factor * ways.rate)
-            yield f"load x{factor:g}", replace(service, load=replace(service.load, arrivals=rate))
-
-
-def _stronger(host: Host) -> dict[str, Host]:
-    """The machine with faster accelerators, or cores where it has none, by what is faster."""
-    gpu, cpu, rate = host.gpu, host.cpu, host.memory_bandwidth
-    if gpu is not None:
-        memory = replace(gpu, memory_bandwidth=FASTER_FACTOR * gpu.memory_bandwidth)
-        peak = {name: FASTER_FACTOR * rate for name, rate in gpu.peak.items()}
-        return {
-            "memory bandwidth": replace(host, gpu=memory),
-            "arithmetic": replace(host, gpu=replace(gpu, peak=peak)),
-            "device memory": replace(host, gpu=replace(gpu, memory=FASTER_FACTOR * gpu.memory)),
-        }
-    if cpu.base_clock is None or rate is None:
-        return {}
-    clock = replace(cpu, base_clock=FASTER_FACTOR * cpu.base_clock)
-    return {
-        "memory bandwidth": replace(host, memory_bandwidth=FASTER_FACTOR * rate),
-        "arithmetic": replace(host, cpu=clock),
-    }
-
-
-def _linked(host: Host) -> Host | None:
-    """The machine with faster links between its accelerators; None where none are known."""
-    if host.peer_link is not None:
-        return replace(host, peer_link=_faster(host.peer_link))
-    return None if host.host_link is None else replace(host, host_link=_faster(host.host_link))
-
-
-def _faster(link: Link) -> Link:
-    rate = None if link.achievable is None else FASTER_FACTOR * link.achievable
-    return replace(link, peak=FASTER_FACTOR * link.peak, achievable=rate)
-
-
-def _with_host(service: Service, host: Host) -> Service:
-    """The service on another machine, in the job of a model that answers in one pass too."""
-    changed = replace(service, group=replace(service.group, host=host))
-    if service.one_pass is None:
-        return changed
-    job = service.one_pass.job
-    groups = tuple(replace(each, host=host) for each in job.cluster.groups)
-    other = replace(job, cluster=replace(job.cluster, groups=groups))
-    return replace(changed, one_pass=replace(service.one_pass, job=other))
-
-
-def _settings(serving: Serving) -> dict[str, Serving]:
-    """Other settings of the engine by name."""
-    tokens, requests = serving.max_batched_tokens, serving.max_sequences
-    found = {
-        "no time beside iterations": replace(
-            serving, request_overhead=0.0, prompt_overhead=0.0, reply_lag=0.0, host_time=0.0
-        )
-    }
-    if serving.replicas > 1:
-        found["requests to the replica with the fewest"] = replace(serving, routing=Routing.LEAST)
-    if serving.dynamic is not None:
-        half, never = max(1, tokens // 2), replace(serving.dynamic, delay=0.0, preferred=())
-        return found | {
-            "twice the largest batch": _batches(serving, 2 * tokens),
-            "half the largest batch": _batches(serving, half),
-            "batches never wait for others": replace(serving, dynamic=never),
-        }
-    return found | {
-        "twice the tokens of an iteration": replace(serving, max_batched_tokens=2 * tokens),
-        "half the tokens of an iteration": replace(serving, max_batched_tokens=max(1, tokens // 2)),
-        "half the requests at once": replace(serving, max_sequences=max(1, requests // 2)),
-    }
-
-
-def _batches(serving: Serving, most: int) -> Serving:
-    return replace(serving, max_batched_tokens=most, max_sequences=most)
 
 
 def check_limits(reader: ServiceReader) -> Service:

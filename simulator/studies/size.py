@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -22,7 +21,8 @@ from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.price import Purchase, price_of
 from simulator.schema.hardware.storage import Scope
 from simulator.schema.scenario import Scenario
-from simulator.studies.changes.levers import Knob, Read, Settings, knobs
+from simulator.studies.levers.catalogue import SIZE, Resource, knobs
+from simulator.studies.levers.lever import Knob, Read, Settings
 from simulator.units import MONTH, PerSecond, Usd, UsdPerSecond
 
 Progress = Callable[[float], None]
@@ -44,21 +44,6 @@ ROUNDING: Final = 1e-6
 """Share by which a closed form may be off by rounding."""
 
 
-class Resource(StrEnum):
-    """What can be sized."""
-
-    STORAGE = "storage"
-    NETWORK = "network"
-    CPU = "cpu"
-    RAM = "ram"
-
-
-_KNOBS: Final[Mapping[Resource, tuple[str, ...]]] = {
-    Resource.STORAGE: ("storage bandwidth", "storage IOPS"),
-    Resource.NETWORK: ("network bandwidth",),
-    Resource.CPU: ("vCPUs+workers", "vCPUs"),
-    Resource.RAM: ("RAM",),
-}
 _ALTERNATIVES: Final = frozenset({Resource.CPU})
 """Resources of which one knob is turned, the first that the job has."""
 
@@ -266,7 +251,7 @@ def _bisected(low: float, high: float, enough: Callable[[float], bool]) -> float
 
 
 def _of(resource: Resource, known: Sequence[Knob]) -> Iterator[Knob]:
-    names = [name for name in _KNOBS[resource] if any(k.name == name for k in known)]
+    names = [name for name in SIZE[resource] if any(k.name == name for k in known)]
     if resource in _ALTERNATIVES:
         names = names[:1]
     yield from (knob for name in names for knob in known if knob.name == name)

@@ -400,7 +400,8 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         progress: ProgressLine = no_progress,
     ) -> Study[SizeAnswer]:
         """Find the least of a resource that loses little speed; see `Subject.size`."""
-        from simulator.studies.size import Resource, size_answer
+        from simulator.studies.levers.catalogue import Resource
+        from simulator.studies.size import size_answer
 
         with progress("sizing") as line:
             found = size_answer(
@@ -427,7 +428,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
     ) -> Study[WhatIf]:
         """Find the effect of more of each resource on a metric; see `Subject.whatif`."""
         from simulator.studies import sensitivity, whatif
-        from simulator.studies.changes.levers import knobs
+        from simulator.studies.levers.catalogue import knobs
         from simulator.studies.search.outcome import BugLog
         from simulator.studies.whatif import accelerators, flips, generations
 
@@ -628,7 +629,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         best = reader.read(answer.winner.settings).scenario
         answer = replace(
             answer,
-            buying_option=buying_option(reader, answer.winner, catalogue, seed),
+            buying=buying_option(reader, answer.winner, catalogue, seed),
             prices=tuple(dated_prices(best)),
         )
         return Recommended(answer=answer, reader=reader, best=best)
@@ -751,12 +752,12 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
         progress: ProgressLine = no_progress,  # noqa: ARG002 - it takes a second
     ) -> Study[tuple[ServicePrediction, tuple[Worth, ...]]]:
         """Find the effect of changes on a metric; see `Subject.whatif`."""
-        from simulator.results.serving import metrics
+        from simulator.results.metrics import service_figures
         from simulator.schema.fields import nearest_hint
         from simulator.studies.service_sizing import whatif
 
         found = whatif(self.described, seed=seed)
-        known = tuple(metrics(found[0]))
+        known = tuple(service_figures(found[0]))
         if found[0].answered is not None and metric not in known:
             msg = f"unknown figure '{metric}' of a service; {nearest_hint(metric, known)}"
             raise UnknownName(msg)

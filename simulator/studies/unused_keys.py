@@ -26,10 +26,10 @@ from simulator.predict import predict
 from simulator.reading.document import Document
 from simulator.reading.search.alternatives import alternatives, given_keys
 from simulator.results.cost import machines_price
-from simulator.results.metrics import METRICS, Value
+from simulator.results.metrics import JOB_METRICS, Value
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
-from simulator.studies.changes.levers import Settings
+from simulator.studies.levers.lever import Settings
 
 STEPS: Final = 40
 """Steps over which a key is looked for in the simulation."""
@@ -179,4 +179,4 @@ def _figures(scenario: Scenario) -> dict[str, Value] | str:
         prediction = predict(scenario, intervals=False, max_steps=STEPS)
     except (PlanError, BrokenInvariant) as error:
         return str(error)
-    return {metric.name: metric.get(prediction) for metric in METRICS}
+    return {metric.name: metric.get(prediction) for metric in JOB_METRICS}

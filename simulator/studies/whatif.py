@@ -22,7 +22,7 @@ from simulator.errors import (
     UnitError,
     UnknownName,
 )
-from simulator.physics.device_time import cost_model, uses_fitted_kernels
+from simulator.physics.device_time import device_time, uses_fitted_kernels
 from simulator.physics.footprint import Verdict
 from simulator.pipeline.loads import pressures
 from simulator.pipeline.stages.base import Phase, Resource
@@ -31,7 +31,8 @@ from simulator.results.metrics import measurable, number_at, select, unstarved_r
 from simulator.results.prediction import STARVED, Prediction
 from simulator.schema.fields import nearest_hint
 from simulator.schema.scenario import Job, Scenario
-from simulator.studies.changes.levers import Knob, Read, turned
+from simulator.studies.levers.knobs import turned
+from simulator.studies.levers.lever import Knob, Read
 from simulator.studies.search.outcome import BugLog, log_bug
 from simulator.units import USD_PER_SECOND, PerSecond, Usd, UsdPerSecond, parse
 
@@ -590,7 +591,7 @@ def _computed(scenario: Scenario) -> float | None:
     job: Job = replace(scenario.job, step_times=None)
     if job.model is None:
         return None
-    found = cost_model(replace(scenario, jobs=(job,))).time
+    found = device_time(replace(scenario, jobs=(job,)))
     total = None if found is None else float(found.total)
     return total or None
 

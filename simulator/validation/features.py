@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from simulator.physics.device_time import cost_model
+from simulator.physics.device_time import device_time
 from simulator.pipeline.loads import pressures
 from simulator.pipeline.topology import build
 from simulator.results.prediction import Prediction
@@ -78,7 +78,7 @@ def _operations(job: Job, model: Model) -> Flops:
 def _numbers(scenario: Scenario) -> dict[str, float]:
     job, group = scenario.job, scenario.cluster.trainers
     gpu = group.host.gpu if group.gpus_per_host else None
-    device = cost_model(scenario).time
+    device = device_time(scenario)
     work = job.preprocessing
     beside = [one for one in scenario.cluster.groups if one is not group]
     return {

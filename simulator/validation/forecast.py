@@ -22,8 +22,7 @@ from simulator.reading.service.figures import unseen
 from simulator.reading.service.mode import describes_service
 from simulator.reading.service.scenario import ServiceReader
 from simulator.results.envelope import placed
-from simulator.results.metrics import number_at
-from simulator.results.serving import metrics
+from simulator.results.metrics import number_at, service_figures
 from simulator.schema.serving import ClosedLoop, Service
 from simulator.studies.search.outcome import bug_reason
 from simulator.studies.search.workers import Progress, Workers
@@ -82,7 +81,7 @@ def forecast_service(
     settings = {key: value for key, _, value in pairs}
     service = unseen(reader.read(settings), settings.get("model.name", ""))
     prediction = predict_service(service, intervals=intervals)
-    every = metrics(prediction)
+    every = service_figures(prediction)
     figures = {name: value for name in wanted if (value := every.get(name)) is not None}
     bands = {name: prediction.interval.get(name, {}) for name in wanted}
     ends = {
@@ -111,7 +110,7 @@ def _features(service: Service) -> Features:
             "devices": float(serving.tensor * serving.replicas),
         },
         words={
-            "engine": serving.engine.name,
+            "engine": serving.rules.name,
             "weights": str(serving.weights),
             "accelerator": "" if gpu is None else gpu.name,
         },

@@ -43,7 +43,7 @@ def test_no_number_leaves(plan: Plan, verb: tuple[str, ...]) -> None:
 def test_a_sweep_marks_the_row_and_goes_on(plan: Plan, tmp_path: Path) -> None:
     """The others are predicted, and the end is exit 70; the bug is not stored."""
     line = ("sweep", SCENARIO, "--over", "input.workers=1,2,3", "--store", str(tmp_path / "s"))
-    for predicted in ("2 predicted, 1 met a bug of ours", "2 predicted, 1 met a bug of ours"):
+    for predicted in ("2 simulated, 1 hit a bug in plan", "2 simulated, 1 hit a bug in plan"):
         ended = plan(*line)
         assert ended.code == Exit.OUR_BUG
         assert predicted in ended.out

@@ -27,7 +27,7 @@ def test_the_report_has_keys_figures_and_cost(capsys: pytest.CaptureFixture[str]
     assert "serving.weights  bf16  fp8" in out
     assert "first token (TTFT) P99" in out
     assert " ms to " in out
-    assert "[2] beside [1]: the same price an hour and" in out
+    assert "[2] vs [1]: same price at" in out
     assert max(map(len, out.splitlines())) <= 100
 
 

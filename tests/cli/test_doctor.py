@@ -11,7 +11,8 @@ import pytest
 from simulator.cli.main import main
 from simulator.cli.output import Exit
 from simulator.probe.machine import Installation, Package, installation, look
-from simulator.report.doctor import as_text
+from simulator.report.installation import doctor as document
+from simulator.report.render import Format, render
 from simulator.version import __version__
 
 REQUIRES = ["numpy>=1", "no-such-thing-at-all>=2", "torch>=2; extra == 'torch'"]
@@ -50,6 +51,6 @@ def test_an_extra_is_there_or_lacks_something() -> None:
         Package(name="b", version=None, extra="half"),
     )
     found = Installation(version="1", python="3", system="x", place=Path(), packages=packages)
-    lines = as_text(found, look(), []).splitlines()
+    lines = render(document(found, look(), []), Format.TABLE).splitlines()
     assert any(line.split() == ["whole", "installed"] for line in lines)
     assert any(line.split() == ["half", "not", "installed", "lacks", "b"] for line in lines)

@@ -48,7 +48,7 @@ def test_simulate_tells_of_the_long_run(plan: Run, job: str) -> None:
     assert 0.0 <= told["run"]["deadline_chance"] <= 1.0
     text = plan("simulate", job, "--no-actions").out
     assert "Goodput" in text
-    assert "to keep the deadline" in text
+    assert "Deadline met" in text
     assert "Long run, with interruptions" in plan("simulate", job, "--full").out
 
 

@@ -58,7 +58,7 @@ def test_what_an_owned_machine_costs_is_asked_for(ask: Plan, tmp_path: Path) -> 
     job = tmp_path / "owned.toml"
     job.write_text(OWNED)
     outcome = ask(str(job))
-    told = "  what dgx-a100-80gb costs to buy: state owned.capex"
+    told = "what dgx-a100-80gb costs to buy: state owned.capex"
     assert told in outcome.out.splitlines()
 
 
@@ -135,7 +135,7 @@ def test_contradictory_limits_are_named(ask: Plan, tmp_path: Path) -> None:
     path.write_text(TWO.format(goal=goal))
     done = ask(str(path))
     assert done.code == 1
-    assert "exclude each other" in done.out
+    assert "No machine meets all limits" in done.out
     assert "requires bf16" in done.out
     assert "gpus = gpu/v100*" in done.out
 
@@ -148,7 +148,7 @@ def test_a_deadline_that_needs_more_machines(ask: Plan, tmp_path: Path) -> None:
     path.write_text(TWO.format(goal=goal))
     done = ask(str(path))
     assert done.code == 1
-    assert "exclude each other: nodes = 1; deadline = 16 min" in done.out
+    assert "No machine meets all limits: nodes = 1; deadline = 16 min" in done.out
     assert "nodes = 2 would do" in done.out
 
 

@@ -12,9 +12,9 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.goal import Axes, Goal
 from simulator.studies.baseline import baseline_of
+from simulator.studies.levers.catalogue import RELIEF
 from simulator.studies.recommend.ranking import EQUAL_FACTOR, MONEY, TIME, front, number
 from simulator.studies.recommend.recommendation import recommend
-from simulator.studies.recommend.remedies import HELPERS
 from simulator.studies.recommend.search_problem import define_problem, search_backend
 from simulator.studies.search.candidates import expand
 from simulator.studies.search.explore import Request, explore
@@ -102,7 +102,11 @@ def test_helpers_without_drives_are_given_a_store() -> None:
     goal = CandidateReader("choose-light-vision").goal
     assert goal is not None
     problem = define_problem(baseline, goal)
-    helped = [problem.settings[place] for place, name in problem.ideas.items() if name == HELPERS]
+    helped = [
+        problem.settings[place]
+        for place, name in problem.ideas.items()
+        if name == RELIEF["helpers"]
+    ]
     without = [s for s in helped if not baseline.machine(str(s["remote.machine"])).drives]
     assert without
     assert all("remote.storage" in settings for settings in without)

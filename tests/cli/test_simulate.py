@@ -204,10 +204,10 @@ def test_what_to_do_next_is_told_or_left_out(plan: Run) -> None:
 def test_the_full_report_holds_sources(plan: Run) -> None:
     """--full prints every figure with its source; the short report says how many are guesses."""
     full, short = plan("simulate", SCENARIO, "--full").out, plan("simulate", SCENARIO).out
-    assert "Rests on" in full
+    assert "Assumptions" in full
     assert "UNVERIFIED" in full
     assert "UNVERIFIED" not in short
-    assert "figures are guesses" in short
+    assert "inputs are unverified" in short
 
 
 @pytest.mark.slow

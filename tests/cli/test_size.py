@@ -76,8 +76,8 @@ def test_what_was_observed_comes_first(plan: Run, golden: Callable[[str, str], N
 def test_an_observed_share_is_told_in_per_cent(plan: Run) -> None:
     """As it was typed, not as 0.38."""
     outcome = plan("simulate", "llama3-8b-fsdp", "--observed", "mfu=38%", "--no-actions")
-    assert "You see that MFU is 38%; predicted is " in outcome.out
-    assert " 0.3" not in outcome.out.split("One of these")[0]
+    assert "Observed MFU: 38%; predicted: " in outcome.out
+    assert " 0.3" not in outcome.out.split("ossible single cause")[0]
 
 
 def test_observed_in_json(plan: Run) -> None:

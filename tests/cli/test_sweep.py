@@ -237,4 +237,4 @@ def test_what_is_not_known_ranks_nothing(plan: Run) -> None:
         *("--by", "cost.energy_j_per_step", "--exhaustive"),
     )
     assert outcome.code == Exit.BAD_INPUT
-    assert "no candidate has a figure for cost.energy_j_per_step" in outcome.err
+    assert "cost.energy_j_per_step is unknown for all configurations" in outcome.err

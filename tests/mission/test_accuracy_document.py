@@ -14,9 +14,8 @@ import pytest
 
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.shipped import set_names
-from simulator.report.evidence.markdown import INTERPOLATION
-from simulator.report.evidence.text import HEAD, WORST_HEAD
-from simulator.report.evidence.unseen import TITLE
+from simulator.report.evidence import HEAD, INTERPOLATION, WORST_HEAD
+from simulator.report.unseen import TITLE
 
 CHAPTER = re.compile(r"^## (.+)$", re.MULTILINE)
 SECTION = re.compile(r"^### (.+)$", re.MULTILINE)

@@ -9,7 +9,7 @@ import pytest
 
 from simulator.physics.collectives import HOP
 from simulator.physics.communication import (
-    Moved,
+    SentBytes,
     all_gather_bytes,
     all_gather_time,
     all_reduce_bytes,
@@ -85,7 +85,7 @@ def test_fully_sharded_parameters_go_round_three_times() -> None:
     d = described("llama3-8b-fsdp")
     found, (held, _) = traffic(d), layer_parameters(d)
     bytes_of = d.work.gather_bytes * (1.0 + d.layout.again) + d.work.gradient_bytes
-    assert found.parameters == Moved(pytest.approx(7.0 / 8.0 * held * bytes_of), 0.0)
+    assert found.parameters == SentBytes(pytest.approx(7.0 / 8.0 * held * bytes_of), 0.0)
     assert found.gradients.whole == 0.0
     assert found.micro_batch.whole == pytest.approx(32.0 * found.parameters.inside)
 

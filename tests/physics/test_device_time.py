@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import simulator
 from simulator.physics.device_memory import device_memory
-from simulator.physics.device_time import DeviceTime, Evidence, cost_model, device_time
+from simulator.physics.device_time import DeviceTime, Evidence, device_time, evidence_of
 from simulator.reading.scenario import load_scenario
 from simulator.schema.workload.models.convnet import ConvNet
 
@@ -134,7 +134,7 @@ def test_candidates_that_differ_in_what_they_compute_are_told_apart() -> None:
         ("llama3-8b-fsdp", (), Evidence.KERNELS),
         ("llama3-8b-fsdp", ("parallelism.sharding=none",), Evidence.KERNELS),
         ("resnet50-imagenet-p4d", ("hardware.gpu=gpu/a100-sxm4-80gb",), Evidence.MEASURED),
-        ("dlrm-criteo-dgx-a100", ("hardware.gpu=gpu/a100-pcie-80gb",), Evidence.SISTER),
+        ("dlrm-criteo-dgx-a100", ("hardware.gpu=gpu/a100-pcie-80gb",), Evidence.SAME_CHIP),
         ("resnet50-imagenet-p4d", ("model.name=resnet101",), Evidence.OPERATORS),
         ("svm-cpu-only", (), Evidence.NONE),
     ],
@@ -142,35 +142,20 @@ def test_candidates_that_differ_in_what_they_compute_are_told_apart() -> None:
 def test_one_place_decides_what_a_time_rests_on(
     name: str, keys: tuple[str, ...], evidence: Evidence
 ) -> None:
-    """Fitted kernels, a measured step, one of a sister card, operators, or nothing."""
+    """Fitted kernels, a measured step, one of a card of the same chip, operators, or nothing."""
     scenario = load_scenario(name, overrides=keys)
-    model = cost_model(scenario)
-    assert model.evidence is evidence
-    assert (model.time is None) == (evidence is Evidence.NONE)
+    assert evidence_of(scenario) is evidence
+    assert (device_time(scenario) is None) == (evidence is Evidence.NONE)
 
 
 def test_it_is_worked_out_once() -> None:
     """The same scenario has the same answers, another one its own."""
     scenario = load_scenario("llama3-8b-fsdp")
-    model = cost_model(scenario)
-    assert cost_model(scenario) is model
-    assert model.time is cost_model(scenario).time
-    assert model.memory is cost_model(scenario).memory
-    other = cost_model(replace(scenario, name="another"))
-    assert other is not model
-
-
-def test_it_says_what_time_and_memory_say() -> None:
-    """Nothing is counted otherwise than by the functions behind it."""
-    scenario = load_scenario("gpt2-tokens-h100")
-    time, memory = device_time(scenario), device_memory(scenario)
-    assert time is not None
-    assert memory is not None
-    found = cost_model(scenario)
-    assert found.time is not None
-    assert found.memory is not None
-    assert found.time.total == time.total
-    assert found.memory.items == memory.items
+    assert device_time(scenario) is device_time(scenario)
+    assert device_memory(scenario) is device_memory(scenario)
+    other = replace(scenario, name="another")
+    assert device_time(other) is not device_time(scenario)
+    assert device_time(other) == device_time(scenario)
 
 
 LAST, FIRST = (f"software.memory_format=channels-{order}" for order in ("last", "first"))

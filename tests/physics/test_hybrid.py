@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simulator.physics.communication import all_gather_time
 from simulator.physics.footprint import MemoryFit, memory_fit
-from simulator.physics.layer_time import gathering_times
+from simulator.physics.layer_time import gather_times
 from simulator.physics.parameters import layer_parameters, table_parameters
 from simulator.physics.training_step import TrainingStep, training_step
 from simulator.physics.transformer import TransformerStep, kernels_of, transformer_step
@@ -107,7 +107,7 @@ def test_volumes_of_groups_of_a_machine() -> None:
     free = without_latency(kernels)
     held, _ = layer_parameters(description)
     work, device = description.work, description.device
-    layer = gathering_times(description, free)
+    layer = gather_times(description, free)
     inside, start = 7.0 / 8.0 * held / device.gather.eight.large_rate, device.gather.eight
     gathered = float(inside * work.gather_bytes) + start.large_latency
     assert float(layer.gather) == pytest.approx(gathered)
@@ -137,7 +137,7 @@ def test_sharded_parameters_in_turn_show_every_gather() -> None:
     """A step in turn waits for two gathers and one scatter of each layer, and one of each."""
     description, kernels = job("train.overlap_communication=false")
     free = without_latency(kernels)
-    layer, step = gathering_times(description, free), training_step(description, free)
+    layer, step = gather_times(description, free), training_step(description, free)
     layers = description.shape.layers
     shown = layers * (layer.gather + layer.again + layer.scatter) + layer.gather + layer.scatter
     batches = float(step.micro_batches)
@@ -150,7 +150,7 @@ def test_groups_over_two_machines_send_their_gathers_through_the_network() -> No
     device = replace(description.device, network=description.device.network / 4.0)
     description, free = replace(description, device=device), without_latency(kernels)
     held, _ = layer_parameters(description)
-    layer = gathering_times(description, free)
+    layer = gather_times(description, free)
     half = 0.5 * held * description.work.gather_bytes / description.device.network
     assert float(layer.gather) == pytest.approx(float(half))
 

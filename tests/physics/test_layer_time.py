@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.physics.kernels import Both, cast_bytes, layer_launches, reached_bandwidth
+from simulator.physics.kernels import PassTimes, cast_bytes, layer_launches, reached_bandwidth
 from simulator.physics.kernels import memory_kernels_time as small_kernels
 from simulator.physics.layer_time import expert_kernels_time
 from simulator.physics.model_footprint import kept_bytes
@@ -109,7 +109,7 @@ def test_only_a_layer_that_is_split_launches_collectives() -> None:
     figures = replace(kernels.launch, jitter=0.0, collective=1e-3)
     kernels = replace(kernels, launch=figures)
 
-    def over(ranks: float) -> Both:
+    def over(ranks: float) -> PassTimes:
         layout = replace(description.layout, tensor=ranks)
         return layer_launches(replace(description, layout=layout), kernels)
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pytest
 
-from simulator.physics.layer_time import layer_times
+from simulator.physics.layer_time import layer_pass
 from simulator.physics.model_footprint import kept_bytes, logits_bytes, working_bytes
 from simulator.physics.transformer import (
     Recomputation,
@@ -150,7 +150,7 @@ def test_layers_that_are_not_recomputed_keep_everything() -> None:
     kept = [kept_bytes(transformer_step(one), figures) for one in (none, quarter, full)]
     assert kept[1] == pytest.approx(0.75 * kept[0] + 0.25 * kept[2])
     again = [
-        layer_times(transformer_step(one), kernels_of(one)).device.seconds.backward
+        layer_pass(transformer_step(one), kernels_of(one)).device.seconds.backward
         for one in (none, quarter, full)
     ]
     assert again[1] == pytest.approx(0.75 * again[0] + 0.25 * again[2])

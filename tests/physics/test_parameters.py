@@ -8,10 +8,11 @@ import pytest
 
 from simulator.errors import PlanError
 from simulator.physics.communication import traffic
-from simulator.physics.device_time import cost_model, device_time
+from simulator.physics.device_memory import device_memory
+from simulator.physics.device_time import device_time
 from simulator.physics.footprint import checkpoint_bytes
 from simulator.physics.kernels import product_times
-from simulator.physics.layer_time import gathering_times, layer_times
+from simulator.physics.layer_time import gather_times, layer_pass
 from simulator.physics.model_flops import model_utilization
 from simulator.physics.parameters import (
     attention_products,
@@ -67,7 +68,7 @@ def step(scenario: Scenario) -> TrainingStep:
 
 def memory(scenario: Scenario) -> dict[str, float]:
     """What a device of it holds, by item [B]."""
-    found = cost_model(scenario).memory
+    found = device_memory(scenario)
     assert found is not None
     return {name: float(size) for name, size in found.items.items()}
 
@@ -185,15 +186,15 @@ def test_sharded_weights_are_gathered_and_gradients_of_adapters_scattered() -> N
     learning, adapted = job(), job(LORA)
     d, k = transformer_step(adapted), kernels_of(adapted)
     own, all_learn = (
-        gathering_times(d, k),
-        gathering_times(transformer_step(learning), kernels_of(learning)),
+        gather_times(d, k),
+        gather_times(transformer_step(learning), kernels_of(learning)),
     )
     assert float(own.gather) == float(all_learn.gather)
     assert float(own.scatter) < float(all_learn.scatter)
     sent, before = traffic(d), traffic(transformer_step(learning))
     assert float(sent.parameters.whole) < float(before.parameters.whole)
     assert float(sent.gradients.whole) <= 0.01 * float(before.parameters.whole)
-    assert float(layer_times(d, k).device.seconds.backward) > 0.0
+    assert float(layer_pass(d, k).device.seconds.backward) > 0.0
 
 
 def test_a_checkpoint_holds_the_adapters() -> None:

@@ -17,7 +17,7 @@ from simulator.physics.collectives import InMachine
 from simulator.physics.communication import activation_bytes, all_gather_time, send_time
 from simulator.physics.device_time import device_time
 from simulator.physics.footprint import memory_fit
-from simulator.physics.layer_time import gathering_times
+from simulator.physics.layer_time import gather_times
 from simulator.physics.parameters import layer_parameters
 from simulator.physics.schedule import Pipeline, simulate
 from simulator.physics.training_step import (
@@ -183,7 +183,7 @@ def test_sharded_experts_are_gathered_from_their_copies_alone() -> None:
     """Layers whose experts have one copy gather what all replicas share, those with four more."""
     alone = changed(EXPERTS[0], layout_sharded=1.0, layout_sharded_optimizer=0.0)
     times = [
-        float(gathering_times(changed(alone, layout_expert=count), EXPERTS[1]).gather)
+        float(gather_times(changed(alone, layout_expert=count), EXPERTS[1]).gather)
         for count in (32.0, 8.0)
     ]
     _, shared = layer_parameters(alone)

@@ -20,7 +20,8 @@ import json, sys
 from simulator import load
 from simulator.engine.closed_form import estimate
 from simulator.predict import predict
-from simulator.report.prediction.explain import as_explanation
+from simulator.report.prediction.explain import document
+from simulator.report.render import Format, render
 from simulator.studies.screening import best_cases
 
 found = {}
@@ -34,7 +35,7 @@ for name, estimated in json.loads(sys.argv[1]).items():
         "ledger": prediction.timing.ledger.get("clip", 0.0),
         "compute": prediction.timing.split.compute,
         "floor": best_cases([job.scenario])[0].figures["step_time_s.mean"],
-        "explained": "clip (by" in as_explanation(prediction, "step_time_s.mean"),
+        "explained": "clip (by" in render(document(prediction, "step_time_s.mean"), Format.TABLE),
     }
     if estimated:
         found[name]["estimate"] = estimate(job.scenario).step_time
@@ -160,6 +161,28 @@ def test_a_metric_by_the_recipe_is_everywhere(copy: Path, root: Path) -> None:
     assert "Price of a sample." in plan(copy, "explain", job, "cost.usd_per_sample")
     swept = ("--over", "input.workers=4,8", "--by", "cost.usd_per_sample", "--json")
     assert plan(copy, "sweep", job, *swept)
+
+
+@pytest.mark.slow
+def test_a_lever_by_the_recipe_is_proposed(copy: Path, root: Path) -> None:
+    """One entry and its name in a filter: it is among the changes of a job that trains."""
+    (entry,) = recipe(root, "A lever")[1]
+    catalogue = copy / "simulator" / "studies" / "levers" / "catalogue.py"
+    insert(catalogue, "    # input pipeline\n", textwrap.indent(entry, "    "))
+    insert(catalogue, '    *("workers", "prefetch", "layout"', '    "gradient bucket",\n')
+    insert(catalogue, "    Knob,\n", "    Kind,\n")
+    code = """
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.search.candidates import CandidateReader
+from simulator.studies.baseline import baseline_of
+from simulator.studies.levers.catalogue import changes
+from simulator.studies.levers.lever import Situation
+
+baseline = baseline_of(CandidateReader("resnet50-imagenet-p4d"), Catalogue.default())
+print([one.name for one in changes(Situation(baseline=baseline, starved=False))])
+"""
+    done = run(copy, code)
+    assert "gradient buckets of 100 MB" in done.stdout, done.stderr
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import pytest
 from simulator import units
 from simulator.importers.prices import MIN_SPOT_SHARE
 from simulator.reading.hardware.catalogue import KINDS, Catalogue, packaged
-from simulator.report.hardware.figures import Figure, figures
+from simulator.report.profile_figures import Figure, figures
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.price import Purchase, price_of
 from simulator.schema.hardware.storage import Scope

@@ -10,7 +10,7 @@ from support.catalogue import each
 from support.stages import sampled
 
 from simulator.engine.run import Options, solve
-from simulator.physics.device_time import cost_model
+from simulator.physics.device_time import device_traffic
 from simulator.pipeline.topology import NETWORK_OUT, build
 from simulator.predict import predict, simulation_input
 from simulator.reading.scenario import load_scenario
@@ -46,7 +46,7 @@ def test_links_carry_the_bytes_of_a_step(name: str) -> None:
     """Utilization x capacity x step time is what the devices of a machine send in a step."""
     found = predicted(name)
     scenario, topology = found.scenario, build(found.scenario)
-    sent = cost_model(scenario).traffic
+    sent = device_traffic(scenario)
     assert sent is not None
     batches, devices = scenario.job.train.accumulation, scenario.cluster.trainers.gpus_per_host
     step = found.timing.step_time.mean
@@ -75,7 +75,7 @@ def test_reads_and_exchange_share_the_network() -> None:
 def test_hidden_exchange_that_its_link_delays_is_waited_for() -> None:
     """Where its link carries no more than half of it beside compute, the step is the link's."""
     name = "llama3-8b-fsdp"
-    sent, step = cost_model(load_scenario(name)).traffic, predicted(name).timing.step_time.mean
+    sent, step = device_traffic(load_scenario(name)), predicted(name).timing.step_time.mean
     assert sent is not None
     inputs = simulation_input(load_scenario(name))
     capacity = 0.5 * sent.micro_batch.inside / step

@@ -11,9 +11,16 @@ import pytest
 
 from simulator.calibration.calibrate import Calibrated, Estimate, Residual, identifiability
 from simulator.calibration.samples import Samples
-from simulator.report.calibration import as_json, as_text
+from simulator.report.calibration import document
+from simulator.report.render import Format, render
 from simulator.uncertainty.calibration import Envelope
 from simulator.uncertainty.measurement import Parameter
+
+
+def as_text(calibrated: Calibrated, worst: int = 5) -> str:
+    """Return the report as text."""
+    return render(document(calibrated, worst), Format.TABLE)
+
 
 CPU = Parameter(key="calibration.cpu", start="1", low="0.1", high="10")
 DECODE = Parameter(key="input.decode", start="5 ms", low="1 ms", high="20 ms")
@@ -88,13 +95,13 @@ def test_the_report_reads_as_it_should(
 def test_everything_doubtful_is_said(calibrated: Calibrated) -> None:
     """Each kind of ignorance has its sentence."""
     text = " ".join(as_text(calibrated).split())
-    assert "hardware.storage_bandwidth stands at its lower bound (one disk" in text
+    assert "hardware.storage_bandwidth is at its lower bound (one disk" in text
     assert "calibration.network has no effect on these rows" in text
     assert "input.decode and calibration.cpu (correlation +1.000)" in text
     alone = replace(calibrated, folds=0, all_rows=True)
     text = " ".join(as_text(alone).split())
     assert "Not cross-validated" in text
-    assert "nothing is left to test on" in text
+    assert "none is left to test on" in text
 
 
 def test_long_lists_are_wrapped(calibrated: Calibrated) -> None:
@@ -108,13 +115,13 @@ def test_long_lists_are_wrapped(calibrated: Calibrated) -> None:
 
 def test_only_the_rows_asked_for_are_listed(calibrated: Calibrated) -> None:
     """None at all, or the worst one."""
-    assert "Farthest off" not in as_text(calibrated, worst=0)
+    assert "Largest errors as fitted" not in as_text(calibrated, worst=0)
     assert [name in as_text(calibrated, worst=1) for name in ("w1 ", "w2 ")] == [False, True]
 
 
 def test_json_holds_the_same_figures(calibrated: Calibrated) -> None:
     """SI values, null where nothing is known, and keys of the caller's own."""
-    tree = json.loads(as_json(calibrated, written="over.toml"))
+    tree = json.loads(render(document(calibrated, written="over.toml"), Format.JSON))
     assert tree["written"] == "over.toml"
     decode = tree["parameters"][1]
     assert decode["value"] == pytest.approx(0.0051234)

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import csv
 import io
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simulator.report.format.table import (
+from simulator.report.document import (
+    Actions,
+    Bar,
+    Bars,
     Cell,
-    Format,
+    Code,
+    Document,
+    Notes,
+    Rows,
     Table,
-    as_columns,
-    as_csv,
-    as_markdown,
-    rendered,
+    section,
 )
+from simulator.report.markdown import as_markdown
 from simulator.report.prediction.rows import metric_table
+from simulator.report.render import Format, as_csv, render
+from simulator.report.text import table_lines as as_columns
 from simulator.results.prediction import Prediction
 
 WORDS = st.text(alphabet=st.characters(exclude_characters="\r\x00", codec="utf-8"), max_size=8)
@@ -56,12 +63,44 @@ def test_numbers_stand_to_the_right() -> None:
 def test_only_what_is_asked_for_is_made() -> None:
     """The other forms cost nothing."""
 
-    def never() -> str:
+    def never() -> Any:
         pytest.fail("not asked for")
 
     table = Table(head=("a",), rows=((1,),))
-    assert rendered(Format.CSV, text=never, tree=never, table=lambda: table) == "a\n1"
-    assert rendered(Format.JSON, text=never, tree=lambda: "{}", table=never) == "{}"  # type: ignore[arg-type, return-value] - must not be called
+    assert render(Document(data=never, table=lambda: table), Format.CSV) == "a\n1"
+    assert render(Document(data=dict, table=never), Format.JSON) == "{}"
+    assert render(Document(title="t", data=never, table=never), Format.TABLE) == "t"
+
+
+def test_every_item_is_rendered_as_text_and_markdown() -> None:
+    """A section of each kind of item: labels, numbers and texts stand in both."""
+    items = (
+        Rows(rows=(("label", "text"),)),
+        Table(head=("n", "m"), rows=(("1", "2"),), align=">>"),
+        Bars(bars=(Bar(label="part", value="2 ms", share="50%", start=0.0, length=0.5),)),
+        Notes(texts=("a note",)),
+        Actions(texts=("first", "second")),
+        Code(lines=("plan models",)),
+    )
+    document = Document(
+        title="Title",
+        question=(("Asked", "what"),),
+        verdict=("Yes.",),
+        sections=section("Section", *items),
+        data=dict,
+        table=lambda: Table(head=(), rows=()),
+    )
+    for form in (Format.TABLE, Format.MARKDOWN):
+        shown = render(document, form)
+        for word in ("Title", "Asked", "Yes.", "Section", "label", "part", "50%", "a note"):
+            assert word in shown
+        assert "2. second" in shown
+        assert "plan models" in shown
+
+
+def test_a_section_of_nothing_is_left_out() -> None:
+    """Empty items make no section."""
+    assert section("Title", Notes(texts=()), None, Code(lines=())) == ()
 
 
 def test_metrics_with_one_value_are_listed(prediction: Prediction) -> None:

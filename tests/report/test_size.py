@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.report.size import as_text
-from simulator.studies.size import Offer, Resource, SizeAnswer, Sized
+from simulator.report.render import Format, render
+from simulator.report.size import document
+from simulator.studies.levers.catalogue import Resource
+from simulator.studies.size import Offer, SizeAnswer, Sized
+
+
+def as_text(found: SizeAnswer) -> str:
+    """Return the report as text."""
+    return render(document(found), Format.TABLE)
 
 
 @pytest.mark.parametrize(("machines", "warned"), [(64, False), (1024, True)])
@@ -45,5 +52,5 @@ def test_a_machine_without_a_price_is_not_the_cheapest() -> None:
     )
     text = as_text(found)
     assert "1 x unpriced" not in text
-    assert "none with a price" in text
+    assert "price unknown" in text
     assert "\n  unpriced  unknown" in text

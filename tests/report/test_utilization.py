@@ -10,7 +10,20 @@ import pytest
 from simulator.importers.utilization import Quantity, Series, Utilization
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.report.utilization import as_json, as_text, observed, predicted
+from simulator.report.render import Format, render
+from simulator.report.utilization import document, observed, predicted
+from simulator.results.prediction import Prediction
+
+
+def as_text(found: Utilization, prediction: Prediction | None = None) -> str:
+    """Return the report as text."""
+    return render(document(found, prediction), Format.TABLE)
+
+
+def as_json(found: Utilization) -> str:
+    """Return the report as JSON."""
+    return render(document(found), Format.JSON)
+
 
 NAN = float("nan")
 
@@ -44,7 +57,7 @@ def test_devices_that_differ_are_listed() -> None:
     """Means that lie further apart than a twentieth."""
     text = as_text(FOUND)
     assert "GPU: a kernel runs: GPU 0 60.0%, GPU 1 90.0%" in text
-    assert text.endswith("3 samples a device, every 1 s")
+    assert text.endswith("3 samples per device, one every 1 s")
 
 
 def test_beside_a_prediction() -> None:

@@ -28,12 +28,12 @@ def with_worth(prediction: Prediction, worth: float) -> Prediction:
 def test_half_of_the_threads_may_be_all_there_is(prediction: Prediction) -> None:
     """With second threads worth nothing, 24 of 48 busy are full; with full ones, half."""
     half = with_threads_busy(prediction, 0.5)
-    assert "No resource that feeds them is full" not in verdict(with_worth(half, 0.0))
-    assert "No resource that feeds them is full" in verdict(with_worth(half, 1.0))
+    assert "No input resource is full" not in verdict(with_worth(half, 0.0))
+    assert "No input resource is full" in verdict(with_worth(half, 1.0))
 
 
 def test_few_busy_threads_leave_room(prediction: Prediction) -> None:
     """A tenth of the threads is no full machine."""
-    assert "No resource that feeds them is full" in verdict(
+    assert "No input resource is full" in verdict(
         with_worth(with_threads_busy(prediction, 0.1), 0.0)
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simulator.errors import PlanError
 from simulator.results.expression import Expression, parse_expression
-from simulator.results.metrics import METRICS, measurable
+from simulator.results.metrics import JOB_METRICS, measurable
 from simulator.units import BYTE_PER_SECOND
 
 FIGURES = {
@@ -221,9 +221,11 @@ def test_any_text_is_an_expression_or_a_mistake(text: str) -> None:
 
 def test_every_metric_can_be_asked_for() -> None:
     """Each name of the catalogue is read, or refused as the table it is."""
-    tables = {name for name in (metric.name for metric in METRICS) if measurable(f"{name}.item")}
+    tables = {
+        name for name in (metric.name for metric in JOB_METRICS) if measurable(f"{name}.item")
+    }
     assert tables
-    for metric in METRICS:
+    for metric in JOB_METRICS:
         if metric.name in tables:
             assert parse_expression(f"{metric.name}.item > 0").names == (f"{metric.name}.item",)
         else:

@@ -11,7 +11,8 @@ from simulator.predict import layout_of, predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
 from simulator.reading.service.traffic import STREAMED, TEXT
-from simulator.results.serving import ServicePrediction, metrics
+from simulator.results.metrics import service_figures
+from simulator.results.serving import ServicePrediction
 from simulator.schema.serving import Routing, Service
 from simulator.serving.clients import Clients
 from simulator.serving.fleet import run as run_fleet
@@ -80,7 +81,7 @@ def test_pictures_of_cameras_are_bytes_over_the_rate_of_the_network() -> None:
     network = found.service.group.host.network
     assert network is not None
     expected = 160.0 * 99e3 / network.bandwidth
-    assert metrics(found)["utilization.network"] == pytest.approx(expected, rel=0.02)
+    assert service_figures(found)["utilization.network"] == pytest.approx(expected, rel=0.02)
 
 
 def test_a_network_that_is_too_slow_is_where_a_service_saturates() -> None:
@@ -99,7 +100,7 @@ def test_a_network_that_is_too_slow_is_where_a_service_saturates() -> None:
     band = found.interval["saturation.requests_per_s"]
     assert band["p10"] == pytest.approx(band["p90"])
     near = predicted(name, large[0], f"load.rate={0.9 * found.saturation.request_rate} /s")
-    assert metrics(near)["utilization.network"] == pytest.approx(0.9, rel=0.05)
+    assert service_figures(near)["utilization.network"] == pytest.approx(0.9, rel=0.05)
     assert near.answered is not None
     assert near.answered.end_to_end.mean > 20e6 / network.bandwidth
 
@@ -107,7 +108,8 @@ def test_a_network_that_is_too_slow_is_where_a_service_saturates() -> None:
 def test_two_machines_carry_twice_as_much() -> None:
     """Each has its own network: the same load keeps each half as busy."""
     one, two = (
-        metrics(predicted("cameras-32", f"hardware.count={count}"))["utilization.network"] or 0.0
+        service_figures(predicted("cameras-32", f"hardware.count={count}"))["utilization.network"]
+        or 0.0
         for count in (1, 2)
     )
     assert two == pytest.approx(one / 2.0, rel=0.02)
@@ -115,7 +117,7 @@ def test_two_machines_carry_twice_as_much() -> None:
 
 def test_prompts_on_replicas_of_their_own_are_sent_to_these() -> None:
     """What goes between both kinds over NVLink leaves the machines' network to clients."""
-    shares = metrics(predicted("qwen3-235b-h200-split"))
+    shares = service_figures(predicted("qwen3-235b-h200-split"))
     assert 0.0 < (shares["utilization.network"] or 0.0) < 0.001
 
 

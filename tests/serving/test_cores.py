@@ -11,7 +11,7 @@ from simulator.physics.forward_pass import Iteration, serving_cores
 from simulator.predict import pass_of, predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
-from simulator.results.serving import metrics
+from simulator.results.metrics import service_figures
 from simulator.schema.precision import Precision
 from simulator.schema.serving import Service
 
@@ -89,7 +89,7 @@ def test_the_answer_says_what_it_rests_on() -> None:
     assert "share of the memory's rate that cores reach" in told
     assert found.memory.capacity == found.service.group.host.ram
     assert found.memory.items["graphs"] == 0.0
-    assert metrics(found)["energy.power_w"]
+    assert service_figures(found)["energy.power_w"]
 
 
 def test_cores_are_candidates_where_machines_are_named_by_pattern() -> None:

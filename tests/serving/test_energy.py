@@ -11,8 +11,8 @@ import pytest
 from simulator.predict import predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
+from simulator.results.metrics import service_figures
 from simulator.results.power import GPU_IDLE, LOG_SD, REST_FULL, REST_IDLE, VCPU_FULL, VCPU_IDLE
-from simulator.results.serving import metrics
 from simulator.schema.serving import Service
 from simulator.serving.energy import energy_of
 from simulator.uncertainty.components import P90
@@ -105,7 +105,7 @@ def test_the_interval_holds_the_doubt_of_power() -> None:
     wide = 2.718281828 ** (P90 * LOG_SD)
     assert band["p90"] >= wide * 0.999 * band["p50"]
     assert band["p10"] <= band["p50"] / wide * 1.001
-    per = metrics(prediction)["energy.kwh_per_thousand_requests"]
+    per = service_figures(prediction)["energy.kwh_per_thousand_requests"]
     assert per == prediction.interval["energy.kwh_per_thousand_requests"]["p50"]
 
 
@@ -116,7 +116,7 @@ def test_more_load_takes_less_energy_a_token() -> None:
         for rate in ("1 /s", "15 /s")
     )
     name = "energy.kwh_per_million_output_tokens"
-    least, most = metrics(many)[name], metrics(few)[name]
+    least, most = service_figures(many)[name], service_figures(few)[name]
     assert least is not None
     assert most is not None
     assert least < most

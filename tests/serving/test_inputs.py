@@ -10,8 +10,10 @@ from simulator.errors import InputError
 from simulator.predict import layout_of, predict, predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
-from simulator.report.service.text import as_text
-from simulator.results.serving import ServicePrediction, metrics
+from simulator.report.prediction.service import document
+from simulator.report.render import Format, render
+from simulator.results.metrics import service_figures
+from simulator.results.serving import ServicePrediction
 from simulator.schema.serving import Routing, Service
 from simulator.serving.fleet import Fleet
 from simulator.serving.fleet import run as run_fleet
@@ -99,8 +101,8 @@ def test_utilization_is_bytes_over_rates() -> None:
     assert told is not None
     assert network is not None
     expected = 20_000 * 110e3 / told.duration / network.bandwidth
-    assert metrics(found)["utilization.network"] == pytest.approx(expected / 0.9, rel=0.05)
-    assert 0.0 < (metrics(found)["utilization.storage"] or 0.0) < 1.0
+    assert service_figures(found)["utilization.network"] == pytest.approx(expected / 0.9, rel=0.05)
+    assert 0.0 < (service_figures(found)["utilization.storage"] or 0.0) < 1.0
 
 
 def test_more_readers_and_requests_that_are_there_are_never_slower() -> None:
@@ -119,11 +121,13 @@ def test_more_readers_and_requests_that_are_there_are_never_slower() -> None:
 def test_what_reading_limits_is_told_and_doubted() -> None:
     """The warning names what binds, and the interval is that of the store."""
     found = predict_service(service("load.inputs.readers=4"))
-    shares = [found.interval[name] for name in metrics(found) if name.startswith("utilization.")]
+    shares = [
+        found.interval[name] for name in service_figures(found) if name.startswith("utilization.")
+    ]
     assert all((one["p90"] or 0.0) <= 1.0 for one in shares)
     band = found.interval["requests_per_s"]
     assert any("reading requests limits the rate" in text for text in found.warnings)
-    assert "110 kB each read from s3" in as_text(found)
+    assert "each reads 110 kB from s3" in render(document(found), Format.TABLE)
     assert (band["p90"] or math.inf) > 1.2 * (band["p10"] or 0.0)
 
 
@@ -156,7 +160,7 @@ def test_a_store_charges_a_request_for_each_document_and_each_answer() -> None:
     assert known.requests == pytest.approx(400 * (0.4e-6 + 5e-6))
     assert alone.requests == pytest.approx(400 * 0.4e-6)
     assert known.egress == 0.0
-    assert metrics(both)["cost.storage.requests_usd"] == known.requests
+    assert service_figures(both)["cost.storage.requests_usd"] == known.requests
     each = (known.known - alone.known) / 400
     paid = [one.cost.per_thousand_requests or 0.0 for one in (both, reads)]
     times = [one.answered.duration for one in (both, reads) if one.answered is not None]
@@ -170,11 +174,11 @@ def test_what_leaves_its_cloud_is_paid() -> None:
     bill = far.cost.stores
     assert bill is not None
     assert bill.egress == pytest.approx(400 * 24e3 * 0.09e-9)
-    assert "requests $" in as_text(far)
+    assert "requests $" in render(document(far), Format.TABLE)
     told = summaries("hardware.machine=instance/lambda/gpu_1x_h100_sxm5")
     assert told.cost.stores is not None
     assert told.cost.stores.total is None
-    assert "bytes that leave not known" in as_text(told)
+    assert "egress unknown" in render(document(told), Format.TABLE)
 
 
 def test_answers_are_written_by_those_that_read() -> None:

@@ -77,9 +77,9 @@ def test_what_engines_leave_for_the_cache() -> None:
         (MemoryBase.FREE, True, True),
     ):
         engine = replace(
-            serving.engine, fraction_of=base, activations_inside=activations, graphs_inside=graphs
+            serving.rules, fraction_of=base, activations_inside=activations, graphs_inside=graphs
         )
-        pool = pool_of(replace(serving, engine=engine), 80 * GIGA, work)
+        pool = pool_of(replace(serving, rules=engine), 80 * GIGA, work)
         room[base, activations, graphs] = pool.items["cache"] / GIGA
     assert list(room.values()) == pytest.approx([53.0, 54.0, 56.0, 0.9 * 61.0], abs=0.01)
 

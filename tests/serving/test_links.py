@@ -7,8 +7,10 @@ import pytest
 from simulator.predict import predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
-from simulator.report.service.text import as_text
-from simulator.results.serving import ServicePrediction, metrics
+from simulator.report.prediction.service import document
+from simulator.report.render import Format, render
+from simulator.results.metrics import service_figures
+from simulator.results.serving import ServicePrediction
 from simulator.schema.hardware.link import LinkKind
 from simulator.schema.serving import Speculation
 from simulator.serving.forward import ScaledPass, SpeculativePass
@@ -90,7 +92,7 @@ def test_all_reduces_of_a_shipped_service() -> None:
     tokens = (told.prompt_rate + told.output_rate) / service.serving.replicas
     expected = tokens * sent / (link.peak * figures.link)
     # The run counts its beginning and its end, the rates leave both out.
-    assert metrics(found)["utilization.nvlink"] == pytest.approx(expected, rel=0.1)
+    assert service_figures(found)["utilization.nvlink"] == pytest.approx(expected, rel=0.1)
 
 
 def test_cards_without_links_of_their_own_use_those_to_the_host() -> None:
@@ -98,13 +100,13 @@ def test_cards_without_links_of_their_own_use_those_to_the_host() -> None:
     found = predicted(
         "llama3-8b-chat-l4", "hardware.machine=instance/aws/g6.12xlarge", "serving.tensor=4"
     )
-    assert 0.0 < (metrics(found)["utilization.pcie"] or 0.0) < 1.0
-    assert "links" in as_text(found)
+    assert 0.0 < (service_figures(found)["utilization.pcie"] or 0.0) < 1.0
+    assert "links" in render(document(found), Format.TABLE)
 
 
 def test_a_device_alone_has_no_link() -> None:
     """Nothing is told of links that nothing goes over."""
-    found = metrics(predicted("llama3-8b-chat-h100"))
+    found = service_figures(predicted("llama3-8b-chat-h100"))
     assert not [name for name in found if name.startswith(("utilization.nvlink", "utilization.p"))]
 
 
@@ -118,4 +120,4 @@ def test_pictures_go_over_the_link_to_the_host() -> None:
     assert model is not None
     assert rate is not None
     expected = told.request_rate * model.input_bytes / rate
-    assert metrics(found)["utilization.pcie"] == pytest.approx(expected, rel=0.1)
+    assert service_figures(found)["utilization.pcie"] == pytest.approx(expected, rel=0.1)

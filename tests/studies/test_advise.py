@@ -9,7 +9,8 @@ import pytest
 from simulator.errors import NotModelled
 from simulator.reading.search.candidates import CandidateReader
 from simulator.reading.starter import defaults, starter_text
-from simulator.studies.advise import DEPTHS, Advice, advise_input
+from simulator.studies.advise import Advice, advise_input
+from simulator.studies.levers.data_loading import PREFETCH_DEPTHS
 from simulator.studies.whatif import Progress
 from tests.support.scenarios import host
 from tests.support.what_if import made_up, reader
@@ -56,7 +57,7 @@ def test_the_advice_is_no_slower_than_what_was_tried(tmp_path: Path) -> None:
     assert found.chosen.step <= 1.0102 * min(s.step for s in found.table if s.fits)
 
 
-@pytest.mark.parametrize("prefetch", DEPTHS)
+@pytest.mark.parametrize("prefetch", PREFETCH_DEPTHS)
 def test_a_prefetch_that_gains_nothing_is_kept(prefetch: int) -> None:
     """All depths take the same step where workers part and share memory: what is set stays."""
     machine = host(memory_bandwidth=6e8, unified=True)
@@ -92,7 +93,7 @@ def test_the_table_shows_neighbours_and_depths_with_their_ram() -> None:
     assert found.chosen is not None
     keys = [(setting.workers, setting.prefetch) for setting in found.table]
     assert keys == sorted(set(keys))
-    assert {(4, 2), (5, 2), (6, 2), *((5, depth) for depth in DEPTHS)} <= set(keys)
+    assert {(4, 2), (5, 2), (6, 2), *((5, depth) for depth in PREFETCH_DEPTHS)} <= set(keys)
     ram = [setting.ram for setting in found.table if setting.workers == 5]
     assert ram == sorted(ram)
     assert ram[0] < ram[-1]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from simulator.predict import predict
-from simulator.studies.changes.levers import Knob, knobs
+from simulator.studies.levers.catalogue import knobs
+from simulator.studies.levers.lever import Knob
 from simulator.studies.whatif import FLIP_TOLERANCE, MAX_FACTOR, flips
 from tests.support.what_if import made_up, reader
 

@@ -1,4 +1,4 @@
-"""Knobs: every one of them, turned to where it is, leaves the job as it was."""
+"""The list of levers and its filters; knobs left at their value change nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import pytest
 from support.stages import sampled
 
 from simulator.predict import predict
-from simulator.studies.changes.levers import knobs, turned
+from simulator.studies.levers import catalogue
+from simulator.studies.levers.catalogue import LEVERS, SERVICE_LEVERS, knobs
+from simulator.studies.levers.knobs import turned
 from tests.support.what_if import reader
 
 SCENARIOS = (
@@ -64,3 +66,36 @@ def test_processors_grow_with_their_cores() -> None:
     vcpus = next(knob for knob in knobs(read({})) if knob.name == "vCPUs")
     pool = turned(read, vcpus, 128.0).cluster.trainers.host.cpu
     assert (pool.threads, pool.cores) == (128.0, 128.0)
+
+
+def test_levers_have_names_of_their_own() -> None:
+    """A filter names one lever, and every lever has values and a verb that shows them."""
+    for levers, filters in (
+        (
+            LEVERS,
+            {
+                "changes": catalogue.NEXT_STEPS,
+                "knobs": catalogue.WHATIF,
+                "candidates": catalogue.SEARCH,
+                "relief": tuple(catalogue.RELIEF),
+            },
+        ),
+        (
+            SERVICE_LEVERS,
+            {"changes": catalogue.SERVICE_NEXT_STEPS, "variants": catalogue.SERVICE_WHATIF},
+        ),
+    ):
+        names = [lever.name for lever in levers]
+        assert len(set(names)) == len(names)
+        for values, shown in filters.items():
+            assert len(set(shown)) == len(shown)
+            having = {lever.name for lever in levers if getattr(lever, values) is not None}
+            assert having == set(shown), values
+
+
+def test_sizes_and_advice_are_parts_of_the_list() -> None:
+    """What is sized can be more or less, and what is advised has one key."""
+    for names in catalogue.SIZE.values():
+        assert all(catalogue.lever(name).knobs is not None for name in names)
+    keys = [catalogue.lever(name).keys for name in catalogue.ADVISE_INPUT]
+    assert keys == [("input.workers",), ("input.prefetch",)]

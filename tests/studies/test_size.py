@@ -15,7 +15,8 @@ from simulator.reading.starter import defaults, starter_text
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Plain
 from simulator.studies import size
-from simulator.studies.size import Resource, Sized, offers, run_speed, sized
+from simulator.studies.levers.catalogue import Resource
+from simulator.studies.size import Sized, offers, run_speed, sized
 
 LOSS = 0.05
 SHORTER: dict[str, dict[str, Plain]] = {"offline-preparation": {"data.samples": 24_576}}

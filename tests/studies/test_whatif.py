@@ -9,7 +9,8 @@ import pytest
 from simulator.errors import UnknownName
 from simulator.predict import predict
 from simulator.schema.scenario import CostPlan
-from simulator.studies.changes.levers import Knob, knobs
+from simulator.studies.levers.catalogue import knobs
+from simulator.studies.levers.lever import Knob
 from simulator.studies.whatif import Change, Margins, Worth, changes, check_number, margins
 from simulator.units import HOUR
 from tests.support.what_if import made_up, reader

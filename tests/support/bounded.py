@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from simulator.results.metrics import METRICS
+from simulator.results.metrics import JOB_METRICS
 from simulator.results.prediction import Prediction
 from simulator.studies.screening import BestCase
 
-BY_NAME = {metric.name: metric for metric in METRICS}
+BY_NAME = {metric.name: metric for metric in JOB_METRICS}
 
 
 def better(best: BestCase, prediction: Prediction) -> list[str]:

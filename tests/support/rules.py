@@ -24,7 +24,9 @@ from simulator.results.cost import paid_time
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.loader import Preparation
-from simulator.studies.changes.levers import Knob, knobs, turned
+from simulator.studies.levers.catalogue import knobs
+from simulator.studies.levers.knobs import turned
+from simulator.studies.levers.lever import Knob
 from simulator.units import HOUR
 from tests.support.generated import catalogue, written
 

@@ -86,7 +86,7 @@ def settings(
 ) -> Serving:
     """Settings that bound nothing but what is given."""
     return Serving(
-        engine=engine(batching, admission),
+        rules=engine(batching, admission),
         max_sequences=sequences,
         max_batched_tokens=tokens,
         chunked_prefill=chunked,

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from simulator.reading.measured.measurement_set import load_set
-from simulator.report.evidence.unseen import as_json, as_page, as_table, as_text
+from simulator.report.render import Format, render
+from simulator.report.unseen import document, page
 from simulator.validation.unseen import REFITTED_KERNELS, LeftOut, leave_out
 from simulator.validation.validate import EVERY_FAMILY
 
@@ -54,10 +55,11 @@ def test_a_set_on_its_own_anchors_says_so(found: LeftOut) -> None:
 
 def test_every_report_names_the_series(found: LeftOut) -> None:
     """Text, JSON, table and page hold the families, and the page the worst misses."""
-    texts = (as_text(found, 2), as_json(found), as_page(found))
+    answer = document(found, 2)
+    texts = (render(answer, Format.TABLE), render(answer, Format.JSON), page(found))
     assert all("titan" in text and "kort5" in text for text in texts)
     assert "misses, one of each series and metric, and why" in texts[2]
-    assert len(as_table(found).rows) == len(found.families)
+    assert len(answer.table().rows) == len(found.families)
 
 
 def test_anchored_sets_take_the_constants_of_other_makers() -> None:

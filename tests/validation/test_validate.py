@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 from support.evidence import PREDICTED, forecast, steps, validated
 
-from simulator.report.evidence.json import as_object
-from simulator.report.evidence.markdown import as_markdown
-from simulator.report.evidence.text import as_text
+from simulator.report.evidence import accuracy_page, as_object, document
+from simulator.report.render import Format, render
 from simulator.uncertainty.measurement import Split
 from simulator.validation.forecast import Forecast
 from simulator.validation.validate import EVERY_FAMILY, Family, Validated
@@ -161,8 +160,8 @@ def test_regimes_are_scored_beside_families(monkeypatch: pytest.MonkeyPatch) -> 
     }
     assert means == pytest.approx({"long": (0.04 + 0.15) / 2, "narrow": (0.04 + 0.06) / 2})
     assert all(f.split is Split.TEST and not f.tolerances for f in found.regimes)
-    text, page = as_text(found), as_markdown(found)
-    assert "by regime; a row may lie in several" in text
+    text, page = render(document(found), Format.TABLE), accuracy_page(found)
+    assert "by regime; a row may be in several" in text
     assert "| narrow | test | 2 |" in page
     assert {one["name"] for one in as_object(found)["regimes"]} == {"long", "narrow"}
     assert validated(monkeypatch).regimes == ()

@@ -10,8 +10,8 @@ import numpy as np
 from simulator.equations import step
 from simulator.equations.collectives import exchanged_bytes, part_meanwhile, ring_wire_bytes
 from simulator.physics.collectives import Team, pace_between, pace_inside
-from simulator.physics.communication import Moved, Traffic
-from simulator.physics.device_time import cost_model, uses_fitted_kernels
+from simulator.physics.communication import SentBytes, Traffic
+from simulator.physics.device_time import device_time, device_traffic, uses_fitted_kernels
 from simulator.physics.parameters import learned_in_all
 from simulator.physics.training_step import TrainingStep
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
@@ -221,7 +221,7 @@ class HiddenGradients:
 
 def step_of(scenario: Scenario) -> TrainingStep | None:
     """Return the step of a model-parallel job; None of others, or where steps were measured."""
-    time = None if scenario.cluster.trainers.host.gpu is None else cost_model(scenario).time
+    time = None if scenario.cluster.trainers.host.gpu is None else device_time(scenario)
     return None if time is None else time.step
 
 
@@ -254,7 +254,7 @@ def _of_gradients(scenario: Scenario) -> _Sent:
 
 
 def _traffic(scenario: Scenario) -> Traffic:
-    found, none = cost_model(scenario).traffic, Moved()
+    found, none = device_traffic(scenario), SentBytes()
     if found is not None:
         return found
     return Traffic(
@@ -329,7 +329,7 @@ class SmContention:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Return busy seconds of the compute stream in addition to those of the model."""
         share = scenario.job.train.exchange_contention
-        time = cost_model(scenario).time
+        time = device_time(scenario)
         if share == 0.0 or time is None or not _exchanges(scenario):
             return ()
         lost = term(

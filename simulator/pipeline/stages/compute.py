@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from simulator.equations import batch, cpu
 from simulator.equations.batch import batch_work
-from simulator.physics.device_time import DeviceTime, cost_model
+from simulator.physics.device_time import DeviceTime, device_time
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
 from simulator.pipeline.stages.communication import step_of
 from simulator.schema.scenario import Scenario
@@ -68,7 +68,7 @@ class Update:
 
 def _on_device(scenario: Scenario) -> DeviceTime | None:
     """Return the compute times of a batch; None where the host computes."""
-    return None if scenario.cluster.trainers.host.gpu is None else cost_model(scenario).time
+    return None if scenario.cluster.trainers.host.gpu is None else device_time(scenario)
 
 
 def _busy(seconds: Term) -> Demand:
@@ -102,7 +102,7 @@ class CpuTraining:
         )
 
     def _with_all_threads(self, scenario: Scenario) -> tuple[Demand, ...]:
-        time, pool = cost_model(scenario).time, scenario.cluster.trainers.host.cpu
+        time, pool = device_time(scenario), scenario.cluster.trainers.host.cpu
         if time is None:
             return ()
         work = term(cpu.cores_work, step_time=time.total, capacity=pool.capacity)

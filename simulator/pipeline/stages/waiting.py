@@ -14,7 +14,7 @@ from simulator.equations.stragglers import (
     wait_for_slow_device,
     wait_for_slowest,
 )
-from simulator.physics.device_time import DeviceTime, cost_model
+from simulator.physics.device_time import DeviceTime, device_time
 from simulator.physics.footprint import CheckpointShares, checkpoint_shares
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
 from simulator.pipeline.stages.communication import step_of
@@ -52,7 +52,7 @@ class StragglerWait:
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Return an idle wait."""
-        time = cost_model(scenario).time
+        time = device_time(scenario)
         if scenario.job.train.straggling == 0.0 or time is None or not _meets(scenario):
             return ()
         return (passing(_wait_for_rank(scenario, time), Resource.NETWORK),)
@@ -73,7 +73,7 @@ class SlowDeviceWait:
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Return an idle wait."""
-        train, time = scenario.job.train, cost_model(scenario).time
+        train, time = scenario.job.train, device_time(scenario)
         varies = train.device_spread.varies or train.step_jitter.varies
         if not varies or time is None or scenario.devices == 1 or not _meets(scenario):
             return ()

@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Final
 
-from simulator.memo import shared
+from simulator.memo import cached
 from simulator.reading.fitted.overlay import read_overlay
 from simulator.reading.sections import CalibrationSection
 from simulator.reading.shipped import without_folder
@@ -43,7 +43,7 @@ _NETWORK_RATES: Final = (
 )
 
 
-@shared
+@cached()
 def calibration_of(section: CalibrationSection) -> Calibration:
     """Return the factors that the file or its overlay gives, and the overlay itself.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from simulator.memo import shared
+from simulator.memo import cached
 from simulator.reading.convert import defaults
 from simulator.reading.sections import RemoteSection
 from simulator.reading.unresolved import UnresolvedScenario
@@ -20,7 +20,7 @@ from simulator.uncertainty.provenance import Assumption
 _QUEUE = 2
 
 
-@shared
+@cached()
 def cluster_of(  # noqa: PLR0913, PLR0917 - all that describes the machines
     trainers: Group,
     placement: Placement,
@@ -98,7 +98,7 @@ def _placed(group: Group, placement: Placement, cache: Storage | None) -> Group:
     return replace(group, cache=cache)
 
 
-@shared
+@cached()
 def remote_of(
     stated: RemoteSection | None, helper: Host | None, loader: LoaderKind
 ) -> Remote | None:

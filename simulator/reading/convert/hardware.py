@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from simulator.memo import shared
+from simulator.memo import cached
 from simulator.pipeline.topology import drives_used
 from simulator.reading.sections import HardwareSection
 from simulator.schema.hardware.cluster import Group, Role
@@ -23,7 +23,7 @@ _ROLES = {
 }
 
 
-@shared
+@cached()
 def group_of(  # noqa: PLR0913, PLR0917 - all that describes the machines
     stated: HardwareSection,
     machine: Host,

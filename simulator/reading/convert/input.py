@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from simulator.memo import shared
+from simulator.memo import cached
 from simulator.reading.convert import defaults
 from simulator.reading.convert.defaults import Default
 from simulator.reading.sections import DataSection, InputSection, SpreadTable
@@ -26,7 +26,7 @@ from simulator.units import BYTE, Bytes, Seconds, show
 _PREFETCH = 2
 
 
-@shared
+@cached()
 def dataset_of(data: DataSection, loader: LoaderKind) -> Dataset:
     """Return the samples on the store."""
     return Dataset(
@@ -60,7 +60,7 @@ def _cache_policy(data: DataSection, loader: LoaderKind) -> CachePolicy:
     return CachePolicy.SCAN if _access(data) is Access.SEQUENTIAL else CachePolicy.RANDOM
 
 
-@shared
+@cached()
 def loader_of(
     given: InputSection, data: DataSection, gpu: Gpu | None, model: Model | None
 ) -> Loader:
@@ -149,7 +149,7 @@ def _receiving(given: InputSection, transport: Transport) -> Default:
     return defaults.RECEIVE_PINNED if given.pin_memory else defaults.RECEIVE_PER_SAMPLE
 
 
-@shared
+@cached()
 def preprocessing_of(
     given: InputSection, data: DataSection, model: Model | None, reference: float | None
 ) -> Preprocessing:
@@ -194,7 +194,7 @@ def _output_bytes(given: InputSection, data: DataSection, model: Model | None) -
     return data.bytes_per_sample, "as on the store"
 
 
-@shared
+@cached()
 def input_notes(
     given: InputSection, data: DataSection, model: Model | None
 ) -> tuple[Assumption, ...]:

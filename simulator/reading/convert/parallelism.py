@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from simulator.errors import Problem
-from simulator.memo import shared
+from simulator.memo import cached
 from simulator.reading.convert.framework_figures import habit
 from simulator.reading.unresolved import Check, UnresolvedScenario
 from simulator.schema.workload.parallelism import Parallelism, Sharding
@@ -15,7 +15,7 @@ from simulator.schema.workload.parallelism import Parallelism, Sharding
 Problems: TypeAlias = Iterator[Problem]
 
 
-@shared
+@cached()
 def parallelism_of(stated: Parallelism, framework: str) -> Parallelism:
     """Fill in what the framework does unless it is told otherwise."""
     if not stated.sources:

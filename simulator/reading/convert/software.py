@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from simulator.memo import shared
+from simulator.memo import cached
 from simulator.reading.fitted.kernels import Use, kernels, memory_figures
 from simulator.reading.sections import SoftwareSection, TrainSection
 from simulator.schema.hardware.gpu import Gpu
@@ -38,7 +38,7 @@ def software_of(
     )
 
 
-@shared
+@cached()
 def _built(  # noqa: PLR0913, PLR0917 - all that the figures depend on
     given: SoftwareSection,
     gpu: Gpu | None,

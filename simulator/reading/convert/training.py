@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from simulator.memo import Memo, shared
+from simulator.memo import cached
 from simulator.reading.convert import defaults
 from simulator.reading.convert.framework_figures import habit
 from simulator.reading.convert.input import spread_of
@@ -43,7 +43,7 @@ _ON_PYTORCH: Final = frozenset(
 """Frameworks built on PyTorch whose names don't say so."""
 
 
-@shared
+@cached()
 def model_of(
     section: ModelSection | None, software: SoftwareSection, named: Model | None
 ) -> Model | None:
@@ -75,7 +75,7 @@ def model_of(
     )
 
 
-@shared
+@cached()
 def step_times_of(
     section: ModelSection | None, steps: tuple[StepTimeTable, ...], software: SoftwareSection
 ) -> StepTimes | None:
@@ -93,7 +93,7 @@ def step_times_of(
     )
 
 
-@shared
+@cached()
 def train_of(
     given: TrainSection,
     software: SoftwareSection,
@@ -188,17 +188,14 @@ def _optimizer(mode: Mode) -> Optimizer:
     return Optimizer.MOMENTUM if mode is Mode.TRAIN else Optimizer.NONE
 
 
-_attended: Final[Memo[Model]] = Memo(64)
-
-
 def _attending(model: Model, *, fused: bool | None) -> Model:
     """The model with attention as the software computes it; as its own shape has it by default."""
     if fused is None or getattr(model, "fused_attention", fused) == fused:
         return model
-    return _attended.of((model,), lambda: with_attention(model, fused=fused), fused)
+    return _attended(model, fused=fused)
 
 
-_scored: Final[Memo[Model]] = Memo(64)
+_attended: Final = cached(most=64)(with_attention)
 
 
 def _scoring(model: Model, section: ModelSection | None, software: SoftwareSection) -> Model:
@@ -214,10 +211,12 @@ def _scoring(model: Model, section: ModelSection | None, software: SoftwareSecti
     head = model.head
     if model.causal or head.share is None or head.share == 1.0:
         return model
-    return _scored.of((model,), lambda: replace(model, head=replace(head, share=1.0)))
+    return _fully_scored(model)
 
 
-_laid: Final[Memo[Model]] = Memo(64)
+@cached(most=64)
+def _fully_scored(model: Transformer) -> Model:
+    return replace(model, head=replace(model.head, share=1.0))
 
 
 def _laid_out(model: Model, order: MemoryFormat) -> Model:
@@ -225,7 +224,12 @@ def _laid_out(model: Model, order: MemoryFormat) -> Model:
     last = order is MemoryFormat.CHANNELS_LAST
     if not isinstance(model, ConvNet) or model.channels_last is last:
         return model
-    return _laid.of((model,), lambda: replace(model, channels_last=last), last)
+    return _in_order(model, last)
+
+
+@cached(most=64)
+def _in_order(model: ConvNet, channels_last: bool) -> Model:  # noqa: FBT001 - part of the cache key
+    return replace(model, channels_last=channels_last)
 
 
 def memory_format(software: SoftwareSection) -> MemoryFormat:

@@ -132,7 +132,7 @@ def _of_device(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
 
 
 def _of_one_chip(scenario: Scenario) -> bool:
-    gpu, sister = scenario.cluster.trainers.host.gpu, scenario.job.sister
+    gpu, sister = scenario.cluster.trainers.host.gpu, scenario.job.same_chip_reference
     return gpu is not None and sister is not None and is_sister(gpu, sister)
 
 

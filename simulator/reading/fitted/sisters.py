@@ -6,7 +6,7 @@ import math
 from functools import cache
 from typing import Final
 
-from simulator.memo import shared
+from simulator.memo import cached
 from simulator.physics.device_time import of_totals
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.sections import TrainSection
@@ -19,7 +19,7 @@ _ALIKE: Final = 0.1
 """How far the ratio of matrix to vector rate may lie apart on cards of one chip, as a logarithm."""
 
 
-@shared
+@cached()
 def sister_of(
     train: TrainSection, gpu: Gpu | None, model: Model | None, framework: str
 ) -> Gpu | None:

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Annotated, Final
 
 from simulator.errors import InputError, Problem, UnitError
-from simulator.memo import Memo
+from simulator.memo import cached
 from simulator.reading.document import Document, check, read_document
 from simulator.reading.long_run.bill_sections import EnergySection, PueField
 from simulator.reading.shipped import DATA
@@ -101,14 +101,10 @@ def energy_of(file: UnresolvedScenario) -> EnergyPlan | None:
     owned = file.cost.purchase is Purchase.OWNED or file.owned is not None
     if file.energy is None and not owned:
         return None
-    return _known.of(
-        (file.energy,), lambda: electricity(file.document, file.energy, owned=owned), owned
-    )
+    return electricity(file.document, file.energy, owned=owned)
 
 
-_known: Final[Memo[EnergyPlan]] = Memo(1000)
-
-
+@cached(most=1000, ignore=(Document,))
 def electricity(document: Document, given: EnergySection | None, *, owned: bool) -> EnergyPlan:
     """What a file says of electricity; with a tariff that stands in where machines are owned.
 

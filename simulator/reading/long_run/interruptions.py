@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from simulator.errors import InputError, Problem
-from simulator.memo import Memo
+from simulator.memo import cached
 from simulator.reading.document import Document, check, examine, read_document
 from simulator.reading.long_run.sections import (
     CheckpointSection,
@@ -144,17 +144,20 @@ def stated_interruptions(file: UnresolvedScenario) -> Interruptions | None:
         return None
     devices, machines = max(1, file.gpus), file.hardware.count if file.gpus else 1
     cards = cards_of(file.host)
-    sections = (file.run, file.failures, file.checkpoint, file.spot)
-
-    def read() -> Interruptions:
-        return interruptions_of(
-            file.document, devices=devices, spot=spot, machines=machines, cards=cards
-        )
-
-    return _known.of(sections, read, devices, spot, machines, cards)
+    sections = file.run, file.failures, file.checkpoint, file.spot
+    return _interruptions(file.document, devices, spot, machines, cards, *sections)
 
 
-_known: Final[Memo[Interruptions]] = Memo(1000)
+@cached(most=1000, ignore=(Document,))
+def _interruptions(
+    document: Document,
+    devices: int,
+    spot: bool,  # noqa: FBT001
+    machines: int,
+    cards: int,
+    *sections: object,  # noqa: ARG001
+) -> Interruptions:
+    return interruptions_of(document, devices=devices, spot=spot, machines=machines, cards=cards)
 
 
 def cards_of(host: Host) -> int:

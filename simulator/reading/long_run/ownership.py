@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from simulator.memo import shared
+from simulator.memo import cached
 from simulator.reading.document import check, read_document
 from simulator.reading.long_run.bill_sections import OwnedSection
 from simulator.reading.shipped import DATA
@@ -63,7 +63,7 @@ def ownership(given: OwnedSection) -> Ownership:
     )
 
 
-@shared
+@cached()
 def ownership_of(cost: CostPlan, owned: OwnedSection | None) -> Ownership | None:
     """Return how the machines of a job are owned; None where nothing is said of it."""
     if cost.purchase is not Purchase.OWNED and owned is None:

@@ -5,30 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from simulator.equations.serving import accepted_tokens
 from simulator.errors import Problem
 from simulator.reading.document import Document
 from simulator.reading.service.engines import cache_of, engine_file, stands_in
 from simulator.reading.service.figures import deviation, measured_elsewhere, serving_figures
-from simulator.reading.service.sections import (
-    ServingSection,
-)
+from simulator.schema.fields import Section
 from simulator.schema.hardware.host import Host
 from simulator.schema.precision import Precision
-from simulator.schema.serving import Autoscaling, Held, Prefill, Service, Serving, Speculation
+from simulator.schema.serving import Autoscaling, Prefill, Service, Serving, Speculation
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.uncertainty.components import either_way
 from simulator.uncertainty.provenance import Assumption, Source
 from simulator.units import SECOND, show
 
-_SETTINGS: Final = (
-    *("tensor", "replicas", "expert_parallel", "attention_groups", "weights", "poll_interval"),
-    *("max_batched_tokens", "max_sequences", "block_tokens", "memory_fraction"),
-    *("graph_memory", "chunked_prefill", "request_overhead"),
-)
-"""Settings of a replica that a file may give, each in place of the engine's own."""
 DRAFT: Final = 0.03
 """Time and weights of a guess over those of the model, where the file does not say.
 
@@ -54,33 +46,43 @@ class Devices:
         return self.gpus // tensor * self.count
 
 
-def serving_of(given: ServingSection, usual: Serving, devices: Devices) -> Serving:
-    """The engine with all its settings: those that are given, else its own defaults, `usual`."""
-    most = given.max_batched_tokens or usual.max_batched_tokens
+def serving_of(given: Serving, usual: Serving, devices: Devices) -> Serving:
+    """Return the engine with all its settings: those that are given, else its defaults, `usual`."""
+    most = _stated(given, "max_batched_tokens", usual.max_batched_tokens)
     prefill = _prefill(given, most)
-    named = {name: value for name in _SETTINGS if (value := getattr(given, name)) is not None}
-    if given.request_overhead is not None:
-        named |= {"prompt_overhead": 0.0, "reply_lag": 0.0}
+    cache = cache_of(engine_file(given.engine), given.weights)
+    defaults = {
+        "replicas": _room(given, prefill, devices),
+        "cache": cache,
+        "max_batched_tokens": usual.max_batched_tokens,
+        "max_sequences": min(usual.max_sequences, most),
+        **{name: getattr(usual, name) for name in ("block_tokens", "memory_fraction")},
+        **{name: getattr(usual, name) for name in ("graph_memory", "chunked_prefill")},
+        "request_overhead": usual.request_overhead,
+    }
+    states_overhead = given.states("request_overhead")
     found: Serving = replace(
-        usual,
-        **{
-            "replicas": _room(given, prefill, devices),
-            "routing": given.router,
-            "autoscaling": autoscaling_of(given, devices),
-            "speculation": _speculation(given),
-            "prefill": prefill,
-            "cache": given.cache or cache_of(engine_file(given.engine), given.weights),
-            "held_prompts": _held(given),
-            "max_sequences": min(usual.max_sequences, most),
-            **named,
-        },
+        given,
+        rules=usual.rules,
+        prompt_overhead=0.0 if states_overhead else usual.prompt_overhead,
+        reply_lag=0.0 if states_overhead else usual.reply_lag,
+        autoscaling=autoscaling_of(given, devices),
+        speculation=_speculation(given),
+        prefill=prefill,
+        **{name: value for name, value in defaults.items() if not given.states(name)},
+        sources={},
     )
     return _of_all_groups(found)
 
 
+def _stated(table: Section, name: str, default: Any) -> Any:  # noqa: ANN401 - of any type
+    """Return the value of a key that is stated, else a default."""
+    return getattr(table, name) if table.states(name) else default
+
+
 def _of_all_groups(one: Serving) -> Serving:
     """Limits of a replica where those of the engine are for each of its attention groups."""
-    shared = engine_file(one.engine.name).groups_share_limits
+    shared = engine_file(one.engine).groups_share_limits
     groups = 1 if shared else one.attention_groups
     return replace(
         one,
@@ -89,67 +91,54 @@ def _of_all_groups(one: Serving) -> Serving:
     )
 
 
-def _held(given: ServingSection) -> Held | None:
-    rule = given.held_prompts
-    if rule is None:
-        return None
-    most = math.inf if rule.prompts is None else rule.prompts
-    return Held(iterations=rule.iterations, share=rule.share, prompts=most)
-
-
-def _room(given: ServingSection, prefill: Prefill | None, devices: Devices) -> int:
+def _room(given: Serving, prefill: Prefill | None, devices: Devices) -> int:
     """Replicas that there is room for beside those that compute prompts."""
     taken = 0 if prefill is None else prefill.replicas * prefill.tensor
     return max(1, min(devices.room(given.tensor), (devices.total - taken) // given.tensor))
 
 
-def _prefill(given: ServingSection, most: int) -> Prefill | None:
+def _prefill(given: Serving, most: int) -> Prefill | None:
     before = given.prefill
     if before is None or not before.replicas:
         return None
     return Prefill(
         replicas=before.replicas,
-        tensor=before.tensor or given.tensor,
-        max_batched_tokens=before.max_batched_tokens or most,
+        tensor=_stated(before, "tensor", given.tensor),
+        max_batched_tokens=_stated(before, "max_batched_tokens", most),
     )
 
 
-def _speculation(given: ServingSection) -> Speculation | None:
-    """What is said of guesses: tokens that an iteration leaves, or how often a guess is right."""
+def _speculation(given: Serving) -> Speculation | None:
+    """Return accepted tokens, also where the share of right guesses is given."""
     said = given.speculation
     if said is None:
         return None
     accepted = said.accepted
-    if accepted is None:
+    if not said.states("accepted"):
         accepted = float(accepted_tokens(said.acceptance or 0.0, said.drafts))
-    draft = DRAFT if said.draft is None else said.draft
+    draft = _stated(said, "draft", DRAFT)
     return Speculation(drafts=said.drafts, accepted=accepted, draft=draft)
 
 
-def autoscaling_of(given: ServingSection, devices: Devices) -> Autoscaling | None:
+def autoscaling_of(given: Serving, devices: Devices) -> Autoscaling | None:
     """What is asked for, in whole machines of so many replicas."""
     rules, together = given.autoscaling, devices.gpus // given.tensor
     if rules is None or not together:
         return None
-    there = given.replicas or devices.room(given.tensor)
-    least, most = (together * math.ceil(n / together) for n in (rules.least, rules.most or there))
-    return Autoscaling(
-        target=rules.target,
-        least=min(least, there),
-        most=min(most, there),
-        together=together,
-        interval=rules.interval,
-        delay=rules.delay,
-        hold=rules.hold,
+    there = _stated(given, "replicas", devices.room(given.tensor))
+    bounds = rules.least, _stated(rules, "most", there)
+    least, most = (together * math.ceil(count / together) for count in bounds)
+    return replace(
+        rules, least=min(least, there), most=min(most, there), together=together, sources={}
     )
 
 
 def serving_problems(
-    given: ServingSection, found: Serving, devices: Devices, document: Document
+    given: Serving, found: Serving, devices: Devices, document: Document
 ) -> Iterator[Problem]:
     """What cannot be: replicas without room, bounds that contradict each other."""
     yield from replicas_problems(given, found, devices, document)
-    if given.max_sequences is not None and given.max_sequences > found.max_batched_tokens:
+    if given.states("max_sequences") and given.max_sequences > found.max_batched_tokens:
         hint = (
             f"an iteration has {found.max_batched_tokens:,} tokens, one at least for each of them"
         )
@@ -162,7 +151,7 @@ def serving_problems(
 
 
 def replicas_problems(
-    given: ServingSection, found: Serving, devices: Devices, document: Document
+    given: Serving, found: Serving, devices: Devices, document: Document
 ) -> Iterator[Problem]:
     """Whether all replicas have room on the machines."""
     most = devices.room(given.tensor)
@@ -173,7 +162,7 @@ def replicas_problems(
         hint = f"{devices.gpus} are used; replicas over several machines are not modelled"
         message = "is more than the accelerators of a machine"
         yield document.problem(("serving", "tensor"), message, hint=hint)
-    elif given.replicas is not None and given.replicas > most:
+    elif given.states("replicas") and given.replicas > most:
         hint = f"{most} fit, each on {given.tensor} of one machine"
         message = "is more than the accelerators have room for"
         yield document.problem(("serving", "replicas"), message, hint=hint)
@@ -183,7 +172,7 @@ def replicas_problems(
 
 
 def _prefill_problems(
-    given: ServingSection, found: Serving, devices: Devices, document: Document
+    given: Serving, found: Serving, devices: Devices, document: Document
 ) -> Iterator[Problem]:
     """Whether replicas for prompts have room beside the others."""
     before, path = found.prefill, ("serving", "prefill")
@@ -201,34 +190,35 @@ def _prefill_problems(
         yield document.problem(path, message, hint="leave one of the two out", show=False)
 
 
-def _speculation_problems(given: ServingSection, document: Document) -> Iterator[Problem]:
+def _speculation_problems(given: Serving, document: Document) -> Iterator[Problem]:
     said, path = given.speculation, ("serving", "speculation")
     if said is None:
         return
-    if (said.accepted is None) == (said.acceptance is None):
+    if said.states("accepted") == (said.acceptance is not None):
         message = "needs either accepted (tokens an iteration) or acceptance (share of guesses)"
         yield document.problem(path, message, show=False)
-    elif said.accepted is not None and not 1.0 <= said.accepted <= said.drafts + 1:
+    elif said.states("accepted") and not 1.0 <= said.accepted <= said.drafts + 1:
         hint = f"1 to {said.drafts + 1}: every iteration leaves one token beside right guesses"
         yield document.problem((*path, "accepted"), "is out of range", hint=hint)
 
 
-def _scaling_problems(given: ServingSection, most: int, document: Document) -> Iterator[Problem]:
+def _scaling_problems(given: Serving, most: int, document: Document) -> Iterator[Problem]:
     """Whether the bounds of autoscaling lie within what there is."""
     rules = given.autoscaling
     if rules is None:
         return
+    there = _stated(given, "replicas", most)
     for name in ("least", "most"):
-        if (getattr(rules, name) or 0) > (given.replicas or most):
-            path, hint = ("serving", "autoscaling", name), f"{given.replicas or most} are there"
+        if (rules.states(name) or name == "least") and getattr(rules, name) > there:
+            path, hint = ("serving", "autoscaling", name), f"{there} are there"
             yield document.problem(path, "is more than there are replicas", hint=hint)
-    if rules.most is not None and rules.least > rules.most:
+    if rules.states("most") and rules.least > rules.most:
         path, hint = ("serving", "autoscaling", "least"), f"the most is {rules.most}"
         yield document.problem(path, "is more than the most", hint=hint)
 
 
 def serving_notes(
-    given: ServingSection, found: Serving, component: tuple[float, Source]
+    given: Serving, found: Serving, component: tuple[float, Source]
 ) -> Iterator[Assumption]:
     """What the forward pass rests on, and the settings that the file leaves to the engine.
 
@@ -244,16 +234,16 @@ def serving_notes(
         "memory_fraction": f"{found.memory_fraction:g}",
     }
     for name, value in named.items():
-        if getattr(given, name) is None:
+        if not given.states(name):
             what = f"{name.replace('_', ' ')} (serving.{name} not given)"
-            yield Assumption(what=what, value=value, source=found.engine.source)
-    if given.cache is None and found.cache is not Precision.BF16:
+            yield Assumption(what=what, value=value, source=found.rules.source)
+    if not given.states("cache") and found.cache is not Precision.BF16:
         yield Assumption(
             what="number format of keys and values (serving.cache not given)",
             value=str(found.cache),
-            source=found.engine.source,
+            source=found.rules.source,
         )
-    if given.request_overhead is None:
+    if not given.states("request_overhead"):
         figures = serving_figures(given.engine)
         yield Assumption(
             what="time of a request beside its iterations (serving.request_overhead not given)",
@@ -262,18 +252,18 @@ def serving_notes(
         )
 
 
-def version_notes(given: ServingSection, found: Serving) -> Iterator[Assumption]:
+def version_notes(given: Serving, found: Serving) -> Iterator[Assumption]:
     """Whose rules hold, where no version is named."""
     if given.version is None:
-        version = f"{found.engine.name} {found.engine.version}"
+        version = f"{found.rules.name} {found.rules.version}"
         yield Assumption(
             what="engine version (serving.version not given)",
             value=version,
-            source=found.engine.source,
+            source=found.rules.source,
         )
 
 
-def latent_notes(given: ServingSection, found: Service) -> Iterator[Assumption]:
+def latent_notes(given: Serving, found: Service) -> Iterator[Assumption]:
     """That every accelerator keeps a whole latent cache, where nothing is said of its groups."""
     model, tensor = found.model, found.serving.tensor
     latent = isinstance(model, Transformer) and model.latent is not None
@@ -281,16 +271,16 @@ def latent_notes(given: ServingSection, found: Service) -> Iterator[Assumption]:
         yield Assumption(
             what="data-parallel attention (serving.attention_groups not given)",
             value=f"none: each of {tensor} accelerators keeps the whole latent cache",
-            source=found.serving.engine.source,
+            source=found.serving.rules.source,
         )
 
 
-def nearest_version(given: ServingSection) -> str | None:
+def nearest_version(given: Serving) -> str | None:
     """The version whose rules stand in for one that nobody looked at; None where none has to."""
     return None if given.version is None else stands_in(engine_file(given.engine), given.version)
 
 
-def unknown_version(service: Service, given: ServingSection) -> Service:
+def unknown_version(service: Service, given: Serving) -> Service:
     """Add the uncertainty of an unknown engine version to a service, and the caution."""
     caution = _version_caution(service, given)
     if caution is None:
@@ -305,7 +295,7 @@ def unknown_version(service: Service, given: ServingSection) -> Service:
     )
 
 
-def _version_caution(service: Service, given: ServingSection) -> str | None:
+def _version_caution(service: Service, given: Serving) -> str | None:
     """What is not known of the version of an engine; None where it was looked at."""
     nearest = nearest_version(given)
     if nearest is not None:
@@ -324,7 +314,7 @@ def _version_caution(service: Service, given: ServingSection) -> str | None:
     )
 
 
-def guessed_notes(given: ServingSection) -> Iterator[Assumption]:
+def guessed_notes(given: Serving) -> Iterator[Assumption]:
     """Defaults that somebody made up, of what the file asks for."""
     guess = Source(reference="a guess", date="2026-11-23", verified=False)
     if given.autoscaling is not None and not given.autoscaling.states("delay"):
@@ -333,7 +323,7 @@ def guessed_notes(given: ServingSection) -> Iterator[Assumption]:
             value=show(given.autoscaling.delay, SECOND),
             source=guess,
         )
-    if given.speculation is not None and given.speculation.draft is None:
+    if given.speculation is not None and not given.speculation.states("draft"):
         yield Assumption(
             what="time of a guess over an iteration's (serving.speculation.draft not given)",
             value=f"{DRAFT:g}",

@@ -112,7 +112,8 @@ def usual_settings(file: EngineFile, wanted: str | None, gpu: Gpu | None) -> Ser
     version = version_of(file, wanted)
     usual, figures = device_of(version, gpu), serving_figures(file.name)
     return Serving(
-        engine=engine_of(file, version, wanted),
+        engine=file.name,
+        rules=engine_of(file, version, wanted),
         max_batched_tokens=usual.max_batched_tokens,
         max_sequences=usual.max_sequences,
         block_tokens=file.block_tokens,

@@ -270,7 +270,7 @@ def unseen(service: Service, model: str) -> Service:
     if service.figures is None:
         return service
     serving, gpu = service.serving, service.group.host.gpu
-    engine, other = serving.engine, file_without(model)
+    engine, other = serving.rules, file_without(model)
     figures = figures_at(engine.name, engine.version, gpu, other).faster(service.factors)
     if service.overhead_log_sd:
         serving = replace(

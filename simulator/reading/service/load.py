@@ -13,7 +13,7 @@ import numpy as np
 from simulator.errors import Problem
 from simulator.reading.document import Document
 from simulator.reading.service.request_trace import read_requests
-from simulator.reading.service.sections import Arrivals, LengthTable, LoadSection
+from simulator.reading.service.sections import Arrivals, LoadSection
 from simulator.reading.service.traffic import traffic_of
 from simulator.schema.serving import (
     ClosedLoop,
@@ -21,7 +21,6 @@ from simulator.schema.serving import (
     Load,
     OpenLoop,
     RateCurve,
-    Spread,
     Trace,
 )
 from simulator.schema.workload.models import Model
@@ -178,7 +177,8 @@ def _load(
         prompt = Lengths(tokens=float(np.mean(ways.prompts)))
         output = Lengths(tokens=float(np.mean(ways.outputs)))
     else:
-        prompt, output = _lengths(given.prompt), _lengths(given.output)
+        usual = Lengths(tokens=1.0)
+        prompt, output = given.prompt or usual, given.output or usual
     return Load(
         arrivals=ways,
         prompt=prompt,
@@ -223,16 +223,3 @@ def _rate(given: LoadSection) -> PerSecond:
     if given.users is not None and given.per_user is not None:
         return given.users * given.per_user
     return given.rate or math.inf
-
-
-def _lengths(given: LengthTable | None) -> Lengths:
-    if given is None:
-        return Lengths(tokens=1.0)
-    deviation = given.deviation if given.spread is Spread.LOGNORMAL else 0.0
-    return Lengths(
-        tokens=given.tokens,
-        spread=given.spread,
-        ratio=given.ratio,
-        deviation=deviation,
-        most=given.most or math.inf,
-    )

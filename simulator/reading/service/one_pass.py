@@ -19,7 +19,7 @@ from simulator.reading.service.engine_settings import (
     version_notes,
 )
 from simulator.reading.service.engines import engine_file, engine_of, version_of
-from simulator.reading.service.sections import ServiceFile, ServingSection
+from simulator.reading.service.sections import ServiceFile
 from simulator.reading.shipped import DATA
 from simulator.schema.hardware.host import Host
 from simulator.schema.precision import Precision
@@ -56,7 +56,7 @@ _KEYS: Final = {"train.precision": ("serving", "weights")}
 """Keys of the job that have another name in the service."""
 
 
-def precision_of(given: ServingSection, host: Host) -> Precision:
+def precision_of(given: Serving, host: Host) -> Precision:
     """What is given, else 16 bit on accelerators and 32 on cores."""
     if given.states("weights"):
         return given.weights
@@ -73,7 +73,7 @@ def one_pass_of(file: ServiceFile, host: Host, document: Document, known: Catalo
     NotModelled
         If nothing is known of the machine's cores.
     """
-    given = file.serving or ServingSection()
+    given = file.serving or Serving()
     model = {key: document.data["model"][key] for key in document.data["model"]}
     hardware: dict[str, Any] = {"machine": file.hardware.machine}
     if file.hardware.gpu is not None:
@@ -115,18 +115,19 @@ def uncertainty_of(one: OnePass) -> float:
     return ON_GPU if one.job.cluster.trainers.host.gpu is not None else ON_CORES
 
 
-def batching_of(given: ServingSection, devices: Devices) -> Serving:
+def batching_of(given: Serving, devices: Devices) -> Serving:
     """The batcher with its settings; each device is a replica."""
     file, gpu = engine_file(TRITON), devices.host.gpu
     version = version_of(file, given.version)
     most = given.max_batch or version.device[0].max_batched_tokens
-    overhead = given.request_overhead
     delay = math.inf if given.static_batches else given.queue_delay or 0.0
     precision = precision_of(given, devices.host)
     return Serving(
-        engine=engine_of(file, version, given.version),
-        replicas=given.replicas or devices.total,
-        routing=given.router if given.states("router") else Routing.LEAST,
+        engine=TRITON,
+        version=given.version,
+        rules=engine_of(file, version, given.version),
+        replicas=given.replicas if given.states("replicas") else devices.total,
+        router=given.router if given.states("router") else Routing.LEAST,
         autoscaling=autoscaling_of(given, devices),
         max_batched_tokens=most,
         max_sequences=most,
@@ -136,9 +137,9 @@ def batching_of(given: ServingSection, devices: Devices) -> Serving:
         chunked_prefill=False,
         weights=precision,
         cache=precision,
-        request_overhead=OVERHEAD if overhead is None else overhead,
+        request_overhead=given.request_overhead if given.states("request_overhead") else OVERHEAD,
         dynamic=Dynamic(delay=delay, preferred=tuple(given.preferred_batches or ())),
-        host_time=given.host_time or 0.0,
+        host_time=given.host_time,
         host_threads=devices.host.cpu.threads / devices.gpus,
     )
 
@@ -147,7 +148,7 @@ def one_pass_problems(
     file: ServiceFile, serving: Serving, host: Host, document: Document
 ) -> Iterator[Problem]:
     """Settings of other engines, limits of tokens, batches that cannot be."""
-    given = file.serving or ServingSection()
+    given = file.serving or Serving()
     for name in _OF_TOKENS:
         if given.states(name):
             message = "means nothing for a model that answers in one pass"
@@ -171,7 +172,7 @@ def one_pass_problems(
 
 
 def _size_problems(
-    given: ServingSection, samples: int, serving: Serving, document: Document
+    given: Serving, samples: int, serving: Serving, document: Document
 ) -> Iterator[Problem]:
     """Batches that cannot be."""
     most = serving.max_batched_tokens
@@ -187,7 +188,7 @@ def _size_problems(
         yield document.problem(("serving", "queue_delay"), message, hint=hint)
 
 
-def batch_problems(given: ServingSection, document: Document) -> Iterator[Problem]:
+def batch_problems(given: Serving, document: Document) -> Iterator[Problem]:
     """Settings of batches where tokens are written."""
     for name in _OF_BATCHES:
         if given.states(name):
@@ -195,7 +196,7 @@ def batch_problems(given: ServingSection, document: Document) -> Iterator[Proble
             yield document.problem(("serving", name), message, hint="it is of engine triton")
 
 
-def one_pass_notes(given: ServingSection, one: OnePass, serving: Serving) -> Iterator[Assumption]:
+def one_pass_notes(given: Serving, one: OnePass, serving: Serving) -> Iterator[Assumption]:
     """What the answer rests on beside the file."""
     guess = Source(reference="a guess", date="2026-11-23", verified=False)
     what = "how far a batch's time may be off"
@@ -205,8 +206,8 @@ def one_pass_notes(given: ServingSection, one: OnePass, serving: Serving) -> Ite
     if given.max_batch is None:
         most = str(serving.max_batched_tokens)
         what = "samples of a batch at most (serving.max_batch not given)"
-        yield Assumption(what=what, value=most, source=serving.engine.source)
-    if given.request_overhead is None:
+        yield Assumption(what=what, value=most, source=serving.rules.source)
+    if not given.states("request_overhead"):
         what = "time of a request beside its batch (serving.request_overhead not given)"
         yield Assumption(what=what, value=show(OVERHEAD, SECOND), source=guess)
     units = one.job.cluster.trainers.host.cpu.vector

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from simulator.errors import InputError, Problem
-from simulator.memo import Memo
+from simulator.memo import cached
 from simulator.reading.document import Document
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import from_document, to_scenario
@@ -60,7 +60,7 @@ def reading_of(file: ServiceFile, document: Document, known: Catalogue) -> Scena
         answers=_written(file.load, inputs),
     )
     try:
-        return _jobs.of((known,), lambda: _job(asked, known), asked)
+        return _job(asked, known)
     except InputError as error:
         raise InputError(tuple(_own(one, document) for one in error.problems)) from None
 
@@ -86,9 +86,7 @@ class _Asked:
     answers: Bytes
 
 
-_jobs: Final[Memo[Scenario]] = Memo(64)
-
-
+@cached(most=64, by_value=(_Asked,))
 def _job(asked: _Asked, known: Catalogue) -> Scenario:
     hardware = {"machine": asked.machine, "count": asked.count, "storage": asked.store}
     data = {

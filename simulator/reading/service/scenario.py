@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain, product
 from pathlib import Path
@@ -68,8 +68,6 @@ from simulator.reading.service.sections import (
     Arrivals,
     ServiceFile,
     ServiceGoal,
-    ServingSection,
-    SloSection,
 )
 from simulator.reading.service.traffic import traffic_notes
 from simulator.reading.settings import as_option
@@ -88,7 +86,7 @@ from simulator.schema.serving import OnePass, Service, Serving, Slo
 from simulator.schema.workload.kernels import ProductFigures
 from simulator.schema.workload.models import Model
 from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.serving_figures import ServiceFactors, ServingFigures
+from simulator.schema.workload.serving_figures import ServingFigures
 from simulator.uncertainty.provenance import Assumption, Source
 
 Thing = TypeVar("Thing")
@@ -157,7 +155,7 @@ class ServiceReader:
         """
         document = self.document()
         file = check(ServiceFile, document)
-        goal, serving = file.goal or ServiceGoal(), file.serving or ServingSection()
+        goal, serving = file.goal or ServiceGoal(), file.serving or Serving()
         return tuple(
             {"hardware.machine": machine, **way, **bought, **_ONE}
             for machine in self._machines(goal, file, document)
@@ -207,7 +205,7 @@ def _purchases(goal: ServiceGoal) -> Iterator[dict[str, Plain]]:
         yield {"cost.purchase": str(purchase)}
 
 
-def _ways(goal: ServiceGoal, serving: ServingSection, gpus: int) -> Iterator[dict[str, Plain]]:
+def _ways(goal: ServiceGoal, serving: Serving, gpus: int) -> Iterator[dict[str, Plain]]:
     """Settings of every way in which replicas lie on a machine of so many accelerators."""
     if serving.engine == TRITON:
         yield {}
@@ -242,9 +240,9 @@ class _Draft:
         return check(ServiceFile, self.document)
 
     @property
-    def serving(self) -> ServingSection:
+    def serving(self) -> Serving:
         """The [serving] section."""
-        return self.file.serving or ServingSection()
+        return self.file.serving or Serving()
 
     @property
     def at_once(self) -> bool:
@@ -276,18 +274,18 @@ class _Draft:
             figures=_figures(given, parts.host) if one is None else None,
             serving=parts.settings,
             load=load_of(file.load, self.document, parts.model if self.at_once else None),
-            slo=_slo(file.slo),
+            slo=file.slo or Slo(),
             cost=file.cost or CostPlan(),
             owned=ownership(file.owned or OwnedSection()) if self.is_owned else None,
             electricity=self._electricity(),
             log_sd=self._component(parts.host.gpu)[0] if one is None else uncertainty_of(one),
-            overhead_log_sd=deviation("request")[0] if given.request_overhead is None else 0.0,
+            overhead_log_sd=0.0 if given.states("request_overhead") else deviation("request")[0],
             one_pass=one,
             reading=parts.reading,
             deadline=None if file.goal is None else file.goal.deadline,
         )
         if file.calibration is not None:
-            found = calibrated(found, ServiceFactors(**asdict(file.calibration)))
+            found = calibrated(found, file.calibration)
         sent = traffic_notes(file.load, found.load, found.model if self.at_once else None)
         notes = (*self._notes(found), *load_notes(file.load), *sent, *_bill_notes(found))
         noted = replace(found, notes=notes)
@@ -445,7 +443,7 @@ def _group(host: Host, count: int, gpus: int) -> Group:
     )
 
 
-def _figures(given: ServingSection, host: Host) -> ServingFigures:
+def _figures(given: Serving, host: Host) -> ServingFigures:
     """What the engine reaches on an accelerator or on the cores of a machine without any."""
     figures, units = figures_at(given.engine, given.version, host.gpu), host.cpu.vector
     return figures_on_cores(figures, units) if host.gpu is None and units else figures
@@ -462,17 +460,6 @@ def _products(host: Host, weights: Precision) -> ProductFigures:
         msg = f"nothing is known of what products reach on {device} or on any device like it"
         raise NotModelled(msg)
     return found.product
-
-
-def _slo(given: SloSection | None) -> Slo:
-    if given is None:
-        return Slo()
-    return Slo(
-        first_token=given.first_token,
-        per_token=given.per_token,
-        end_to_end=given.end_to_end,
-        share=given.share,
-    )
 
 
 def _bill_notes(found: Service) -> Iterator[Assumption]:

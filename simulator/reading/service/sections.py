@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Annotated
 
 from simulator.reading.long_run.bill_sections import EnergySection, OwnedSection
-from simulator.reading.sections import SpeedField, StepTimeTable
+from simulator.reading.sections import StepTimeTable
 from simulator.schema.fields import (
     ByteField,
     ByteOrZeroField,
@@ -30,11 +30,11 @@ from simulator.schema.fields import (
 from simulator.schema.hardware.price import PurchaseField
 from simulator.schema.precision import Precision, PrecisionField
 from simulator.schema.scenario import CostPlan
-from simulator.schema.serving import Admission, Batching, MemoryBase, Routing, Spread
+from simulator.schema.serving import Admission, Batching, Lengths, MemoryBase, Serving, Slo
 from simulator.schema.workload.parallelism import DegreeField
+from simulator.schema.workload.serving_figures import ServiceFactors
 
 ShareOrZeroField = Annotated[float, Number(low=0.0, high=1.0)]
-BatchedField = Annotated[int, Number(low=64.0, high=1e6, whole=True)]
 
 
 class ServiceMode(StrEnum):
@@ -82,145 +82,6 @@ class ServiceModel:
     """Figures of the family's shape, such as layers and hidden; see plan models."""
     step_times: list[StepTimeTable] = field(default_factory=list)
     """Times of batches measured on this machine, of a model that answers in one pass."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AutoscalingSection(Section):
-    """Replicas that come and go with the load, as Kubernetes' horizontal autoscaler has them."""
-
-    least: CountField = 1
-    """Fewest replicas."""
-    most: CountField | None = None
-    """Most replicas; as many as the machines have accelerators for by default."""
-    target: NumberField
-    """Requests under way that each replica should have."""
-    interval: TimeField = 15.0
-    """Time from one look at the load to the next."""
-    delay: TimeOrZeroField = 300.0
-    """Time from the start of a replica to its first request: the machine boots, weights load."""
-    hold: TimeOrZeroField = 300.0
-    """A replica goes when for so long none of the looks wanted as many."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeculationSection:
-    """Speculative decoding: tokens are guessed, and checked all at once."""
-
-    drafts: CountField
-    """Guessed tokens of each sequence in an iteration."""
-    accepted: NumberField | None = None
-    """Tokens that an iteration leaves on average, as engines report it: 1 to drafts + 1."""
-    acceptance: PositiveShareField | None = None
-    """In its place: how often a guess is right, if those before it are."""
-    draft: NumberOrZeroField | None = None
-    """Time of a guess over that of an iteration without, and so of weights: 0 for guesses from the
-    text itself, 0.03 by default."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeldSection:
-    """Prompts that an engine keeps back beside answers (TensorRT-LLM's batch_wait options)."""
-
-    iterations: CountField
-    """For how many iterations at most (batch_wait_timeout_iters)."""
-    share: PositiveShareField = 1.0
-    """They go as soon as they fill this share of an iteration (batch_wait_max_tokens_ratio)."""
-    prompts: CountField | None = None
-    """They go as soon as there are so many, such as one for each attention group (enable_balance of
-    attention_dp_config, whose timeout_iters are the iterations)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrefillSection:
-    """Replicas that compute prompts and send keys and values to the others, which decode."""
-
-    replicas: CountOrZeroField
-    """How many; 0: none, and the others compute prompts too."""
-    tensor: DegreeField | None = None
-    """Accelerators of each; as many as of the others by default."""
-    max_batched_tokens: BatchedField | None = None
-    """Most tokens of their iterations; as of the others by default."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServingSection(Section):
-    """The serving engine and its settings; what is left out is the engine's own default."""
-
-    engine: TextField = "vllm"
-    """Whose rules hold: vllm, sglang or tensorrt-llm; triton for models that answer in one pass."""
-    version: TextField | None = None
-    """Its version, such as 0.19; the newest known by default."""
-    tensor: DegreeField = 1
-    """Accelerators of one machine that share each layer of a replica."""
-    replicas: CountField | None = None
-    """Equal engines behind a router; as many as there are accelerators for by default."""
-    router: Annotated[Routing, Choice(Routing)] = Routing.ROUND_ROBIN
-    """To which replica a request goes: round-robin (usual), random or least-outstanding (usual with
-    triton)."""
-    autoscaling: AutoscalingSection | None = None
-    """Replicas that come and go with the load; always all of them by default."""
-    speculation: SpeculationSection | None = None
-    """Speculative decoding; none by default."""
-    prefill: PrefillSection | None = None
-    """Replicas that compute prompts alone, on accelerators of their own; none by default."""
-    expert_parallel: bool = False
-    """Whether accelerators hold whole experts, in place of a part of each."""
-    attention_groups: DegreeField = 1
-    """Equal groups of a replica's accelerators that hold requests of their own (data-parallel
-    attention: SGLang's enable_dp_attention, TensorRT-LLM's enable_attention_dp, vLLM's
-    data_parallel_size with expert parallelism). Layers after attention are spread over all."""
-    held_prompts: HeldSection | None = None
-    """Prompts that wait beside answers, to be computed several at once; none by default."""
-    poll_interval: CountField = 1
-    """Iterations between two looks at new requests while answers are written (SGLang's
-    scheduler_recv_interval)."""
-    weights: PrecisionField = Precision.BF16
-    """Number format of the weights and of the products with them."""
-    cache: PrecisionField | None = None
-    """Number format of keys and values; that of the engine beside these weights by default: bf16,
-    and fp8 with tensorrt-llm where weights have 8 bit or fewer."""
-    max_batched_tokens: BatchedField | None = None
-    """Most tokens of an iteration (SGLang's chunked_prefill_size); of each of its attention groups
-    where the engine counts so (vllm, tensorrt-llm)."""
-    max_sequences: CountField | None = None
-    """Most requests that run at once on a replica, or on each of its attention groups."""
-    block_tokens: CountField | None = None
-    """Tokens of a block of the cache."""
-    memory_fraction: PositiveShareField | None = None
-    """Share of an accelerator's memory that the engine takes, as its own option counts it."""
-    graph_memory: ByteOrZeroField | None = None
-    """Memory of recorded graphs on each accelerator."""
-    chunked_prefill: bool | None = None
-    """Whether prompts may be cut where an iteration is full."""
-    request_overhead: TimeOrZeroField | None = None
-    """Time of a request beside its iterations: network, tokenising."""
-    max_batch: CountField | None = None
-    """Most samples of a batch (triton)."""
-    queue_delay: TimeOrZeroField | None = None
-    """For how long a request waits for others at most before a batch goes (triton); 0 s by
-    default."""
-    preferred_batches: list[CountField] | None = None
-    """Sizes that batches should have where there are enough requests (triton)."""
-    static_batches: bool | None = None
-    """Whether batches go only when they are full (triton)."""
-    host_time: TimeOrZeroField | None = None
-    """Time of a host thread for each request before its batch, to decode an image (triton)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LengthTable:
-    """Lengths of prompts or answers."""
-
-    tokens: NumberField
-    """Their mean; with uniform lengths, the largest."""
-    spread: Annotated[Spread, Choice(Spread)] = Spread.CONSTANT
-    """How they vary: constant, uniform, lognormal or exponential."""
-    ratio: PositiveShareField = 1.0
-    """Shortest over longest, of uniform lengths; InferenceX draws them with 0.8."""
-    deviation: NumberOrZeroField = 1.0
-    """Standard deviation over the mean, of lognormal lengths."""
-    most: CountField | None = None
-    """The longest, such as the limit of an answer's tokens; longer ones are cut to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,9 +134,9 @@ class LoadSection:
     samples: CountField | None = None
     """Samples of a request to a model that answers in one pass: one picture, or the candidates of a
     ranking; 1 by default."""
-    prompt: LengthTable | None = None
+    prompt: Lengths | None = None
     """Lengths of prompts."""
-    output: LengthTable | None = None
+    output: Lengths | None = None
     """Lengths of answers."""
     inputs: InputsSection | None = None
     """A store that at-once requests are read from while others are answered; by default they are
@@ -293,34 +154,6 @@ class LoadSection:
     prefix_hit_rate: ShareOrZeroField = 0.0
     """Share of the other tokens of prompts that are found in the engine's cache, as engines report
     it: turns of a conversation, documents asked about again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceCalibration:
-    """How much faster parts of the service are than those of others; above 1: faster."""
-
-    compute: SpeedField = 1.0
-    """Products, and attention of prompts."""
-    device_memory: SpeedField = 1.0
-    """Reading weights, keys and values."""
-    engine: SpeedField = 1.0
-    """The engine's own time of an iteration, of its layers and of each sequence."""
-    request: SpeedField = 1.0
-    """What a request takes beside its iterations."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SloSection:
-    """What requests must keep."""
-
-    first_token: TimeField | None = None
-    """Time to the first token, at most."""
-    per_token: TimeField | None = None
-    """Time of each further token on average over an answer, at most."""
-    end_to_end: TimeField | None = None
-    """Time to the last token, at most."""
-    share: PositiveShareField = 0.99
-    """Share of the requests that must keep all limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -361,11 +194,11 @@ class ServiceFile:
     """One line that says what it asks."""
     extends: TextField | None = None
     """Another service, by file (relative to this one) or shipped name, that this one changes."""
-    serving: ServingSection | None = None
+    serving: Serving | None = None
     """The engine and its settings."""
-    calibration: ServiceCalibration | None = None
+    calibration: ServiceFactors | None = None
     """What plan calibrate found of the service; by default it is as other services are."""
-    slo: SloSection | None = None
+    slo: Slo | None = None
     """What requests must keep; nothing by default."""
     cost: CostPlan | None = None
     """How the bill is counted."""

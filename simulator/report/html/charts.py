@@ -9,11 +9,11 @@ from typing import Final
 
 from simulator.physics.footprint import HostRam, MemoryFit
 from simulator.pipeline.ledger import LINES
-from simulator.report.labels import metric_called, parts_called, resource_called
+from simulator.report.labels import metric_called, resource_called
 from simulator.report.numbers import digits_of, is_wide, quantity, scaled, share_known, significant
 from simulator.report.prediction.rows import DIGITS, parts
-from simulator.report.prediction.verdict import marks
-from simulator.results.metrics import METRICS
+from simulator.report.prediction.verdict import marks, part_labels
+from simulator.results.metrics import JOB_METRICS
 from simulator.results.prediction import Prediction, Usage
 from simulator.schema.goal import Plain
 from simulator.studies.search.findings import Findings
@@ -123,7 +123,7 @@ _LINE: Final = 0.06
 """Height of a label, as a share of the drawing."""
 _COLUMN: Final = 0.0125
 """Width of a letter of it."""
-_UNITS: Final = {metric.name: metric.unit for metric in METRICS}
+_UNITS: Final = {metric.name: metric.unit for metric in JOB_METRICS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -417,7 +417,7 @@ def waterfall(prediction: Prediction) -> tuple[Bar, ...]:
 
 def _pieces(prediction: Prediction) -> list[tuple[str, Seconds, int]]:
     """The exposed parts of a step with what they are called and their colours."""
-    timing, names = prediction.timing, parts_called(prediction.scenario)
+    timing, names = prediction.timing, part_labels(prediction)
     found = []
     for name, length in parts(timing.split):
         passes = {

@@ -7,16 +7,16 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from simulator.report.evidence.text import (
+from simulator.report.evidence import (
     HEAD,
     LEGEND,
     TOLERANCE_HEAD,
-    band_lines,
+    band_texts,
     cells,
     tolerance_rows,
 )
 from simulator.report.html.page import rendered
-from simulator.report.plot import COLOURS, Dots, predicted_against_measured
+from simulator.report.plot import COLOURS, dots_of, predicted_against_measured
 from simulator.results.metrics import measurable
 from simulator.uncertainty.measurement import MeasurementSet, Split
 from simulator.validation.validate import Judged, Validated
@@ -35,7 +35,7 @@ def as_html(found: Validated) -> str:
         head=HEAD,
         tolerance_head=TOLERANCE_HEAD,
         sets=[_set(found, one) for one in found.sets],
-        bands=band_lines(found.bands),
+        bands=band_texts(found.bands),
         warnings=found.warnings,
         over=[f"{f.set}, {f.name}, {f.metric}: {'; '.join(f.over)}" for f in found.over],
     )
@@ -91,15 +91,4 @@ def _plot(judged: Sequence[Judged], metric: str) -> str:
         metric,
         unit,
         logarithmic=not any(one.absolute for one in judged),
-    )
-
-
-def dots_of(judged: Sequence[Judged]) -> Dots:
-    """Measured and predicted values of rows, with the intervals of the latter."""
-    points = [one.point for one in judged]
-    return Dots(
-        measured=[p.measured for p in points],
-        predicted=[p.predicted for p in points],
-        low=[p.predicted if p.p10 is None else p.p10 for p in points],
-        high=[p.predicted if p.p90 is None else p.p90 for p in points],
     )

@@ -9,17 +9,23 @@ from typing import Final
 from markupsafe import Markup
 
 from simulator.report import goodput
-from simulator.report.evidence.near import about, apart, headline, score_lines
+from simulator.report.document import Row
+from simulator.report.evidence import about, apart, headline, score_texts
 from simulator.report.html.charts import Bar, Stack, busy, idle, stack, waterfall
 from simulator.report.html.page import Made, rendered
 from simulator.report.html.timeline import Timeline, timeline
 from simulator.report.labels import batch_called, batches_called, limit_called
 from simulator.report.numbers import GUESSES, digits_of, known, quantity, share_known
 from simulator.report.plot import Dots, predicted_against_measured
-from simulator.report.prediction.rows import Row, cost_rows, hidden_exchange, run_rows, token_rows
-from simulator.report.prediction.setting import setting_rows
+from simulator.report.prediction.rows import (
+    bill_in_all,
+    cost_rows,
+    hidden_exchange,
+    run_rows,
+    token_rows,
+)
+from simulator.report.prediction.settings import setting_rows
 from simulator.report.prediction.verdict import device_word, marks, verdict
-from simulator.report.stores import in_all
 from simulator.report.text import printable
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
@@ -232,7 +238,7 @@ def _evidence(near: Neighbourhood) -> Evidence:
         for one in close.rows
     )
     said = about(close) if rows else _far(near)
-    scores = tuple(score_lines(close)) if rows else ()
+    scores = tuple(score_texts(close)) if rows else ()
     return Evidence(
         about=said, rows=rows, scores=scores, plot=_plot(close) if len(rows) >= FEW else None
     )
@@ -242,11 +248,10 @@ def _far(near: Neighbourhood) -> str:
     """That nothing near was measured, and how far the nearest is."""
     nearest = min((one.distance for one in near.rows), default=None)
     if nearest is None:
-        return "No measured run could be compared with this job: its error is not known."
+        return "No measured run can be compared with this job: its error is unknown."
     return (
-        f"Nobody measured anything near this job: of {near.compared:,} measured runs the nearest "
-        f"lies {nearest:.1f} away, where 1 is a factor of two in one feature. Its error is not "
-        "known."
+        f"Nothing similar was measured: the nearest of {near.compared:,} measured runs has a "
+        f"distance of {nearest:.1f} (1 is a factor of two in one feature). The error is unknown."
     )
 
 
@@ -308,7 +313,7 @@ def run_figures(prediction: Prediction) -> Iterator[Row]:
 def cost_figures(prediction: Prediction) -> Iterator[Row]:
     """The bill; what a single step costs is in `plan simulate --full`."""
     metrics = {"samples per $": "cost.samples_per_usd"}
-    whole = in_all(prediction, known(prediction, "cost.usd_to_train"))
+    whole = bill_in_all(prediction, known(prediction, "cost.usd_to_train"))
     for name, text in cost_rows(prediction):
         if name in {batch_called(prediction.scenario), "1,000 samples"}:
             continue

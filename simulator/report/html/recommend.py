@@ -7,21 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from simulator.report import recommend as report
 from simulator.report.html.charts import Point, Scatter, scatter
 from simulator.report.html.page import Made, rendered
 from simulator.report.html.prediction import Tile, shown
 from simulator.report.labels import metric_called
+from simulator.report.launch import Launch
 from simulator.report.numbers import figure
-from simulator.report.recommendation import text, words
-from simulator.report.recommendation.best import (
-    BEYOND,
-    about_lines,
-    before_lines,
-    best_title,
-    trade_lines,
-    winner_figures,
-)
-from simulator.report.recommendation.launch import Launch
 from simulator.report.text import printable
 from simulator.results.prediction import Prediction
 from simulator.schema.hardware.naming import short_name
@@ -104,20 +96,20 @@ def as_page(
 
 def _answer(answer: Recommendation, launch: Launch | None, asked: str) -> Answer:
     won = answer.winner is not None
-    about = about_lines(answer) if won else []
+    about = report.about_texts(answer) if won else []
     parts = [
         ("How it compares", about),
-        ("Before you take it", before_lines(answer)),
-        *(part for part in text.why_parts(answer) if part[1] and part[0] != text.LOST),
+        ("Before you take it", report.caveats(answer)),
+        *(part for part in report.reasons(answer) if part[1] and part[0] != report.LOST),
     ]
     return Answer(
         name=printable(answer.scenario.name),
         title=printable(answer.scenario.title),
-        goal=printable(text.goal_text(answer.goal)),
-        looked=text.looked_text(answer),
+        goal=printable(report.goal_text(answer.goal)),
+        looked=report.looked_text(answer),
         verdict=_verdict(answer),
         found=won,
-        heading=best_title(answer),
+        heading=report.best_title(answer),
         tiles=_tiles(answer) if won else (),
         settings=_settings(answer),
         parts=tuple(
@@ -126,7 +118,7 @@ def _answer(answer: Recommendation, launch: Launch | None, asked: str) -> Answer
         front=_front(answer),
         losers=_losers(answer),
         scatter=_scatter(answer),
-        launch="\n".join(text.launch_lines(launch)) if won else "",
+        launch="\n".join(report.launch_lines(launch)) if won else "",
         command=_command(answer, asked),
     )
 
@@ -135,7 +127,7 @@ def _tiles(answer: Recommendation) -> tuple[Tile, ...]:
     """The figures of the best choice, each with its interval."""
     return tuple(
         Tile(name=name, value=printable(value), note=printable(note))
-        for name, value, note in winner_figures(answer)
+        for name, value, note in report.winner_figures(answer)
     )
 
 
@@ -150,11 +142,11 @@ def _settings(answer: Recommendation) -> tuple[tuple[str, str], ...]:
 
 def _front(answer: Recommendation) -> Grid | None:
     """Choices that nothing looked at beats in both time and cost."""
-    found = text.front_rows(answer)[0]
+    found = report.front_rows(answer)[0]
     rows = tuple((*map(printable, row[:-1]), _remark(row[-1])) for row in found)
     if not rows:
         return None
-    head = ("time", "cost", "by the goal", "machines", "")
+    head = ("time", "cost", "goal", "machines", "")
     kept = [i for i in range(len(head)) if i != _GOAL or any(row[i] for row in rows)]
     return Grid(
         title="Time against cost",
@@ -166,7 +158,7 @@ def _front(answer: Recommendation) -> Grid | None:
 
 def _remark(mark: str) -> str:
     """What a mark of the front says, which has no footnote here."""
-    remarks = ["best"] * ("best" in mark) + ["outside of what was measured"] * (BEYOND in mark)
+    remarks = ["best"] * ("best" in mark) + [report.UNMEASURED] * (report.BEYOND in mark)
     return ", ".join(remarks)
 
 
@@ -175,10 +167,10 @@ _GOAL: Final = 2
 
 def _losers(answer: Recommendation) -> Grid | None:
     """Why each obvious alternative lost."""
-    rows = tuple(tuple(map(printable, row)) for row in text.loser_rows(answer.losers))
+    rows = tuple(tuple(map(printable, row)) for row in report.loser_rows(answer.losers))
     if not rows or answer.winner is None:
         return None
-    return Grid(title=text.LOST, head=("instead of it", "machines", "why not"), rows=rows)
+    return Grid(title=report.LOST, head=("alternative", "machines", "why not"), rows=rows)
 
 
 def _command(answer: Recommendation, asked: str) -> str:
@@ -195,14 +187,14 @@ def _verdict(answer: Recommendation) -> str:
     """What to take, what that gives, and what other money or time would buy."""
     winner = answer.winner
     if winner is None:
-        return printable(" ".join(text.nothing_lines(answer)))
+        return printable(" ".join(report.nothing_texts(answer)))
     objective = answer.goal.objective
-    value, time, cost = words.measures(objective, winner)
+    value, time, cost = report.measures(objective, winner)
     with_unit = value if " " in value else f"{value} {metric_called(objective.metric)}"
     goal = "" if objective.metric in (TIME, MONEY) else f", {with_unit}"
-    sentences = [f"Take {words.hardware(winner)}: {time} for {cost}{goal}."]
-    sentences += ["Nobody measured anything like it."] * is_outside_evidence(winner)
-    sentences += [f"{line}." for line in trade_lines(answer)[:1]]
+    sentences = [f"Take {report.hardware(winner)}: {time} for {cost}{goal}."]
+    sentences += ["Nothing similar was measured."] * is_outside_evidence(winner)
+    sentences += [f"{line}." for line in report.trade_texts(answer)[:1]]
     return printable(" ".join(sentences))
 
 
@@ -228,4 +220,4 @@ def _scatter(answer: Recommendation) -> Scatter | None:
 
 def _hint(choice: Choice) -> str:
     time, money = (figure(number(choice.figures, m), u) for m, u in ((TIME, SECOND), (MONEY, USD)))
-    return printable(f"{words.hardware(choice)}: {time}, {money}; {words.settings(choice)}")
+    return printable(f"{report.hardware(choice)}: {time}, {money}; {report.settings(choice)}")

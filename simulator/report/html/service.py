@@ -8,9 +8,10 @@ from typing import Final
 from simulator.report.html.charts import Axis, Dot, Scatter, Tick, axis
 from simulator.report.html.page import Made, rendered
 from simulator.report.html.prediction import Tile
-from simulator.report.numbers import quantity, significant
-from simulator.report.service import text as report
-from simulator.results.serving import ServicePrediction, metrics
+from simulator.report.numbers import bracketed, interval, quantity, significant
+from simulator.report.prediction import service as report
+from simulator.results.metrics import service_figures
+from simulator.results.serving import ServicePrediction
 from simulator.units import PERCENT, SECOND, USD, show
 
 Band = Mapping[str, float | None]
@@ -21,8 +22,8 @@ DRAWN: Final = {
 
 
 PRICES: Final = {
-    "a million output tokens": "cost.usd_per_million_output_tokens",
-    "a thousand requests": "cost.usd_per_thousand_requests",
+    "1M output tokens": "cost.usd_per_million_output_tokens",
+    "1,000 requests": "cost.usd_per_thousand_requests",
 }
 """What the price is of: the first that is known."""
 DIGITS: Final = 2
@@ -40,7 +41,7 @@ def as_page(
     made: Made | None = None,
     next_steps: Sequence[str] = (),
 ) -> str:
-    """A service as one HTML document that loads nothing from elsewhere.
+    """Return the page of a service: one HTML document that loads nothing from elsewhere.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def as_page(
     next_steps : sequence of str
         What to do next, one text each; none: the section is left out.
     """
-    head, *rows = report.latency_rows(prediction) or [()]
+    latencies = report.latency_table(prediction)
     drawn = DRAWN if prediction.service.one_pass is None else OF_BATCHES
     drawings = [(title, drawing(loads, name, prediction)) for name, title in drawn.items()]
     return rendered(
@@ -68,12 +69,12 @@ def as_page(
         drawings=[(title, chart) for title, chart in drawings if chart is not None],
         tables=[
             ("Rates", list(report.rate_rows(prediction))),
-            ("Memory of each device", list(report.memory_rows(prediction))),
+            ("Memory per device", list(report.memory_rows(prediction))),
             ("Cost", list(report.cost_rows(prediction))),
             ("Energy", list(report.energy_rows(prediction))),
         ],
-        head=head,
-        latencies=rows,
+        head=() if latencies is None else latencies.head,
+        latencies=() if latencies is None else latencies.rows,
         numbers=(1, 2, 3, 4),
         next_steps=next_steps,
         warnings=prediction.warnings,
@@ -83,7 +84,7 @@ def as_page(
 
 def _tiles(prediction: ServicePrediction) -> Iterator[Tile]:
     """The figures that decide: latencies beside their limits, the highest rate, the price."""
-    service, values = prediction.service, metrics(prediction)
+    service, values = prediction.service, service_figures(prediction)
     for called, name in report.latencies_of(service).items():
         latency, limit = values.get(f"{name}_s.p99"), service.slo.limits.get(name)
         if latency is not None:
@@ -92,9 +93,9 @@ def _tiles(prediction: ServicePrediction) -> Iterator[Tile]:
             yield Tile(name=called, value=quantity(latency, SECOND, DIGITS), note=note)
     if prediction.saturation is not None:
         rate, more = prediction.saturation.request_rate, prediction.saturation.headroom
-        note = "" if more is None else f"{significant(more, DIGITS)} times the load"
+        note = "" if more is None else f"{significant(more, DIGITS)}x your load"
         value = f"{significant(rate, DIGITS)} requests/s"
-        yield Tile(name="saturates at", value=value, note=note)
+        yield Tile(name="capacity", value=value, note=note)
     for called, name in PRICES.items():
         price = values.get(name)
         if price is not None:
@@ -102,13 +103,9 @@ def _tiles(prediction: ServicePrediction) -> Iterator[Tile]:
             return
 
 
-def _called(band: Band) -> str:
-    """An 80% interval in brackets; nothing where there is none."""
+def _between(band: Band) -> str:
     low, high = band.get("p10"), band.get("p90")
-    if low is None:
-        return ""
-    upper = "no end" if high is None else show(high, SECOND, DIGITS)
-    return f" ({show(low, SECOND, DIGITS)} to {upper})"
+    return "" if low is None else bracketed(interval(low, high, SECOND, DIGITS))
 
 
 def _ends(band: Band, up: Axis) -> tuple[float, float] | None:
@@ -129,7 +126,7 @@ def drawing(
     """
     points = list[tuple[float, float, Band]]()
     for one in loads:
-        rate, latency = (metrics(one).get(each) for each in ("requests_per_s", name))
+        rate, latency = (service_figures(one).get(each) for each in ("requests_per_s", name))
         if rate is not None and latency is not None:
             points.append((rate, latency, one.interval.get(name, {})))
     if not points:
@@ -146,12 +143,12 @@ def drawing(
             x=across.at(rate),
             y=up.at(latency),
             front=True,
-            hint=f"{rate:.3g} requests/s: {show(latency, SECOND, 3)}{_called(band)}",
+            hint=f"{rate:.3g} requests/s: {show(latency, SECOND, 3)}{_between(band)}",
             ends=_ends(band, up),
         )
         for rate, latency, band in points
     )
-    rate = None if own is None else metrics(own).get("requests_per_s")
+    rate = None if own is None else service_figures(own).get("requests_per_s")
     return Scatter(
         across=across,
         up=up,

@@ -21,9 +21,15 @@ from simulator.report.labels import (
 )
 from simulator.report.numbers import figure, metric_figure, quantity
 from simulator.report.prediction.rows import DIGITS
-from simulator.report.search.text import BESIDE, best_candidates, fates_text, reason_lines, told
+from simulator.report.sweep import (
+    MAIN_METRICS,
+    best_candidates,
+    fates_text,
+    objective_text,
+    reason_texts,
+)
 from simulator.report.text import printable
-from simulator.results.metrics import METRICS, USD_PER_HOUR
+from simulator.results.metrics import JOB_METRICS, USD_PER_HOUR
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Objective, Sense
 from simulator.studies.search.findings import Findings
@@ -42,7 +48,7 @@ MOST_NAMES, MOST_NAMES_NARROW = 20, 8
 """Columns of a heat map that are named, and of them on a narrow page."""
 ROOM, ROOM_NARROW = 90, 26
 """Characters that fit below a heat map, and on a narrow page."""
-_UNITS: Final = {metric.name: metric.unit for metric in METRICS}
+_UNITS: Final = {metric.name: metric.unit for metric in JOB_METRICS}
 _PAIR: Final = 2
 _FIRST: Final = {
     ("total_time_s", Sense.MINIMIZE): "Shortest run",
@@ -128,7 +134,7 @@ def as_page(
         rows=rows,
         numbers=[i for i in range(len(head)) if all(_is_number(row[i]) for row in rows)],
         reasons=[
-            (str(status), list(reason_lines(found.reasons(status))))
+            (str(status), list(reason_texts(found.reasons(status))))
             for status in (Status.INFEASIBLE, Status.REFUSED, Status.FAILED, Status.BUG)
             if found.reasons(status)
         ],
@@ -152,7 +158,7 @@ def _tiles(found: Findings) -> list[Tile]:
     if not found.front:
         return []
     best = found.front[0].outcome
-    names = dict.fromkeys((*(o.metric for o in found.objectives), *BESIDE))
+    names = dict.fromkeys((*(o.metric for o in found.objectives), *MAIN_METRICS))
     return [
         Tile(name=metric_called(name), value=_cell(value, name))
         for name in names
@@ -169,7 +175,7 @@ def _verdict(found: Findings) -> str:
     shown = "" if value is None else f" ({_short_figure(value, _UNITS.get(objective.metric))})"
     others = len(found.front) - 1
     rest = f" {_better(others)} in {_other(found)}." if others else ""
-    told_best = told(objective, metric_called(objective.metric)).capitalize()
+    told_best = objective_text(objective).capitalize()
     first = _FIRST.get((objective.metric, objective.sense), told_best)
     return f"{first}{shown}: {_settings(best)}.{rest}"
 

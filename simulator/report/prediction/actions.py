@@ -1,4 +1,4 @@
-"""What to do next, in words: each change with its gain, its price and the line to change."""
+"""What to do next, in words and as plain values: changes with their gain, price and settings."""
 
 from __future__ import annotations
 
@@ -7,63 +7,76 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from simulator.report.numbers import quantity
+from simulator.report.numbers import bracketed, interval, quantity, significant
+from simulator.report.prediction.service import kept_share
 from simulator.results.prediction import Prediction
+from simulator.results.serving import ServicePrediction
 from simulator.schema.goal import Plain
-from simulator.studies.actions import MIN_GAIN, SURE_FIT, Action, bills, is_too_large
+from simulator.studies.actions import (
+    MIN_GAIN,
+    SURE_FIT,
+    Action,
+    ServiceAction,
+    bills,
+    carried_rate,
+    is_too_large,
+    price_of_answers,
+)
 from simulator.studies.data_migration import waited
 from simulator.units import BYTE, SECOND, USD, USD_PER_SECOND, show
 
-NOTHING: Final = (
-    f"Nothing that was tried is likely to help: no change makes the run shorter or cheaper by more "
-    f"than {MIN_GAIN:.0%}."
-)
-TOO_LARGE: Final = (
-    "Nothing that was tried makes it fit, alone or together: plan recommend looks for machines on "
+NOTHING_HELPS: Final = f"No single change we tested saves more than {MIN_GAIN:.0%}."
+NOTHING_FITS: Final = (
+    "No tested change makes it fit, alone or combined; plan recommend searches for machines on "
     "which it does."
 )
-COUNTS: Final = 0.01
-"""Share of a run's time or bill from which on a copy before it is told."""
+MIN_COPY: Final = 0.01
+"""Share of a run's time or bill from which on a copy of the data before it is named."""
 LAYOUT: Final = "data.layout"
-AS_NOW: Final = 0.005
-"""Change of a run's time that is none."""
+SAME_TIME: Final = 0.005
+"""Relative change of a run time below which it counts as the same."""
 
 
 def action_texts(found: Sequence[Action], base: Prediction) -> list[str]:
-    """One text an action, best first; a single one that says so where nothing helps."""
-    nothing = TOO_LARGE if is_too_large(base) else NOTHING
-    return [action_text(one, base) for one in found] or [nothing]
+    """Return one text per action, best first; a single one that says so where nothing helps."""
+    nothing = NOTHING_FITS if is_too_large(base) else NOTHING_HELPS
+    return [action_text(action, base) for action in found] or [nothing]
 
 
-def action_text(one: Action, base: Prediction) -> str:
-    """What to change, what that gains, what it costs, and the keys to set."""
-    notes = [one.lever.note, _copied(one), *_space(one)]
-    told = "".join(f"; {note}" for note in notes if note)
-    gain, price = _gain(one, base), _price(one, base)
-    return f"{one.lever.what}: {gain}; {price}{told}. Set {lines(one.settings)}"
+def action_text(action: Action, base: Prediction) -> str:
+    """Return what to change, the gain, the price, and the keys to set."""
+    parts = [
+        _gain(action, base),
+        _price(action, base),
+        action.change.note,
+        _copied(action),
+        *_space(action),
+    ]
+    said = "; ".join(part for part in parts if part)
+    return f"{action.change.name}: {said}. Set {lines(action.settings)}"
 
 
-def _copied(one: Action) -> str:
-    """The copy of the data that a change needs first; none is told that hardly counts."""
-    waits, costs = waited(one.copies), one.copying
-    if waits < COUNTS * one.time and costs < COUNTS * (one.bill or math.inf):
+def _copied(action: Action) -> str:
+    """Return the cost of copying the data first; empty if negligible."""
+    waits, costs = waited(action.copies), action.copying
+    if waits < MIN_COPY * action.time and costs < MIN_COPY * (action.bill or math.inf):
         return ""
-    size = show(sum(copy.size for copy in one.copies), BYTE, 2)
-    took = f" {show(waits, SECOND, 2)} and" if waits else ""
-    if all(copy.source == copy.target for copy in one.copies) and LAYOUT in one.settings:
-        return f"that ({size}) takes{took} {quantity(costs, USD, 2)} or more of it"
-    return f"the data ({size}) move first, for{took} {quantity(costs, USD, 2)} or more of that"
+    size = show(sum(copy.size for copy in action.copies), BYTE, 2)
+    took = f"{show(waits, SECOND, 2)} and " if waits else ""
+    rewritten = all(copy.source == copy.target for copy in action.copies)
+    what = "rewriting" if rewritten and LAYOUT in action.settings else "moving"
+    return f"includes at least {took}{quantity(costs, USD, 2)} for {what} the data ({size})"
 
 
-def _space(one: Action) -> Iterator[str]:
-    """What the data cost where they then lie, beyond the run."""
-    for copy in one.copies:
+def _space(action: Action) -> Iterator[str]:
+    """Yield what the data cost after the run, where they then are."""
+    for copy in action.copies:
         if copy.per_month:
-            yield f"the space costs {quantity(copy.per_month, USD, 2)} a month"
+            yield f"storage costs {quantity(copy.per_month, USD, 2)} per month"
 
 
 def lines(settings: Mapping[str, Plain]) -> str:
-    """Settings as they stand in a scenario.
+    """Return settings as a scenario has them.
 
     Examples
     --------
@@ -73,30 +86,29 @@ def lines(settings: Mapping[str, Plain]) -> str:
     return ", ".join(f"{key} = {json.dumps(value)}" for key, value in settings.items())
 
 
-def _gain(one: Action, base: Prediction) -> str:
-    takes = f"the run takes {quantity(one.time, SECOND, 2)}"
-    ends = _ends(one.low, one.high)
-    if one.fits:
-        takes = f"{_fits(one)}, and {takes}"
+def _gain(action: Action, base: Prediction) -> str:
+    takes, ends = f"run time {quantity(action.time, SECOND, 2)}", _ends(action.low, action.high)
+    if action.fits:
+        sure = action.fitting >= SURE_FIT
+        takes = f"{'fits' if sure else f'would fit with {action.fitting:.0%} probability'}; {takes}"
     if is_too_large(base):
         return takes
-    if abs(one.shorter) < AS_NOW:
-        sides = "" if " more" in ends or not ends else " less" if one.high > 0.0 else " more"
-        return f"{takes}, as long as now{ends and f' ({ends}{sides})'}"
-    if one.shorter >= 0.0:
-        return f"{takes}, {one.shorter:.0%} less{ends and f' ({ends})'}"
-    return f"{takes}, {-one.shorter:.0%} more{ends and f' ({ends})'}"
+    between = f" ({ends})" if ends else ""
+    if abs(action.shorter) < SAME_TIME:
+        side = "" if " more" in ends or not ends else " less" if action.high > 0.0 else " more"
+        return f"{takes}, no faster{f' ({ends}{side})' if ends else ''}"
+    return (
+        f"{takes}, {abs(action.shorter):.0%} {'less' if action.shorter > 0.0 else 'more'}{between}"
+    )
 
 
 def _ends(low: float, high: float) -> str:
-    """The ends of an interval of shares saved; which are more and which less where it is both.
-
-    Empty where they are the same in whole per cent.
+    """Return an interval of shares saved; empty if both ends read the same.
 
     Examples
     --------
     >>> _ends(0.08, 0.37), _ends(-0.37, -0.08), _ends(-0.08, 0.37), _ends(0.08, 0.0801)
-    ('8 to 37%', '8 to 37%', '8% more to 37% less', '')
+    ('8-37%', '8-37%', '8% more to 37% less', '')
     """
     first, last = (round(100.0 * end) for end in (low, high))
     if first == last:
@@ -104,42 +116,108 @@ def _ends(low: float, high: float) -> str:
     if first < 0 < last:
         return f"{-first}% more to {last}% less"
     least, most = sorted((abs(first), abs(last)))
-    return f"{least} to {most}%"
+    return f"{least}-{most}%"
 
 
-def _fits(one: Action) -> str:
-    if one.fitting >= SURE_FIT:
-        return "then it fits"
-    return f"then it probably fits ({one.fitting:.0%})"
-
-
-def _price(one: Action, base: Prediction) -> str:
-    """What the change costs an hour and what the run then costs."""
-    before, after = bills(base, one)
+def _price(action: Action, base: Prediction) -> str:
+    """Return the hourly cost of a change and the total of the run with it."""
+    before, after = bills(base, action)
     if before is None or after is None:
-        return "free" if not one.rent else "its price is not known"
+        return "free" if not action.rent else "price unknown"
     then, now = quantity(after, USD, 2), quantity(before, USD, 2)
-    bill = f"{then} a run, as now" if then == now else f"{then} a run in place of {now}"
-    if not one.rent:
-        return f"free, {bill}"
-    rent = quantity(abs(one.rent), USD_PER_SECOND, 3)
-    return f"{rent} {'more' if one.rent > 0.0 else 'less'}, {bill}"
+    total = f"same total: {then}" if then == now else f"total {then} instead of {now}"
+    return f"{hourly(action.rent)}, {total}"
+
+
+def hourly(rent: float | None) -> str:
+    """Return a change of the hourly cost [$/s]."""
+    if not rent:
+        return "free"
+    return f"{quantity(abs(rent), USD_PER_SECOND, 3)} {'more' if rent > 0.0 else 'less'}"
 
 
 def action_objects(found: Sequence[Action]) -> list[dict[str, Any]]:
-    """The same as plain values, in SI units; shares from 0 to 1."""
+    """Return the actions as plain values, in SI units; shares from 0 to 1."""
     return [
         {
-            "what": one.lever.what,
-            "kind": one.lever.kind.value,
-            "settings": dict(one.settings),
-            "total_time_s": float(one.time),
-            "shorter": {"mean": float(one.shorter), "p10": one.low, "p90": one.high},
-            "rent_usd_per_s": one.rent,
-            "usd_to_train": one.bill,
-            "fits": one.prediction.fits,
-            "note": one.lever.note,
-            "copies": {"s": waited(one.copies), "usd": one.copying},
+            "what": action.change.name,
+            "kind": action.change.kind.value,
+            "settings": dict(action.settings),
+            "total_time_s": float(action.time),
+            "shorter": {"mean": float(action.shorter), "p10": action.low, "p90": action.high},
+            "rent_usd_per_s": action.rent,
+            "usd_to_train": action.bill,
+            "fits": action.prediction.fits,
+            "note": action.change.note,
+            "copies": {"s": waited(action.copies), "usd": action.copying},
         }
-        for one in found
+        for action in found
+    ]
+
+
+CHEAPEST: Final = f"No tested setting cuts cost by more than {MIN_GAIN:.0%} within the SLO."
+BEST_KEPT: Final = (
+    "No tested setting brings more requests within the SLO; plan recommend searches all machines."
+)
+
+
+def service_action_texts(found: Sequence[ServiceAction], base: ServicePrediction) -> list[str]:
+    """Return one text per action, best first; a single one that says so where nothing helps."""
+    nothing = CHEAPEST if base.keeps_limits else BEST_KEPT
+    return [_service_text(action, base) for action in found] or [nothing]
+
+
+def _service_text(action: ServiceAction, base: ServicePrediction) -> str:
+    parts = (_served(action.prediction), _service_price(action, base), action.change.note)
+    said = "; ".join(part for part in parts if part)
+    return f"{action.change.name}: {said}. Set {lines(action.change.settings)}"
+
+
+def _served(after: ServicePrediction) -> str:
+    """Return how much of the load meets the SLO with a change, with the 80% interval."""
+    answered, wanted = after.answered, after.service.slo.share
+    if answered is None:
+        ends = after.interval.get("saturation.requests_per_s")
+        between = ""
+        if ends is not None and ends["p10"] is not None:
+            between = bracketed(interval(ends["p10"], ends["p90"], None, 2))
+        return f"serves {significant(carried_rate(after), 2)} requests/s{between}"
+    if not after.service.slo.limits:
+        return "keeps up"
+    kept = kept_share(answered.attainment, wanted)
+    ends = after.interval.get("slo.attainment")
+    if ends is None:
+        return f"{kept} within the SLO"
+    low, high = (
+        kept_share(end, wanted) for end in sorted((ends["p10"] or 0.0, ends["p90"] or 0.0))
+    )
+    return f"{kept} within the SLO{f' ({low} to {high})' if low != high else ''}"
+
+
+def _service_price(action: ServiceAction, base: ServicePrediction) -> str:
+    before, now = price_of_answers(base), price_of_answers(action.prediction)
+    if action.rent is None or now is None:
+        return "price unknown"
+    of = "per 1,000 requests" if base.service.one_pass is not None else "per 1M output tokens"
+    instead = "" if before is None else f" instead of {quantity(before, USD, 2)}"
+    return f"{hourly(action.rent)}, {quantity(now, USD, 2)} {of}{instead}"
+
+
+def service_action_objects(found: Sequence[ServiceAction]) -> list[dict[str, Any]]:
+    """Return the actions as plain values, in SI units; shares from 0 to 1."""
+    return [
+        {
+            "what": action.change.name,
+            "kind": action.change.kind.value,
+            "settings": dict(action.change.settings),
+            "keeps_limits": action.prediction.keeps_limits,
+            "attainment": None
+            if action.prediction.answered is None
+            else action.prediction.answered.attainment,
+            "carried_per_s": carried_rate(action.prediction),
+            "usd": price_of_answers(action.prediction),
+            "rent_usd_per_s": action.rent,
+            "note": action.change.note,
+        }
+        for action in found
     ]

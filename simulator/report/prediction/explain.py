@@ -7,8 +7,9 @@ step as the sum of its exposed parts, and what bounds the whole.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
 
 from simulator.physics import model_flops
 from simulator.physics.footprint import HostRam, MemoryFit
@@ -18,13 +19,28 @@ from simulator.pipeline.program import CHECKPOINTING
 from simulator.pipeline.run_length import checkpoint_time, checkpoints
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, ask
 from simulator.pipeline.topology import Location, Topology, build
+from simulator.report.document import (
+    Code,
+    Document,
+    Rows,
+    Section,
+    Table,
+    notes,
+    section,
+)
 from simulator.report.labels import batch_called, batches_called
 from simulator.report.numbers import chance, metric_figure
+from simulator.report.prediction.job import (
+    SCHEMA,
+    assumption_object,
+    assumption_texts,
+    item_table,
+    step_bars,
+)
 from simulator.report.prediction.origins import Origin, find, origins, resting
-from simulator.report.prediction.rows import run_rows
-from simulator.report.prediction.text import assumption_lines, item_lines, split_lines
+from simulator.report.prediction.rows import parts, run_rows
 from simulator.report.prediction.verdict import verdict
-from simulator.report.text import WIDTH, bar, columns, count, percent, section, wrapped
+from simulator.report.text import WIDTH, bar, columns, count, percent, wrapped
 from simulator.results.cost import listed_price, paid_time
 from simulator.results.metrics import Metric, select
 from simulator.results.power import draws
@@ -80,8 +96,8 @@ _SYMBOLS: Final = {
 _UNIT_OF: Final = {Resource.CPU: CORE_SECOND, Resource.GPU: SECOND}
 
 
-def as_explanation(prediction: Prediction, path: str | None = None) -> str:
-    """Explain a metric, a group of metrics, or (without `path`) the step time.
+def document(prediction: Prediction, path: str | None = None) -> Document:
+    """Return the explanation of a metric, of a group of metrics, or of the step time.
 
     Raises
     ------
@@ -90,13 +106,22 @@ def as_explanation(prediction: Prediction, path: str | None = None) -> str:
     """
     metrics = select("step_time_s" if path is None else path)
     called = batch_called(prediction.scenario)
-    title = f"{prediction.scenario.name}: where {path or f'the {called} time'} comes from"
-    lines = [*wrapped(title, width=WIDTH), *section("Figures", _figures(prediction, metrics))]
     chapters = dict.fromkeys(_chapter(metric.name) for metric in metrics)
-    for chapter in chapters:
-        lines += chapter(prediction, metrics)
-    lines += section("Rests on", assumption_lines(resting(prediction, metrics)))
-    return "\n".join(lines)
+    return Document(
+        title=f"{prediction.scenario.name}: where {path or f'the {called} time'} comes from",
+        sections=(
+            *_section("Figures", _figures(prediction, metrics)),
+            *(part for chapter in chapters for part in chapter(prediction, metrics)),
+            *section("Assumptions", notes(assumption_texts(resting(prediction, metrics)))),
+        ),
+        data=lambda: _object(prediction, path),
+        table=lambda: _table(prediction, path),
+    )
+
+
+def _section(title: str, lines: Sequence[str]) -> tuple[Section, ...]:
+    """Return lines that are laid out already as a section."""
+    return section(title, Code(lines=tuple(lines)))
 
 
 def _figures(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
@@ -107,46 +132,42 @@ def _figures(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
     return [part for line in lines for part in wrapped(line)]
 
 
-Chapter = Callable[[Prediction, tuple[Metric, ...]], list[str]]
+Chapter = Callable[[Prediction, tuple[Metric, ...]], tuple[Section, ...]]
 
 
 def _chapter(name: str) -> Chapter:
     return next(chapter for start, chapter in _CHAPTERS.items() if name.startswith(start))
 
 
-def _time(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
+def _time(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section, ...]:
     called = batch_called(prediction.scenario)
     whole_run = any(metric.name.startswith(_WHOLE_RUN) for metric in metrics)
-    return [
-        *section("The run, made of", columns(run_rows(prediction), "<<") if whole_run else []),
-        *section(
-            f"The mean {called}, as its exposed parts", split_lines(prediction.timing, called)
-        ),
-        *section(f"The mean {called}, slot by slot", _ledger(prediction)),
+    return (
+        *section("The run", Rows(rows=tuple(run_rows(prediction) if whole_run else ()))),
+        *section(f"The mean {called}, as its exposed parts", step_bars(prediction)),
+        *_section(f"The mean {called}, slot by slot", _ledger(prediction)),
         *_demands(prediction, None),
         *_checkpoint(prediction),
         *_bound(prediction, ()),
-    ]
+    )
 
 
-def _checkpoints(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+def _checkpoints(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section, ...]:  # noqa: ARG001 - one signature
     called = batch_called(prediction.scenario)
-    none = section("Checkpoints", ["none are written (train.checkpoint_every_steps)"])
-    return [
+    none = _section("Checkpoints", ["none are written (train.checkpoint_every_steps)"])
+    return (
         *(_checkpoint(prediction) or none),
-        *section(
-            f"The mean {called}, as its exposed parts", split_lines(prediction.timing, called)
-        ),
-    ]
+        *section(f"The mean {called}, as its exposed parts", step_bars(prediction)),
+    )
 
 
-def _checkpoint(prediction: Prediction) -> list[str]:
+def _checkpoint(prediction: Prediction) -> tuple[Section, ...]:
     """What writing a checkpoint takes, and the part of it that falls on a step."""
     scenario = prediction.scenario
     written = float(checkpoints(scenario))
     stages = ask(CHECKPOINTING, scenario, Phase.WARM)
     if not written or not any(stage.demands for stage in stages):
-        return []
+        return ()
     topology, known = build(scenario), origins(scenario)
     taken = float(checkpoint_time(topology, stages))
     lines = [
@@ -160,7 +181,7 @@ def _checkpoint(prediction: Prediction) -> list[str]:
     lines += wrapped(
         f"{show(taken, SECOND)} each, {total}: {share} of a step, while training waits"
     )
-    return section("A checkpoint asks for, all machines writing at once", lines)
+    return _section("Demands of a checkpoint, all machines writing at once", lines)
 
 
 def _ledger(prediction: Prediction) -> list[str]:
@@ -173,12 +194,12 @@ def _ledger(prediction: Prediction) -> list[str]:
     return columns(rows, "<><")
 
 
-def _utilization(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
+def _utilization(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section, ...]:
     names = {metric.name.split(".")[1] for metric in metrics}
     return _demands(prediction, frozenset(r for r in Resource if str(r) in names))
 
 
-def _cpu(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+def _cpu(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section, ...]:  # noqa: ARG001 - one signature
     group = prediction.scenario.cluster.trainers
     pool = group.host.cpu
     facts = [
@@ -187,28 +208,30 @@ def _cpu(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # n
         ("worth of a second thread", f"{pool.smt_worth:.3g} of a core"),
         ("accelerators in use", count(group.gpus_per_host)),
     ]
-    return [
+    return (
         *_demands(prediction, frozenset({Resource.CPU, Resource.GPU})),
-        *section("vCPUs", columns(facts, "<>")),
-    ]
+        *_section("vCPUs", columns(facts, "<>")),
+    )
 
 
-def _memory(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
+def _memory(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section, ...]:
     wanted = {metric.name.split(".")[0].removesuffix("_bytes") for metric in metrics}
-    lines: list[str] = []
+    sections: list[Section] = []
     known = origins(prediction.scenario)
     for key, title, fit in (
-        ("host_ram", "Host RAM of one machine", prediction.host_ram),
-        ("gpu_memory", "Memory of one accelerator", prediction.memory),
+        ("host_ram", "Host RAM per machine", prediction.host_ram),
+        ("gpu_memory", "Memory per accelerator", prediction.memory),
     ):
         if fit is None or wanted.isdisjoint({key, "fits"}):
             continue
         sums = (("= needed", show(fit.total, BYTE)), ("capacity", show(fit.capacity, BYTE)))
-        lines += section(title, item_lines(fit, *sums, *_sureness(fit)))
-        lines += section(f"{title}: equations", _equations(fit.terms, BYTE.symbol, known))
+        sections += section(title, item_table(fit, *sums, *_sureness(fit)))
+        sections += _section(f"{title}: equations", _equations(fit.terms, BYTE.symbol, known))
         origin = origin_texts(find(known, "ram memory", fit.capacity))
-        lines += section(f"{title}: origin", [part for text in origin for part in wrapped(text)])
-    return lines
+        sections += _section(
+            f"{title}: origin", [part for text in origin for part in wrapped(text)]
+        )
+    return tuple(sections)
 
 
 def _sureness(fit: MemoryFit | HostRam) -> tuple[tuple[str, str], ...]:
@@ -219,14 +242,14 @@ def _sureness(fit: MemoryFit | HostRam) -> tuple[tuple[str, str], ...]:
     return (("80% interval", f"{low} to {high}"), ("fits with", chance(fit.probability)))
 
 
-def _energy(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+def _energy(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section, ...]:  # noqa: ARG001 - one signature
     """What each part of the machines draws, at rest, at work, and in the mean of a step."""
     found, called = draws(prediction.scenario, prediction.timing), batch_called(prediction.scenario)
     if found is None:
         gpu = prediction.scenario.cluster.trainers.host.gpu
         name = "an accelerator" if gpu is None else gpu.name
-        return section(
-            f"Energy of a {called}", [f"not known: the profile of {name} states no power"]
+        return _section(
+            f"Energy of a {called}", [f"unknown: the profile of {name} states no power"]
         )
     head = ("", "at rest", "at work", "busy", "mean")
     rows = [
@@ -241,12 +264,12 @@ def _energy(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  
         + ("" if draw.source.verified else ", UNVERIFIED")
         for draw in found
     )
-    return [
-        *section("Power of all machines", columns([head, *rows], "<>>>>")),
-        *section(f"Energy of a {called}", [f"{total} x mean {called} {step}"]),
-        *section("Energy of the run", _run_energy(prediction)),
-        *section("Power from", [line for text in sources for line in wrapped(text)]),
-    ]
+    return (
+        *_section("Power of all machines", columns([head, *rows], "<>>>>")),
+        *_section(f"Energy of a {called}", [f"{total} x mean {called} {step}"]),
+        *_section("Energy of the run", _run_energy(prediction)),
+        *_section("Power from", [line for text in sources for line in wrapped(text)]),
+    )
 
 
 def _run_energy(prediction: Prediction) -> list[str]:
@@ -257,14 +280,14 @@ def _run_energy(prediction: Prediction) -> list[str]:
         for name, one in energy.terms.items()
         for line in _equations({name: one}, _POWERED[name], known)
     ]
-    return [*made, *(line for text in energy.missing for line in wrapped(f"not known: {text}"))]
+    return [*made, *(line for text in energy.missing for line in wrapped(f"unknown: {text}"))]
 
 
-def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section, ...]:  # noqa: ARG001 - one signature
     cost = prediction.cost
     group = prediction.scenario.cluster.trainers
     if cost.per_second is None:
-        return section("Price", [f"the profile of {short_name(group.host.name)} states no price"])
+        return _section("Price", [f"the profile of {short_name(group.host.name)} states no price"])
     price = listed_price(prediction.scenario, group)
     stated = (
         "stated by the scenario"
@@ -286,11 +309,11 @@ def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # 
         for name, one in cost.terms.items()
         for line in _equations({name: one}, _symbol(name), known)
     ]
-    return [
-        *section("Price", columns(rows, "<>")),
-        *section("Price from", wrapped(stated)),
-        *section("Equations", made),
-    ]
+    return (
+        *_section("Price", columns(rows, "<>")),
+        *_section("Price from", wrapped(stated)),
+        *_section("Equations", made),
+    )
 
 
 def _symbol(name: str) -> str:
@@ -298,7 +321,7 @@ def _symbol(name: str) -> str:
     return "1/$" if unit is None else unit.symbol
 
 
-def _whole_bill(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
+def _whole_bill(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section, ...]:
     """Machines and stores, as they are added up."""
     machines, stores = prediction.cost.for_machines, prediction.storage
     if machines is None or prediction.in_all is None:
@@ -306,27 +329,27 @@ def _whole_bill(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str
     least = "at least " if stores.missing else ""
     rows = [
         ("machines", show(machines, USD)),
-        ("+ stores", f"{least}{show(stores.known, USD)}"),
-        ("in all", f"{least}{show(prediction.in_all, USD)}"),
+        ("+ storage", f"{least}{show(stores.known, USD)}"),
+        ("total", f"{least}{show(prediction.in_all, USD)}"),
     ]
-    return [
-        *section("The whole bill", columns(rows, "<>")),
+    return (
+        *_section("The whole bill", columns(rows, "<>")),
         *_cost(prediction, metrics),
         *_stores(prediction, metrics),
-    ]
+    )
 
 
-def _stores(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+def _stores(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section, ...]:  # noqa: ARG001 - one signature
     bill = prediction.storage
     if not bill.terms and not bill.missing:
-        return section("Stores", ["all data lie on drives that are paid with their machines"])
-    told = [*(f"not known: {text}" for text in bill.missing), *bill.notes]
+        return _section("Storage", ["all data are on drives that are billed with their machines"])
+    texts = [*(f"unknown: {text}" for text in bill.missing), *bill.notes]
     prices = [line for text in priced(prediction.scenario) for line in wrapped(text)]
-    return [
-        *section("Prices of stores from", prices),
-        *section("Stores", _equations(bill.terms, "$", origins(prediction.scenario))),
-        *section("So", [line for text in told for line in wrapped(text)]),
-    ]
+    return (
+        *_section("Prices of storage", prices),
+        *_section("Storage", _equations(bill.terms, "$", origins(prediction.scenario))),
+        *_section("Notes", [line for text in texts for line in wrapped(text)]),
+    )
 
 
 def _equations(terms: Mapping[str, Term], unit: str, known: tuple[Origin, ...]) -> list[str]:
@@ -346,7 +369,7 @@ _COUNTED: Final = {
 """How metrics are made that count a model's arithmetic."""
 
 
-def _arithmetic(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:
+def _arithmetic(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section, ...]:
     """The calls that count FLOPs, each with its inputs."""
     scenario, rate = prediction.scenario, prediction.timing.throughput
     known = origins(scenario)
@@ -356,10 +379,10 @@ def _arithmetic(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str
         if one is not None:
             unit = "" if metric.unit is None else metric.unit.symbol
             lines += _equations({metric.name: one}, unit, known)
-    return section("Equations", lines)
+    return _section("Equations", lines)
 
 
-def _bound(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  # noqa: ARG001 - one signature
+def _bound(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section, ...]:  # noqa: ARG001 - one signature
     timing, bounds = prediction.timing, prediction.bounds
     called = batch_called(prediction.scenario)
     rows = [
@@ -371,11 +394,11 @@ def _bound(prediction: Prediction, metrics: tuple[Metric, ...]) -> list[str]:  #
         ),
         ("at most", show(bounds.upper, SECOND), "all work of all ranks one after another"),
     ]
-    return [
-        *section(f"What each resource would make of the {called} by itself", _imposed(prediction)),
-        *section(f"What bounds the whole run, per {called}", columns(rows, "<><")),
-        *section("So", wrapped(verdict(prediction), hang="")),
-    ]
+    return (
+        *_section(f"The {called} with each resource alone", _imposed(prediction)),
+        *_section(f"Bounds of the whole run, per {called}", columns(rows, "<><")),
+        *section("Verdict", notes([verdict(prediction)])),
+    )
 
 
 def _imposed(prediction: Prediction) -> list[str]:
@@ -414,7 +437,7 @@ _CHAPTERS: Final[dict[str, Chapter]] = {
 """First chapter whose key the metric's name starts with."""
 
 
-def _demands(prediction: Prediction, only: frozenset[Resource] | None) -> list[str]:
+def _demands(prediction: Prediction, only: frozenset[Resource] | None) -> tuple[Section, ...]:
     topology = build(prediction.scenario)
     known = origins(prediction.scenario)
     lines: list[str] = []
@@ -425,7 +448,7 @@ def _demands(prediction: Prediction, only: frozenset[Resource] | None) -> list[s
         lines += [f"{stage.stage} (by the {stage.actor}{where})"] if wanted else []
         for demand in wanted:
             lines += [f"  {line}" for line in _demand(demand, topology, place, known)]
-    return section("What one batch of one rank asks for", lines)
+    return _section("Demands of one batch of one rank", lines)
 
 
 def _is_of(
@@ -451,7 +474,7 @@ def _way(
     label = "rate peak achievable bandwidth cap limit operations"
     origin = find(known, label, float(topology.units[unit].capacity))
     source = "" if origin is None else f"   from {'; '.join(origin_texts(origin))}"
-    return [f"slowest on its way = {unit}, {show(float(rate), BYTE_PER_SECOND)}{source}"]
+    return [f"slowest unit = {unit}, {show(float(rate), BYTE_PER_SECOND)}{source}"]
 
 
 def asks(demand: Demand) -> bool:
@@ -568,3 +591,169 @@ def origin_texts(origin: Origin | None) -> list[str]:
     mark = "" if origin.source.verified else ", UNVERIFIED"
     source = f"{origin.source.reference}, {origin.source.date}{mark}"
     return [f"{origin.owner} {origin.name} [{source}]"]
+
+
+_MEMORY: Final = ("host_ram", "gpu_memory", "fits")
+_BILLED_APART: Final = ("cost.storage", "cost.energy")
+_COMPUTE: Final = frozenset({Resource.CPU, Resource.GPU})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermRow:
+    """A number on the way to another: what it belongs to, its unit, and where it comes from."""
+
+    kind: str
+    of: str
+    name: str
+    value: float | str | None
+    unit: Unit | None = None
+    source: str = ""
+
+
+def terms(prediction: Prediction, path: str | None = None) -> tuple[TermRow, ...]:
+    """What `as_explanation` shows, number by number; raises as it does."""
+    metrics = select("step_time_s" if path is None else path)
+    return (*_figure_terms(prediction, metrics), *_terms_behind(prediction, metrics))
+
+
+def _table(prediction: Prediction, path: str | None) -> Table:
+    """Return every term in SI units."""
+    rows = tuple(
+        (term.kind, term.of, term.name, term.value, _unit_symbol(term.unit), term.source)
+        for term in terms(prediction, path)
+    )
+    return Table(head=("kind", "of", "name", "value", "unit", "from"), rows=rows)
+
+
+def _object(prediction: Prediction, path: str | None) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "scenario": prediction.scenario.name,
+        "metric": path or "step_time_s",
+        "terms": [_term_object(term) for term in terms(prediction, path)],
+        "assumptions": [
+            assumption_object(one) for one in resting(prediction, select(path or "step_time_s"))
+        ],
+    }
+
+
+def _term_object(term: TermRow) -> dict[str, object]:
+    endless = isinstance(term.value, float) and not math.isfinite(term.value)
+    value = None if endless else term.value
+    return {**asdict(term), "unit": _unit_symbol(term.unit), "value": value}
+
+
+def _unit_symbol(unit: Unit | None) -> str:
+    return "" if unit is None else unit.symbol
+
+
+def _figure_terms(prediction: Prediction, metrics: tuple[Metric, ...]) -> Iterator[TermRow]:
+    for metric in metrics:
+        value = metric.get(prediction)
+        if not isinstance(value, Mapping):
+            text = str(value) if isinstance(value, str) else value
+            yield TermRow(
+                kind="figure",
+                of="",
+                name=metric.name,
+                value=text,
+                unit=metric.unit,
+                source=metric.doc,
+            )
+
+
+def _terms_behind(prediction: Prediction, metrics: tuple[Metric, ...]) -> Iterator[TermRow]:
+    """Memory and the bill are made of items, times of demands and parts."""
+    starts = {metric.name.partition(".")[0].removesuffix("_bytes") for metric in metrics}
+    if not starts.isdisjoint(_MEMORY):
+        yield from _item_terms(prediction, starts)
+    elif starts == {"utilization"}:
+        asked = {metric.name.split(".")[1] for metric in metrics}
+        yield from _demand_terms(prediction, frozenset(r for r in Resource if str(r) in asked))
+    elif any(start.startswith("vcpus") for start in starts):
+        yield from _demand_terms(prediction, _COMPUTE)
+    elif "cost" in starts:
+        apart = all(metric.name.startswith(_BILLED_APART) for metric in metrics)
+        yield from () if apart else _bill_terms(prediction)
+    else:
+        for name, seconds in parts(prediction.timing.split):
+            yield TermRow(kind="part", of="step", name=name, value=seconds, unit=SECOND)
+        yield from _demand_terms(prediction, frozenset(Resource))
+
+
+def _item_terms(prediction: Prediction, starts: set[str]) -> Iterator[TermRow]:
+    known = origins(prediction.scenario)
+    for key, fit in (("host_ram", prediction.host_ram), ("gpu_memory", prediction.memory)):
+        if fit is None or starts.isdisjoint({key, "fits"}):
+            continue
+        for name, size in fit.items.items():
+            made = fit.terms.get(name)
+            source = "" if made is None else made.name
+            yield TermRow(
+                kind="item", of=key, name=name, value=float(size), unit=BYTE, source=source
+            )
+            if made is not None:
+                yield from _input_terms(made, f"{key}: {name}", known, BYTE.symbol)
+
+
+def _bill_terms(prediction: Prediction) -> Iterator[TermRow]:
+    known = origins(prediction.scenario)
+    for name, made in prediction.cost.terms.items():
+        unit = MONEY[name]
+        yield TermRow(
+            kind="item", of="cost", name=name, value=float(made.value), unit=unit, source=made.name
+        )
+        yield from _input_terms(made, f"cost: {name}", known, _unit_symbol(unit))
+
+
+def _demand_terms(prediction: Prediction, only: frozenset[Resource]) -> Iterator[TermRow]:
+    known = origins(prediction.scenario)
+    for stage in prediction.demands:
+        owner = f"{stage.stage} (group '{stage.group}')" if stage.group else stage.stage
+        for demand in stage.demands:
+            if asks(demand) and demand.resource in only:
+                yield from _demand_term(demand, owner, known)
+
+
+def _demand_term(demand: Demand, owner: str, known: tuple[Origin, ...]) -> Iterator[TermRow]:
+    resource, passes = str(demand.resource), float(demand.amount) == 0.0
+    yield TermRow(
+        kind="demand",
+        of=owner,
+        name=resource,
+        value=float(demand.latency if passes else demand.amount),
+        unit=SECOND if passes else unit_of(demand),
+        source="as stated" if demand.term is None else demand.term.name,
+    )
+    if demand.term is not None:
+        unit = SECOND if passes else unit_of(demand)
+        yield from _input_terms(demand.term, f"{owner}: {resource}", known, unit.symbol)
+    if demand.delay is not None:
+        value, of = float(demand.latency), f"{owner}: {resource} latency"
+        source = demand.delay.name
+        yield TermRow(
+            kind="latency", of=owner, name=resource, value=value, unit=SECOND, source=source
+        )
+        yield from _input_terms(demand.delay, of, known, SECOND.symbol)
+
+
+def _input_terms(term: Term, of: str, known: tuple[Origin, ...], own: str) -> Iterator[TermRow]:
+    """What an equation was given; after a value that another equation gave, what that was given.
+
+    `own` is the unit of the term's value.
+    """
+    for parameter, given in term.inputs.items():
+        value = plain(given)
+        if isinstance(value, str | tuple):
+            text = str(value) if isinstance(value, str) else " ".join(map(repr, value))
+            yield TermRow(kind="input", of=of, name=parameter, value=text)
+            continue
+        symbol = symbol_of(term, parameter, own)
+        label = f"{parameter} [{symbol}]"
+        name, unit, origin = input_of(label, float(value), known)
+        said = "; ".join(origin_texts(origin))
+        if isinstance(given, Term):
+            said = given.name
+        yield TermRow(kind="input", of=of, name=name, value=float(value), unit=unit, source=said)
+        if isinstance(given, Term):
+            yield from _input_terms(given, f"{of}: {parameter}", known, symbol)

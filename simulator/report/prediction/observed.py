@@ -1,88 +1,86 @@
-"""What must be true for an observation, in a few lines."""
+"""What explains an observation of the real job (``--observed``)."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from simulator.calibration.observed import Explained, Explanation
+from simulator.report.document import Section, grid, notes, section
 from simulator.report.labels import is_share
 from simulator.report.numbers import quantity
-from simulator.report.text import columns, section, wrapped
-from simulator.results.metrics import METRICS
+from simulator.results.metrics import JOB_METRICS
 
-WORDS: Final = {
-    "compute": "arithmetic on the GPU",
-    "device_memory": "memory traffic of the GPU",
-    "cpu": "CPU work of a sample (decode, augment, collate)",
-    "storage": "reads from the store",
-    "network": "transfers over the network",
-    "collective": "exchange between GPUs and machines",
+FACTORS: Final = {
+    "compute": "GPU compute",
+    "device_memory": "GPU memory traffic",
+    "cpu": "CPU work per sample (decode, augment, collate)",
+    "storage": "storage reads",
+    "network": "network transfers",
+    "collective": "communication between GPUs and machines",
     "straggling": "waiting for the slowest GPU",
 }
-"""What each factor of [calibration] changes the time of."""
-LABELS: Final = {
+"""Labels of the factors of [calibration]: what each changes the time of."""
+FIGURES: Final = {
     "accelerator_utilization": "GPU utilization",
-    "throughput_samples_per_s": "the speed",
-    "step_time_s.mean": "the step",
-    "epoch_time_s": "an epoch",
-    "tokens_per_s": "the speed",
+    "throughput_samples_per_s": "speed",
+    "step_time_s.mean": "step",
+    "epoch_time_s": "epoch",
+    "tokens_per_s": "speed",
     "mfu": "MFU",
     "hfu": "HFU",
 }
-"""What people call the figures that they observe."""
+"""Labels of the metrics that can be observed."""
 DIGITS: Final = 3
-SURE: Final = 2.0
-"""Standard deviations beyond which an explanation is called unlikely."""
+UNLIKELY: Final = 2.0
+"""Standard deviations beyond which an explanation has a low plausibility."""
 
 
-def as_lines(found: Explained) -> list[str]:
-    """The section of a report, with an empty line before it."""
-    observed, predicted = (
-        _shown(found, value) for value in (found.observation.value, found.predicted)
-    )
-    name = LABELS.get(found.observation.metric, found.observation.metric)
+def sections(found: Explained) -> tuple[Section, ...]:
+    """Return the section on an observation: the possible single causes, likeliest first."""
+    seen, expected = (_shown(found, value) for value in (found.observation.value, found.predicted))
+    metric = FIGURES.get(found.observation.metric, found.observation.metric)
+    title = "Observation"
     if found.agrees:
-        text = f"You see that {name} is {observed}; so it is predicted."
-        return section("What you observed", wrapped(text))
-    begin = f"You see that {name} is {observed}; predicted is {predicted}."
+        return section(title, notes([f"Observed {metric} {seen} agrees with the prediction."]))
+    begin = f"Observed {metric}: {seen}; predicted: {expected}."
     if not found.explanations:
-        text = (
-            f"{begin} No rate alone explains that within what is possible: look at what the "
-            "scenario says (workers, batch, samples, model), or at what else runs there."
+        advice = (
+            f"{begin} No single cause is possible: check the scenario (workers, batch, samples, "
+            "model) and other load on the machines."
         )
-        return section("What you observed", wrapped(text))
-    rows = [("this alone would explain it", "takes", "likely", "set")]
-    rows += [_row(one) for one in found.explanations]
+        return section(title, notes([advice]))
     best = found.explanations[0]
-    lines = [
-        *wrapped(f"{begin} One of these must be true, the likeliest first:"),
-        *columns(rows, "<><<"),
-        *wrapped(f"What follows is predicted with {best.setting}."),
-    ]
-    return section("What you observed", lines)
-
-
-def as_text(found: Explained) -> str:
-    """The section, with an empty line after it."""
-    return "\n".join([*as_lines(found)[1:], "", ""])
+    plausible = any(one.surprise <= UNLIKELY for one in found.explanations)
+    said = (
+        "Possible single causes:"
+        if plausible
+        else "No single listed cause is plausible; candidates:"
+    )
+    rows = [_row(one) for one in found.explanations]
+    factor = f"{1.0 / best.factor:.3g}x {FACTORS[best.kind.name]}"
+    return section(
+        title,
+        notes([f"{begin} {said}"]),
+        grid(("possible single cause", "change needed", "plausibility", "set"), rows, "<><<"),
+        notes([f"The report below assumes {factor} ({best.setting})."]),
+    )
 
 
 def _row(one: Explanation) -> tuple[str, str, str, str]:
-    likely = "yes" if one.surprise <= 1.0 else "perhaps" if one.surprise <= SURE else "hardly"
-    times = f"x{1.0 / one.factor:.2f} the time"
-    return WORDS[one.kind.name], times, likely, f"--set {one.setting}"
+    level = "high" if one.surprise <= 1.0 else "medium" if one.surprise <= UNLIKELY else "low"
+    return FACTORS[one.kind.name], f"{1.0 / one.factor:.2f}x time", level, f"--set {one.setting}"
 
 
 def _shown(found: Explained, value: float) -> str:
     metric = found.observation.metric
     if is_share(metric):
         return f"{100.0 * value:.{DIGITS}g}%"
-    unit = next((m.unit for m in METRICS if m.name == metric), None)
+    unit = next((m.unit for m in JOB_METRICS if m.name == metric), None)
     return quantity(value, unit, DIGITS)
 
 
 def as_object(found: Explained) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the observation and its explanations as plain values."""
     return {
         "metric": found.observation.metric,
         "observed": found.observation.value,

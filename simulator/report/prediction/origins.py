@@ -6,13 +6,12 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache
-from typing import Final, get_type_hints
+from typing import Final
 
+from simulator.report.profile_figures import units_of
 from simulator.results.metrics import Metric
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
-from simulator.terms import unit_in
 from simulator.uncertainty.provenance import Assumption, Part, Source
 from simulator.units import Unit
 
@@ -90,7 +89,7 @@ def _figures(
         return
     owner = getattr(thing, "name", "") or owner
     sources: Mapping[str, Source] = {**outer, **getattr(thing, "sources", {})}
-    units = _units(type(thing))
+    units = units_of(type(thing))
     for part in fields(thing):
         if part.name in {"sources", "curves"}:  # points of a curve are no inputs by themselves
             continue
@@ -119,14 +118,6 @@ def _leaves(value: object, path: str, owner: str, known: _Known, depth: int) -> 
             yield from _leaves(item, path, owner, known, depth)
     else:
         yield from _figures(value, path, owner, known.within, depth - 1)
-
-
-@cache
-def _units(cls: type) -> dict[str, Unit]:
-    """Units of a class's fields, read from their annotations."""
-    hints = get_type_hints(cls, include_extras=True)
-    found = {name: unit_in(hint) for name, hint in hints.items()}
-    return {name: unit for name, unit in found.items() if unit is not None}
 
 
 SHOWS: Final = 1e-3

@@ -1,4 +1,4 @@
-"""The rows of a report, as texts in pairs: what every face of it shows alike."""
+"""Rows on the run, its tokens and its cost, as terminal reports and pages share them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from simulator.report import numbers
-from simulator.report.document import Cell, Table
+from simulator.report.document import Cell, Row, Table
 from simulator.report.labels import (
     batch_called,
     batches_called,
@@ -17,17 +17,16 @@ from simulator.report.labels import (
     device_called,
     price_called,
 )
-from simulator.report.numbers import figure, metric_figure
-from simulator.report.stores import in_all, store_rows
+from simulator.report.numbers import bracketed, interval
 from simulator.report.text import count, percent
 from simulator.results import ownership
 from simulator.results.cost import is_block, machine_price, paid_time
-from simulator.results.metrics import METRICS, Metric, number_at, select
+from simulator.results.metrics import JOB_METRICS, Metric, number_at, select
 from simulator.results.prediction import Prediction, StepSplit, Timing
+from simulator.results.storage_bill import PARTS, priced
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.naming import short_name
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.train import Mode
 from simulator.units import (
     BYTE,
     JOULE,
@@ -41,9 +40,6 @@ from simulator.units import (
     show,
 )
 
-Row = tuple[str, str]
-"""A name and what stands beside it."""
-
 DIGITS: Final = 3
 """Significant digits of the ends of an interval."""
 NEGLIGIBLE: Final = 1e-5
@@ -51,60 +47,31 @@ NEGLIGIBLE: Final = 1e-5
 
 
 def hidden_exchange(timing: Timing) -> str:
-    """How much communication takes no time of its own; empty where it is too little to show."""
+    """Return the communication that overlaps with compute; empty if negligible."""
     hidden = timing.communication.hidden
     if hidden <= NEGLIGIBLE * timing.step_time.mean:
         return ""
-    return f"{show(hidden, SECOND, DIGITS)} of communication hides under compute"
+    return f"{show(hidden, SECOND, DIGITS)} of communication overlaps with compute"
 
 
 def band(prediction: Prediction, name: str) -> str:
-    """What to say after a metric: between which values it lies in four of five cases."""
-    quantiles = prediction.interval.get(name)
-    if quantiles is None:
+    """Return the 80% interval of a metric in brackets; empty without one."""
+    ends = prediction.interval.get(name)
+    if ends is None:
         return ""
-    low, high = (_end(quantiles[key], name) for key in ("p10", "p90"))
-    number, _, unit = low.partition(" ")
-    alike = unit and high.endswith(f" {unit}")
-    return f", 80%: {number if alike else low} to {high}"
-
-
-def _end(value: float, name: str) -> str:
-    """One end of a metric's interval, with no more digits than it deserves."""
     unit = select(name)[0].unit
-    return figure(value, unit) if unit in {None, PER_SECOND} else show(value, unit, DIGITS)
-
-
-def head(prediction: Prediction) -> list[str]:
-    """What is run, on which machines: a title, the machines that train, those that help."""
-    scenario = prediction.scenario
-    group, train = scenario.cluster.trainers, scenario.job.train
-    title = f"{scenario.name}: {scenario.title}" if scenario.title else scenario.name
-    gpu, store = group.host.gpu, short_name(group.storage.name)
-    devices = f" with {group.gpus_per_host} x {short_name(gpu.name)}" if gpu else ""
-    batch = f"{count(train.batch_size)} samples"
-    accumulated = f" x {train.accumulation} batches" if train.accumulation > 1 else ""
-    computed = "" if scenario.job.mode is Mode.PREPARE else f" in {train.precision}"
-    machine = (
-        f"{group.count} x {short_name(group.host.name)}{devices}; reads from {store}; "
-        f"a {batch_called(scenario)} is {scenario.ranks} x {batch}{accumulated}{computed}"
+    return bracketed(
+        interval(ends["p10"], ends["p90"], None if unit is PER_SECOND else unit, DIGITS)
     )
-    helpers = [
-        f"{other.count} x {short_name(other.host.name)} as group '{other.name}'; reads from "
-        f"{short_name(other.storage.name)}"
-        for other in scenario.cluster.groups
-        if other is not group
-    ]
-    return [title, machine, *helpers]
 
 
 def parts(split: StepSplit) -> list[tuple[str, float]]:
-    """The exposed parts of a step by name [s]."""
+    """Return the exposed parts of a step by name [s]."""
     return [(field.name, getattr(split, field.name)) for field in fields(split)]
 
 
 def run_rows(prediction: Prediction) -> list[Row]:
-    """Throughput, and the times of the whole run."""
+    """Return the throughput and the times of the whole run."""
     timing = prediction.timing
     bounds, known = prediction.bounds, partial(band, prediction)
     average = f"{show(bounds.lower, SECOND)} to {show(bounds.upper, SECOND)}"
@@ -120,7 +87,7 @@ def run_rows(prediction: Prediction) -> list[Row]:
         ("epoch", f"{show(timing.epoch_time, SECOND)} ({steps}){known('epoch_time_s')}"),
         ("first epoch", f"{show(timing.first_epoch_time, SECOND)} (caches cold)"),
         ("total", f"{show(timing.total_time, SECOND)} ({total}){known('total_time_s')}"),
-        ("bounds", f"{average} for total time / {many}, in closed form"),
+        ("bounds", f"{average} per {batch}, total time / {many}, in closed form"),
     ]
     rows += [(name, f"{show(time, SECOND)}, once") for name, time in prediction.one_off.items()]
     if prediction.break_even_epochs is not None:
@@ -128,17 +95,17 @@ def run_rows(prediction: Prediction) -> list[Row]:
     if prediction.cache_hit_ratio > 0.0:
         room = show(prediction.page_cache_bytes, BYTE)
         answered = percent(prediction.cache_hit_ratio)
-        rows.append(("page cache", f"answers {answered} of the reads, with room for {room}"))
+        rows.append(("page cache", f"{answered} hit ratio, {room} of room"))
     return rows
 
 
 def token_rows(prediction: Prediction) -> list[Row]:
-    """Figures in the words of language models; none for other jobs."""
+    """Return metrics of language models; none for other jobs."""
     each = device_called(prediction.scenario)
     named = (
         ("tokens/s", "tokens_per_s"),
-        (f"tokens/s a {each}", "tokens_per_s_per_gpu"),
-        (f"FLOP/s a {each}", "flops_per_s_per_gpu"),
+        (f"tokens/s per {each}", "tokens_per_s_per_gpu"),
+        (f"FLOP/s per {each}", "flops_per_s_per_gpu"),
         ("MFU", "mfu"),
         ("HFU", "hfu"),
         ("1T tokens take", "time_per_trillion_tokens_s"),
@@ -146,12 +113,11 @@ def token_rows(prediction: Prediction) -> list[Row]:
     if number_at(prediction, "tokens_per_s") is None:
         return []
     batch = count(number_at(prediction, "tokens_per_step") or 0.0)
-    found = [("tokens a step", batch), *((n, _told(prediction, metric)) for n, metric in named)]
+    found = [("tokens per step", batch), *((n, _figure(prediction, metric)) for n, metric in named)]
     return [(name, text) for name, text in found if text]
 
 
-def _told(prediction: Prediction, metric: str) -> str:
-    """A metric to the precision of its interval; shares in per cent; empty without a value."""
+def _figure(prediction: Prediction, metric: str) -> str:
     value, unit = number_at(prediction, metric), select(metric)[0].unit
     if value is None:
         return ""
@@ -163,12 +129,12 @@ def _told(prediction: Prediction, metric: str) -> str:
 
 def _break_even(epochs: float) -> str:
     if math.isinf(epochs):
-        return "never: reading the data where it lies is as fast"
-    return f"after {epochs:.3g} epochs copying the data first has paid for itself"
+        return "never: copying the data first saves no time"
+    return f"copying the data first pays off after {epochs:.3g} epochs"
 
 
 def cost_rows(prediction: Prediction) -> list[Row]:
-    """What machines, a step and the whole run cost."""
+    """Return the cost of machines, of a step and of the whole run."""
     cost, spread = prediction.cost, partial(band, prediction)
     batch, whole = batch_called(prediction.scenario), bill_called(prediction.scenario)
     held = price_called(prediction.scenario)
@@ -180,7 +146,7 @@ def cost_rows(prediction: Prediction) -> list[Row]:
         (batch, None if cost.per_step is None else show(cost.per_step, USD)),
         ("samples per $", None if cost.samples_per_usd is None else count(cost.samples_per_usd)),
         ("1,000 samples", _per_thousand(cost.samples_per_usd)),
-        (whole, _whole_bill(prediction)),
+        (whole, _bill(prediction)),
     )
     uncertain = {whole: spread("cost.usd_to_train")}
     rows = [
@@ -192,60 +158,56 @@ def cost_rows(prediction: Prediction) -> list[Row]:
     whole_days = ", whole days of a capacity block" if is_block(prediction.scenario) else ""
     rows.append(("billed time", f"{show(billed, SECOND, DIGITS)}{whole_days}"))
     if cost.energy_per_step is not None:
-        of_one = f"{show(cost.energy_per_step, JOULE, DIGITS)} a {batch}"
-        energy = f"{of_one} (crude: all machines, at rest and at work)"
+        each = show(cost.energy_per_step, JOULE, DIGITS)
+        energy = f"{each} per {batch} (rough: idle and active power of all machines)"
         rows.append(("energy", energy))
     return [*rows, *_electricity_rows(prediction), *store_rows(prediction)]
 
 
-def _whole_bill(prediction: Prediction) -> str | None:
-    """Machines and stores; the least that it can be where a store has charges that are unknown."""
+def _bill(prediction: Prediction) -> str | None:
     whole = prediction.in_all
-    return None if whole is None else in_all(prediction, show(whole, USD))
+    return None if whole is None else bill_in_all(prediction, show(whole, USD))
 
 
 def _electricity_rows(prediction: Prediction) -> list[Row]:
-    """Energy of the run, what it costs and emits, where the scenario tells of electricity."""
+    """Return energy, electricity and emissions of the run; nothing without [energy]."""
     plan, energy = prediction.scenario.energy, prediction.energy
     if plan is None:
         return []
-    rows = [("not known", figure) for figure in energy.missing]
+    rows = [("unknown", figure) for figure in energy.missing]
     if energy.of_machines is not None and energy.of_building is not None:
-        told = numbers.known(prediction, "energy.kwh")
-        own = numbers.known(prediction, "energy.machines_kwh")
-        text = f"{told}, {own} at the machines, PUE {plan.pue:g}"
+        whole = numbers.known(prediction, "energy.kwh")
+        machines = numbers.known(prediction, "energy.machines_kwh")
+        text = f"{whole}, {machines} at the machines, PUE {plan.pue:g}"
         rows.append(("energy of the run", text))
     if energy.price is not None and plan.tariff is not None:
-        told, rate = numbers.known(prediction, "energy.usd"), show(plan.tariff, USD_PER_JOULE)
-        rows.append(("electricity", f"{told} at {rate}, {plan.sources['tariff'].date}"))
+        paid, rate = numbers.known(prediction, "energy.usd"), show(plan.tariff, USD_PER_JOULE)
+        rows.append(("electricity", f"{paid} at {rate}, {plan.sources['tariff'].date}"))
     if energy.emitted is not None and plan.grid is not None:
-        told, rate = (
-            numbers.known(prediction, "energy.kg_co2e"),
-            show(plan.grid, KILOGRAM_PER_JOULE),
-        )
-        rows.append(("emissions", f"{told} CO2e at {rate}, {plan.sources['grid'].date}"))
+        emitted = numbers.known(prediction, "energy.kg_co2e")
+        rate = show(plan.grid, KILOGRAM_PER_JOULE)
+        rows.append(("emissions", f"{emitted} CO2e at {rate}, {plan.sources['grid'].date}"))
     return rows
 
 
 def _no_price(prediction: Prediction) -> list[Row]:
-    """What is missing for a bill."""
     wanted = list(ownership.missing(prediction.scenario))
     if wanted:
-        return [("not known", figure) for figure in wanted]
+        return [("unknown", figure) for figure in wanted]
     return [("price", unpriced(prediction.scenario))]
 
 
 def unpriced(scenario: Scenario) -> str:
-    """The machines without a price for what is bought, with the prices that they do have."""
+    """Return the machines without a price for this purchase, with the prices that they have."""
     named = dict.fromkeys(_but_prices(host) for host in _without_price(scenario))
     return f"no price for {', '.join(named)}"
 
 
 def ways_to_price(scenario: Scenario) -> str:
-    """What a user can state to get a bill."""
+    """Return the keys that would give a bill."""
     bought = all(host.capex is not None for host in _without_price(scenario))
-    owned = '; cost.purchase = "owned" bills what owning it costs' if bought else ""
-    return f"cost.price states one{owned}"
+    owned = ', or cost.purchase = "owned"' if bought else ""
+    return f"set cost.price{owned}"
 
 
 def _without_price(scenario: Scenario) -> list[Host]:
@@ -256,7 +218,7 @@ def _without_price(scenario: Scenario) -> list[Host]:
 def _but_prices(host: Host) -> str:
     kinds = tuple(dict.fromkeys(str(price.purchase) for price in host.prices))
     name = short_name(host.name)
-    return f"{name} (it has {' and '.join(kinds)} prices)" if kinds else name
+    return f"{name} (only {' and '.join(kinds)} prices)" if kinds else name
 
 
 def _per_thousand(samples_per_usd: float | None) -> str | None:
@@ -266,27 +228,63 @@ def _per_thousand(samples_per_usd: float | None) -> str | None:
 def _known(
     prediction: Prediction,
 ) -> Iterator[tuple[Metric, float | int | str, float | None, float | None]]:
-    """Metrics that have one value, the value, and its P10 and P90 where there are any."""
-    for one in METRICS:
+    """Yield metrics with a single value, the value, and its P10 and P90 or None."""
+    for one in JOB_METRICS:
         value = one.get(prediction)
         if value is not None and not isinstance(value, Mapping):
             ends = prediction.interval.get(one.name, {})
             yield one, value, ends.get("p10"), ends.get("p90")
 
 
-def metric_page(prediction: Prediction) -> Table:
-    """The same figures as people write them."""
-    rows: list[tuple[Cell, ...]] = []
-    for one, value, *ends in _known(prediction):
-        shown = ("" if end is None else metric_figure(one.name, end) for end in ends)
-        rows.append((one.name, metric_figure(one.name, value), *shown))
-    return Table(head=("metric", "value", "P10", "P90"), rows=tuple(rows))
-
-
 def metric_table(prediction: Prediction) -> Table:
-    """Every metric that has one value: name, value in SI units, unit, P10 and P90."""
+    """Return every metric with a single value: name, SI value, unit, P10 and P90."""
     rows: list[tuple[Cell, ...]] = []
     for one, value, low, high in _known(prediction):
         unit = "" if one.unit is None else one.unit.symbol
         rows.append((one.name, str(value) if isinstance(value, str) else value, unit, low, high))
     return Table(head=("metric", "value", "unit", "p10", "p90"), rows=tuple(rows))
+
+
+def store_rows(prediction: Prediction) -> Iterator[Row]:
+    """Yield the cost of storage, its prices, and unknown charges; nothing without stores."""
+    bill = prediction.storage
+    if not bill.terms and not bill.missing:
+        return
+    parts = ", ".join(f"{name} {cost}" for name, cost in _parts(prediction))
+    if bill.total is None:
+        yield "storage", f"total unknown{f'; {parts}' if parts else ''}"
+    else:
+        yield (
+            "storage",
+            f"{numbers.known(prediction, 'cost.storage.usd')}{f': {parts}' if parts else ''}",
+        )
+    yield from (("prices of", text) for text in priced(prediction.scenario))
+    yield from (("unknown", text) for text in bill.missing)
+    yield from (("note", text) for text in bill.notes)
+    if prediction.cost.for_machines is not None and bill.known:
+        yield "machines", numbers.known(prediction, "cost.usd_for_machines")
+
+
+def bill_in_all(prediction: Prediction, whole: str) -> str:
+    """Return the whole bill as text; 'at least' where charges of stores are unknown."""
+    return f"at least {whole}" if whole and prediction.storage.missing else whole
+
+
+def _parts(prediction: Prediction) -> Iterator[Row]:
+    for name in PARTS:
+        cost = getattr(prediction.storage, name)
+        if cost:
+            yield name, numbers.known(prediction, f"cost.storage.{name}_usd")
+
+
+def store_share(prediction: Prediction) -> str:
+    """Return the share of storage in the bill, as the end of a sentence; empty if none."""
+    bill = prediction.storage
+    if bill.missing:
+        return "; plus storage, whose price is partly unknown"
+    if not bill.total:
+        return ""
+    leaving = (
+        f" ({numbers.known(prediction, 'cost.storage.egress_usd')} egress)" if bill.egress else ""
+    )
+    return f"; {numbers.known(prediction, 'cost.storage.usd')} of it for storage{leaving}"

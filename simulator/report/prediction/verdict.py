@@ -1,4 +1,4 @@
-"""The answer in a sentence or two, from the numbers."""
+"""The verdict on a job in a sentence or two: whether it fits, its bottleneck, and why."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.pipeline.loads import Cycle, main_process, slowest_actor
 from simulator.pipeline.stages.base import Actor, Resource
 from simulator.pipeline.topology import build
-from simulator.report.labels import batch_called, device_called
+from simulator.report.labels import batch_called, device_called, parts_called
 from simulator.report.numbers import rate_known, share_known
 from simulator.results.binding import FULL, Part, part_time, starved
 from simulator.results.metrics import unstarved_rate, waiting_for_ranks
@@ -19,16 +19,16 @@ from simulator.units import BYTE, SECOND, Seconds, show
 NEXT: Final = 0.1
 """Utilization below which a resource is not named as the next limit."""
 HALF: Final = 0.5
-"""Utilization below which nobody would say that a resource delivers what is made."""
+"""Utilization below which a resource is not named as what delivers the batches."""
 
 _MAKES: Final = {
-    Resource.CPU: "the CPUs make",
+    Resource.CPU: "the CPUs deliver",
     Resource.STORAGE: "the storage delivers",
     Resource.NETWORK: "the network delivers",
     Resource.PCIE: "PCIe carries",
     Resource.NVLINK: "the accelerators' links carry",
     Resource.HOST_MEMORY: "host memory delivers",
-    Resource.GPU: "the input pipeline makes",
+    Resource.GPU: "the input pipeline delivers",
 }
 _NOUN: Final = {
     Resource.CPU: "the CPUs",
@@ -42,21 +42,21 @@ _NOUN: Final = {
 
 
 def verdict(prediction: Prediction) -> str:
-    """What limits the job and whether it fits."""
+    """Return whether a job fits and what limits it."""
     return f"{_fit(prediction)}{_speed(prediction)}"
 
 
 def marks(prediction: Prediction) -> Mapping[str, str]:
-    """What the verdict says of resources and parts of a step, in a word or a few, by their names.
+    """Return remarks on resources and parts of a step by name, in agreement with the verdict.
 
-    Only what is named as the limit is marked so. Where the limit is an actor that does one thing
-    after another, the resource it spends most time on is said to be that.
+    The bottleneck is marked as such. Where a worker or process is the limit, which does one thing
+    after another, the resource on which it spends most of its time is marked instead.
     """
     timing = prediction.timing
     said = "bottleneck"
     if timing.bottleneck not in set(Part) and not _full_enough(prediction):
         limit = _serial(prediction)
-        who = "the input pipeline" if limit is None else who_works(limit, prediction)
+        who = "the input pipeline" if limit is None else _actor(limit, prediction)
         said = f"most of {who}'s time"
     found = {} if timing.next_bottleneck is None else {timing.next_bottleneck: "next"}
     return {**found, timing.bottleneck: said}
@@ -85,17 +85,20 @@ def _speed(prediction: Prediction) -> str:
         return _without_device(prediction)
     if not starved(timing.split):
         return _fed(prediction, device)
+    waits = {
+        "data": timing.split.data_stall / timing.step_time.mean,
+        f"the slowest {device}": waiting_for_ranks(prediction) / timing.step_time.mean,
+        "checkpoints": share(Part.CHECKPOINT, prediction),
+    }
+    shares = " and ".join(
+        f"{share_known(part)} for {what}"
+        for what, part in waits.items()
+        if what == "data" or part > STARVED
+    )
     said = (
         f"{device}-starved: {_producers(prediction)} {rate_known(prediction)} of the "
-        f"{rate_known(prediction, possible)} samples/s the {device}s could take; they wait for "
-        f"data {share_known(timing.split.data_stall / timing.step_time.mean)} of the time"
-    )
-    also = {
-        "for one another": waiting_for_ranks(prediction) / timing.step_time.mean,
-        "for checkpoints": share(Part.CHECKPOINT, prediction),
-    }
-    said += "".join(
-        f" and {why} {share_known(part)}" for why, part in also.items() if part > STARVED
+        f"{rate_known(prediction, possible)} samples/s that the {device}s could take; {device}s "
+        f"wait {shares}"
     )
     if cores := _of_cores(prediction, timing.bottleneck):
         said += f"; the CPUs are {_busy(timing, timing.bottleneck)} busy{cores}"
@@ -103,12 +106,11 @@ def _speed(prediction: Prediction) -> str:
 
 
 def _producers(prediction: Prediction) -> str:
-    """Who makes the batches, and the verb."""
     timing, limit = prediction.timing, _serial(prediction)
     if limit is not None:
         return makes(limit, prediction)
     busy = max(_use(timing, timing.bottleneck), _cores_full(prediction))
-    return _said(_MAKES, timing.bottleneck) if busy >= HALF else "the input pipeline makes"
+    return _said(_MAKES, timing.bottleneck) if busy >= HALF else "the input pipeline delivers"
 
 
 def _without_device(prediction: Prediction) -> str:
@@ -118,7 +120,7 @@ def _without_device(prediction: Prediction) -> str:
         return f"Worker-bound: {makes(limit, prediction)} {rate}.{_slack(prediction)}"
     name, busy = timing.bottleneck, _busy(timing, timing.bottleneck)
     if _fullest(prediction) is not None:
-        return f"Held up by waiting: {rate}.{_slack(prediction)}"
+        return f"Latency-bound: {rate}.{_slack(prediction)}"
     said = f"{_limited(name)}: {rate}, with {_said(_NOUN, name)} {busy} busy"
     return f"{said}{_of_cores(prediction, name)}.{_slack(prediction)}"
 
@@ -134,7 +136,7 @@ def _fed(prediction: Prediction, device: str) -> str:
         )
     busy = _busy(timing, timing.bottleneck)
     noun = _said(_NOUN, timing.bottleneck)
-    waits = {"copies": timing.split.h2d, "exchange": timing.split.communication}
+    waits = {"copies": timing.split.h2d, "communication": timing.split.communication}
     what, longest = max(waits.items(), key=lambda wait: wait[1])
     return (
         f"{_limited(timing.bottleneck)}: {rate}, with {noun} {busy} busy; "
@@ -160,7 +162,6 @@ def _next(prediction: Prediction) -> str:
 
 
 def _said(words: Mapping[Resource, str], name: str) -> str:
-    """A resource in words; one of machines that don't train with their group's name."""
     group, _, resource = name.rpartition(".")
     subject, _, verb = words[Resource(resource)].rpartition(" ")
     owner = f" of group '{group}'" if group else ""
@@ -193,18 +194,17 @@ def _use(timing: Timing, resource: str) -> float:
 
 
 def _slack(prediction: Prediction) -> str:
-    """Say so where nothing is full: more hardware of the busiest kind would not help."""
+    """Return what to change where nothing is full: more hardware would not help."""
     fullest = _fullest(prediction)
     if fullest is None:
         return ""
     waits = Resource.GPU in prediction.timing.usage and starved(prediction.timing.split)
-    which = "resource that feeds them" if waits else "resource"
-    said = f" No {which} is full (the fullest is {share_known(fullest)} busy): "
+    which = "input resource" if waits else "resource"
+    said = f" No {which} is full (the busiest: {share_known(fullest)}): "
     limit = _serial(prediction)
     if limit is None:
         return (
-            f"{said}the time goes into doing things one after another, so look at workers, "
-            "prefetch, latency and overlap."
+            f"{said}work is serialized. Add workers or prefetch, reduce latency, or overlap more."
         )
     name = prediction.timing.bottleneck
     noun = _said(_NOUN, name)
@@ -213,7 +213,7 @@ def _slack(prediction: Prediction) -> str:
 
 
 def _fullest(prediction: Prediction) -> float | None:
-    """How busy the busiest resource is that may bind; None where it is full.
+    """Return the utilization of the busiest resource that may bind; None where it is full.
 
     A device that waits for data may be busy for most of a step, and yet its suppliers bind.
     """
@@ -224,22 +224,21 @@ def _fullest(prediction: Prediction) -> float | None:
 
 
 def _serial(prediction: Prediction) -> Cycle | None:
-    """Who holds the job up by doing one thing after another, where no resource is full."""
     return None if _fullest(prediction) is None else serial_limit(prediction)
 
 
 def _of_cores(prediction: Prediction, name: str) -> str:
-    """What busy threads of these CPUs come to in cores, where few threads fill their cores."""
+    """Return a remark where threads are partly busy and yet their physical cores are full."""
     timing = prediction.timing
     full = _cores_full(prediction)
     is_cpu = name.rpartition(".")[2] == Resource.CPU
     if not is_cpu or not _use(timing, name) < FULL <= full:
         return ""
-    return f", which is {share_known(full)} of what their cores can do"
+    return ": all physical cores are full, hyper-threads add almost nothing"
 
 
 def _cores_full(prediction: Prediction) -> float:
-    """Share of what the processors can do that is done: half of the threads may be nearly all."""
+    """Return the share of the cores' capacity in use: half of the threads may be nearly all."""
     shares = [0.0]
     groups = prediction.scenario.cluster.groups
     for group in groups:
@@ -263,54 +262,61 @@ def _fit(prediction: Prediction) -> str:
 def _misfit(fit: MemoryFit | HostRam, what: str) -> str:
     if fit.verdict is Verdict.YES:
         return ""
-    figures = f"needs {show(fit.total, BYTE, 3)} where {what} holds {show(fit.capacity, BYTE, 3)}"
+    figures = f"needs {show(fit.total, BYTE, 3)}, {what} holds {show(fit.capacity, BYTE, 3)}"
     if fit.verdict is Verdict.NO:
-        return f"Does not fit: it {figures}; the times below are as if it did. "
-    return f"May not fit: it {figures}. "
+        return f"Does not fit: {figures}. The times below assume that it does. "
+    return f"May not fit: {figures}. "
 
 
 _BOUND: Final = {
-    Part.COMMUNICATION: "Communication-bound: exchange between the {device}s",
-    Part.BUBBLE: "Pipeline-bound: waiting for other stages of the pipeline",
+    Part.COMMUNICATION: "Communication-bound: communication between {device}s",
+    Part.BUBBLE: "Pipeline-bound: the pipeline bubble",
     Part.CHECKPOINT: "Checkpoint-bound: writing checkpoints",
-    Part.WAITING: "Held up: waiting {cause}",
+    Part.WAITING: "Stalled: waiting {cause}",
 }
 _NEXT: Final = {
     Part.COMMUNICATION: "communication",
-    Part.BUBBLE: "the pipeline's bubble",
+    Part.BUBBLE: "the pipeline bubble",
     Part.CHECKPOINT: "writing checkpoints",
     Part.WAITING: "waiting {cause}",
 }
 _ADVICE: Final = {
     Part.COMMUNICATION: "",
-    Part.BUBBLE: " More micro-batches a step (train.accumulation) make that share smaller.",
-    Part.CHECKPOINT: " Fewer checkpoints (train.checkpoint_every_steps) or a faster store help.",
+    Part.BUBBLE: " Use more micro-batches per step (train.accumulation).",
+    Part.CHECKPOINT: " Write checkpoints less often (train.checkpoint_every_steps).",
     Part.WAITING: "",
 }
 IDLE: Final = 0.01
 """Utilization below which a resource is not worth naming."""
 _LINKS: Final = (Resource.NETWORK, Resource.NVLINK, Resource.PCIE)
 _CAUSES: Final = {
-    "program": "for the training program (train.step_overhead)",
+    "program": "for the training program",
     "optimizer on the host": "for the optimizer on the host",
-    "slowest device": "for the slowest device",
+    "slowest device": "for the slowest {device}",
 }
-"""What is waited for, by the line of the ledger."""
+"""Causes of waiting, by the line of the ledger."""
 
 
 def share(part: Part, prediction: Prediction) -> float:
-    """Share of the mean step that a part takes."""
+    """Return the share of a part in the mean step."""
     timing = prediction.timing
     return part_time(part, timing.split) / timing.step_time.mean
 
 
+def part_labels(prediction: Prediction) -> dict[str, str]:
+    """Return labels of the parts of a step by the names of their fields, waits by their cause."""
+    return {**parts_called(prediction.scenario), "other": f"waiting {_cause(prediction)}"}
+
+
 def bound_by(part: Part, prediction: Prediction, device: str) -> str:
-    """What binds, how much of a step it takes, the rate, and what would make it less."""
+    """Return the part that binds with its share of a step, the throughput, and what to change."""
     timing = prediction.timing
     said = _BOUND[part].format(device=device, cause=_cause(prediction))
+    if "program" in said:
+        said += " (train.step_overhead)"
     batch = batch_called(prediction.scenario)
     computing = timing.accelerator_utilization
-    work = "" if computing is None else f", and the {device}s compute {share_known(computing)}"
+    work = "" if computing is None else f", {device}s compute {share_known(computing)}"
     return (
         f"{said} takes {share_known(share(part, prediction))} of a {batch}{work}; "
         f"{rate_known(prediction)} samples/s.{_links(part, prediction)}{_ADVICE[part]}"
@@ -318,17 +324,16 @@ def bound_by(part: Part, prediction: Prediction, device: str) -> str:
 
 
 def _links(part: Part, prediction: Prediction) -> str:
-    """How busy the links are where communication binds and their load is known."""
     used = prediction.timing.usage
     links = {name: used[name].busiest for name in _LINKS if name in used}
     fullest = max(links, key=lambda name: links[name], default=None)
     if part is not Part.COMMUNICATION or fullest is None or links[fullest] < IDLE:
         return ""
-    return f" The fullest link, {fullest}, is {share_known(links[fullest])} busy."
+    return f" Busiest link: {fullest} ({share_known(links[fullest])})."
 
 
 def next_part(part: Part, prediction: Prediction) -> str:
-    """A part that would bind next, with its share of a step."""
+    """Return a part that would bind next, with its share of a step."""
     said = _NEXT[part].format(cause=_cause(prediction))
     return (
         f"{said} ({share_known(share(part, prediction))} of a {batch_called(prediction.scenario)})"
@@ -336,14 +341,14 @@ def next_part(part: Part, prediction: Prediction) -> str:
 
 
 def _cause(prediction: Prediction) -> str:
-    """What the devices wait for, beside data, exchange and checkpoints."""
+    """Return what the devices wait for other than data, communication and checkpoints."""
     times = {stage: prediction.timing.ledger.get(stage, 0.0) for stage in _CAUSES}
     longest = max(times, key=lambda stage: times[stage])
     if times[longest] >= prediction.timing.split.other / 2.0:
-        return _CAUSES[longest]
+        return _CAUSES[longest].format(device=device_word(prediction))
     if waiting_for_ranks(prediction) > 0.0:
-        return "for one another"
-    return "for results on their way back"
+        return f"for the slowest {device_word(prediction)}"
+    return "for copies to the host"
 
 
 NEARLY: Final = 0.9
@@ -351,7 +356,7 @@ NEARLY: Final = 0.9
 MISSED: Final = 1.03
 """Ratio of two times of a batch from which on the shorter one doesn't explain the speed."""
 _DOES = {
-    Resource.CPU: "on the CPUs",
+    Resource.CPU: "on the CPU",
     Resource.STORAGE: "reading",
     Resource.NETWORK: "on the network",
     Resource.PCIE: "copying over PCIe",
@@ -361,14 +366,14 @@ _DOES = {
 
 
 def serial_limit(prediction: Prediction) -> Cycle | None:
-    """The actor whose work on one batch after another limits the job, if the bottleneck is its.
+    """Return the actor whose serial work limits the job, if the bottleneck is its; else None.
 
     Parameters
     ----------
     prediction : Prediction
-        Of a job that keeps no resource full: the bottleneck is then what the actor spends most of
-        its time on, though that resource itself may idle. None is named where machines of another
-        group make batches too.
+        Of a job in which no resource is full: the bottleneck is then the resource on which the
+        actor spends most of its time, though it may idle itself. No actor is named where machines
+        of another group make batches too.
     """
     scenario = prediction.scenario
     if scenario.job.remote is not None:
@@ -384,36 +389,35 @@ def serial_limit(prediction: Prediction) -> Cycle | None:
 
 
 def makes(cycle: Cycle, prediction: Prediction) -> str:
-    """The actor and its verb, such as ``4 workers make``."""
+    """Return the actor and its verb, such as ``4 workers deliver``."""
     if cycle.actor is Actor.PIN_MEMORY:
-        return "the thread that receives batches passes on"
+        return "the pin-memory thread delivers"
     policy = prediction.scenario.job.loader.policy
     if not policy.producers:
-        return "the main process itself makes"
+        return "the main process delivers"
     if policy.threads > 1.0:
-        return "the input pipeline makes"
+        return "the input pipeline delivers"
     each = " in each process" if prediction.scenario.ranks > 1 else ""
-    if policy.producers == 1:
-        return f"one worker{each} makes"
-    return f"{policy.producers} workers{each} make"
+    one = policy.producers == 1
+    many = "one worker" if one else f"{policy.producers} workers"
+    return f"{many}{each} {'delivers' if one else 'deliver'}"
 
 
-def who_works(cycle: Cycle, prediction: Prediction) -> str:
-    """The actor, such as ``a worker``."""
+def _actor(cycle: Cycle, prediction: Prediction) -> str:
     if cycle.actor is Actor.PIN_MEMORY:
-        return "the receiving thread"
+        return "the pin-memory thread"
     return _who(cycle, prediction.scenario.job.loader.policy.producers)[0]
 
 
 def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
-    """How long the actor takes for a batch, on what, and what would help.
+    """Return the actor's time per batch, where it goes, and what would help.
 
     Parameters
     ----------
     cycle, prediction :
         As from `serial_limit`.
     busy : str
-        How busy the resource is, such as ``the storage is 0.0% busy``.
+        The utilization, such as ``the storage is 0% busy``.
     """
     producers = prediction.scenario.job.loader.policy.producers
     most = _most(cycle)
@@ -422,15 +426,15 @@ def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
     who, advice = _who(cycle, producers)
     taken = show(batch, SECOND, 2)
     return (
-        f"a batch takes {who} {taken}{_waiting(cycle, batch, prediction)}, {share_known(share)} of "
-        f"it {_DOES[most]} ({busy}); {advice}."
+        f"{who} needs {taken} per batch{_waiting(cycle, batch, prediction)}, {share_known(share)} "
+        f"of it {_DOES[most]} ({busy}); {advice}."
     )
 
 
 def _waiting(cycle: Cycle, batch: Seconds, prediction: Prediction) -> str:
-    """What waiting adds to a worker's time for a batch, where it is known by its absence.
+    """Return a worker's time per batch with its waits, if these show in the speed.
 
-    So many workers hand over a batch in each step of their process, one after another.
+    The workers of a process take turns: each delivers one batch in as many steps as there are.
     """
     producers = prediction.scenario.job.loader.policy.producers
     if cycle.actor is not Actor.WORKER or not producers:
@@ -439,7 +443,7 @@ def _waiting(cycle: Cycle, batch: Seconds, prediction: Prediction) -> str:
     whole = producers * step
     if whole <= MISSED * batch:
         return ""
-    return f" of work ({show(whole, SECOND, 2)} with waiting)"
+    return f" ({show(whole, SECOND, 2)} with waiting)"
 
 
 def _most(cycle: Cycle) -> Resource:
@@ -448,7 +452,7 @@ def _most(cycle: Cycle) -> Resource:
 
 def _who(cycle: Cycle, producers: int) -> tuple[str, str]:
     if cycle.actor is Actor.PIN_MEMORY:
-        return "that thread", "each process that trains has one, so more workers don't help"
+        return "it", "each training process has one, so more workers do not help"
     if not producers:
-        return "the main process", "workers would do that meanwhile"
-    return "a worker", "more workers would do that side by side"
+        return "the main process", "workers would run in parallel with it"
+    return "a worker", "more workers would run in parallel"

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
+from simulator.schema.fields import Number
 from simulator.uncertainty.provenance import Source
 from simulator.units import Seconds
+
+SpeedField = Annotated[float, Number(low=1e-3, high=1e3)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceFactors:
-    """How much faster parts of a service are than the figures say; above 1: faster.
+    """Speed of parts of a service over that of other services; above 1: faster."""
 
-    `compute`: products, and attention of prompts. `device_memory`: reading weights, keys and
-    values. `engine`: the engine's own time of an iteration, of its layers and of each sequence.
-    `request`: what a request takes beside its iterations.
-    """
-
-    compute: float = 1.0
-    device_memory: float = 1.0
-    engine: float = 1.0
-    request: float = 1.0
+    compute: SpeedField = 1.0
+    """Products, and attention of prompts."""
+    device_memory: SpeedField = 1.0
+    """Reading weights, keys and values."""
+    engine: SpeedField = 1.0
+    """The engine's own time of an iteration, of its layers and of each sequence."""
+    request: SpeedField = 1.0
+    """Time of a request in addition to its iterations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

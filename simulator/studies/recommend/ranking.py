@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from simulator.results.expression import parse_expression
-from simulator.results.metrics import METRICS, Value
+from simulator.results.metrics import JOB_METRICS, Value
 from simulator.schema.goal import Objective, Plain, Sense
 from simulator.studies.baseline import Machine
 from simulator.studies.search.outcome import Outcome, Status
@@ -351,7 +351,9 @@ def _figure_quantile(choice: Choice, name: str, band: Mapping[str, float], side:
     return band[taken] if told is None or middle <= 0.0 else told * band[taken] / middle
 
 
-_HIGHER_IS_BETTER: Final = frozenset(metric.name for metric in METRICS if metric.better == "high")
+_HIGHER_IS_BETTER: Final = frozenset(
+    metric.name for metric in JOB_METRICS if metric.better == "high"
+)
 """Figures that fall where a run gets slower."""
 
 

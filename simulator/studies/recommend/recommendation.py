@@ -438,7 +438,7 @@ def _explained(
         ranked=taken.ranked,
         equals=taken.equals,
         front=tuple(with_choice(answer.front, winner)),
-        tradeoffs=tradeoffs(answer.front, winner),
+        trades=tradeoffs(answer.front, winner),
         moves=problem.copies(winner.settings),
         second=runner_up(taken.ranked),
         losers=tuple(_losers(problem, choices, winner)),

@@ -34,6 +34,7 @@ from simulator.studies.baseline import (
     pinned_seeds,
 )
 from simulator.studies.data_migration import Move, moves, with_copies
+from simulator.studies.levers.lever import Shortage
 from simulator.studies.recommend.limits import (
     PORTING,
     Program,
@@ -53,8 +54,7 @@ from simulator.studies.recommend.ranking import (
     goal_value_of,
     number,
 )
-from simulator.studies.recommend.remedies import remedies
-from simulator.studies.recommend.space import Space, space_of
+from simulator.studies.recommend.space import Space, cpu_relief, space_of
 from simulator.studies.search.evaluate import Bounded
 from simulator.studies.search.explore import (
     NOT_STORED,
@@ -294,11 +294,12 @@ def define_problem(
         COUNT: baseline.scenario.cluster.trainers.count,
     }
     pinned = {key: value for key, value in goal.pins.items() if key not in MACHINE_KEYS}
+    shortage = Shortage(
+        baseline=baseline, offered=tuple(offered), helpers=_helper_machines(baseline, rules)
+    )
     helping = [
         (name, {**pinned, **one})
-        for name, one in remedies(
-            baseline, tuple(offered), _helper_machines(baseline, rules), goal.alternatives
-        )
+        for name, one in cpu_relief(shortage, goal.alternatives)
         if _is_on_axes(baseline, seeds, one)
     ]
     settings = [now, *space.settings, *(one for _, one in helping)]

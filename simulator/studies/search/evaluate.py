@@ -17,7 +17,7 @@ from simulator.errors import InputError, PlanError
 from simulator.physics.footprint import Verdict
 from simulator.pipeline.limits import check_modelled
 from simulator.predict import predict, simulation_input
-from simulator.results.metrics import METRICS, Value
+from simulator.results.metrics import JOB_METRICS, Value
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Plain
 from simulator.schema.scenario import Scenario
@@ -208,7 +208,7 @@ def _outcome(candidate: Candidate, prediction: Prediction, key: str) -> Outcome:
     return Outcome(
         candidate=candidate,
         status=Status.INFEASIBLE if short else Status.PREDICTED,
-        figures={metric.name: plain(metric.get(prediction)) for metric in METRICS},
+        figures={metric.name: plain(metric.get(prediction)) for metric in JOB_METRICS},
         intervals={
             name: {point: float(value) for point, value in band.items()}
             for name, band in prediction.interval.items()

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import pandas as pd
 
-from simulator.results.metrics import METRICS
+from simulator.results.metrics import JOB_METRICS
 from simulator.schema.goal import Objective, Plain
 from simulator.studies.search.outcome import Outcome, Status
 from simulator.studies.search.scoring import Criteria, comparable, front, within
@@ -39,7 +39,7 @@ def column_names(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
     keys = dict.fromkeys(key for outcome in outcomes for key in outcome.candidate.settings)
     there = {name for outcome in outcomes for name, _ in _flat(outcome)}
     known: list[str] = []
-    for metric in METRICS:
+    for metric in JOB_METRICS:
         if metric.name in there:
             known.append(metric.name)
         known += sorted(name for name in there if name.startswith(f"{metric.name}."))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from simulator.errors import PlanError
 from simulator.reading.settings import unit_of
 from simulator.results.expression import Expression, parse_expression
-from simulator.results.metrics import METRICS
+from simulator.results.metrics import JOB_METRICS
 from simulator.schema.goal import Objective, Sense
 from simulator.studies.search.outcome import Candidate
 
@@ -144,7 +144,7 @@ def comparable(points: Points) -> Mask:
     return known if known.any() else np.ones(len(points), dtype=bool)
 
 
-_BETTER: Final = {metric.name: metric.better for metric in METRICS}
+_BETTER: Final = {metric.name: metric.better for metric in JOB_METRICS}
 _PRICED: Final = frozenset(
     {"cost.usd_per_h", "cost.usd_per_step", "cost.samples_per_usd"}
     | {"cost.usd_to_train", "cost.usd_for_machines", "cost.usd_with_storage"}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from support.scenarios import host, scenario, simulate
 
-from simulator.physics.device_time import cost_model
+from simulator.physics.device_time import device_time
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.waiting import SlowDeviceWait, StragglerWait
 from simulator.reading.scenario import load_scenario
@@ -107,7 +107,7 @@ def test_the_update_is_part_of_what_the_slowest_device_does() -> None:
     """Uniform speeds of 10% on 8 devices: 7/9 of the range's half over all of a step's compute."""
     spread = ("train.device_spread.shape=uniform", "train.device_spread.relative_deviation=0.1")
     job = load_scenario("llama3-8b-fsdp", overrides=(*spread, "train.step_jitter.shape=constant"))
-    time = cost_model(job).time
+    time = device_time(job)
     assert time is not None
     assert float(time.optimizer) > 0.0
     whole = job.job.train.accumulation * (time.forward + time.backward) + time.optimizer

@@ -18,7 +18,7 @@ from simulator.reading.service.mode import describes_service
 from simulator.reading.service.request_trace import read_requests
 from simulator.reading.service.scenario import ServiceReader
 from simulator.reading.shipped import service_names
-from simulator.report.service.text import load_called
+from simulator.report.prediction.service import load_called
 from simulator.schema.precision import Precision
 from simulator.schema.serving import (
     Admission,
@@ -70,8 +70,8 @@ def test_defaults_are_those_of_the_engine_on_that_accelerator() -> None:
 
 def test_engines_follow_their_own_rules() -> None:
     """SGLang computes prompts alone; TensorRT-LLM keeps room for whole answers."""
-    sglang = service("serving.engine=sglang", "serving.version=0.5.6").serving.engine
-    tensorrt = service("serving.engine=tensorrt-llm", "serving.version=1.0").serving.engine
+    sglang = service("serving.engine=sglang", "serving.version=0.5.6").serving.rules
+    tensorrt = service("serving.engine=tensorrt-llm", "serving.version=1.0").serving.rules
     assert sglang.batching is Batching.PREFILL_FIRST
     assert tensorrt.admission is Admission.WHOLE
 
@@ -167,8 +167,8 @@ def test_an_older_version_is_slower_where_that_was_measured() -> None:
     assert then.figures is not None
     assert then.figures.layer > now.figures.layer
     assert then.cautions == ()
-    assert (then.serving.engine.batching, then.serving.chunked_prefill) == ("prefill-first", False)
-    assert (now.serving.engine.batching, now.serving.chunked_prefill) == ("mixed", True)
+    assert (then.serving.rules.batching, then.serving.chunked_prefill) == ("prefill-first", False)
+    assert (now.serving.rules.batching, now.serving.chunked_prefill) == ("mixed", True)
     card = service("serving.version=0.6", "hardware.gpu=gpu/l4")
     assert card.figures is not None
     assert card.figures.layer == now.figures.layer
@@ -424,9 +424,9 @@ def test_a_model_that_answers_in_one_pass_is_batched() -> None:
     assert (many.replicas, many.max_batched_tokens, many.weights) == (4, 32, Precision.FP16)
     assert many.dynamic == Dynamic(delay=0.005)
     assert many.host_threads == 12
-    assert many.routing is Routing.LEAST
+    assert many.router is Routing.LEAST
     told = service("serving.router=random", name=CLASSIFIER).serving
-    assert told.routing is Routing.RANDOM
+    assert told.router is Routing.RANDOM
     cores = service(name="image-classifier-cpu")
     assert (cores.serving.replicas, cores.serving.weights) == (1, Precision.FP32)
     assert cores.memory == cores.group.host.ram

@@ -11,12 +11,18 @@ from support.catalogue import each
 from simulator.errors import UnknownName
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.report.prediction.explain import as_explanation
+from simulator.report.prediction.explain import document
+from simulator.report.render import Format, render
 from simulator.report.text import WIDTH
-from simulator.results.metrics import METRICS
+from simulator.results.metrics import JOB_METRICS
 from simulator.results.prediction import Prediction
 from simulator.schema.hardware.price import Price, Purchase
 from simulator.uncertainty.provenance import Source
+
+
+def as_explanation(prediction: Prediction, metric: str | None = None) -> str:
+    """Return the explanation of a metric."""
+    return render(document(prediction, metric), Format.TABLE)
 
 
 def test_the_explanation_reads_as_it_should(
@@ -26,7 +32,7 @@ def test_the_explanation_reads_as_it_should(
     golden("explain-hand-made", as_explanation(prediction) + "\n")
 
 
-@each("metric", METRICS)
+@each("metric", JOB_METRICS)
 def test_every_metric_is_explained(prediction: Prediction, metric: object) -> None:
     """Each metric prints its value and at least one chapter below it."""
     name = metric.name  # type: ignore[attr-defined] # a Metric
@@ -54,8 +60,8 @@ def test_only_the_resource_asked_for_is_shown(prediction: Prediction) -> None:
 
 def test_whole_runs_show_their_parts(prediction: Prediction) -> None:
     """The total time is explained by epochs, the step time is not."""
-    assert "The run, made of" in as_explanation(prediction, "total_time_s")
-    assert "The run, made of" not in as_explanation(prediction, "step_time_s.mean")
+    assert "The run\n" in as_explanation(prediction, "total_time_s")
+    assert "The run\n" not in as_explanation(prediction, "step_time_s.mean")
 
 
 def test_a_price_names_its_source(prediction: Prediction) -> None:
@@ -87,7 +93,7 @@ def test_a_copy_names_what_decides() -> None:
     """154 MB at 12.5 GB/s: the uplink of the switch, not the faster link of the device."""
     text = as_explanation(predict(load_scenario("resnet50-imagenet-p4d"), intervals=False))
     copy = text.partition("\n  copy (")[2].partition("\n  forward (")[0]
-    assert "slowest on its way = pcie switch0 down, 12.5 GB/s   from link/pcie-gen3-x16" in copy
+    assert "slowest unit = pcie switch0 down, 12.5 GB/s   from link/pcie-gen3-x16" in copy
     assert "32 GB/s" not in copy
 
 
@@ -98,7 +104,7 @@ def test_energy_is_explained_by_part() -> None:
     for part in ("accelerators", "rest of the machines", "processors", "data: processors"):
         assert f"\n  {part}  " in text
     assert "= all machines" in text
-    assert "UNVERIFIED" in text.partition("Power from")[2].partition("Rests on")[0]
+    assert "UNVERIFIED" in text.partition("Power from")[2].partition("Assumptions")[0]
 
 
 def test_an_unknown_power_is_said() -> None:
@@ -106,7 +112,7 @@ def test_an_unknown_power_is_said() -> None:
     options = ("hardware.machine=instance/aws/trn1.32xlarge", "hardware.storage=storage/ebs-gp3")
     job = load_scenario("gpus-under-one-switch", overrides=(*options, "train.precision=bf16"))
     text = as_explanation(predict(job, intervals=False), "cost.energy_j_per_step")
-    assert "not known: the profile of gpu/trainium1 states no power" in text
+    assert "unknown: the profile of gpu/trainium1 states no power" in text
 
 
 def test_a_checkpoint_is_explained() -> None:

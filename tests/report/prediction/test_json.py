@@ -11,9 +11,16 @@ import numpy as np
 import pytest
 
 from simulator.pipeline.stages.base import Resource
-from simulator.report.prediction.json import as_json, as_object
-from simulator.results.metrics import METRICS
+from simulator.report.prediction.job import as_object, document
+from simulator.report.render import Format, render
+from simulator.results.metrics import JOB_METRICS
 from simulator.results.prediction import Prediction
+
+
+def as_json(prediction: Prediction) -> str:
+    """Return the prediction as JSON text."""
+    return render(document(prediction), Format.JSON)
+
 
 KEYS = """
     schema version scenario seed step_time_s steps_per_epoch first_step_s epoch_time_s total_time_s
@@ -61,7 +68,7 @@ def test_every_metric_has_its_path(prediction: Prediction) -> None:
     """A metric's name is its dotted path; nothing but identity and reasons stands beside."""
     tree = as_object(prediction)
     absent = {f"utilization.{r}." for r in Resource if str(r) not in tree["utilization"]}
-    names = {m.name for m in METRICS if not m.name.startswith(tuple(absent))}
+    names = {m.name for m in JOB_METRICS if not m.name.startswith(tuple(absent))}
     assert leaves(tree) == names | ENVELOPE
 
 

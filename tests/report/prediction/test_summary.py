@@ -12,9 +12,15 @@ from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.reading.shipped import scenario_names
 from simulator.report.numbers import known, quantity, significant
-from simulator.report.prediction.summary import as_text
+from simulator.report.prediction.job import document
+from simulator.report.render import Format, render
 from simulator.results.prediction import Prediction
 from simulator.units import SECOND, USD
+
+
+def as_text(prediction: Prediction, *, width: int = 100) -> str:
+    """Return the short report."""
+    return render(document(prediction), Format.TABLE, width=width)
 
 
 @cache
@@ -25,14 +31,16 @@ def predicted(name: str, *settings: str) -> Prediction:
 
 def row(text: str, name: str) -> str:
     """What stands beside a name at the left."""
-    return next(line[11:] for line in text.splitlines() if line.startswith(f"{name} "))
+    return next(
+        line.removeprefix(name).strip() for line in text.splitlines() if line.startswith(f"{name} ")
+    )
 
 
 def test_inputs_that_decide_are_repeated() -> None:
     """Machine, data, workers in all, model and global batch stand above the answer."""
     text = as_text(predicted("resnet50-imagenet-p4d"))
     assert row(text, "Machine") == "1 x p4d.24xlarge: 8 x A100-SXM4-40GB, 96 vCPUs, 1.24 TB RAM"
-    assert "12 workers a process, 96 a machine, prefetch 2" in row(text, "Input")
+    assert "12 workers per process, 96 per machine, prefetch 2" in row(text, "Input")
     assert "2,048 in all" in row(text, "Model")
 
 
@@ -48,13 +56,13 @@ def test_no_row_of_nothing() -> None:
     text = as_text(predicted("resnet50-imagenet-p4d"))
     assert "disk" not in row(text, "Busy")
     assert " 0%" not in text
-    assert "exchange" not in text
+    assert "communication" not in text
 
 
 def test_language_models_get_their_words() -> None:
     """Tokens, MFU and a trillion tokens for text; nothing of it for images."""
     said = row(as_text(predicted("llama3-70b-megatron")), "Tokens")
-    assert re.search(r"tokens/s \(.*\); [\d,]+ a GPU; MFU 3\d\.\d% \(7\d\d TFLOP/s\); 1T", said)
+    assert re.search(r"tokens/s \(.*\); [\d,]+ per GPU; MFU 3\d\.\d% \(7\d\d TFLOP/s\); 1T", said)
     assert "\nTokens" not in as_text(predicted("resnet50-imagenet-p4d"))
 
 
@@ -70,14 +78,14 @@ def test_inference_has_batches() -> None:
     text = as_text(predicted("inference-batch1-gpu"))
     assert "\nBatch " in text
     assert "\nStep " not in text
-    assert "making the input" in text
+    assert "loading the input" in text
 
 
 def test_what_the_answer_hangs_on_comes_by_its_worth() -> None:
     """The decode time that a starved job rests on is named first, the price of memory never."""
     lines = as_text(predicted("resnet50-imagenet-p4d")).splitlines()
-    first = lines[lines.index("The answer hangs on") + 1]
-    assert first.strip().startswith("CPU time of a sample (measured on another machine)")
+    first = lines[lines.index("Largest uncertainties") + 1]
+    assert first.strip().startswith("CPU time per sample (measured on another machine)")
 
 
 def test_warnings_leave_out_what_is_said_already() -> None:
@@ -86,7 +94,7 @@ def test_warnings_leave_out_what_is_said_already() -> None:
     assert "rests on unverified" not in text
     assert "GPU memory: the job" not in text
     assert text.startswith("bert-large")
-    assert "figures are guesses" in text
+    assert "inputs are unverified" in text
 
 
 def test_names_of_resources_are_peoples() -> None:
@@ -103,10 +111,10 @@ def test_digits_follow_the_interval() -> None:
     timing = replace(whole.timing, step_time=step)
     wide = {"step_time_s.mean": {"p10": 0.211, "p50": 0.27, "p90": 0.351}}
     shown = known(replace(whole, timing=timing, interval=wide), "step_time_s.mean")
-    assert shown == "270 ms (210 to 350 ms)"
+    assert shown == "270 ms (210-350 ms)"
     narrow = {"step_time_s.mean": {"p10": 0.2677, "p50": 0.27, "p90": 0.2723}}
     shown = known(replace(whole, timing=timing, interval=narrow), "step_time_s.mean")
-    assert shown == "270 ms (268 to 272 ms)"
+    assert shown == "270 ms (268-272 ms)"
 
 
 @pytest.mark.parametrize(
@@ -149,7 +157,7 @@ def test_energy_is_told_where_electricity_is() -> None:
     name = "resnet50-imagenet-p4d"
     asked = ("energy.grid=gcp/us-central1", "energy.tariff=us/iowa/industrial")
     told = row(as_text(predicted(name, *asked)), "Energy")
-    found = r"[\d.]+ kWh \([\d.]+ to [\d.]+ kWh\) for the run, "
+    found = r"[\d.]+ kWh \([\d.]+-[\d.]+ kWh\) for the run, "
     found += r"\$[\d.]+ at \$0.0604/kWh \(2025-04\), [\d.]+ kg CO2e \(2024\)"
     assert re.fullmatch(found, told)
     assert "\nEnergy" not in as_text(predicted(name))

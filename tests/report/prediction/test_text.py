@@ -8,10 +8,26 @@ from dataclasses import replace
 from simulator.physics.footprint import Verdict
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.report.prediction.explain import as_explanation
-from simulator.report.prediction.text import as_text, log_text, split_lines
-from simulator.report.text import WIDTH
-from simulator.results.prediction import Communication, Prediction, Timing
+from simulator.report.prediction import explain
+from simulator.report.prediction.job import document, step_bars, training_log_table
+from simulator.report.render import Format, render
+from simulator.report.text import WIDTH, item_lines
+from simulator.results.prediction import Communication, Prediction
+
+
+def as_text(prediction: Prediction) -> str:
+    """Return the report as text."""
+    return render(document(prediction, full=True), Format.TABLE)
+
+
+def step_lines(prediction: Prediction) -> list[str]:
+    """Return the waterfall of a step as lines."""
+    return item_lines(step_bars(prediction))
+
+
+def as_explanation(prediction: Prediction) -> str:
+    """Return the explanation of the step."""
+    return render(explain.document(prediction), Format.TABLE)
 
 
 def test_the_report_reads_as_it_should(
@@ -33,30 +49,31 @@ def test_lines_stay_within_the_width(simulated: Prediction) -> None:
     assert max(len(line) for line in as_text(simulated).splitlines()) <= WIDTH
 
 
-def test_the_split_adds_up(timing: Timing) -> None:
+def test_the_split_adds_up(prediction: Prediction) -> None:
     """The waterfall ends with the step itself at 100%."""
-    lines = split_lines(timing)
+    lines = step_lines(prediction)
     assert any(line.split() == ["=", "step", "40", "ms", "100.0%"] for line in lines)
     assert not any("bubble" in line for line in lines)
 
 
-def test_bars_follow_each_other(timing: Timing) -> None:
+def test_bars_follow_each_other(prediction: Prediction) -> None:
     """Each bar of the waterfall starts where the one above it ended."""
-    bars = [line for line in split_lines(timing) if "#" in line]
+    bars = [line for line in step_lines(prediction) if "#" in line]
     starts = [line.index("#") for line in bars]
     ends = [line.rindex("#") + 1 for line in bars]
     assert starts[1:] == ends[:-1]
 
 
-def test_a_step_of_no_length_prints(timing: Timing) -> None:
+def test_a_step_of_no_length_prints(prediction: Prediction) -> None:
     """A step time of zero is printed, not divided by."""
+    timing = prediction.timing
     still = replace(
         timing,
         step_time=replace(timing.step_time, mean=0.0),
         split=replace(timing.split, data_stall=0.0, h2d=0.0, compute=0.0, communication=0.0),
         communication=Communication(),
     )
-    assert split_lines(still)
+    assert step_lines(replace(prediction, timing=still))
 
 
 def test_no_price_is_said_once(prediction: Prediction) -> None:
@@ -71,7 +88,7 @@ def test_no_price_is_said_once(prediction: Prediction) -> None:
 
 def test_unverified_assumptions_come_first_and_marked(prediction: Prediction) -> None:
     """A guess is the first thing under what the prediction rests on."""
-    first = as_text(prediction).split("Rests on\n")[1].splitlines()[0]
+    first = as_text(prediction).split("Assumptions\n")[1].splitlines()[0]
     assert first.strip().startswith("UNVERIFIED operating system RAM")
 
 
@@ -99,16 +116,18 @@ def test_an_interval_is_shown_with_its_unit(prediction: Prediction) -> None:
         "cost.usd_to_train": {"p10": 12.0, "p50": 14.0, "p90": 20.0},
     }
     lines = as_text(replace(prediction, interval=interval)).splitlines()
-    assert "Step 40 ms, 80%: 39 to 44 ms (over steps: p50 40 ms, p95 41 ms, p99 42 ms)" in lines
-    assert any(line.endswith(", 80%: 50 min to 2.5 h") for line in lines)
-    assert any(line.endswith(", 80%: 23,273 to 26,256 samples/s") for line in lines)
-    assert any(line.endswith(", 80%: $12 to $20") for line in lines)
+    assert (
+        "Step 40 ms, 80% interval 39-44 ms (over steps: p50 40 ms, p95 41 ms, p99 42 ms)" in lines
+    )
+    assert any(line.endswith(" (50 min to 2.5 h)") for line in lines)
+    assert any(line.endswith(" (23,300-26,300)") for line in lines)
+    assert any(line.endswith(" ($12-$20)") for line in lines)
     assert "80%" not in as_text(prediction)
 
 
 def test_the_log_reports_every_n_steps(prediction: Prediction) -> None:
     """Samples per second are those of the interval, then those of the steady state."""
-    assert log_text(prediction, 4).splitlines() == [
+    assert item_lines(training_log_table(prediction, 4)) == [
         "step 4  160 ms  25,600 samples/s",
         "step 8  320 ms  25,600 samples/s",
         "later           25,600 samples/s",
@@ -122,6 +141,6 @@ def test_what_learns_nothing_has_no_steps() -> None:
     )
     for text in (as_text(prediction), as_explanation(prediction)):
         told = text.partition("UNVERIFIED")[0].replace("step_time_s", "")
-        figures, _, rest = told.partition("\n\nWhat one")
+        figures, _, rest = told.partition("\n\nDemands of one")
         assert "data stall" not in told
         assert "step" not in (rest or figures)

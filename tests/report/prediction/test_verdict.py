@@ -12,12 +12,18 @@ from simulator.physics.footprint import Verdict
 from simulator.pipeline.stages.base import Resource
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.report.prediction.summary import as_text
+from simulator.report.prediction.job import document
 from simulator.report.prediction.verdict import marks, verdict
+from simulator.report.render import Format, render
 from simulator.results.binding import Part
 from simulator.results.prediction import Prediction, StepSplit, Usage
 from simulator.schema.hardware.host import CpuPool
 from simulator.schema.scenario import Scenario
+
+
+def as_text(prediction: Prediction) -> str:
+    """Return the report as text."""
+    return render(document(prediction), Format.TABLE)
 
 
 def with_timing(prediction: Prediction, **changes: object) -> Prediction:
@@ -35,8 +41,8 @@ def with_pool(scenario: Scenario, pool: CpuPool) -> Scenario:
 def test_starved_devices(prediction: Prediction) -> None:
     """Rate made, rate possible and share of waiting are all in the sentence."""
     assert verdict(prediction) == (
-        "GPU-starved: the CPUs make 25,600 of the 44,500 samples/s the GPUs could take; "
-        "they wait for data 40% of the time."
+        "GPU-starved: the CPUs deliver 25,600 of the 44,500 samples/s that the GPUs could take; "
+        "GPUs wait 40% for data."
     )
 
 
@@ -60,7 +66,7 @@ def test_what_is_no_gpu_is_called_an_accelerator() -> None:
     scenario = load_scenario("resnet50-imagenet-p4d", overrides=(*tpu, *here))
     found = predict(scenario, intervals=False)
     assert verdict(found).startswith("Accelerator-bound: the accelerators take")
-    assert "batch 256 an accelerator" in as_text(found)
+    assert "batch 256 per accelerator" in as_text(found)
     assert "acc memory" not in as_text(found)
 
 
@@ -102,15 +108,19 @@ def crewed(prediction: Prediction, workers: int) -> Prediction:
 def test_nothing_is_full(prediction: Prediction) -> None:
     """Where time goes into waiting in turn, more of the busiest resource is not the advice."""
     text = verdict(with_timing(prediction, usage=IDLE, bottleneck=Resource.PCIE))
-    assert "is full (the fullest is 40% busy): the time goes into doing" in text
+    assert "is full (the busiest: 40%): work is serialized" in text
 
 
 @pytest.mark.parametrize(
     ("workers", "made", "why"),
     [
-        (2, "2 workers in each process make 25,600", "takes a worker 419 ms, 98% of it on"),
-        (1, "one worker in each process makes 25,600", "more workers would do that side by side"),
-        (0, "the main process itself makes 25,600", "workers would do that meanwhile"),
+        (
+            2,
+            "2 workers in each process deliver 25,600",
+            "a worker needs 419 ms per batch, 98% of it",
+        ),
+        (1, "one worker in each process delivers 25,600", "more workers would run in parallel"),
+        (0, "the main process delivers 25,600", "workers would run in parallel with it"),
     ],
 )
 def test_who_does_one_thing_after_another(
@@ -127,7 +137,7 @@ def test_a_slow_reader_of_an_idle_store() -> None:
     """The store is not what limits: its one reader is, whose time goes into reading."""
     text = verdict(predict(load_scenario("resnet18-imagenet-one-worker"), intervals=False))
     assert "the storage delivers" not in text
-    assert "one worker makes 84.2 of" in text
+    assert "one worker delivers 84.2 of" in text
     assert "90% of it reading (the storage is 7% busy)" in text
 
 
@@ -135,8 +145,8 @@ def test_no_idle_resource_makes_batches(prediction: Prediction) -> None:
     """An idle store delivers nothing, even where the device is busy most of the time."""
     usage = {**IDLE, Resource.GPU: Usage(mean=0.89, total=3.6, units=4, busiest=0.89)}
     text = verdict(with_timing(prediction, usage=usage, bottleneck=Resource.STORAGE))
-    assert "GPU-starved: the input pipeline makes 25,600" in text
-    assert "No resource that feeds them is full (the fullest is 40% busy)" in text
+    assert "GPU-starved: the input pipeline delivers 25,600" in text
+    assert "No input resource is full (the busiest: 40%)" in text
 
 
 @pytest.mark.parametrize(
@@ -145,15 +155,15 @@ def test_no_idle_resource_makes_batches(prediction: Prediction) -> None:
         (
             StepSplit(compute=0.01, communication=0.03),
             Part.COMMUNICATION,
-            "Communication-bound: exchange between the GPUs takes 75% of a step, and the GPUs",
+            "Communication-bound: communication between GPUs takes 75% of a step, GPUs",
         ),
-        (StepSplit(compute=0.01, bubble=0.03), Part.BUBBLE, "Pipeline-bound: waiting for other"),
+        (StepSplit(compute=0.01, bubble=0.03), Part.BUBBLE, "Pipeline-bound: the pipeline bubble"),
         (
             StepSplit(compute=0.003, checkpoint=0.037),
             Part.CHECKPOINT,
             "Checkpoint-bound: writing checkpoints takes 92% of a step",
         ),
-        (StepSplit(compute=0.01, other=0.03), Part.WAITING, "Held up: waiting for one another"),
+        (StepSplit(compute=0.01, other=0.03), Part.WAITING, "Stalled: waiting for the slowest GPU"),
     ],
 )
 def test_a_part_of_the_step_binds(
@@ -167,7 +177,7 @@ def test_what_the_program_does_holds_up() -> None:
     """Devices that wait for the training program are not called busy."""
     slow = load_scenario("gpu-decode", overrides=("train.step_overhead='2 s'",))
     text = verdict(predict(slow, intervals=False))
-    assert text.startswith("Held up: waiting for the training program (train.step_overhead) takes")
+    assert text.startswith("Stalled: waiting for the training program (train.step_overhead) takes")
 
 
 def test_the_part_that_comes_next(prediction: Prediction) -> None:
@@ -185,14 +195,14 @@ def test_checkpoints_beside_starving(prediction: Prediction) -> None:
     """Devices that wait for data and for checkpoints wait for both."""
     both = StepSplit(data_stall=0.016, compute=0.014, checkpoint=0.01)
     text = verdict(with_timing(prediction, split=both))
-    assert "wait for data 40% of the time and for checkpoints 25%." in text
+    assert "GPUs wait 40% for data and 25% for checkpoints." in text
 
 
 def test_the_main_process_makes_and_trains_in_turn() -> None:
     """Without workers it is named though the device takes longer for a batch than it does."""
     text = verdict(predict(load_scenario("inference-batch1-gpu"), intervals=False))
-    assert "GPU-starved: the main process itself makes" in text
-    assert "workers would do that meanwhile" in text
+    assert "GPU-starved: the main process delivers" in text
+    assert "workers would run in parallel with it" in text
 
 
 @pytest.mark.parametrize(("busy", "told"), [(0.05, False), (0.2, True)])
@@ -225,9 +235,14 @@ def test_threads_that_fill_their_cores(prediction: Prediction) -> None:
     pool = CpuPool(cores=24, threads=48, smt_worth=0.0)
     told = with_timing(prediction, usage=half)
     told = replace(told, scenario=with_pool(prediction.scenario, pool))
-    assert "; the CPUs are 60% busy, which is 100% of what their cores can do." in verdict(told)
+    assert (
+        "; the CPUs are 60% busy: all physical cores are full, hyper-threads add almost nothing."
+        in verdict(told)
+    )
     bare = verdict(with_timing(told, accelerator_utilization=None))
-    assert "the CPUs 60% busy, which is 100% of what their cores can do." in bare
+    assert (
+        "the CPUs 60% busy: all physical cores are full, hyper-threads add almost nothing." in bare
+    )
 
 
 def test_a_misfit_comes_first(prediction: Prediction) -> None:
@@ -235,7 +250,7 @@ def test_a_misfit_comes_first(prediction: Prediction) -> None:
     assert prediction.memory is not None
     full = replace(prediction.memory, items={"activations": 93e9}, verdict=Verdict.NO)
     text = verdict(replace(prediction, memory=full))
-    assert text.startswith("Does not fit: it needs 93 GB where the GPU's memory holds 40 GB;")
+    assert text.startswith("Does not fit: needs 93 GB, the GPU's memory holds 40 GB.")
 
 
 def test_a_doubtful_fit_is_said(prediction: Prediction) -> None:
@@ -265,7 +280,7 @@ def test_the_time_of_a_batch_gives_the_rate() -> None:
     """Workers over the time said, with what they wait for, make the samples a second printed."""
     scenario = load_scenario("svm-cpu-only")
     found = predict(scenario, intervals=False)
-    said = re.search(r"131 ms of work \((\d+) ms with waiting\)", verdict(found))
+    said = re.search(r"131 ms per batch \((\d+) ms with waiting\)", verdict(found))
     assert said is not None
     rate = 16 * 65_536 / (float(said[1]) / 1000.0)
     assert rate == pytest.approx(found.timing.throughput, rel=0.01)
@@ -286,5 +301,5 @@ def test_few_workers_are_blamed_where_cores_idle(tmp_path: Path) -> None:
     file = tmp_path / "box.toml"
     file.write_text(BOX)
     said = verdict(predict(load_scenario(str(file)), intervals=False))
-    assert "8 workers make" in said
-    assert "the CPUs make" not in said
+    assert "8 workers deliver" in said
+    assert "the CPUs deliver" not in said

@@ -12,13 +12,14 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.goal import Plain
 from simulator.studies.baseline import baseline_of
+from simulator.studies.levers.catalogue import RELIEF
 from simulator.studies.recommend.recommendation import Recommendation, recommend
-from simulator.studies.recommend.remedies import BEFOREHAND, HELPERS
 from simulator.studies.recommend.search_problem import define_problem, search_backend
 from simulator.studies.search.workers import local_workers
 
 pytestmark = pytest.mark.slow
 
+BEFOREHAND, HELPERS = RELIEF["preparation beforehand"], RELIEF["helpers"]
 STARVED = "choose-starved-gpus"
 DEVICE = "preparing on the GPUs"
 

@@ -10,8 +10,9 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.goal import Goal, Objective, Sense
 from simulator.studies.baseline import MACHINE, baseline_of
-from simulator.studies.recommend.space import Space, space_of, splits
-from simulator.studies.recommend.spreading import Shape, ways
+from simulator.studies.levers.parallelism import Shape, ways
+from simulator.studies.levers.training import splits
+from simulator.studies.recommend.space import Space, space_of
 
 BLOCKS_ONLY = "instance/aws/p5e.48xlarge"
 

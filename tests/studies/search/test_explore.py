@@ -17,7 +17,7 @@ from simulator.errors import PlanError
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.reading.search.candidates import CandidateReader
-from simulator.results.metrics import METRICS, Value
+from simulator.results.metrics import JOB_METRICS, Value
 from simulator.schema.goal import Objective, Sense
 from simulator.studies.search import store as store_module
 from simulator.studies.search.evaluate import plain
@@ -50,7 +50,7 @@ def test_a_predicted_candidate_is_what_predict_says() -> None:
     given = tuple(f"{key}={value}" for key, value in outcome.candidate.settings.items())
     prediction = predict(load_scenario(BASE, overrides=(*SHORT, *given)), intervals=False)
     assert outcome.status is Status.PREDICTED
-    assert outcome.figures == {m.name: plain(m.get(prediction)) for m in METRICS}
+    assert outcome.figures == {m.name: plain(m.get(prediction)) for m in JOB_METRICS}
 
 
 def test_screening_loses_nothing_of_the_front() -> None:

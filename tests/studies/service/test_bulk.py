@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
@@ -10,7 +11,8 @@ from simulator.errors import InputError, NotModelled
 from simulator.predict import predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
-from simulator.report.service.studies import SizedReport
+from simulator.report.render import Format, render
+from simulator.report.service_studies import sized as sized_document
 from simulator.schema.serving import Service
 from simulator.studies import service_sizing as bulk
 from simulator.studies.service_sizing import BulkSizing, Sized, size
@@ -127,9 +129,10 @@ def test_a_store_that_is_read_too_slowly_asks_for_more_machines() -> None:
 def test_the_report_says_what_all_of_it_costs_and_when_it_is_done() -> None:
     """In words, as JSON and as a table."""
     found = sized("goal.deadline=1 min")
-    text, tree = SizedReport().as_text(found), SizedReport().as_object(found)
-    assert "all of it within" in text
-    assert "in all, at" in text
+    answer = sized_document(found)
+    text, tree = render(answer, Format.TABLE), json.loads(render(answer, Format.JSON))
+    assert "all requests within" in text
+    assert "in total at" in text
     assert "done after" in text
     assert tree["choices"][0]["usd_in_all"] == found.choices[0].total
     assert tree["choices"][0]["duration_s"] <= 60.0

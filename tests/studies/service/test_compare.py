@@ -9,7 +9,8 @@ from simulator.reading.document import Document
 from simulator.reading.effective_settings import service_inputs
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
-from simulator.report.service.compare import as_text
+from simulator.report.compare import document
+from simulator.report.render import Format, render
 from simulator.studies.compare import Beside, ServiceSide, beside, differing
 
 CHAT = "llama3-8b-chat-h100"
@@ -35,8 +36,8 @@ def test_twice_the_machines_take_twice_the_load_at_the_same_cost_of_a_request() 
     assert found.price == pytest.approx(2.0)
     assert found.requests == pytest.approx(2.0)
     assert found.saved == pytest.approx(0.0, abs=1e-9)
-    said = " ".join(as_text([side(), double]).split())
-    assert "a request of full machines costs the same" in said
+    said = " ".join(render(document([side(), double]), Format.TABLE).split())
+    assert "cost per request at full load the same" in said
 
 
 def test_a_cost_is_the_price_over_the_requests() -> None:

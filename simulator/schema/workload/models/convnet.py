@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 import numpy as np
 
 from simulator.errors import NotModelled
-from simulator.memo import Memo
+from simulator.memo import cached
 from simulator.schema.precision import Precision
 from simulator.schema.workload.models import Forward, Operator, StepTimes
 from simulator.schema.workload.models.layer import Layer, activation_element, merge
@@ -17,7 +16,10 @@ from simulator.schema.workload.train import Recompute
 from simulator.uncertainty.provenance import Source
 from simulator.units import Bytes, Real, Seconds
 
-_PARAMETERS: Final[Memo[float]] = Memo(64)
+
+@cached(most=64)
+def _parameters(layers: tuple[Layer, ...]) -> float:
+    return sum(layer.parameters for layer in layers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +45,7 @@ class ConvNet:
     @property
     def parameters(self) -> float:
         """Trainable parameters."""
-        layers = self.layers
-        return _PARAMETERS.of((layers,), lambda: sum(layer.parameters for layer in layers))
+        return _parameters(self.layers)
 
     @property
     def dense_parameters(self) -> float:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from simulator.equations.batch import mean_square_length
-from simulator.memo import Memo
+from simulator.memo import cached
 from simulator.schema.precision import Precision
 from simulator.schema.workload.models import Forward, Kind, Operator, Product, StepTimes
 from simulator.schema.workload.models.ends import Embedding, Head
@@ -46,12 +46,6 @@ from simulator.units import Bytes, Real, Seconds
 _TOKEN_BYTES: Final = 8.0
 _FUSED_BACKWARD: Final = 2.5
 """Five products against two: a fused kernel computes the scores again in its backward pass."""
-
-
-_COUNTED: Final[Memo[float]] = Memo(256)
-"""Parameters of models that were asked for: memory and exchange ask again and again."""
-_MULTIPLIED: Final[Memo[float]] = Memo(256)
-"""Likewise what they multiply with weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +92,9 @@ class Transformer:
     @property
     def parameters(self) -> float:
         """Trainable parameters."""
-        return _COUNTED.of((self,), self._counted)
+        return self._counted()
 
+    @cached(most=256)
     def _counted(self) -> float:
         return sum(layer.parameters for layer in self._all_layers())
 
@@ -150,8 +145,9 @@ class Transformer:
     @property
     def weight_macs(self) -> float:
         """Multiplications of a sample's forward pass with weights."""
-        return _MULTIPLIED.of((self,), self._multiplied)
+        return self._multiplied()
 
+    @cached(most=256)
     def _multiplied(self) -> float:
         return sum(layer.macs for layer in self._all_layers() if layer.weights)
 

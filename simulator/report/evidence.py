@@ -1,0 +1,570 @@
+"""The accuracy of predictions (``plan validate``): errors by family, and the nearest rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from simulator.report.document import (
+    Cell,
+    Document,
+    Item,
+    Section,
+    Table,
+    grid,
+    notes,
+    section,
+)
+from simulator.report.labels import metric_called
+from simulator.report.markdown import escaped, table
+from simulator.report.numbers import figure
+from simulator.report.text import printable
+from simulator.results.metrics import measurable, select
+from simulator.results.prediction import Prediction
+from simulator.uncertainty.measurement import MeasurementSet, Tolerance
+from simulator.validation.local_coverage import Near, Neighbourhood, measured_here
+from simulator.validation.scores import COVERAGE, FAMILY_COVERAGE, MIN_FIGURES, Bands
+from simulator.validation.unseen import LeftOut
+from simulator.validation.validate import EVERY_FAMILY, LEVELS, Family, Judged, Left, Validated
+from simulator.version import __version__
+
+SCHEMA: Final = 1
+ALL: Final = "all families"
+"""Label of the total over a set."""
+MAX_NAMED: Final = 6
+"""Rows of one reason that are named; ``--json`` lists all."""
+MAX_GROUPS: Final = 6
+"""Groups whose constants are shown; ``--json`` lists all."""
+NAME_WIDTH: Final = 24
+ACCURACY_WORST: Final = 10
+"""Rows of each set that the accuracy document lists with their errors."""
+COMMAND: Final = "plan validate --markdown docs/accuracy.md"
+INTERPOLATION: Final = "Interpolation"
+_HELD_OUT: Final = (
+    "The tables below hold out configurations by a hash: nothing was fitted to a test row, but "
+    "other rows of its series were mostly used to fit. They show the error for jobs that are "
+    "similar to measured ones."
+)
+HEAD: Final = (
+    *("family", "split", "rows", "out", "median", "mean", "p90", "max"),
+    *("bias", "ranks", "in band", "score", "naive"),
+)
+REGIME_HEAD: Final = ("regime", *HEAD[1:])
+ALIGN: Final = "<<>>>>>>>>>>>"
+WORST_HEAD: Final = (
+    *("set", "row", "split", "metric", "measured", "predicted", "P10", "P90", "error"),
+)
+TOLERANCE_HEAD: Final = ("family", "metric", "error", "reached", "allowed", "target", "")
+LEGEND: Final = (
+    "Errors are relative to the measured value, or differences in percentage points where stated. "
+    "test: rows that nothing was fitted to; fit: rows that constants may be fitted to. out: "
+    "rows left out, with the reason below. bias: mean signed error. ranks: Spearman's rank "
+    "correlation. in band: measured values within P10 to P90, which should be 80%. score: interval "
+    "(Winkler) score, less is better. naive: mean error of the baseline."
+)
+
+
+def document(found: Validated, worst: int = 0) -> Document:
+    """Return a validation; with the `worst` rows of all sets if any."""
+    rows = worst_rows(found.judged, worst)
+    return Document(
+        sections=(
+            *(part for one in found.sets for part in _set_sections(found, one)),
+            *section("Columns", notes([LEGEND])),
+            *section("Intervals, over all test rows", notes(band_texts(found.bands))),
+            *section(f"Worst {worst} rows", grid(WORST_HEAD, rows, "<<<<>>>>>")),
+            *section("Doubtful figures", notes(found.warnings)),
+            *section("Over tolerance", notes(map(_over_text, found.over))),
+        ),
+        data=lambda: as_object(found),
+        table=lambda: _table(found),
+    )
+
+
+def _set_sections(found: Validated, one: MeasurementSet) -> Iterator[Section]:
+    """Yield the sections of a set: its tables, tolerances, constants, and rows left out."""
+    source = f"{len(one.rows):,} rows. {one.source.reference}, {one.source.date}"
+    yield from section(f"{one.name}: {one.title}", notes([source]), *_tables(found, one))
+    own = [f for f in (*found.families, *found.totals) if f.set == one.name]
+    yield from section(
+        "Tolerances, on test rows", grid(TOLERANCE_HEAD, tolerance_rows(own), "<<<>>><")
+    )
+    yield from section("Calibrated on anchors", notes(_group_texts(found, one)))
+    left = [left for left in found.left if left.set == one.name]
+    yield from section("Left out", notes(_left_texts(left)))
+
+
+def _tables(found: Validated, one: MeasurementSet) -> Iterator[Item | None]:
+    for metric in one.metrics:
+        yield notes([_metric_text(one, metric)])
+        yield grid(HEAD, map(cells, shown_families(found, one, metric)), ALIGN)
+        regimes = [f for f in found.regimes if (f.set, f.metric) == (one.name, metric)]
+        if regimes:
+            yield notes([f"{metric}, by regime; a row may be in several"])
+            yield grid(REGIME_HEAD, map(cells, regimes), ALIGN)
+
+
+def shown_families(found: Validated, one: MeasurementSet, metric: str) -> list[Family]:
+    """Return the families of a set's metric, and their total where there are several."""
+    families = [f for f in found.families if (f.set, f.metric) == (one.name, metric)]
+    totals = [t for t in found.totals if (t.set, t.metric) == (one.name, metric)]
+    return [*families, *(totals if len({family.name for family in families}) > 1 else [])]
+
+
+def _metric_text(one: MeasurementSet, metric: str) -> str:
+    kind = "differences in percentage points" if metric in one.absolute else "relative errors"
+    return f"{metric}: {kind}; naive: {one.baseline}"
+
+
+def cells(family: Family) -> tuple[str, ...]:
+    """Return the cells of a family below `HEAD`."""
+    name = ALL if family.name == EVERY_FAMILY else printable(family.name)
+    name = name if len(name) <= NAME_WIDTH else f"{name[: NAME_WIDTH - 1]}~"
+    head = (name, str(family.split))
+    score, out = family.score, str(family.excluded or "")
+    if score is None:
+        return (*head, "0", out, *[""] * (len(HEAD) - 4))
+    return (
+        *head,
+        f"{score.rows:,}",
+        out,
+        *(share(value) for value in (score.median, score.mean, score.p90, score.largest)),
+        f"{100.0 * score.bias:+.1f}%",
+        "" if score.rank_correlation is None else f"{score.rank_correlation:.2f}",
+        "" if score.coverage is None else f"{score.coverage:.0%}",
+        "" if score.interval_score is None else f"{score.interval_score:.2f}",
+        "" if score.baseline_mean is None else share(score.baseline_mean),
+    )
+
+
+def share(value: float) -> str:
+    """Return an error as per cent.
+
+    Examples
+    --------
+    >>> share(0.0312), share(12.5)
+    ('3.1%', '1250%')
+    """
+    return f"{value:.1%}" if value < 1.0 else f"{value:.0%}"
+
+
+def tolerance_rows(families: Sequence[Family]) -> Iterator[tuple[str, ...]]:
+    """Yield what each family reached, what is allowed, and the target."""
+    for family in families:
+        for tolerance in family.tolerances:
+            for level in LEVELS:
+                yield from _level_row(family, tolerance, level)
+
+
+def _level_row(family: Family, tolerance: Tolerance, level: str) -> Iterator[tuple[str, ...]]:
+    allowed, target = getattr(tolerance, level), getattr(tolerance, f"target_{level}")
+    if allowed is None and target is None:
+        return
+    reached = None if family.score is None else getattr(family.score, level)
+    name = ALL if family.name == EVERY_FAMILY else printable(family.name)
+    over = allowed is not None and reached is not None and reached > allowed
+    yield (
+        name,
+        family.metric,
+        level.replace("largest", "max"),
+        "no rows" if reached is None else exact(reached),
+        "" if allowed is None else exact(allowed),
+        "" if target is None else exact(target),
+        "over" if over else "",
+    )
+
+
+def exact(value: float) -> str:
+    """Return a tolerance as per cent, to three digits.
+
+    Examples
+    --------
+    >>> exact(0.05), exact(0.000374), exact(1e-15)
+    ('5%', '0.0374%', '0%')
+    """
+    return f"{100.0 * round(value, 9):.3g}%"
+
+
+def band_texts(found: Bands | None) -> list[str]:
+    """Return how many measured values are within their intervals, and the interval score."""
+    if found is None:
+        return []
+    (low, high), (least, most) = COVERAGE, FAMILY_COVERAGE
+    verdict = "" if low <= found.coverage <= high else " (off)"
+    text = (
+        f"{found.coverage:.1%} of {found.figures:,} measured values are within P10 to P90; "
+        f"{low:.0%} to {high:.0%} should be{verdict}."
+    )
+    if found.interval_score is not None and found.constant_score is not None:
+        text += (
+            f" Score {found.interval_score:.3f}; one relative width for all, fitted on the fit "
+            f"rows: {found.constant_score:.3f}."
+        )
+    if not found.off:
+        return [text]
+    off = "; ".join(f"{printable(name)} {share:.0%}" for name, share in found.off)
+    return [
+        text,
+        f"Families of {MIN_FIGURES} rows or more outside {least:.0%} to {most:.0%}: {off}",
+    ]
+
+
+def _group_texts(found: Validated, one: MeasurementSet) -> Iterator[str]:
+    fitted = [(k, c) for (name, k), c in found.constants.items() if name == one.name]
+    without = [(k, why) for (name, k), why in found.unfitted.items() if name == one.name]
+    for key, constants in fitted[:MAX_GROUPS]:
+        yield f"{', '.join(key)}: {', '.join(constants)}"
+    if len(fitted) > MAX_GROUPS:
+        yield f"{len(fitted) - MAX_GROUPS:,} groups more; --json has them all"
+    for key, why in without:
+        yield f"{', '.join(key)}: from the description alone ({why})"
+
+
+def _left_texts(left: Sequence[Left]) -> Iterator[str]:
+    """Yield reasons with the rows that they exclude."""
+    reasons: dict[str, list[str]] = defaultdict(list)
+    for one in left:
+        reasons[one.reason].append(one.id)
+    for reason, rows in reasons.items():
+        more = f" and {len(rows) - MAX_NAMED:,} more" if len(rows) > MAX_NAMED else ""
+        yield f"{_count(len(rows))}: {reason} ({', '.join(rows[:MAX_NAMED])}{more})"
+
+
+def _count(number: int) -> str:
+    return "1 row" if number == 1 else f"{number:,} rows"
+
+
+def worst_rows(judged: Iterable[Judged], worst: int) -> list[tuple[str, ...]]:
+    """Return cells below `WORST_HEAD` of the rows with the largest absolute errors, worst first."""
+    ordered = sorted(judged, key=lambda one: -abs(one.error))[:worst]
+    return [_worst_row(one) for one in ordered]
+
+
+def _worst_row(one: Judged) -> tuple[str, ...]:
+    known = measurable(one.metric)
+    unit = None if known is None else known.unit
+    point = one.point
+    shown = [
+        "" if value is None else figure(value, unit).removesuffix(" samples/s")
+        for value in (point.measured, point.predicted, point.p10, point.p90)
+    ]
+    ids = (printable(one.set), printable(one.id), str(one.split), one.metric)
+    return (*ids, *shown, f"{100.0 * one.error:+.1f}%")
+
+
+def _over_text(family: Family) -> str:
+    name = ALL if family.name == EVERY_FAMILY else printable(family.name)
+    return f"{family.set}, {name}, {family.metric}: {'; '.join(family.over)}"
+
+
+_HEAD: Final = (
+    *("set", "metric", "family", "split", "errors", "rows", "excluded", "median", "mean", "p90"),
+    *("largest", "bias", "rank_correlation", "interval_coverage", "interval_score"),
+    *("baseline", "baseline_mean", "over"),
+)
+
+
+def _table(found: Validated) -> Table:
+    """Return all families, each set's total after them; errors are fractions."""
+    families = [
+        family
+        for one in found.sets
+        for metric in one.metrics
+        for family in shown_families(found, one, metric)
+    ]
+    return Table(head=_HEAD, rows=tuple(map(_cells, families)))
+
+
+def _cells(family: Family) -> tuple[Cell, ...]:
+    score = family.score
+    name = ALL if family.name == EVERY_FAMILY else family.name
+    kind = "difference" if family.absolute else "relative"
+    counts = (0 if score is None else score.rows, family.excluded)
+    head = (family.set, family.metric, name, str(family.split), kind, *counts)
+    over = "; ".join(family.over)
+    if score is None:
+        return (*head, *[None] * 8, str(family.baseline), None, over)
+    return (
+        *head,
+        *(score.median, score.mean, score.p90, score.largest, score.bias),
+        *(score.rank_correlation, score.coverage, score.interval_score),
+        *(str(family.baseline), score.baseline_mean, over),
+    )
+
+
+def as_object(found: Validated) -> dict[str, Any]:
+    """Return the validation as plain values.
+
+    Errors are fractions; null: unknown. A family is listed once for each split and metric.
+    """
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "sets": [_set_object(one) for one in found.sets],
+        "families": [_family_object(family) for family in found.families],
+        "regimes": [_family_object(family) for family in found.regimes],
+        "totals": [_family_object(family) for family in found.totals],
+        "rows": [_row_object(one) for one in found.judged],
+        "excluded": [_left_object(one) for one in found.left],
+        "calibrated": [
+            {"set": name, "group": list(group), "constants": list(constants)}
+            for (name, group), constants in found.constants.items()
+        ],
+        "uncalibrated": [
+            {"set": name, "group": list(group), "reason": reason}
+            for (name, group), reason in found.unfitted.items()
+        ],
+        "intervals": None if found.bands is None else _bands_object(found.bands),
+        "warnings": list(found.warnings),
+        "over_tolerance": bool(found.over),
+    }
+
+
+def _set_object(one: MeasurementSet) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "title": one.title,
+        "rows": len(one.rows),
+        "metrics": list(one.metrics),
+        "split": str(one.split_rule),
+        "baseline": str(one.baseline),
+        "source": one.source.reference,
+        "date": one.source.date,
+        "verified": one.source.verified,
+    }
+
+
+def _family_object(family: Family) -> dict[str, Any]:
+    score = family.score
+    return {
+        "name": family.name,
+        "split": str(family.split),
+        "set": family.set,
+        "metric": family.metric,
+        "absolute": family.absolute,
+        "rows": 0 if score is None else score.rows,
+        "excluded": family.excluded,
+        "median_abs_error": None if score is None else score.median,
+        "mean_abs_error": None if score is None else score.mean,
+        "p90_abs_error": None if score is None else score.p90,
+        "max_abs_error": None if score is None else score.largest,
+        "bias": None if score is None else score.bias,
+        "rank_correlation": None if score is None else score.rank_correlation,
+        "interval_coverage": None if score is None else score.coverage,
+        "interval_score": None if score is None else score.interval_score,
+        "constant_width_score": family.constant_width_score,
+        "baseline": str(family.baseline),
+        "baseline_mean_abs_error": None if score is None else score.baseline_mean,
+        "baseline_median_abs_error": None if score is None else score.baseline_median,
+        "over": list(family.over),
+        "tolerances": [
+            {level: getattr(tolerance, level) for level in _TOLERANCE_KEYS}
+            for tolerance in family.tolerances
+        ],
+    }
+
+
+def _bands_object(found: Bands) -> dict[str, Any]:
+    return {
+        "figures": found.figures,
+        "coverage": found.coverage,
+        "interval_score": found.interval_score,
+        "constant_width_score": found.constant_score,
+        "families_off": [{"family": name, "coverage": share} for name, share in found.off],
+        "holds": found.holds,
+    }
+
+
+_TOLERANCE_KEYS: Final = (
+    *("median", "mean", "p90", "largest"),
+    *("target_median", "target_mean", "target_p90", "target_largest"),
+)
+
+
+def _row_object(one: Judged) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "set": one.set,
+        "family": one.family,
+        "split": str(one.split),
+        "metric": one.metric,
+        "predicted": one.point.predicted,
+        "p10": one.point.p10,
+        "p90": one.point.p90,
+        "measured": one.point.measured,
+        "spread": one.spread,
+        "baseline": one.point.baseline,
+        "anchor": one.anchor,
+        "error": one.error,
+    }
+
+
+def _left_object(one: Left) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "set": one.set,
+        "family": one.family,
+        "split": str(one.split),
+        "reason": one.reason,
+    }
+
+
+def near_document(found: Neighbourhood) -> Document:
+    """Return the measured rows most like a scenario, and the error there."""
+    said = about(found) if found.rows else "No measured row could be compared with the scenario."
+    return Document(
+        verdict=(said,),
+        sections=(
+            *section("Nearest rows", notes(map(_near_text, found.rows))),
+            *section("Error there", notes(score_texts(found) if found.rows else [])),
+        ),
+        data=lambda: _near_object(found),
+        table=lambda: _near_table(found),
+    )
+
+
+def _near_text(near: Near) -> str:
+    error = f", error {100.0 * near.judged[0].error:+.1f}%" if near.judged else ""
+    row = f"{printable(near.set)}: {printable(near.row.id)} ({near.row.split})"
+    return f"distance {near.distance:.1f}{error}: {row}; {printable(apart(near))}"
+
+
+def about(found: Neighbourhood) -> str:
+    """Return how many rows are listed, and the meaning of a distance."""
+    rows = "measured row" if len(found.rows) == 1 else f"{len(found.rows)} measured rows"
+    return (
+        f"The {rows} most like {printable(found.scenario)}, of "
+        f"{found.compared:,}. A distance of 1 is a factor of two in one feature; another "
+        "accelerator, model or precision counts 2."
+    )
+
+
+def headline(prediction: Prediction, found: Neighbourhood) -> str:
+    """Return what was measured at this very configuration, if anything."""
+    here = measured_here(prediction, found)
+    if not here:
+        return ""
+    first = here[0]
+    value = figure(first.measured, select(first.metric)[0].unit)
+    rows = len({(one.set, one.id) for one in here})
+    others = f" and {rows - 1} more" if rows > 1 else ""
+    wider = "; the intervals are widened to include it" if any(one.outside for one in here) else ""
+    return (
+        f"Measured at this very configuration: {metric_called(first.metric)} {value}, "
+        f"{first.ratio:.3g}x the prediction ({first.set}: {first.id}{others}){wider}."
+    )
+
+
+def apart(near: Near) -> str:
+    """Return the differences of a row by feature."""
+    features = "; ".join(f"{name} {what}" for name, what in near.apart.items())
+    return f"differs in {features}" if features else "no difference"
+
+
+def score_texts(found: Neighbourhood) -> list[str]:
+    """Return the errors of the rows within reach, by metric."""
+    within = sum(near.distance <= found.reach for near in found.rows)
+    if not within:
+        return [f"unknown: no measured row is within a distance of {found.reach:.1f}"]
+    texts = [f"over the {_count(within)} within a distance of {found.reach:.1f}:"]
+    for metric, score in found.scores.items():
+        texts.append(
+            f"{metric}: median {share(score.median)}, mean {share(score.mean)}, largest "
+            f"{share(score.largest)} ({_count(score.rows)})"
+        )
+    return texts
+
+
+def _near_object(found: Neighbourhood) -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "scenario": found.scenario,
+        "compared": found.compared,
+        "reach": found.reach,
+        "nearest": [
+            {
+                "set": near.set,
+                "id": near.row.id,
+                "family": near.row.family,
+                "split": str(near.row.split),
+                "distance": near.distance,
+                "differs": dict(near.apart),
+                "errors": {one.metric: one.error for one in near.judged},
+            }
+            for near in found.rows
+        ],
+        "errors": {
+            metric: {
+                "rows": score.rows,
+                "median_abs_error": score.median,
+                "mean_abs_error": score.mean,
+                "max_abs_error": score.largest,
+            }
+            for metric, score in found.scores.items()
+        },
+    }
+
+
+def _near_table(found: Neighbourhood) -> Table:
+    """Return a row for each metric that was measured at each of the nearest rows."""
+    head = ("set", "row", "family", "split", "distance", "metric", "measured", "predicted")
+    rows = (row for near in found.rows for row in _near_cells(near))
+    return Table(head=(*head, "error", "differs in"), rows=tuple(rows))
+
+
+def _near_cells(near: Near) -> list[tuple[Cell, ...]]:
+    ids = (near.set, near.row.id, near.row.family, str(near.row.split), near.distance)
+    apart = "; ".join(f"{name} {what}" for name, what in near.apart.items())
+    return [
+        (*ids, one.metric, one.point.measured, one.point.predicted, one.error, apart)
+        for one in near.judged
+    ] or [(*ids, None, None, None, None, apart)]
+
+
+def accuracy_page(found: Validated, left_out: LeftOut | None = None) -> str:
+    """Return the accuracy document in Markdown, with a final line end; unseen series come first."""
+    from simulator.report.unseen import page
+
+    about_it = (
+        f"Written by `{COMMAND}`; `plan validate` predicts every row again. "
+        "The format of a measurement set: [evidence-format.md](evidence-format.md).\n"
+    )
+    overall = " ".join(band_texts(found.bands))
+    parts = ["# Accuracy\n", about_it]
+    if left_out is not None:
+        parts += [page(left_out), f"## {INTERPOLATION}\n", f"{_HELD_OUT}\n"]
+    parts += [f"{LEGEND}\n", *([f"{overall}\n"] if overall else [])]
+    parts += [_set_page(found, one) for one in found.sets]
+    return "\n".join(parts)
+
+
+def _set_page(found: Validated, one: MeasurementSet) -> str:
+    source = f"{one.source.reference}, {one.source.date}"
+    parts = [f"### {one.name}\n", f"{escaped(one.title)}. {len(one.rows):,} rows.\n"]
+    parts.append(f"Source: {escaped(source)}.\n")
+    for metric in one.metrics:
+        kind = "differences in points" if metric in one.absolute else "relative errors"
+        parts.append(f"`{metric}`, {kind}; naive: {one.baseline}\n")
+        parts.append(table(HEAD, map(cells, shown_families(found, one, metric))))
+        regimes = [f for f in found.regimes if (f.set, f.metric) == (one.name, metric)]
+        if regimes:
+            parts.append(f"`{metric}` by regime; a row may be in several:\n")
+            parts.append(table(REGIME_HEAD, map(cells, regimes)))
+    own = [f for f in (*found.families, *found.totals) if f.set == one.name]
+    limits = list(tolerance_rows(own))
+    if limits:
+        parts += [
+            "Tolerances on test rows:\n",
+            table(TOLERANCE_HEAD[:-1], [row[:-1] for row in limits]),
+        ]
+    worst = worst_rows((row for row in found.judged if row.set == one.name), ACCURACY_WORST)
+    if worst:
+        parts.append(f"Worst {len(worst)} rows of any split:\n")
+        parts.append(table(WORST_HEAD[1:], [row[1:] for row in worst]))
+    left = [left.reason for left in found.left if left.set == one.name]
+    if left:
+        each = ((_count(left.count(reason)), reason) for reason in dict.fromkeys(left))
+        texts = [f"- {count}: {escaped(reason)}" for count, reason in each]
+        parts.append("Left out:\n\n" + "\n".join(texts) + "\n")
+    return "\n".join(parts)

@@ -1,1 +1,0 @@
-"""Reports of a validation: errors, coverage and unseen series as text, tables, JSON and HTML."""

@@ -1,1 +1,0 @@
-"""How reports write names, numbers, tables and lines."""

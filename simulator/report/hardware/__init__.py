@@ -1,1 +1,0 @@
-"""Reports of hardware profiles and of the age of their prices."""

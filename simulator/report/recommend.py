@@ -1,0 +1,929 @@
+"""A recommendation (``plan recommend``): the best choice, the alternatives, and why they lost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from textwrap import shorten
+from typing import Any, Final
+
+from simulator.report.compare import even_text
+from simulator.report.document import (
+    Cell,
+    Code,
+    Document,
+    Notes,
+    Rows,
+    Section,
+    Table,
+    grid,
+    notes,
+    section,
+)
+from simulator.report.labels import bottleneck_called, metric_called
+from simulator.report.launch import Launch
+from simulator.report.numbers import (
+    GUESSES,
+    INTERVAL,
+    digits_between,
+    figure,
+    interval,
+    quantity,
+    share_known,
+    significant,
+)
+from simulator.report.text import printable
+from simulator.results.expression import parse_expression
+from simulator.results.metrics import USD_PER_HOUR
+from simulator.schema.goal import Goal, Objective
+from simulator.schema.hardware.naming import short_name
+from simulator.studies.data_migration import Move
+from simulator.studies.levers.catalogue import RELIEF
+from simulator.studies.recommend.limits import PORTING
+from simulator.studies.recommend.ranking import (
+    EQUAL_FACTOR,
+    MONEY,
+    TIME,
+    Choice,
+    Tradeoff,
+    by_factor,
+    distinct,
+    is_outside_evidence,
+    number,
+    ratio,
+)
+from simulator.studies.recommend.recommendation import (
+    CommonMachine,
+    Loser,
+    PinPrice,
+    Recommendation,
+)
+from simulator.units import BYTE, HOUR, SECOND, USD, Unit, show
+from simulator.version import __version__
+
+SCHEMA: Final = 1
+DIGITS: Final = 3
+BUYING: Final = "Rent or buy"
+MAX_FRONT: Final = 8
+"""Points of the front that are shown; its ends are always among them."""
+LOST: Final = "Why the others lost (the best of each accelerator)"
+MAX_ALTERNATIVES: Final = 12
+MAX_WARNING: Final = 150
+"""Letters of a warning; `plan simulate` prints all of it."""
+MAX_NAMED: Final = 3
+"""Others that are named where several may be best."""
+LIKELY: Final = 0.5
+"""Probability from which on a choice is called best rather than tied."""
+NEARLY: Final = 0.995
+"""Probability that would read as 100%."""
+MIN_PROBABILITY: Final = 0.005
+"""Probability that does not read as 0%."""
+OTHER_BATCH: Final = 1.5
+"""Ratio of the samples per step from which on a warning says so."""
+WHOLE_DOLLARS: Final = 10.0
+"""Amount from which on cents are left out [$]."""
+BEYOND: Final = "*"
+"""Mark of choices unlike anything measured."""
+UNMEASURED: Final = "nothing similar was measured"
+ON_THE_BILL: Final = (
+    "the cost covers machines and storage (space, requests, traffic) during the run, as far as "
+    "prices are known"
+)
+_MEASURES: Final = (
+    ("run time", TIME, SECOND),
+    ("cost", MONEY, USD),
+    ("rent", "cost.usd_per_h", USD_PER_HOUR),
+    ("samples per $", "cost.samples_per_usd", None),
+)
+_HIDDEN: Final = frozenset(
+    {"hardware.machine", "hardware.count", "input.measured_on", "remote.machine", "remote.count"}
+)
+"""Settings that the name of the hardware holds, or that change nothing."""
+_BREAKS: Final = {
+    "gpu_memory_margin": "may not fit into GPU memory with the margin",
+    "ram_margin": "may not fit into RAM with the margin",
+    "deadline": "misses the deadline",
+    "budget": "exceeds the budget",
+}
+
+
+def document(answer: Recommendation, launch: Launch | None) -> Document:
+    """Return the recommendation for one scenario."""
+    scenario = answer.scenario
+    if answer.missing or answer.winner is None:
+        title = "So far, time against cost: nothing predicted yet is better in both"
+        sections = section(title, *_front(answer)) if answer.missing else ()
+        verdict = tuple(part_texts(answer) if answer.missing else nothing_texts(answer))
+    else:
+        verdict = ()
+        sections = _found(answer, launch)
+    return Document(
+        title=f"{scenario.name}: {scenario.title}" if scenario.title else scenario.name,
+        question=(("Goal", goal_text(answer.goal)), ("Searched", looked_text(answer))),
+        verdict=verdict,
+        sections=sections,
+        data=lambda: as_object(answer, launch),
+        table=lambda: _table([answer]),
+    )
+
+
+def _found(answer: Recommendation, launch: Launch | None) -> tuple[Section, ...]:
+    winner = answer.ranked[0]
+    figures = [
+        (name, f"{value}, {note}" if note else value)
+        for name, value, note in winner_figures(answer)
+    ]
+    changed = settings(winner)
+    return (
+        *section(
+            best_title(answer),
+            notes([hardware(winner), f"with {changed}" if changed else ""]),
+            Rows(rows=tuple(figures)),
+            notes(about_texts(answer)),
+        ),
+        *section("Before you take it", notes(caveats(answer))),
+        *section("Time against cost: nothing searched is better in both", *_front(answer)),
+        *section(BUYING, notes(buying_texts(answer))),
+        *(part for title, texts in reasons(answer) for part in section(title, notes(texts))),
+        *section("To start it", _launch(launch)),
+    )
+
+
+def reasons(answer: Recommendation) -> tuple[tuple[str, list[str]], ...]:
+    """Return what is said of alternatives: titles, each with its sentences."""
+    return (
+        (LOST, loser_texts(answer.losers)),
+        ("What relieves the CPUs, best first", idea_texts(answer)),
+        ("Cost of your fixed settings", [_pin(pin, answer.goal.objective) for pin in answer.pins]),
+        ("Left out", left_out_texts(answer)),
+    )
+
+
+def several(
+    answers: Sequence[Recommendation],
+    launches: Sequence[Launch | None],
+    common: CommonMachine | None,
+) -> Document:
+    """Return the best for each of several workloads, and the best single machine for all."""
+    best = [_best_row(answer) for answer in answers]
+    missed = [
+        part
+        for answer in answers
+        if answer.winner is None
+        for part in section(answer.scenario.name, notes(nothing_texts(answer)))
+    ]
+    title, shared = "One machine for all", notes(["no machine suits all"])
+    lines = []
+    if common is not None:
+        title = f"The best single machine for all: {common.machine}"
+        each = zip(answers, common.choices, common.worse, strict=True)
+        lines = [
+            (
+                answer.scenario.name,
+                hardware(choice),
+                *measures(answer.goal.objective, choice),
+                _penalty(worse),
+            )
+            for answer, choice, worse in each
+        ]
+    return Document(
+        sections=(
+            *section("The best for each", grid((), best, "<<>>>")),
+            *missed,
+            *section(title, grid((), lines, "<<>>><") or shared),
+        ),
+        data=lambda: _several_object(answers, launches, common),
+        table=lambda: _table(answers),
+    )
+
+
+def _best_row(answer: Recommendation) -> tuple[str, ...]:
+    winner = answer.winner
+    if winner is None:
+        return answer.scenario.name, "no machine meets all limits", "", "", ""
+    return (
+        answer.scenario.name,
+        hardware(winner),
+        *measures(answer.goal.objective, winner),
+    )
+
+
+def _penalty(worse: float | None) -> str:
+    if worse is None:
+        return ""
+    return "its best" if worse <= EQUAL_FACTOR else f"{by_factor(worse, 'worse')} than its best"
+
+
+def goal_text(goal: Goal) -> str:
+    """Return the goal and its limits on one line."""
+    limits = goal.limits
+    named = (
+        ("deadline", None if limits.deadline is None else show(limits.deadline, SECOND)),
+        ("budget", None if limits.budget is None else show(limits.budget, USD)),
+        ("nodes", limits.most_nodes),
+        ("clouds", ", ".join(limits.clouds)),
+        ("regions", ", ".join(limits.regions)),
+        ("gpus", ", ".join(limits.gpus)),
+        ("requires", ", ".join(limits.requires)),
+        ("porting", ", ".join(limits.porting)),
+        ("RAM margin", f"{limits.ram_margin:.0%}" if limits.ram_margin else ""),
+        (
+            "GPU memory margin",
+            f"{limits.gpu_memory_margin:.0%}" if limits.gpu_memory_margin else "",
+        ),
+        ("where", limits.where),
+    )
+    texts = [f"{name} {value}" for name, value in named if value not in (None, "")]
+    texts += [f"pinned {key} = {value}" for key, value in goal.pins.items()]
+    return "; ".join([f"{goal.objective.sense.value} {goal.objective.metric}", *texts])
+
+
+def part_texts(answer: Recommendation) -> list[str]:
+    """Return that the search is not finished; nothing if it is."""
+    if not answer.missing:
+        return []
+    text = (
+        f"The search is incomplete: up to {answer.missing:,} more candidates could be best and are "
+        "not predicted yet, so none is named best. Run it again without --no-search to finish."
+    )
+    return [text]
+
+
+def looked_text(answer: Recommendation) -> str:
+    """Return the number of candidates, and how many were predicted."""
+    stored = ", all from the store" * answer.from_store
+    could = f"{answer.predicted:,} predicted (those that could be best{stored})"
+    return f"{answer.looked_at:,} candidates; {could}"
+
+
+def nothing_texts(answer: Recommendation) -> list[str]:
+    """Return why no candidate meets the limits."""
+    conflict = answer.conflict
+    if answer.missing:
+        return part_texts(answer)
+    if conflict is None or not conflict.limits:
+        ways_out = () if conflict is None else conflict.ways_out
+        return ["No candidate meets all limits.", *ways_out]
+    limits = "; ".join(conflict.limits)
+    return [f"No machine meets all limits: {limits}.", *conflict.ways_out]
+
+
+def _front(answer: Recommendation) -> tuple[Table | None, Notes]:
+    lines, hidden = front_rows(answer)
+    texts = []
+    if any(BEYOND in row[-1] for row in lines):
+        texts.append(f"{BEYOND} {UNMEASURED}")
+    if hidden > 0:
+        texts.append(f"{hidden} more between them")
+    return grid((), lines, ">>><<"), notes(texts)
+
+
+def front_rows(answer: Recommendation) -> tuple[list[tuple[str, ...]], int]:
+    """Return points of the front (time, cost, value, machines, marks), and the number left out."""
+    objective = answer.goal.objective
+    points = distinct(answer.front, answer.winner)
+    hidden = len(points) - MAX_FRONT
+    if hidden > 0:
+        step = (len(points) - 1) / (MAX_FRONT - 1)
+        points = [points[round(i * step)] for i in range(MAX_FRONT)]
+    rows: list[tuple[str, ...]] = [
+        (
+            measured(choice, TIME, SECOND),
+            measured(choice, MONEY, USD),
+            "" if objective.metric in (TIME, MONEY) else worth(choice, objective),
+            hardware(choice),
+            front_notes(answer, choice),
+        )
+        for choice in points
+    ]
+    return rows, max(0, hidden)
+
+
+def buying_texts(answer: Recommendation) -> list[str]:
+    """Return when buying the best machines is cheaper than renting; nothing without prices."""
+    found = answer.buying
+    if found is None:
+        return []
+    price = f"{show(found.capex, USD)} each, {found.date}"
+    return [f"{found.count} x {found.machine} bought ({price}): {even_text(found.even)}"]
+
+
+def loser_texts(losers: Sequence[Loser]) -> list[str]:
+    """Return why each obvious alternative lost."""
+    texts = [
+        f"{what}{f' ({where})' if where else ''}: {reason}"
+        for what, where, reason in loser_rows(losers)
+    ]
+    more = len(losers) - MAX_ALTERNATIVES
+    return [*texts, f"{more} more"] if more > 0 else texts
+
+
+def loser_rows(losers: Sequence[Loser]) -> list[tuple[str, str, str]]:
+    """Return each obvious alternative, its machines, and why it lost."""
+    return [
+        (loser.what, "" if loser.choice is None else _short(loser.choice), loser.reason)
+        for loser in losers[:MAX_ALTERNATIVES]
+    ]
+
+
+def _short(choice: Choice) -> str:
+    return f"{choice.count} x {short_name(choice.machine.name)}"
+
+
+def idea_texts(answer: Recommendation) -> list[str]:
+    """Return what would relieve the CPUs of the scenario, best first."""
+    texts: list[str] = []
+    for choice in answer.ideas:
+        if not choice.is_predicted:
+            texts.append(f"{choice.idea}: {choice.outcome.reason}")
+            continue
+        busy = number(choice.figures, "accelerator_utilization")
+        figures = dict.fromkeys(measures(answer.goal.objective, choice))
+        parts = [*figures, *([] if busy is None else [f"accelerators {busy:.0%} busy"])]
+        parts += [f"breaks {', '.join(choice.broken)}"] if choice.broken else []
+        away = choice.settings.get("remote.storage")
+        parts += [f"remote.storage = {away}"] if away else []
+        parts += _against(answer, choice)
+        texts.append(f"{choice.idea}: {hardware(choice)}: {', '.join(parts)}")
+    family = RELIEF["machine of the family"]
+    named = any(choice.idea == family for choice in answer.ideas)
+    if texts and not named and not answer.goal.search:
+        texts.append(
+            f"{RELIEF['machine of the family']}: no machine here has more vCPUs per accelerator"
+        )
+    return texts
+
+
+def _against(answer: Recommendation, choice: Choice) -> list[str]:
+    """Return the fixed settings that a remedy changes; their cost has a section of its own."""
+    loose = answer.against.get(choice.index, ())
+    return [f"changes your {key} = {answer.goal.pins[key]}" for key in loose]
+
+
+def _pin(pin: PinPrice, objective: Objective) -> str:
+    begin = f"{pin.key} = {pin.value}: "
+    if pin.kept is None or pin.freed is None:
+        return f"{begin}no other value could be compared"
+    if pin.kept.index == pin.freed.index:
+        return f"{begin}no cost, the best choice has it"
+    money = [number(choice.figures, MONEY) for choice in (pin.kept, pin.freed)]
+    paid = ""
+    if money[0] is not None and money[1] is not None:
+        more = money[0] - money[1]
+        paid = f"; {show(abs(more), USD)} {'more' if more > 0.0 else 'less'} for the job"
+    return (
+        f"{begin}{worth(pin.kept, objective)} instead of "
+        f"{worth(pin.freed, objective)} with {hardware(pin.freed)}{paid}"
+    )
+
+
+def left_out_texts(answer: Recommendation) -> list[str]:
+    """Return what was not searched, and why."""
+    texts = [_excluded(answer, name, count) for name, count in answer.excluded.items()]
+    reasons_: dict[str, list[str]] = {}
+    for refusal in answer.refused:
+        reasons_.setdefault(refusal.reason, []).append(short_name(refusal.machine.name))
+    for reason, named in reasons_.items():
+        more = f" and {len(named) - MAX_NAMED} more" if len(named) > MAX_NAMED else ""
+        texts.append(f"{', '.join(named[:MAX_NAMED])}{more}: {reason}")
+    if unmarked := sum(not choice.machine.marked for choice in answer.contenders):
+        many = "1 machine" if unmarked == 1 else f"{unmarked} machines"
+        texts.append(
+            f"CPU speed assumed for {many} of the best: equal, core for core, to the machine on "
+            "which the CPU times were measured (no CoreMark score)"
+        )
+    return texts
+
+
+def _excluded(answer: Recommendation, name: str, count: int) -> str:
+    many = f"{count} machine{'s' * (count > 1)}"
+    if name != PORTING or answer.program is None:
+        return f"{many} by goal.{name}"
+    written = " or ".join(sorted(answer.program.stacks))
+    ported = ", ".join(f'"{stack}"' for stack in answer.ports)
+    return (
+        f"{many} whose accelerators do not run {written}, for which the program is written; "
+        f"[goal] porting = [{ported}] includes them"
+    )
+
+
+def _launch(launch: Launch | None) -> Code:
+    return Code(lines=tuple(launch_lines(launch)))
+
+
+def launch_lines(launch: Launch | None) -> list[str]:
+    """Return how to start the best choice: a command, the loader, resources as YAML."""
+    if launch is None:
+        return []
+    return [launch.command, launch.loader, *launch.notes, *launch.resources.splitlines()]
+
+
+def best_title(answer: Recommendation) -> str:
+    """Return the title of the best choice, with what qualifies it."""
+    winner = answer.winner
+    if answer.sure is not None and answer.sure.best[0] < LIKELY:
+        tied = sum(share >= MIN_PROBABILITY for share in answer.sure.best[1:])
+        title = f"Best estimate; tied with {tied} other{'s' if tied > 1 else ''}"
+    else:
+        title = "Best"
+    beyond = winner is not None and is_outside_evidence(winner)
+    return f"{title} ({UNMEASURED})" if beyond else title
+
+
+def winner_figures(answer: Recommendation) -> list[tuple[str, str, str]]:
+    """Return the figures of the best choice: a label, the value, and its interval or a remark."""
+    winner, objective = answer.ranked[0], answer.goal.objective
+    unit = unit_of(objective)
+    rows = [
+        (
+            metric_called(objective.metric),
+            worth(winner, objective),
+            _band(winner, objective.metric, unit),
+        )
+    ]
+    rows += [
+        (
+            name,
+            measured(winner, metric, unit),
+            _band(winner, metric, unit),
+        )
+        for name, metric, unit in _MEASURES
+        if metric != objective.metric and winner.figures.get(metric) is not None
+    ]
+    return [*rows, ("limited by", *_limit(winner)), *_memory(winner)]
+
+
+def about_texts(answer: Recommendation) -> list[str]:
+    """Return how the best compares: to the scenario, to its equals, and with which confidence."""
+    return [
+        *_now(answer, answer.ranked[0]),
+        *_spot(answer),
+        *_equals(answer),
+        *trade_texts(answer),
+        *_second(answer),
+        *_confidence(answer),
+        *_safer(answer),
+    ]
+
+
+def caveats(answer: Recommendation) -> list[str]:
+    """Return what to check before the best is taken: ports, copies, warnings, uncounted costs."""
+    winner, program = answer.winner, answer.program
+    if winner is None:
+        return []
+    texts = []
+    if program is not None and not program.runs_on(winner.machine):
+        written = " or ".join(sorted(program.stacks))
+        texts.append(
+            f"port the program from {written} to {winner.machine.stack}: that work is not counted"
+        )
+    rent = number(winner.figures, "cost.usd_per_h")
+    texts += [_moved(move, rent) for move in answer.moves]
+    texts += _other_batch(answer.now, winner)
+    news = (text for text in winner.outcome.warnings if not text.startswith(GUESSES))
+    texts += [shorten(printable(text), MAX_WARNING) for text in news]
+    prices = [f"prices: {'; '.join(answer.prices)}"] if answer.prices else []
+    return [*texts, ON_THE_BILL, *prices]
+
+
+def _other_batch(now: Choice | None, winner: Choice) -> list[str]:
+    """Return a warning where a step takes many more samples than now, or fewer."""
+    before, after = None if now is None else _samples(now), _samples(winner)
+    if not before or not after or abs(math.log(after / before)) < math.log(OTHER_BATCH):
+        return []
+    text = (
+        f"a step takes {after:,.0f} samples instead of {before:,.0f}: check that the model still "
+        "converges, or set train.global_batch_size"
+    )
+    return [text]
+
+
+def _samples(choice: Choice) -> float | None:
+    rate = number(choice.figures, "throughput_samples_per_s")
+    step = number(choice.figures, "step_time_s.mean")
+    return None if rate is None or step is None else rate * step
+
+
+def _moved(move: Move, rent: float | None) -> str:
+    """Return the time and cost of copying the data."""
+    where = short_name(move.target) if move.target != move.source else "the drives of this machine"
+    size, source = show(move.size, BYTE, DIGITS), short_name(move.source)
+    text = f"copy the data once: {size} from {source} to {where}"
+    parts = []
+    if move.least is not None:
+        parts.append(f"at least {show(move.least, SECOND, 2)}")
+    if rent is not None:
+        paid = dollars(move.bill(rent / HOUR))
+        parts.append(f"{paid} for waiting machines, requests and traffic")
+    unknown = [what for what, known in _unknown(move) if not known]
+    left = f"; unknown and not included: {', '.join(unknown)}" if unknown else ""
+    kept = f"; storage costs {dollars(move.per_month)} per month" if move.per_month else ""
+    counted = f"{'; '.join(parts)} (included above)" if parts else "duration unknown"
+    return printable(f"{text}; {counted}{left}{kept}")
+
+
+def _unknown(move: Move) -> tuple[tuple[str, bool], ...]:
+    return (
+        ("write throughput", move.written),
+        ("requests", move.requests is not None),
+        (f"egress from {short_name(move.source)}", not move.leaves or move.egress is not None),
+    )
+
+
+def _limit(choice: Choice) -> tuple[str, str]:
+    busy = number(choice.figures, "accelerator_utilization")
+    limit = bottleneck_called(str(choice.figures.get("bottleneck")))
+    return printable(limit), "" if busy is None else f"accelerators {share_known(busy)} busy"
+
+
+def _memory(choice: Choice) -> list[tuple[str, str, str]]:
+    shares = []
+    for name, what in (("RAM", "host_ram_bytes"), ("GPU memory", "gpu_memory_bytes")):
+        needed = number(choice.figures, f"{what}.total")
+        room = number(choice.figures, f"{what}.capacity")
+        if needed is not None and room:
+            shares.append(f"{name} {needed / room:.0%} full")
+    return [("memory", shares[-1], ", ".join(shares[:-1]))] if shares else []
+
+
+def _band(choice: Choice, metric: str, unit: Unit | None) -> str:
+    ends = ends_of(choice, metric)
+    return "" if ends is None else f"{INTERVAL} {interval(*ends, unit)}"
+
+
+def _now(answer: Recommendation, winner: Choice) -> list[str]:
+    """Return the scenario as it stands, and why it is not taken where it is the better one."""
+    now, objective = answer.now, answer.goal.objective
+    if now is None or now.value is None or winner.value is None or not now.is_predicted:
+        return []
+    if now.index == winner.index:
+        return ["that is your scenario unchanged"]
+    factor = ratio(objective, winner.value, now.value)
+    text = f"your scenario unchanged: {worth(now, objective)}"
+    if factor is not None and factor > EQUAL_FACTOR:
+        text += f", {by_factor(factor, _worse(objective))}"
+    elif factor is not None and factor < 1.0 / EQUAL_FACTOR:
+        text += f", {by_factor(1.0 / factor, 'better')}, but it {_kept_out(answer, now)}"
+    return [text]
+
+
+def _worse(objective: Objective) -> str:
+    """Return the word for a worse value: more expensive, slower, or worse."""
+    words = {MONEY: "more expensive", TIME: "slower"}
+    return words.get(objective.metric, "worse")
+
+
+def _kept_out(answer: Recommendation, now: Choice) -> str:
+    if now.broken:
+        return " and ".join(_BREAKS.get(name, f"breaks {name}") for name in now.broken)
+    if answer.off_axes:
+        return "is not on the axes of [goal.search]"
+    return "differs from your fixed settings" if answer.goal.pins else "was not searched"
+
+
+def _spot(answer: Recommendation) -> list[str]:
+    lost = answer.lost
+    if lost is None:
+        return []
+    every, each = (show(time, SECOND, DIGITS) for time in (lost.interval, lost.write))
+    text = (
+        f"spot: {lost.losses:.2g} interruptions expected; with a checkpoint every {every} ({each} "
+        f"each) the run takes {lost.stretch:.2f}x as long, which the figures include"
+    )
+    return [text]
+
+
+def _equals(answer: Recommendation) -> list[str]:
+    """Return choices with the same value, with their other figures."""
+    if not answer.equals:
+        return []
+    objective = answer.goal.objective
+    named = [f"{hardware(one)} ({_others(objective, one)})" for one in answer.equals[:MAX_NAMED]]
+    more = len(answer.equals) - MAX_NAMED
+    named += [f"{more} more"] if more > 0 else []
+    return [f"equal within {EQUAL_FACTOR - 1.0:.1%}: {'; '.join(named)}"]
+
+
+def _others(objective: Objective, choice: Choice) -> str:
+    return ", ".join(dict.fromkeys(measures(objective, choice)[1:]))
+
+
+def trade_texts(answer: Recommendation) -> list[str]:
+    """Return what more money would buy in time, and what waiting would save, a sentence each."""
+    return [_traded(trade) for trade in answer.trades]
+
+
+def _traded(trade: Tradeoff) -> str:
+    beyond = f" ({UNMEASURED})" if is_outside_evidence(trade.choice) else ""
+    money = f"{'+' if trade.money > 0.0 else '-'}{dollars(abs(trade.money))}"
+    time = measured(trade.choice, TIME, SECOND)
+    factor = 1.0 / trade.time if trade.time < 1.0 else trade.time
+    change = f"{significant(factor, 2)}x {'faster' if trade.time < 1.0 else 'slower'}"
+    return f"{money}: {time}, {change}, with {hardware(trade.choice)}{beyond}"
+
+
+def _probability(share: float) -> str:
+    """Return a probability of a forecast.
+
+    Examples
+    --------
+    >>> _probability(0.68), _probability(1.0)
+    ('68%', 'over 99%')
+    """
+    return "over 99%" if share > NEARLY else f"{share:.0%}"
+
+
+def _second(answer: Recommendation) -> list[str]:
+    second, winner = answer.second, answer.ranked[0]
+    if second is None or second.value is None or winner.value is None:
+        return []
+    if any(one.hardware == second.hardware for one in answer.equals):
+        return []
+    objective = answer.goal.objective
+    factor = ratio(objective, winner.value, second.value)
+    behind = ""
+    if factor is not None:
+        behind = f", {by_factor(factor, _worse(objective))}" if factor > EQUAL_FACTOR else ", equal"
+    changed = f"; {settings(second)}" if settings(second) else ""
+    return [f"runner-up: {hardware(second)}, {worth(second, objective)}{behind}{changed}"]
+
+
+def _confidence(answer: Recommendation) -> list[str]:
+    """Return the probability that the best machine is best, in any number and setting."""
+    sure = answer.sure
+    if sure is None or len(sure.best) <= 1:
+        return []
+    others = sorted(zip(sure.best[1:], answer.contenders[1:], strict=True), key=lambda p: -p[0])
+    named = "; ".join(
+        f"{share:.0%}: {machine(one)}"
+        for share, one in others[:MAX_NAMED]
+        if share >= MIN_PROBABILITY
+    )
+    share, many = sure.best[0], len(sure.best)
+    if share >= LIKELY:
+        text = f"best of {many} machines with {_probability(share)} probability"
+        text += f" ({named})" if named else ""
+    else:
+        text = f"the top {many} are within the error: this one is best with {share:.0%} probability"
+        text += f", others with {named}"
+    if sure.limits is not None:
+        kept = _probability(sure.limits)
+        text += f"; it meets deadline and budget with {kept} probability"
+    assumed = (
+        "errors are shared by machines with the same bottleneck and independent otherwise; prices "
+        "are exact"
+    )
+    return [f"{text}. Assumed: {assumed}"]
+
+
+def _safer(answer: Recommendation) -> list[str]:
+    """Return the best of those that meet deadline and budget almost surely."""
+    if answer.safer is None:
+        return []
+    choice, chance = answer.safer
+    figures = ", ".join(dict.fromkeys(measures(answer.goal.objective, choice)))
+    kept = _probability(chance)
+    return [f"to meet deadline and budget with {kept} probability: {hardware(choice)} ({figures})"]
+
+
+def front_notes(answer: Recommendation, choice: Choice) -> str:
+    """Return the marks of a point of the front: best, `BEYOND`, both or none."""
+    best = answer.winner is not None and choice.index == answer.winner.index
+    return "best" * best + BEYOND * is_outside_evidence(choice)
+
+
+def hardware(choice: Choice) -> str:
+    """Return the machines of a choice with their number."""
+    return _hardware(choice, f"{choice.count} x ")
+
+
+def machine(choice: Choice) -> str:
+    """Return the machine of a choice, without its number."""
+    return _hardware(choice, "")
+
+
+def _hardware(choice: Choice, many: str) -> str:
+    kind = choice.machine
+    what = [kind.cloud] if kind.cloud else []
+    what += [f"{kind.gpus} x {kind.gpu}"] if kind.gpu else []
+    devices = f" ({', '.join(what)})" if what else ""
+    helpers = short_name(str(choice.settings.get("remote.machine", "")))
+    number_of = f"{choice.settings.get('remote.count', 1)} x " if many else ""
+    beside = f" + {number_of}{helpers}" if helpers else ""
+    spot = " as spot capacity" if choice.settings.get("cost.purchase") == "spot" else ""
+    return f"{many}{short_name(kind.name)}{devices}{beside}{spot}"
+
+
+def settings(choice: Choice) -> str:
+    """Return the other settings that differ from the scenario."""
+    return ", ".join(
+        f"{key} = {value}" for key, value in choice.settings.items() if key not in _HIDDEN
+    )
+
+
+def worth(choice: Choice, objective: Objective) -> str:
+    """Return the value of a choice by the goal, with its unit."""
+    if choice.value is None:
+        return "no value"
+    return measured(choice, objective.metric, unit_of(objective), choice.value)
+
+
+def unit_of(objective: Objective) -> Unit | None:
+    """Return the unit of the goal; None for a bare number."""
+    return parse_expression(objective.metric).unit
+
+
+def measured(choice: Choice, metric: str, unit: Unit | None, value: float | None = None) -> str:
+    """Return a figure of a choice, or another value of it, to the precision of its interval."""
+    ends = ends_of(choice, metric)
+    number_of = number(choice.figures, metric) if value is None else value
+    if number_of is None:
+        return figure(None, unit)
+    if unit == USD_PER_HOUR:
+        return figure(number_of, unit)
+    return quantity(number_of, unit, DIGITS if ends is None else digits_between(*ends))
+
+
+def ends_of(choice: Choice, metric: str) -> tuple[float, float] | None:
+    """Return the 80% interval of a figure, scaled to the choice's own value."""
+    band, predicted = choice.outcome.intervals.get(metric), number(choice.outcome.figures, metric)
+    own = number(choice.figures, metric)
+    if band is None or not predicted or own is None:
+        return None
+    return own / predicted * band["p10"], own / predicted * band["p90"]
+
+
+def measures(objective: Objective, choice: Choice) -> tuple[str, str, str]:
+    """Return the value by the goal, the run time and the cost."""
+    return (
+        worth(choice, objective),
+        measured(choice, TIME, SECOND),
+        measured(choice, MONEY, USD),
+    )
+
+
+def dollars(amount: float) -> str:
+    """Return an amount with cents only if it is small.
+
+    Examples
+    --------
+    >>> dollars(23.4), dollars(1234.5), dollars(0.734)
+    ('$23', '$1,234', '$0.73')
+    """
+    return f"${amount:,.0f}" if abs(amount) >= WHOLE_DOLLARS else f"${amount:.2f}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A choice of a table: its role among all, and why it is not the best."""
+
+    answer: Recommendation
+    place: str
+    choice: Choice
+    reason: str = ""
+
+
+def _lines(answers: Sequence[Recommendation]) -> Iterator[Line]:
+    """Yield every choice that the report names, scenario by scenario."""
+    for answer in answers:
+        named = [("best", answer.winner, ""), ("runner-up", answer.second, "")]
+        named += [("front", choice, "") for choice in answer.front]
+        named += [("as it stands", answer.now, "")]
+        named += [(f"lost: {one.what}", one.choice, one.reason) for one in answer.losers]
+        named += [(f"remedy: {one.idea}", one, "") for one in answer.ideas]
+        for place, choice, reason in named:
+            if choice is not None:
+                own = reason or choice.outcome.reason or "; ".join(choice.broken)
+                yield Line(answer=answer, place=place, choice=choice, reason=own)
+
+
+def _table(answers: Sequence[Recommendation]) -> Table:
+    """Return every choice in SI units."""
+    head = (
+        *("scenario", "place", "machine", "count", "gpus_per_machine", "gpu", "settings"),
+        *("goal", "value", "total_time_s", "cost.usd_to_train", "cost.usd_per_h"),
+        *("accelerator_utilization", "bottleneck", "status", "reason"),
+    )
+    return Table(head=head, rows=tuple(_cells(line) for line in _lines(answers)))
+
+
+def _cells(line: Line) -> tuple[Cell, ...]:
+    choice, machine = line.choice, line.choice.machine
+    given = "; ".join(f"{key}={value}" for key, value in choice.settings.items())
+    figures = (TIME, MONEY, "cost.usd_per_h", "accelerator_utilization")
+    limit = choice.figures.get("bottleneck")
+    return (
+        *(line.answer.scenario.name, line.place, machine.name, choice.count),
+        *(machine.gpus, machine.gpu or "", given, line.answer.goal.objective.metric),
+        choice.value,
+        *(number(choice.figures, name) for name in figures),
+        *("" if limit is None else str(limit), choice.outcome.status.value, line.reason),
+    )
+
+
+def as_object(answer: Recommendation, launch: Launch | None) -> dict[str, Any]:
+    """Return the recommendation as plain values."""
+    sure, conflict, goal = answer.sure, answer.conflict, answer.goal
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "scenario": answer.scenario.name,
+        "goal": {"metric": goal.objective.metric, "sense": goal.objective.sense.value},
+        "candidates": answer.looked_at,
+        "predicted": answer.predicted,
+        "from_store": answer.from_store,
+        "missing": answer.missing,
+        "winner": _choice(answer.winner),
+        "runner_up": _choice(answer.second),
+        "as_it_stands": _choice(answer.now),
+        **_weighed(answer),
+        "front": [_choice(choice) for choice in answer.front],
+        "losers": [
+            {"what": one.what, "reason": one.reason, "choice": _choice(one.choice)}
+            for one in answer.losers
+        ],
+        "remedies": [
+            {"what": one.idea, "choice": _choice(one),
+             "against_pins": list(answer.against.get(one.index, ()))}
+            for one in answer.ideas
+        ],
+        "pins": [
+            {"key": pin.key, "value": pin.value, "kept": _choice(pin.kept),
+             "freed": _choice(pin.freed)}
+            for pin in answer.pins
+        ],
+        "probability_best": None if sure is None else list(sure.best),
+        "probability_limits_kept": None if sure is None else sure.limits,
+        "spot": None if answer.lost is None else asdict(answer.lost),
+        "conflict": None if conflict is None else asdict(conflict),
+        "excluded": dict(answer.excluded),
+        "refused": [{"machine": r.machine.name, "reason": r.reason} for r in answer.refused],
+        "prices": list(answer.prices),
+        "rent_or_buy": None if answer.buying is None else asdict(answer.buying),
+        "launch": None if launch is None else asdict(launch),
+    }  # fmt: skip
+
+
+def _weighed(answer: Recommendation) -> dict[str, Any]:
+    return {
+        "equals": [_choice(choice) for choice in answer.equals],
+        "trades": [
+            {"time_factor": one.time, "more_usd": one.money, "choice": _choice(one.choice)}
+            for one in answer.trades
+        ],
+        "safer": None
+        if answer.safer is None
+        else {"choice": _choice(answer.safer[0]), "probability": answer.safer[1]},
+        "moves": [asdict(move) for move in answer.moves],
+        "needs_port_to": _port(answer),
+        "contenders": [
+            {"machine": one.machine.name, "helpers": one.settings.get("remote.machine")}
+            for one in answer.contenders
+        ],
+    }
+
+
+def _port(answer: Recommendation) -> str | None:
+    """Return the software that the program must be ported to; None if it runs as it is."""
+    winner, program = answer.winner, answer.program
+    if winner is None or program is None or program.runs_on(winner.machine):
+        return None
+    return winner.machine.stack
+
+
+def _several_object(
+    answers: Sequence[Recommendation],
+    launches: Sequence[Launch | None],
+    common: CommonMachine | None,
+) -> dict[str, Any]:
+    pairs = zip(answers, launches, strict=True)
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "workloads": [as_object(answer, launch) for answer, launch in pairs],
+        "common": None
+        if common is None
+        else {
+            "machine": common.machine,
+            "choices": [_choice(choice) for choice in common.choices],
+            "worse": list(common.worse),
+        },
+    }
+
+
+def _choice(choice: Choice | None) -> dict[str, Any] | None:
+    if choice is None:
+        return None
+    return {
+        "machine": choice.machine.name,
+        "count": choice.count,
+        "settings": dict(choice.settings),
+        "status": choice.outcome.status.value,
+        "value": choice.value,
+        "breaks": list(choice.broken),
+        "reason": choice.outcome.reason,
+        "warnings": list(choice.outcome.warnings),
+        "figures": dict(choice.figures),
+        "interval": {name: dict(band) for name, band in choice.outcome.intervals.items()},
+    }

@@ -1,1 +1,0 @@
-"""Reports of a sweep: as text, as JSON and as files."""

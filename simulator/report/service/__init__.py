@@ -1,1 +1,0 @@
-"""Reports of services: latencies, limits, needs, changes and calibrations."""

@@ -1,1 +1,0 @@
-"""Reports of what each resource is worth, and of swapped accelerators."""

@@ -1,0 +1,477 @@
+"""The list of levers: everything about a job or a service that a study can change.
+
+A lever is one entry of `LEVERS` or `SERVICE_LEVERS`. Each verb shows a part of the list, by the
+filters of names at the end, and in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from enum import StrEnum
+from typing import Final
+
+from simulator.schema.scenario import Scenario
+from simulator.schema.serving import Service
+from simulator.studies.levers import data_loading, machines, service, training
+from simulator.studies.levers.lever import (
+    Change,
+    Cost,
+    JobLever,
+    Knob,
+    Lever,
+    SearchPoint,
+    ServiceLever,
+    ServiceSituation,
+    Settings,
+    Shortage,
+    Situation,
+)
+
+_RENT: Final = frozenset({Cost.RENT})
+
+LEVERS: Final[tuple[JobLever, ...]] = (
+    # input pipeline
+    Lever(
+        name="workers",
+        keys=("input.workers",),
+        applies=data_loading.starved,
+        changes=data_loading.more_workers,
+        knobs=data_loading.worker_knob,
+        candidates=data_loading.worker_candidates,
+    ),
+    Lever(
+        name="remote workers",
+        keys=("remote.workers",),
+        knobs=data_loading.remote_worker_knob,
+    ),
+    Lever(
+        name="prefetch",
+        keys=("input.prefetch",),
+        applies=data_loading.starved,
+        changes=data_loading.deeper_prefetch,
+        knobs=data_loading.prefetch_knob,
+    ),
+    Lever(
+        name="layout",
+        keys=("data.layout", "data.shard_size", "data.access"),
+        costs=frozenset({Cost.WRITE}),
+        applies=data_loading.layout_matters,
+        changes=data_loading.sequential_shards,
+    ),
+    Lever(
+        name="concurrent reads",
+        keys=("data.readers",),
+        applies=data_loading.streams,
+        changes=data_loading.concurrent_reads,
+    ),
+    Lever(
+        name="placement",
+        keys=("data.placement",),
+        costs=frozenset({Cost.COPY}),
+        applies=data_loading.streams,
+        changes=data_loading.closer_placement,
+    ),
+    Lever(
+        name="storage",
+        keys=("hardware.storage", "data.placement"),
+        costs=frozenset({Cost.COPY, Cost.RENT}),
+        applies=data_loading.streams,
+        changes=data_loading.other_stores,
+        candidates=data_loading.storage_candidates,
+    ),
+    Lever(
+        name="decoder",
+        keys=("input.decode",),
+        applies=data_loading.starved,
+        changes=data_loading.faster_decoder,
+    ),
+    Lever(
+        name="helpers",
+        keys=("remote.machine", "remote.count", "remote.storage"),
+        costs=_RENT,
+        applies=data_loading.trains_starved,
+        changes=data_loading.added_helpers,
+        relief=data_loading.helpers,
+    ),
+    Lever(
+        name="preparation beforehand",
+        keys=("input.where", "input.prepared_bytes_per_sample"),
+        costs=frozenset({Cost.WRITE}),
+        applies=data_loading.trains_starved,
+        changes=data_loading.preparation_beforehand,
+        relief=data_loading.prepared_data,
+    ),
+    Lever(
+        name="number of helpers",
+        keys=("remote.count",),
+        costs=_RENT,
+        changes=data_loading.other_helper_count,
+        knobs=data_loading.helper_count_knobs,
+    ),
+    # host
+    Lever(
+        name="vCPUs",
+        keys=("hardware.vcpus", "hardware.cores"),
+        costs=_RENT,
+        knobs=data_loading.vcpu_knob,
+    ),
+    Lever(
+        name="vCPUs+workers",
+        keys=("hardware.vcpus", "hardware.cores", "input.workers"),
+        costs=_RENT,
+        knobs=data_loading.vcpu_and_worker_knob,
+    ),
+    Lever(
+        name="CPU speed",
+        keys=("calibration.cpu",),
+        costs=_RENT,
+        knobs=data_loading.cpu_speed_knob,
+    ),
+    Lever(name="RAM", keys=("hardware.ram",), costs=_RENT, knobs=data_loading.ram_knob),
+    Lever(
+        name="RAM bandwidth",
+        keys=("hardware.memory_bandwidth",),
+        costs=_RENT,
+        knobs=data_loading.ram_bandwidth_knob,
+    ),
+    Lever(
+        name="storage bandwidth",
+        keys=("hardware.storage_bandwidth",),
+        costs=_RENT,
+        knobs=data_loading.storage_bandwidth_knob,
+    ),
+    Lever(
+        name="storage IOPS",
+        keys=("hardware.storage_operations",),
+        costs=_RENT,
+        knobs=data_loading.storage_iops_knob,
+    ),
+    Lever(
+        name="single reads",
+        keys=("data.read_time", "hardware.storage_request_rate", "hardware.storage_latency"),
+        costs=_RENT,
+        knobs=data_loading.single_read_knobs,
+    ),
+    Lever(
+        name="network bandwidth",
+        keys=("hardware.network_bandwidth",),
+        costs=_RENT,
+        knobs=data_loading.network_knob,
+    ),
+    Lever(
+        name="PCIe bandwidth",
+        keys=("hardware.pcie_bandwidth",),
+        costs=_RENT,
+        knobs=data_loading.pcie_knob,
+    ),
+    # training step
+    Lever(
+        name="precision",
+        keys=("train.precision", "train.mixed_precision"),
+        applies=training.computes,
+        changes=training.lower_precision,
+    ),
+    Lever(
+        name="software",
+        keys=("software.compile", "software.fused_attention", "software.memory_format"),
+        applies=training.computes,
+        changes=training.faster_software,
+    ),
+    Lever(
+        name="batch size",
+        keys=("train.batch_size", "train.accumulation"),
+        applies=training.trains,
+        changes=training.other_micro_batches,
+        knobs=training.batch_knob,
+        candidates=training.batch_candidates,
+    ),
+    Lever(
+        name="recomputation",
+        keys=("train.recompute",),
+        applies=training.trains,
+        changes=training.other_recomputation,
+    ),
+    Lever(
+        name="sharding",
+        keys=("parallelism.sharding",),
+        applies=training.trains,
+        changes=training.sharded_state,
+    ),
+    Lever(
+        name="parallelism",
+        keys=("parallelism.tensor", "parallelism.pipeline", "parallelism.sharding"),
+        applies=training.computes,
+        changes=training.other_degrees,
+        candidates=training.parallelism_candidates,
+    ),
+    Lever(
+        name="sharding with recomputation",
+        keys=("parallelism.sharding", "train.recompute", "parallelism.offload_optimizer"),
+        applies=training.is_too_large,
+        changes=training.sharding_with_recomputation,
+    ),
+    Lever(
+        name="offloaded update",
+        keys=("train.recompute", "parallelism.offload_optimizer"),
+        applies=training.is_too_large,
+        changes=training.offloaded_update,
+    ),
+    Lever(
+        name="adapters",
+        keys=("train.trained", "train.frozen_precision", "train.recompute"),
+        applies=training.is_too_large,
+        changes=training.low_rank_adapters,
+    ),
+    Lever(
+        name="checkpoints",
+        keys=("train.checkpoint_every_steps",),
+        changes=training.rarer_checkpoints,
+    ),
+    Lever(
+        name="GPU speed",
+        keys=("calibration.compute", "calibration.device_memory"),
+        costs=_RENT,
+        knobs=training.device_speed_knob,
+    ),
+    Lever(
+        name="links between GPUs",
+        keys=("calibration.collective",),
+        costs=_RENT,
+        knobs=training.device_link_knob,
+    ),
+    # machines
+    Lever(
+        name="accelerators",
+        keys=("hardware.gpus", "input.workers"),
+        applies=training.computes,
+        changes=machines.all_accelerators,
+    ),
+    Lever(
+        name="another machine",
+        keys=("hardware.machine", "input.measured_on", "input.workers"),
+        costs=_RENT,
+        changes=machines.other_machines,
+    ),
+    Lever(
+        name="machine of the family",
+        keys=("hardware.machine", "hardware.count", "input.measured_on", "input.workers"),
+        costs=_RENT,
+        relief=machines.family_candidates,
+    ),
+    Lever(
+        name="machines",
+        keys=("hardware.count",),
+        costs=_RENT,
+        changes=machines.more_machines,
+        knobs=machines.machine_count_knob,
+        candidates=machines.machine_count_candidates,
+    ),
+    Lever(
+        name="purchase",
+        keys=("cost.purchase",),
+        costs=_RENT,
+        candidates=machines.spot_candidates,
+    ),
+)
+"""Every lever of jobs."""
+
+SERVICE_LEVERS: Final[tuple[ServiceLever, ...]] = (
+    Lever(
+        name="machines",
+        keys=("hardware.count", "serving.replicas", "serving.prefill.replicas"),
+        costs=_RENT,
+        changes=service.other_machine_counts,
+    ),
+    Lever(
+        name="batches",
+        keys=("serving.max_batch", "serving.queue_delay"),
+        applies=service.answers_in_one_pass,
+        changes=service.other_batches,
+        variants=service.batch_sizes,
+    ),
+    Lever(
+        name="tensor degree",
+        keys=("serving.tensor", "serving.replicas"),
+        applies=service.has_fixed_replicas,
+        changes=service.other_tensor_degrees,
+    ),
+    Lever(
+        name="separate prefill",
+        keys=("serving.prefill.replicas", "serving.replicas"),
+        applies=service.has_fixed_replicas,
+        changes=service.separate_prefill,
+    ),
+    Lever(
+        name="number formats",
+        keys=("serving.weights", "serving.cache"),
+        applies=service.decodes,
+        changes=service.lower_precision,
+    ),
+    Lever(
+        name="iterations",
+        keys=("serving.max_batched_tokens", "serving.max_sequences"),
+        applies=service.decodes,
+        changes=service.other_iterations,
+        variants=service.iteration_sizes,
+    ),
+    Lever(
+        name="speculation",
+        keys=("serving.speculation.drafts", "serving.speculation.acceptance"),
+        applies=service.decodes,
+        changes=service.speculative_decoding,
+    ),
+    Lever(
+        name="autoscaling",
+        keys=("serving.autoscaling.target",),
+        applies=service.decodes,
+        changes=service.autoscaled_machines,
+    ),
+    Lever(
+        name="concurrent reads",
+        keys=("load.inputs.readers",),
+        changes=service.concurrent_reads,
+        variants=service.inputs_in_memory,
+    ),
+    Lever(
+        name="purchase",
+        keys=("cost.purchase",),
+        costs=_RENT,
+        changes=service.other_purchases,
+    ),
+    Lever(
+        name="another machine",
+        keys=("hardware.machine", "hardware.count", "serving.tensor", "serving.replicas"),
+        costs=_RENT,
+        changes=service.other_hosts,
+    ),
+    Lever(name="memory bandwidth", costs=_RENT, variants=service.faster_memory),
+    Lever(name="arithmetic", costs=_RENT, variants=service.faster_arithmetic),
+    Lever(name="device memory", costs=_RENT, variants=service.larger_memory),
+    Lever(name="links", costs=_RENT, variants=service.faster_links),
+    Lever(name="overhead", variants=service.no_overhead),
+    Lever(name="routing", keys=("serving.routing",), variants=service.least_loaded_routing),
+    Lever(name="load", keys=("load.rate",), variants=service.other_loads),
+)
+"""Every lever of services."""
+
+
+class Resource(StrEnum):
+    """Resources that `plan size` sizes."""
+
+    STORAGE = "storage"
+    NETWORK = "network"
+    CPU = "cpu"
+    RAM = "ram"
+
+
+# The part of the list that each verb shows, in its order.
+
+NEXT_STEPS: Final = (
+    *("workers", "prefetch", "layout", "concurrent reads", "placement", "storage", "decoder"),
+    *("helpers", "preparation beforehand", "precision", "software", "batch size"),
+    *("recomputation", "sharding", "parallelism", "accelerators", "sharding with recomputation"),
+    *("offloaded update", "adapters", "number of helpers", "checkpoints", "another machine"),
+    "machines",
+)
+"""Levers of "Do next" in plan simulate and plan advise."""
+WHATIF: Final = (
+    *("workers", "remote workers", "prefetch", "batch size", "vCPUs", "vCPUs+workers"),
+    *("CPU speed", "RAM", "RAM bandwidth", "storage bandwidth", "storage IOPS", "single reads"),
+    *("network bandwidth", "PCIe bandwidth", "GPU speed", "links between GPUs", "machines"),
+    "number of helpers",
+)
+"""Levers of plan whatif."""
+SIZE: Final[Mapping[Resource, tuple[str, ...]]] = {
+    Resource.STORAGE: ("storage bandwidth", "storage IOPS"),
+    Resource.NETWORK: ("network bandwidth",),
+    Resource.CPU: ("vCPUs+workers", "vCPUs"),
+    Resource.RAM: ("RAM",),
+}
+"""Levers of plan size by resource."""
+ADVISE_INPUT: Final = ("workers", "prefetch")
+"""Levers of plan advise input."""
+SEARCH: Final = ("machines", "storage", "parallelism", "batch size", "workers", "purchase")
+"""Levers of plan recommend; each adds to the settings of those before it."""
+RELIEF: Final[Mapping[str, str]] = {
+    "machine of the family": "a larger machine of the family",
+    "helpers": "helpers that prepare batches",
+    "preparation beforehand": "preparing once, before the run",
+}
+"""Levers of plan recommend for a job that its processors slow down, with the names shown."""
+SERVICE_NEXT_STEPS: Final = (
+    *("machines", "batches", "tensor degree", "separate prefill", "number formats"),
+    *("iterations", "speculation", "autoscaling", "concurrent reads", "purchase"),
+    "another machine",
+)
+"""Levers of "Do next" for services."""
+SERVICE_WHATIF: Final = (
+    *("memory bandwidth", "arithmetic", "device memory", "links", "concurrent reads"),
+    *("overhead", "routing", "batches", "iterations", "load"),
+)
+"""Levers of plan whatif for services."""
+
+
+def lever(name: str) -> JobLever:
+    """Return a lever of jobs by its name; KeyError if there is none."""
+    return {entry.name: entry for entry in LEVERS}[name]
+
+
+def service_lever(name: str) -> ServiceLever:
+    """Return a lever of services by its name; KeyError if there is none."""
+    return {entry.name: entry for entry in SERVICE_LEVERS}[name]
+
+
+def changes(situation: Situation) -> Iterator[Change]:
+    """Propose changes to a job that make sense for it; a scenario may still refuse them."""
+    for entry in map(lever, NEXT_STEPS):
+        if entry.changes is not None and (entry.applies is None or entry.applies(situation)):
+            yield from entry.changes(situation)
+
+
+def service_changes(situation: ServiceSituation) -> Iterator[Change]:
+    """Propose changes to a service that make sense for it; the service may still refuse them."""
+    for entry in map(service_lever, SERVICE_NEXT_STEPS):
+        if entry.changes is not None and (entry.applies is None or entry.applies(situation)):
+            yield from entry.changes(situation)
+
+
+def variants(described: Service) -> Iterator[tuple[str, Service]]:
+    """Return changed services by name, for a what-if."""
+    for entry in map(service_lever, SERVICE_WHATIF):
+        if entry.variants is not None:
+            yield from entry.variants(described)
+
+
+def knobs(scenario: Scenario, device: str = "GPU") -> tuple[Knob, ...]:
+    """Return the amount of everything that a job can have more or less of.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        As read, without changes.
+    device : str
+        Word for its accelerators.
+    """
+    return tuple(
+        replace(knob, name=knob.name.replace("GPU", device)) if "GPU" in entry.name else knob
+        for entry in map(lever, WHATIF)
+        if entry.knobs is not None
+        for knob in entry.knobs(scenario)
+    )
+
+
+def candidates(name: str, at: SearchPoint) -> Iterator[Settings]:
+    """Return what a search may add to a point by one lever; KeyError if it has no candidates."""
+    found = lever(name).candidates
+    if found is None:
+        raise KeyError(name)
+    return found(at)
+
+
+def relief(name: str, shortage: Shortage) -> Iterator[Settings]:
+    """Return what a search tries by one lever where processors slow a job down."""
+    found = lever(name).relief
+    if found is None:
+        raise KeyError(name)
+    return found(shortage)

@@ -1,0 +1,182 @@
+"""Levers on machines: how many, which, with which accelerators, and how they are bought."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from simulator.schema.goal import Plain
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.naming import short_name
+from simulator.schema.hardware.price import Purchase
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.loader import Preparation
+from simulator.schema.workload.train import Mode
+from simulator.studies.baseline import (
+    COUNT,
+    MACHINE,
+    MEASURED_ON,
+    PURCHASE,
+    WORKERS,
+    Baseline,
+    Machine,
+)
+from simulator.studies.levers.data_loading import MAX_WORKERS
+from simulator.studies.levers.knobs import count_knob
+from simulator.studies.levers.lever import (
+    Change,
+    Kind,
+    Knob,
+    SearchPoint,
+    Settings,
+    Shortage,
+    Situation,
+)
+
+MAX_MACHINES: Final = 8
+"""Machines that a search tries where no limit says how many there may be."""
+GPU: Final = "hardware.gpu"
+_MACHINE_FIGURES: Final = ("gpu", "vcpus", "cores", "ram", "memory_bandwidth", "network_bandwidth")
+"""Keys that describe a machine in place of its profile."""
+
+
+def _is_described(baseline: Baseline) -> bool:
+    return any(baseline.reader.given(f"hardware.{key}") is not None for key in _MACHINE_FIGURES)
+
+
+def machine_count_knob(scenario: Scenario) -> Iterator[Knob]:
+    """Return the number of machines that train."""
+    count = scenario.cluster.trainers.count
+    yield count_knob("machines", COUNT, count, free=False, limits=False)
+
+
+def more_machines(situation: Situation) -> Iterator[Change]:
+    """Propose twice the machines for work that is divided among them."""
+    scenario = situation.baseline.scenario
+    host, count = scenario.cluster.trainers.host, scenario.cluster.trainers.count
+    if scenario.job.mode is Mode.PREPARE and host.cloud and scenario.job.remote is None:
+        yield Change(
+            kind=Kind.MACHINES,
+            name=f"share the work among {2 * count:,} machines instead of {count:,}",
+            settings={COUNT: 2 * count},
+        )
+
+
+def machine_count_candidates(at: SearchPoint) -> Iterator[Settings]:
+    """Search numbers of machines: powers of two, and the present number."""
+    if COUNT in at.point:
+        yield {}
+        return
+    scenario, job = at.baseline.scenario, at.baseline.scenario.job
+    own = scenario.cluster.trainers.count
+    most = at.goal.limits.most_nodes or max(MAX_MACHINES, own)
+    alone = job.copies > 1 or not at.machine.networked
+    counts = {1} if alone else {2**k for k in range(most.bit_length())}
+    if not alone and own <= most:
+        counts.add(own)
+    yield from ({COUNT: count} for count in sorted(counts))
+
+
+def all_accelerators(situation: Situation) -> Iterator[Change]:
+    """Propose all accelerators of a machine that is paid for as a whole, threads shared out."""
+    baseline = situation.baseline
+    scenario, trainers = baseline.scenario, baseline.scenario.cluster.trainers
+    there, loader = trainers.host.gpu_count, scenario.job.loader
+    if _is_described(baseline) or not baseline.own.cloud or scenario.job.copies > 1:
+        return
+    if trainers.gpus_per_host >= there:
+        return
+    settings: dict[str, Plain] = {"hardware.gpus": there}
+    share = max(1, int(trainers.host.cpu.threads) // there)
+    if loader.workers > share:
+        settings[WORKERS] = share
+    fixed = baseline.reader.given("train.global_batch_size") is not None
+    more = there / trainers.gpus_per_host
+    yield Change(
+        kind=Kind.ACCELERATORS,
+        name=f"use all {there} accelerators of the machine instead of {trainers.gpus_per_host}",
+        settings=settings,
+        note="" if fixed else f"a step then takes {more:g} times as many samples",
+    )
+
+
+def other_machines(situation: Situation) -> Iterator[Change]:
+    """Propose machines of the cloud with the same software and number of accelerators."""
+    baseline = situation.baseline
+    scenario, own, job = baseline.scenario, baseline.own, baseline.scenario.job
+    priced = scenario.cost.price is None and own.priced
+    if _is_described(baseline) or job.remote is not None or not priced:
+        return
+    measured = job.step_times is not None or job.preprocessing.where is Preparation.DEVICE
+    for machine in baseline.machines:
+        same_gpu = bool(machine.gpu) and machine.gpu == own.gpu
+        same_kind = machine.stack == own.stack and machine.gpus == own.gpus
+        if machine.name == own.name or not same_kind or (measured and not same_gpu):
+            continue
+        yield Change(
+            kind=Kind.MACHINE,
+            name=f"rent {scenario.cluster.trainers.count} x {short_name(machine.name)}",
+            settings={
+                MACHINE: machine.name,
+                **carried_cpu_times(baseline, machine),
+                **_carried_workers(baseline, machine),
+            },
+        )
+
+
+def _carried_workers(baseline: Baseline, machine: Machine) -> dict[str, Plain]:
+    """Keep the workers of each vCPU where they use all of those; else keep their number."""
+    scenario = baseline.scenario
+    own = scenario.job.loader.workers
+    if own == 0 or scenario.job.preprocessing.per_sample == 0.0:
+        return {}
+    if own * max(1, scenario.ranks_per_host) < baseline.own.threads:
+        return {}
+    more = round(own * machine.threads / baseline.own.threads)
+    return {WORKERS: max(1, min(MAX_WORKERS, more))}
+
+
+def carried_cpu_times(baseline: Baseline, machine: Machine) -> dict[str, Plain]:
+    """Return the key by which CPU times of the scenario are scaled to another machine.
+
+    They belong to the scenario's own machine unless it says where they were measured. A machine
+    without a CoreMark to compare is assumed to be as fast, core for core.
+    """
+    stated = baseline.reader.given(MEASURED_ON) is not None
+    work = baseline.scenario.job.preprocessing.per_sample > 0.0
+    if not work or machine.name == baseline.own.name:
+        return {}
+    if stated:
+        return {} if machine.marked else {MEASURED_ON: machine.name}
+    return {MEASURED_ON: baseline.own.name} if machine.marked and baseline.own.marked else {}
+
+
+def family_candidates(shortage: Shortage) -> Iterator[Settings]:
+    """Search machines of the family with more vCPUs for each accelerator: one, and as many GPUs."""
+    baseline = shortage.baseline
+    own = baseline.own
+    for machine in shortage.offered:
+        related = (machine.cloud, machine.family) == (own.cloud, own.family)
+        if not related or machine.gpus == 0 or machine.threads_per_gpu <= own.threads_per_gpu:
+            continue
+        wanted = own.gpus * baseline.scenario.cluster.trainers.count
+        counts = {1, -(-wanted // machine.gpus) if machine.networked else 1}
+        for count in sorted(counts):
+            yield {
+                MACHINE: machine.name,
+                COUNT: count,
+                **carried_cpu_times(baseline, machine),
+                WORKERS: int(machine.threads_per_gpu),
+            }
+
+
+def spot_candidates(at: SearchPoint) -> Iterator[Settings]:
+    """Search the way that the scenario buys, and spot capacity where the goal allows it."""
+    yield {}
+    if PURCHASE not in at.point and at.goal.spot is not None and Purchase.SPOT in at.machine.sold:
+        yield {PURCHASE: Purchase.SPOT.value}
+
+
+def owned_machines(host: Host, count: int) -> Settings:
+    """Return the keys for bought machines."""
+    return {MACHINE: host.name, COUNT: count, PURCHASE: Purchase.OWNED.value}

@@ -1,0 +1,183 @@
+"""Candidates of parallelism: degrees that a search tries, and the first split that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from simulator.errors import InputError, NotModelled
+from simulator.physics.footprint import Verdict, memory_fit
+from simulator.schema.goal import Plain
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.parallelism import Sharding
+
+Settings = dict[str, Plain]
+
+MIN_TOKENS: Final = 8192
+"""Tokens of a part of a sample: shorter ones are not worth an exchange."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What of a model bounds how it can be spread: layers, tokens of a sample, experts of a layer.
+
+    There are no experts (0) where every token passes the same layers.
+    """
+
+    depth: int
+    tokens: int = 0
+    experts: int = 0
+
+
+def ways(gpus: int, machines: int, shape: Shape, batch: int) -> Iterator[Settings]:
+    """Degrees of parallelism as settings of a scenario.
+
+    Fully sharded data parallelism over all accelerators; tensor parallelism by powers of two within
+    a machine, with state sharded over the replicas there are; pipelines beside the widest of those
+    and half of it. That order is the first take-away of Narayanan et al., "Efficient Large-Scale
+    Language Model Training on GPU Clusters Using Megatron-LM", https://arxiv.org/abs/2104.04473:
+    tensor parallelism up to the size of a machine, pipelines across machines. Long samples are cut
+    (context parallelism), experts spread over replicas, each in a few degrees.
+
+    Parameters
+    ----------
+    gpus, machines : int
+        Accelerators of a machine, and machines.
+    shape : Shape
+        Of the model.
+    batch : int
+        Samples of a step over all ranks: replicas beyond them would have nothing to do.
+    """
+    devices = gpus * machines
+    for tensor, pipeline in _cuts(gpus, machines, shape):
+        for context in _contexts(gpus // tensor, shape):
+            replicas = devices // (tensor * pipeline * context)
+            whole = replicas * tensor * pipeline * context == devices
+            if not whole or replicas > batch or devices == 1:
+                continue
+            yield from (
+                _way(tensor, pipeline, context, expert, sharding)
+                for expert in _experts(replicas * context, gpus, shape)
+                for sharding in _shardings(tensor, pipeline, replicas * context)
+            )
+
+
+def _cuts(gpus: int, machines: int, shape: Shape) -> Iterator[tuple[int, int]]:
+    """Degrees of tensor and pipeline parallelism."""
+    widest = max(_powers(gpus), default=1)
+    for tensor in _powers(gpus):
+        deep = tensor in (widest, widest // 2)
+        most = min(shape.depth, gpus * machines // tensor) if deep else 1
+        yield from ((tensor, stages) for stages in _powers(most) if shape.depth % stages == 0)
+
+
+def _contexts(most: int, shape: Shape) -> Iterator[int]:
+    """Parts of a sample that are no shorter than `MIN_TOKENS`."""
+    yield from (
+        parts for parts in _powers(most) if parts == 1 or shape.tokens >= parts * MIN_TOKENS
+    )
+
+
+def _experts(most: int, gpus: int, shape: Shape) -> Iterator[int]:
+    """Ranks over which experts are spread: none, a machine, as many as there are."""
+    possible = [n for n in _powers(min(most, shape.experts)) if shape.experts % n == 0]
+    within = [n for n in possible if n <= gpus]
+    yield from sorted({1, *within[-1:], *possible[-1:]})
+
+
+def _shardings(tensor: int, pipeline: int, sharers: int) -> Iterator[Sharding]:
+    """What to share of the state: all of it where no pipeline gathers it for every micro-batch."""
+    if sharers == 1:
+        yield Sharding.NONE
+        return
+    if pipeline == 1:
+        yield Sharding.PARAMETERS
+    if tensor * pipeline > 1:
+        yield Sharding.OPTIMIZER
+
+
+def _way(tensor: int, pipeline: int, context: int, expert: int, sharding: Sharding) -> Settings:
+    """The settings; degrees of kinds that are seldom used only where they are."""
+    way: Settings = {
+        "parallelism.tensor": tensor,
+        "parallelism.pipeline": pipeline,
+        "parallelism.sharding": sharding.value,
+    }
+    if tensor > 1:
+        way["parallelism.sequence"] = True
+    if context > 1:
+        way["parallelism.context"] = context
+    if expert > 1:
+        way["parallelism.expert"] = expert
+    return way
+
+
+def _powers(most: int) -> tuple[int, ...]:
+    """Powers of two up to a number."""
+    return tuple(2**k for k in range(most.bit_length()))
+
+
+TextSettings = Mapping[str, str]
+
+_SHARDED_STATE: Final[TextSettings] = {"parallelism.sharding": "parameters"}
+_RECOMPUTED: Final[tuple[TextSettings, ...]] = (
+    {"train.recompute": "selective"},
+    {"train.recompute": "full", "train.recompute_share": "0.5"},
+    {"train.recompute": "full"},
+)
+"""What is computed again, the least first: attention, every second layer, all."""
+
+
+def splits_by_simplicity(scenario: Scenario) -> Iterator[TextSettings]:
+    """Ways to spread the model, the simplest first.
+
+    Every device holds all of it; its state is sharded over all (FSDP, ZeRO-3); ever more of the
+    activations are computed again; layers are split over the devices of a machine, and cut into
+    stages over more and more machines.
+    """
+    group = scenario.cluster.trainers
+    yield {}
+    yield _SHARDED_STATE
+    yield from _recomputed(_SHARDED_STATE)
+    if group.gpus_per_host <= 1:
+        return
+    stages = 1
+    while stages <= group.count:
+        split = {
+            "parallelism.tensor": str(group.gpus_per_host),
+            "parallelism.sequence": "true",
+            "parallelism.pipeline": str(stages),
+            "parallelism.sharding": "optimizer",
+            "train.accumulation": str(4 * stages),
+        }
+        yield {key: value for key, value in split.items() if value != "1"}
+        yield from _recomputed(split)
+        stages *= 2
+
+
+def _recomputed(spread: TextSettings) -> Iterator[TextSettings]:
+    return ({**spread, **again} for again in _RECOMPUTED)
+
+
+def first_that_fits(
+    scenario: Scenario, read: Callable[[TextSettings], Scenario]
+) -> tuple[TextSettings, bool]:
+    """The simplest way to spread the model that fits, and whether one does.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        The job as it stands.
+    read : callable
+        The same job with some settings.
+    """
+    for settings in splits_by_simplicity(scenario):
+        try:
+            fit = memory_fit(read(settings))
+        except (InputError, NotModelled):
+            # A degree that does not divide this model's heads or layers.
+            continue
+        if fit is None or fit.verdict is Verdict.YES:
+            return settings, True
+    return {}, False

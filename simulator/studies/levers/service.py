@@ -1,0 +1,365 @@
+"""Levers on a service: machines, replicas, number formats, iterations, batches, purchase."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from simulator.schema.goal import Plain
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.link import Link
+from simulator.schema.hardware.naming import short_name
+from simulator.schema.hardware.price import Purchase
+from simulator.schema.precision import Precision
+from simulator.schema.serving import OpenLoop, RateCurve, Routing, Service
+from simulator.studies.levers.lever import Change, ServiceKind, ServiceSituation
+
+TENSOR_DEGREES: Final = (1, 2, 4, 8)
+"""Tensor degrees that are tried."""
+GUESSES: Final = 3
+ACCEPTED: Final = 0.7
+"""Guesses of speculative decoding and the share that is accepted: a guess, since it depends on the
+draft model and on the texts."""
+READS_FACTOR: Final = 4
+"""Factor on the requests that are read at a time."""
+WEIGHT_SHARE: Final = 0.75
+"""Share of the memory that weights may take, next to a cache and activations: a guess."""
+REQUESTS_PER_REPLICA: Final = 8.0
+"""Requests under way on each replica that autoscaling aims at: a guess to begin with."""
+PURCHASES: Final = {
+    Purchase.SPOT: "machines may be taken away, which these figures leave out",
+    Purchase.RESERVED_1Y: "paid for a year, used or not",
+    Purchase.RESERVED_3Y: "paid for three years, used or not",
+}
+"""Ways to buy that are proposed, with a note on each."""
+FASTER: Final = 1.25
+"""Factor on rates of hardware that a what-if tries."""
+LOAD_FACTORS: Final = (0.5, FASTER, 2.0)
+"""Factors on the load that a what-if tries."""
+
+
+def decodes(situation: ServiceSituation) -> bool:
+    """Return whether a language model answers token by token."""
+    return situation.service.one_pass is None
+
+
+def answers_in_one_pass(situation: ServiceSituation) -> bool:
+    """Return whether a model answers each request in one pass."""
+    return situation.service.one_pass is not None
+
+
+def has_fixed_replicas(situation: ServiceSituation) -> bool:
+    """Return whether all replicas of a language model do the same and none come and go."""
+    serving = situation.service.serving
+    return decodes(situation) and serving.prefill is None and serving.autoscaling is None
+
+
+# machines and replicas
+
+
+def other_machine_counts(situation: ServiceSituation) -> Iterator[Change]:
+    """Propose more or fewer machines, each with as many replicas as now."""
+    service = situation.service
+    count, serving = service.group.count, service.serving
+    if serving.autoscaling is not None or serving.replicas % count:
+        return
+    each, before = serving.replicas // count, serving.prefill
+    for other in sorted(
+        {count // 4, count // 2, count - 1, count + 1, count + 2, 2 * count, 4 * count}
+    ):
+        if other < 1 or other == count or (before is not None and before.replicas % count):
+            continue
+        settings: dict[str, Plain] = {"hardware.count": other, "serving.replicas": other * each}
+        if before is not None:
+            settings["serving.prefill.replicas"] = other * before.replicas // count
+        name = f"{other} machine{'s' if other > 1 else ''} instead of {count}"
+        yield Change(kind=ServiceKind.COUNT, name=name, settings=settings)
+
+
+def other_tensor_degrees(situation: ServiceSituation) -> Iterator[Change]:
+    """Propose replicas and tensor degrees that fill the accelerators."""
+    serving, group = situation.service.serving, situation.service.group
+    for degree in TENSOR_DEGREES:
+        replicas = group.count * (group.gpus_per_host // degree)
+        if (degree == serving.tensor and replicas == serving.replicas) or replicas < 1:
+            continue
+        kind = ServiceKind.REPLICAS if degree == serving.tensor else ServiceKind.TENSOR
+        name = f"{replicas} replica{'s' if replicas > 1 else ''} of {degree}"
+        yield Change(
+            kind=kind,
+            name=f"{name} accelerator{'s' if degree > 1 else ''} each",
+            settings={"serving.tensor": degree, "serving.replicas": replicas},
+        )
+
+
+def separate_prefill(situation: ServiceSituation) -> Iterator[Change]:
+    """Propose half of the replicas for prompts alone."""
+    serving = situation.service.serving
+    before = serving.replicas // 2
+    if before:
+        yield Change(
+            kind=ServiceKind.PREFILL,
+            name=f"prompts on {before} of the replicas alone",
+            settings={
+                "serving.prefill.replicas": before,
+                "serving.replicas": serving.replicas - before,
+            },
+        )
+
+
+def other_hosts(situation: ServiceSituation) -> Iterator[Change]:
+    """Propose one machine of another kind, with as many replicas as fit."""
+    service = situation.service
+    for host in situation.hosts:
+        settings: dict[str, Plain] = {"hardware.machine": host.name, "hardware.count": 1}
+        if service.one_pass is None:
+            degree = _degree(service, host)
+            replicas = max(1, host.gpu_count) // degree
+            settings |= {"serving.tensor": degree, "serving.replicas": replicas}
+        else:
+            settings["serving.replicas"] = max(1, host.gpu_count)
+        gpu = "no accelerator" if host.gpu is None else f"{host.gpu_count} x {host.gpu.name}"
+        yield Change(
+            kind=ServiceKind.MACHINE,
+            name=f"one {short_name(host.name)} ({gpu.replace('gpu/', '')}) as the machine",
+            settings=settings,
+        )
+
+
+def _degree(service: Service, host: Host) -> int:
+    """Return how many accelerators hold the weights with room for a cache: as now, or more."""
+    weights = service.model.parameters * service.serving.weights.bytes_per_element
+    memory, there = host.ram if host.gpu is None else host.gpu.memory, max(1, host.gpu_count)
+    degree = min(service.serving.tensor, there)
+    while 2 * degree <= there and weights > WEIGHT_SHARE * degree * memory:
+        degree *= 2
+    return degree
+
+
+def other_purchases(situation: ServiceSituation) -> Iterator[Change]:
+    """Propose other ways to buy the machines."""
+    cost = situation.service.cost
+    for purchase, note in PURCHASES.items():
+        if cost.price is None and cost.purchase is not purchase:
+            yield Change(
+                kind=ServiceKind.PURCHASE,
+                name=f"machines bought as {purchase}",
+                settings={"cost.purchase": str(purchase)},
+                note=note,
+            )
+
+
+# the engine
+
+
+def lower_precision(situation: ServiceSituation) -> Iterator[Change]:
+    """Propose weights and cache in 8 bits."""
+    serving, note = situation.service.serving, "check the answers' quality"
+    kind = ServiceKind.PRECISION
+    if serving.weights is not Precision.FP8:
+        settings: dict[str, Plain] = {"serving.weights": "fp8"}
+        yield Change(kind=kind, name="weights in fp8", settings=settings, note=note)
+        both: dict[str, Plain] = {**settings, "serving.cache": "fp8"}
+        yield Change(kind=kind, name="weights and cache in fp8", settings=both, note=note)
+    elif serving.cache is not Precision.FP8:
+        yield Change(kind=kind, name="cache in fp8", settings={"serving.cache": "fp8"}, note=note)
+
+
+def other_iterations(situation: ServiceSituation) -> Iterator[Change]:
+    """Propose other limits on the tokens of an iteration and on concurrent requests."""
+    serving, kind = situation.service.serving, ServiceKind.ITERATION
+    tokens, requests = serving.max_batched_tokens, serving.max_sequences
+    for other in (2 * tokens, tokens // 4):
+        name = f"iterations of up to {other:,} tokens"
+        yield Change(kind=kind, name=name, settings={"serving.max_batched_tokens": other})
+    name = f"up to {2 * requests:,} requests at once"
+    yield Change(kind=kind, name=name, settings={"serving.max_sequences": 2 * requests})
+
+
+def speculative_decoding(situation: ServiceSituation) -> Iterator[Change]:
+    """Propose to guess tokens with a draft model."""
+    if situation.service.serving.speculation is None:
+        yield Change(
+            kind=ServiceKind.SPECULATION,
+            name=f"{GUESSES} guessed tokens an iteration, {ACCEPTED:.0%} accepted",
+            settings={
+                "serving.speculation.drafts": GUESSES,
+                "serving.speculation.acceptance": ACCEPTED,
+            },
+            note="the accepted share is a guess",
+        )
+
+
+def autoscaled_machines(situation: ServiceSituation) -> Iterator[Change]:
+    """Propose autoscaling for a load that varies."""
+    service = situation.service
+    if service.serving.autoscaling is None and isinstance(service.load.arrivals, RateCurve):
+        yield Change(
+            kind=ServiceKind.SCALING,
+            name="machines that come and go with the load",
+            settings={"serving.autoscaling.target": REQUESTS_PER_REPLICA},
+        )
+
+
+def other_batches(situation: ServiceSituation) -> Iterator[Change]:
+    """Propose other largest batches, and batches that do not wait for more requests."""
+    serving, kind = situation.service.serving, ServiceKind.BATCH
+    most, rules = serving.max_batched_tokens, serving.dynamic
+    for other in (2 * most, most // 2):
+        if other:
+            name = f"batches of up to {other:,}"
+            yield Change(kind=kind, name=name, settings={"serving.max_batch": other})
+    if rules is not None and rules.delay and not rules.preferred:
+        name = "batches that never wait for more requests"
+        yield Change(kind=kind, name=name, settings={"serving.queue_delay": "0 s"})
+
+
+def concurrent_reads(situation: ServiceSituation) -> Iterator[Change]:
+    """Propose more reads of inputs at a time."""
+    reading = situation.service.reading
+    if reading is not None:
+        readers = READS_FACTOR * int(reading.job.loader.workers)
+        yield Change(
+            kind=ServiceKind.READS,
+            name=f"{readers} reads at a time on each machine",
+            settings={"load.inputs.readers": readers},
+        )
+
+
+# variants for a what-if
+
+Variants = Iterator[tuple[str, Service]]
+
+
+def _with_host(service: Service, host: Host) -> Service:
+    """Return the service on another machine, in the job of a one-pass model as well."""
+    changed = replace(service, group=replace(service.group, host=host))
+    if service.one_pass is None:
+        return changed
+    job = service.one_pass.job
+    groups = tuple(replace(group, host=host) for group in job.cluster.groups)
+    other = replace(job, cluster=replace(job.cluster, groups=groups))
+    return replace(changed, one_pass=replace(service.one_pass, job=other))
+
+
+def _is_modeled(host: Host) -> bool:
+    """Return whether rates of the accelerator, or of the cores without one, are known."""
+    known = host.cpu.base_clock is not None and host.memory_bandwidth is not None
+    return host.gpu is not None or known
+
+
+def faster_memory(service: Service) -> Variants:
+    """Raise the memory bandwidth of the accelerators, or of the RAM where there are none."""
+    host = service.group.host
+    if not _is_modeled(host):
+        return
+    if host.gpu is not None:
+        gpu = replace(host.gpu, memory_bandwidth=FASTER * host.gpu.memory_bandwidth)
+        changed = replace(host, gpu=gpu)
+    else:
+        changed = replace(host, memory_bandwidth=FASTER * (host.memory_bandwidth or 0.0))
+    yield f"memory bandwidth x{FASTER:g}", _with_host(service, changed)
+
+
+def faster_arithmetic(service: Service) -> Variants:
+    """Raise the peak rates of the accelerators, or the clock of the cores."""
+    host = service.group.host
+    if not _is_modeled(host):
+        return
+    if host.gpu is not None:
+        peak = {name: FASTER * rate for name, rate in host.gpu.peak.items()}
+        changed = replace(host, gpu=replace(host.gpu, peak=peak))
+    else:
+        cpu = replace(host.cpu, base_clock=FASTER * (host.cpu.base_clock or 0.0))
+        changed = replace(host, cpu=cpu)
+    yield f"arithmetic x{FASTER:g}", _with_host(service, changed)
+
+
+def larger_memory(service: Service) -> Variants:
+    """Enlarge the memory of the accelerators."""
+    host = service.group.host
+    if host.gpu is not None:
+        gpu = replace(host.gpu, memory=FASTER * host.gpu.memory)
+        yield f"device memory x{FASTER:g}", _with_host(service, replace(host, gpu=gpu))
+
+
+def faster_links(service: Service) -> Variants:
+    """Raise the rate of links between the accelerators of a replica, where they are known."""
+    host = service.group.host
+    if service.serving.tensor <= 1:
+        return
+    if host.peer_link is not None:
+        changed = replace(host, peer_link=_faster(host.peer_link))
+    elif host.host_link is not None:
+        changed = replace(host, host_link=_faster(host.host_link))
+    else:
+        return
+    yield f"links between accelerators x{FASTER:g}", _with_host(service, changed)
+
+
+def _faster(link: Link) -> Link:
+    rate = None if link.achievable is None else FASTER * link.achievable
+    return replace(link, peak=FASTER * link.peak, achievable=rate)
+
+
+def inputs_in_memory(service: Service) -> Variants:
+    """Take inputs from memory instead of reading them."""
+    if service.reading is not None:
+        yield "requests that are there already", replace(service, reading=None)
+
+
+def no_overhead(service: Service) -> Variants:
+    """Leave out all time that is not spent in iterations."""
+    serving = replace(
+        service.serving, request_overhead=0.0, prompt_overhead=0.0, reply_lag=0.0, host_time=0.0
+    )
+    yield "no time beside iterations", replace(service, serving=serving)
+
+
+def least_loaded_routing(service: Service) -> Variants:
+    """Send each request to the replica with the fewest requests."""
+    if service.serving.replicas > 1:
+        serving = replace(service.serving, router=Routing.LEAST)
+        yield "requests to the replica with the fewest", replace(service, serving=serving)
+
+
+def batch_sizes(service: Service) -> Variants:
+    """Vary the largest batch of a dynamic batcher, and its waiting."""
+    serving = service.serving
+    if serving.dynamic is None:
+        return
+    most = serving.max_batched_tokens
+    for name, size in (
+        ("twice the largest batch", 2 * most),
+        ("half the largest batch", max(1, most // 2)),
+    ):
+        changed = replace(serving, max_batched_tokens=size, max_sequences=size)
+        yield name, replace(service, serving=changed)
+    never = replace(serving.dynamic, delay=0.0, preferred=())
+    yield "batches never wait for others", replace(service, serving=replace(serving, dynamic=never))
+
+
+def iteration_sizes(service: Service) -> Variants:
+    """Vary the tokens of an iteration and the concurrent requests."""
+    serving = service.serving
+    if serving.dynamic is not None:
+        return
+    tokens, requests = serving.max_batched_tokens, serving.max_sequences
+    twice = replace(serving, max_batched_tokens=2 * tokens)
+    half = replace(serving, max_batched_tokens=max(1, tokens // 2))
+    fewer = replace(serving, max_sequences=max(1, requests // 2))
+    yield "twice the tokens of an iteration", replace(service, serving=twice)
+    yield "half the tokens of an iteration", replace(service, serving=half)
+    yield "half the requests at once", replace(service, serving=fewer)
+
+
+def other_loads(service: Service) -> Variants:
+    """Scale the load."""
+    ways = service.load.arrivals
+    if isinstance(ways, RateCurve) or (isinstance(ways, OpenLoop) and math.isfinite(ways.rate)):
+        for factor in LOAD_FACTORS:
+            arrivals = replace(ways, rate=factor * ways.rate)
+            load = replace(service.load, arrivals=arrivals)
+            yield f"load x{factor:g}", replace(service, load=load)

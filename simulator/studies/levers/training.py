@@ -1,0 +1,461 @@
+"""Levers on the training step: batch, precision, software, memory, parallelism, checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from simulator.physics.device_time import measured_times, uses_fitted_kernels
+from simulator.pipeline.run_length import lengths
+from simulator.schema.goal import Plain
+from simulator.schema.hardware.gpu import Stack
+from simulator.schema.precision import Precision
+from simulator.schema.scenario import Scenario
+from simulator.schema.workload.models.convnet import ConvNet
+from simulator.schema.workload.models.transformer import Transformer
+from simulator.schema.workload.parallelism import Sharding
+from simulator.schema.workload.train import Mode, Recompute, Trained
+from simulator.studies.baseline import ACCUMULATION, BATCH, COUNT, Baseline
+from simulator.studies.levers.knobs import HALF, TENTH_MORE, TWICE, times, whole_key
+from simulator.studies.levers.lever import (
+    SPEED,
+    Change,
+    Kind,
+    Knob,
+    SearchPoint,
+    Settings,
+    Situation,
+)
+from simulator.studies.levers.parallelism import Shape, ways
+
+RARER_CHECKPOINTS: Final = (4, 16, 64)
+"""How many times as far apart checkpoints may be."""
+MICRO_BATCHES: Final = 2
+"""Micro-batches that a search tries: the largest that fits, and half of it."""
+SPLIT_MICRO_BATCHES: Final = 3
+"""The same where the model is split: bubbles and memory pull in opposite directions."""
+RECOMPUTE: Final = "train.recompute"
+RECOMPUTATIONS: Final = (Recompute.NONE, Recompute.SELECTIVE, Recompute.FULL)
+"""Amounts of recomputation, the least first."""
+_COMPILED_STACKS: Final = frozenset({Stack.TPU, Stack.NEURON})
+"""Software whose compiler lays data out and fuses kernels by itself."""
+_RECOMPUTES: Final = {
+    Recompute.NONE: "recompute nothing",
+    Recompute.SELECTIVE: "recompute attention only",
+    Recompute.FULL: "recompute all activations",
+}
+_FULL: Final[Settings] = {RECOMPUTE: Recompute.FULL.value}
+_SHARDED: Final[Settings] = {"parallelism.sharding": Sharding.PARAMETERS.value}
+_OFFLOADED: Final[Settings] = {"parallelism.offload_optimizer": True}
+
+
+def computes(situation: Situation) -> bool:
+    """Return whether the job computes on accelerators."""
+    scenario = situation.baseline.scenario
+    return scenario.job.mode is not Mode.PREPARE and bool(scenario.cluster.trainers.gpus_per_host)
+
+
+def trains(situation: Situation) -> bool:
+    """Return whether the job trains on accelerators."""
+    return computes(situation) and situation.baseline.scenario.job.mode is Mode.TRAIN
+
+
+def is_too_large(situation: Situation) -> bool:
+    """Return whether a language model that trains all parameters likely does not fit."""
+    job = situation.baseline.scenario.job
+    whole = isinstance(job.model, Transformer) and not job.train.freezes
+    return trains(situation) and situation.cramped and whole
+
+
+# batch
+
+
+def batch_knob(scenario: Scenario) -> Iterator[Knob]:
+    """Return the samples of a batch."""
+    batch = scenario.job.train.batch_size
+    yield Knob(
+        name="batch size",
+        value=batch,
+        settings=whole_key(BATCH),
+        whole=True,
+        least=1.0,
+        free=True,
+        limits=False,
+        steps=times(batch, TWICE, *((HALF,) if batch > 1 else ())),
+    )
+
+
+def other_micro_batches(situation: Situation) -> Iterator[Change]:
+    """Propose other micro-batches for the same samples of a step."""
+    baseline = situation.baseline
+    train = baseline.scenario.job.train
+    batch, parts = round(train.batch_size), train.accumulation
+    fixed = baseline.reader.given("train.global_batch_size") is not None
+    for name, factor in (
+        ("an eighth of", 0.125),
+        ("a quarter of", 0.25),
+        ("half", 0.5),
+        ("twice", 2.0),
+    ):
+        size = int(batch * factor)
+        accumulated = parts / factor
+        if size < 1 or size / factor != batch or accumulated != round(accumulated):
+            continue
+        settings: dict[str, Plain] = {BATCH: size}
+        if not fixed:
+            settings[ACCUMULATION] = round(accumulated)
+        yield Change(
+            kind=Kind.BATCH,
+            name=f"{name} the micro-batch ({size}), the step's samples as now",
+            settings=settings,
+        )
+
+
+def batch_candidates(at: SearchPoint) -> Iterator[Settings]:
+    """Search micro-batches that fit, with accumulation; with recomputation where they need it."""
+    if BATCH in at.point or ACCUMULATION in at.point:
+        yield {}
+        return
+    baseline, machine = at.baseline, at.machine
+    share = baseline.share(machine, at.point)
+    if share == 0:
+        return
+    kept = baseline.global_batch is not None
+    most = share if kept else round(baseline.scenario.job.train.batch_size)
+    tried = SPLIT_MICRO_BATCHES if baseline.replica(at.point) > 1 else MICRO_BATCHES
+    found: set[int] = set()
+    for again in _recomputations(at):
+
+        def fits(batch: int, again: Settings = again) -> bool:
+            settings = {**at.point, **again, BATCH: batch, ACCUMULATION: share // batch}
+            return baseline.fits(machine, settings)
+
+        for batch, accumulation in splits(share, most, fits, tried):
+            # What fits with less recomputation is faster that way.
+            if batch not in found and (fits(batch) or again == _recomputations(at)[-1]):
+                found.add(batch)
+                yield {**again, BATCH: batch, ACCUMULATION: accumulation}
+
+
+def _recomputations(at: SearchPoint) -> tuple[Settings, ...]:
+    """Return amounts of recomputation, the least first, where the model is split."""
+    if RECOMPUTE in at.point or not at.sets("parallelism."):
+        return ({},)
+    return tuple({RECOMPUTE: level.value} for level in RECOMPUTATIONS)
+
+
+def divisors(number: int) -> tuple[int, ...]:
+    """Return all divisors of a number, the largest first.
+
+    Examples
+    --------
+    >>> divisors(12)
+    (12, 6, 4, 3, 2, 1)
+    """
+    small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
+    return tuple(sorted({*small, *(number // d for d in small)}, reverse=True))
+
+
+def splits(
+    share: int, most: int, fits: Callable[[int], bool], tried: int
+) -> Iterator[tuple[int, int]]:
+    """Return pairs of micro-batch and accumulation for the samples of a rank in a step.
+
+    Parameters
+    ----------
+    share : int
+        Samples of one rank in one optimizer step.
+    most : int
+        The largest micro-batch wanted.
+    fits : callable
+        Whether a micro-batch fits into memory; if it does, smaller parts fit as well.
+    tried : int
+        Number of fitting micro-batches, the largest first, each at most half of the one before.
+        Where not even one sample fits, the smallest is returned: the search says why.
+
+    Examples
+    --------
+    >>> list(splits(256, 256, lambda batch: batch <= 64, 2))
+    [(64, 4), (32, 8)]
+    """
+    possible = [batch for batch in divisors(share) if batch <= most]
+    found, below = 0, most
+    for batch in possible:
+        if batch <= below and fits(batch):
+            yield batch, share // batch
+            found, below = found + 1, batch // 2
+        if found == tried:
+            return
+    if found == 0:
+        yield possible[-1], share // possible[-1]
+
+
+# speed of the device
+
+
+def device_speed_knob(scenario: Scenario) -> Iterator[Knob]:
+    """Return the speed of the accelerators."""
+    if scenario.cluster.trainers.gpus_per_host > 0:
+        measured = measured_times(scenario) is not None and not uses_fitted_kernels(scenario)
+        own = {name: scenario.calibration.value(name) for name in ("compute", "device_memory")}
+        yield Knob(
+            name="GPU speed",
+            value=1.0,
+            unit=SPEED,
+            settings=None
+            if measured
+            else lambda faster: {f"calibration.{k}": faster * v for k, v in own.items()},
+            steps=times(1.0, TENTH_MORE, TWICE),
+        )
+
+
+def device_link_knob(scenario: Scenario) -> Iterator[Knob]:
+    """Return the speed of exchanges between accelerators."""
+    if scenario.devices > 1 and scenario.job.model is not None:
+        speed = scenario.calibration.value("collective")
+        yield Knob(
+            name="links between GPUs",
+            value=1.0,
+            unit=SPEED,
+            settings=lambda faster: {"calibration.collective": faster * speed},
+            steps=times(1.0, TWICE),
+        )
+
+
+def lower_precision(situation: Situation) -> Iterator[Change]:
+    """Propose arithmetic in 16 bits, or in fp8 for language models."""
+    scenario = situation.baseline.scenario
+    gpu, job = scenario.cluster.trainers.host.gpu, scenario.job
+    if gpu is None or job.step_times is not None:
+        return
+    now, note = job.train.precision, "check that the model still learns"
+    if now in {Precision.FP32, Precision.TF32}:
+        half = next((p for p in (Precision.BF16, Precision.FP16) if p in gpu.peak), None)
+        if half is not None and half not in gpu.fallback:
+            settings: dict[str, Plain] = {"train.precision": half.value}
+            if job.mode is Mode.TRAIN:
+                settings["train.mixed_precision"] = True
+            yield Change(
+                kind=Kind.PRECISION,
+                name=f"compute in {half} instead of {now}",
+                settings=settings,
+                note=note,
+            )
+    if now in {Precision.BF16, Precision.FP16} and isinstance(job.model, Transformer):
+        eight = Precision.FP8 in gpu.peak and Precision.FP8 not in gpu.fallback
+        if eight and job.mode is Mode.TRAIN:
+            yield Change(
+                kind=Kind.PRECISION,
+                name=f"compute in fp8 instead of {now}",
+                settings={"train.precision": "fp8"},
+                note=note,
+            )
+
+
+def faster_software(situation: Situation) -> Iterator[Change]:
+    """Propose compilation, fused attention and channels-last images."""
+    baseline = situation.baseline
+    job, gpu = baseline.scenario.job, baseline.scenario.cluster.trainers.host.gpu
+    if job.step_times is not None or job.model is None:
+        return
+    if gpu is not None and gpu.stack in _COMPILED_STACKS:
+        return
+    if not baseline.reader.given("software.compile"):
+        yield Change(kind=Kind.SOFTWARE, name="torch.compile", settings={"software.compile": True})
+    if isinstance(job.model, Transformer) and not job.model.fused_attention:
+        yield Change(
+            kind=Kind.SOFTWARE,
+            name="fused attention (FlashAttention)",
+            settings={"software.fused_attention": True},
+        )
+    if isinstance(job.model, ConvNet) and not job.model.channels_last:
+        yield Change(
+            kind=Kind.SOFTWARE,
+            name="images in memory as channels-last",
+            settings={"software.memory_format": "channels-last"},
+        )
+
+
+# memory of the device
+
+
+def other_recomputation(situation: Situation) -> Iterator[Change]:
+    """Propose other amounts of recomputation for a transformer."""
+    job = situation.baseline.scenario.job
+    for recompute in RECOMPUTATIONS:
+        if recompute is not job.train.recompute and isinstance(job.model, Transformer):
+            yield Change(
+                kind=Kind.MEMORY,
+                name=_RECOMPUTES[recompute],
+                settings={RECOMPUTE: recompute.value},
+            )
+
+
+def sharded_state(situation: Situation) -> Iterator[Change]:
+    """Propose to shard the state of a transformer over its replicas."""
+    scenario = situation.baseline.scenario
+    if _is_unsharded(scenario) and isinstance(scenario.job.model, Transformer):
+        yield Change(
+            kind=Kind.PARALLELISM,
+            name="shard parameters, gradients and optimizer (FSDP)",
+            settings=_SHARDED,
+        )
+
+
+def _is_unsharded(scenario: Scenario) -> bool:
+    parallelism = scenario.job.parallelism
+    alone = parallelism.sharding is Sharding.NONE and parallelism.devices == 1
+    return alone and scenario.ranks > 1
+
+
+def sharding_with_recomputation(situation: Situation) -> Iterator[Change]:
+    """Propose sharding with recomputation, and with the update on the host as well."""
+    if _is_unsharded(situation.baseline.scenario):
+        again = _RECOMPUTES[Recompute.FULL]
+        name = f"shard parameters, gradients and optimizer (FSDP), and {again}"
+        yield Change(kind=Kind.PARALLELISM, name=name, settings={**_SHARDED, **_FULL})
+        name = f"{name}; update on the host (offload)"
+        yield Change(kind=Kind.PARALLELISM, name=name, settings={**_SHARDED, **_FULL, **_OFFLOADED})
+
+
+def offloaded_update(_: Situation) -> Iterator[Change]:
+    """Propose recomputation with the update on the host."""
+    name = f"{_RECOMPUTES[Recompute.FULL]}; update on the host (offload)"
+    yield Change(kind=Kind.MEMORY, name=name, settings={**_FULL, **_OFFLOADED})
+
+
+def low_rank_adapters(situation: Situation) -> Iterator[Change]:
+    """Propose low-rank adapters, over weights as they are or in 4 bit, with recomputation or not.
+
+    Only for causal language models.
+    """
+    model = situation.baseline.scenario.job.model
+    if not isinstance(model, Transformer) or not model.causal:
+        return
+    adapters: Settings = {"train.trained": Trained.LORA.value}
+    narrow: Settings = {"train.frozen_precision": Precision.FP4.value}
+    for name, settings in (
+        ("train low-rank adapters (LoRA)", adapters),
+        ("train low-rank adapters over weights in 4 bit (QLoRA)", {**adapters, **narrow}),
+    ):
+        for more, extra in (("", {}), (f", and {_RECOMPUTES[Recompute.FULL]}", _FULL)):
+            yield Change(
+                kind=Kind.LEARNING,
+                name=f"{name}{more}",
+                settings={**settings, **extra},
+                note="for fine-tuning only: all other parameters stay as they are",
+            )
+
+
+# parallelism
+
+
+def other_degrees(situation: Situation) -> Iterator[Change]:
+    """Propose other degrees of parallelism for the same step on the same devices."""
+    baseline = situation.baseline
+    scenario = baseline.scenario
+    job, trainers = scenario.job, scenario.cluster.trainers
+    model, own = job.model, job.parallelism
+    if not isinstance(model, Transformer) or not model.causal or not own.splits_model:
+        return
+    if job.mode is not Mode.TRAIN or own.expert > 1 or own.context > 1:
+        return
+    whole = round(job.train.batch_size) * job.train.accumulation * scenario.ranks
+    shape = Shape(depth=int(model.depth))
+    for way in ways(trainers.gpus_per_host, trainers.count, shape, whole):
+        tensor, pipeline = int(way["parallelism.tensor"]), int(way["parallelism.pipeline"])
+        replicas = max(1, scenario.devices // (tensor * pipeline))
+        share = whole // replicas
+        batch = round(job.train.batch_size)
+        if share * replicas != whole or share % batch:
+            continue
+        settings = {**_off(baseline, tensor, pipeline), **way, BATCH: batch}
+        if baseline.reader.given("train.global_batch_size") is None:
+            settings[ACCUMULATION] = share // batch
+        sharding = str(way["parallelism.sharding"])
+        sharded = "" if sharding == Sharding.NONE.value else f", {sharding} sharded"
+        yield Change(
+            kind=Kind.PARALLELISM,
+            name=f"tensor {tensor} x pipeline {pipeline}{sharded}",
+            settings=settings,
+        )
+
+
+def _off(baseline: Baseline, tensor: int, pipeline: int) -> dict[str, Plain]:
+    """Switch off options that need tensor parallelism or a pipeline where there is none."""
+    own, model = baseline.scenario.job.parallelism, baseline.scenario.job.model
+    depth = int(getattr(model, "depth", 0))
+    settings: dict[str, Plain] = {}
+    if own.interleave > 1 and (pipeline == 1 or depth % (pipeline * own.interleave)):
+        settings["parallelism.interleave"] = 1
+    with_tensor = {"sequence": own.sequence, "async_tensor": own.async_tensor}
+    settings |= {
+        f"parallelism.{key}": False for key, on in with_tensor.items() if on and tensor == 1
+    }
+    if own.scattered_sends and (tensor == 1 or pipeline == 1):
+        settings["parallelism.scattered_sends"] = False
+    return settings
+
+
+def parallelism_candidates(at: SearchPoint) -> Iterator[Settings]:
+    """Search the whole model on each accelerator where it fits; else ways to split it."""
+    baseline, model = at.baseline, at.baseline.scenario.job.model
+    degrees = baseline.scenario.job.parallelism
+    decodes = isinstance(model, Transformer) and model.causal and at.machine.gpus > 0
+    if not isinstance(model, Transformer) or not decodes or at.sets("parallelism."):
+        yield {}
+        return
+    count = int(at.point.get(COUNT, 1))
+    batch = baseline.global_batch
+    if not degrees.splits_model:
+        yield {}
+        share = baseline.share(at.machine, at.point)
+        smallest: dict[str, Plain] = {BATCH: 1, ACCUMULATION: max(1, share)}
+        if share == 0 or baseline.fits(at.machine, {**at.point, **smallest}):
+            return
+        batch = share * at.machine.gpus * count
+    shape = Shape(
+        depth=int(model.depth),
+        tokens=int(model.tokens),
+        experts=0 if model.experts is None else int(model.experts.experts),
+    )
+    own = {key: 1 for key in ("context", "expert") if getattr(degrees, key) > 1}
+    usual = {f"parallelism.{key}": degree for key, degree in own.items()}
+    for way in ways(at.machine.gpus, count, shape, batch or 1):
+        yield {**usual, **way, **_off_in_search(baseline, way)}
+
+
+def _off_in_search(baseline: Baseline, way: Mapping[str, Plain]) -> dict[str, Plain]:
+    """Switch off options that these degrees of parallelism do not need."""
+    degrees, depth = baseline.scenario.job.parallelism, baseline.scenario.job.model
+    given = {"sequence": degrees.sequence, "async_tensor": degrees.async_tensor}
+    alone = way["parallelism.tensor"] == 1
+    off: dict[str, Plain] = {
+        f"parallelism.{key}": False for key, on in given.items() if on and alone
+    }
+    pipeline, layers = int(way["parallelism.pipeline"]), int(getattr(depth, "depth", 0))
+    even = pipeline > 1 and layers % (pipeline * degrees.interleave) == 0
+    if degrees.interleave > 1 and not even:
+        off["parallelism.interleave"] = 1
+    return off
+
+
+# checkpoints
+
+
+def rarer_checkpoints(situation: Situation) -> Iterator[Change]:
+    """Propose longer intervals between checkpoints."""
+    checkpointing = situation.baseline.scenario.job.train.checkpointing
+    if checkpointing is None:
+        return
+    last = int(lengths(situation.baseline.scenario).total_steps)
+    for factor in RARER_CHECKPOINTS:
+        every = round(factor * checkpointing.every_steps)
+        # A run without any would lose its result.
+        if every <= last:
+            yield Change(
+                kind=Kind.CHECKPOINTS,
+                name=f"write a checkpoint every {every:,} steps",
+                settings={"train.checkpoint_every_steps": every},
+                note=f"a failure loses up to {factor} times as much work",
+            )

@@ -1,1 +1,0 @@
-"""Studies of services: sizing, changes that help, and what they cost."""
