@@ -416,10 +416,11 @@ def words_over_the_ceiling(counts: dict[str, dict[str, int]]) -> list[str]:
 
 
 def lower(counters: dict[str, float], words: dict[str, dict[str, int]]) -> None:
-    """Write the ceilings of what is counted now, where it is lower."""
+    """Lower the ceilings to what is counted now, and none below what is to be reached."""
     text = SETTINGS.read_text(encoding="utf-8")
     for name, value in counters.items():
         ceiling = settings()["counters"][name].get("ceiling")
+        value = max(value, settings()["counters"][name]["reach"])
         if ceiling is not None and value < ceiling:
             row = re.compile(rf"^({name} = .*ceiling = )[\d.]+", re.MULTILINE)
             text = row.sub(rf"\g<1>{value:g}", text)
