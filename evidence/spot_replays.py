@@ -6,7 +6,8 @@ FILE is `spot_spells.csv`: a row for each spell, with the columns trace, value (
 had) and hours. A job of 24 h is replayed on every trace, and predicted from its means alone. Beside
 that stand the two halves of the trace, each replayed: where those differ by more than the error
 that is asked for, no law that knows one half has the other within it. The two figures of the law
-were chosen on the same traces (`simulator/reading/long_run/spot_spells.py`). Nothing of this ships.
+were chosen on the same traces (`simulator/reading/long_run/interruptions.py`). Nothing of this
+ships.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 
 from simulator.errors import InputError
 from simulator.long_run.attempts import lives
-from simulator.reading.long_run.spot_spells import made_up, read_trace
+from simulator.reading.long_run.interruptions import made_up, read_trace
 from simulator.schema.long_run import Failures, LongRun, Restart, Saving, Spells
 from simulator.units import HOUR
 

@@ -1,7 +1,7 @@
-"""The one door: a scenario in, a prediction out.
+"""Predictions: a scenario or a service in, a prediction out.
 
-Asks every stage of the pipeline what it demands, has the engine simulate and `bounds` add up, and
-joins time, memory, cost and what they rest on.
+Collects the demands of all stages, simulates them, computes the bounds, and adds memory, cost,
+energy and assumptions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from simulator.engine.recorder import MOST_STEPS
 from simulator.engine.run import Options, SimulationInput, solve
 from simulator.errors import NotModelled
 from simulator.invariants import INTERVAL_INVARIANTS, INVARIANTS, check_invariants
-from simulator.long_run.forecast import outlook
 from simulator.memo import cached
 from simulator.physics.footprint import (
     HostRam,
@@ -47,7 +46,6 @@ from simulator.results.storage_bill import bill_of_stores
 from simulator.results.stores import belongs_elsewhere
 from simulator.schema.long_run import Interruptions
 from simulator.schema.scenario import Scenario
-from simulator.schema.serving import Service, Serving
 from simulator.schema.workload.dataset import Placement
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.uncertainty.components import P90
@@ -55,12 +53,13 @@ from simulator.uncertainty.components import P90
 if TYPE_CHECKING:
     from simulator.physics.forward_pass import ForwardPass
     from simulator.results.serving import Answered, AtSaturation, Saturation, ServicePrediction
+    from simulator.schema.serving import Service, Serving
     from simulator.serving.forward import Pass
     from simulator.serving.layout import Layout, Reading
 
 
 SIZES: Final = 4
-"""Smaller sizes of a job that are predicted, beside the smallest; others follow from those."""
+"""Sizes of a job that are predicted in addition to the smallest; others are interpolated."""
 
 
 def predict(  # noqa: PLR0913 - what a caller may want beside the figures
@@ -73,31 +72,31 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
     intervals: bool = True,
     speeds: Speeds = NO_SPEEDS,
 ) -> Prediction:
-    """Predict what a scenario's job takes.
+    """Predict time, memory, cost and energy of a job.
 
     Parameters
     ----------
     scenario : Scenario
-        The machines and the jobs on them.
+        Machines and jobs.
     seed : int
-        Of all random draws; the same seed gives the same prediction.
+        Seed of all random draws; the same seed gives the same prediction.
     trace : bool
         Keep a timeline of the simulated steps.
     progress : callable, optional
-        Told how far the simulation is, 0 to 1.
+        Called with the progress of the simulation, 0 to 1.
     max_steps : int, optional
-        Most steps of an epoch to simulate.
+        Maximum of simulated steps of an epoch.
     intervals : bool
-        Work out intervals; searches that only want the figures leave them out.
+        Compute intervals; searches that need only the figures leave them out.
     speeds : mapping of Rate to float
-        How many times as fast as described some rates are; all as described by default.
+        Factors on the rates of the scenario; 1 by default.
 
     Raises
     ------
     NotModelled
-        If the scenario asks for something the model doesn't cover.
+        If the model does not cover the scenario.
     BrokenInvariant
-        If what came out contradicts itself, which is a bug of ours (see `laws`).
+        If the prediction contradicts itself, which is a bug (see `invariants`).
     """
     check_modelled(scenario)
     inputs = simulation_input(scenario, speeds)
@@ -145,30 +144,32 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
 def _with_outlook(
     inputs: SimulationInput, prediction: Prediction, *, intervals: bool
 ) -> Prediction:
-    """With intervals where wanted, and with the long run where the scenario tells of one."""
-    told = prediction.scenario.interruptions
-    if told is None:
+    """Add intervals where wanted, and the forecast of the long run where one is described."""
+    from simulator.long_run.forecast import outlook  # noqa: PLC0415 - few jobs need it
+
+    interruptions = prediction.scenario.interruptions
+    if interruptions is None:
         return _with_intervals(inputs, prediction) if intervals else prediction
-    # The uncertainty of the step widens the quantiles of the run, whoever asks.
+    # The uncertainty of the step widens the quantiles of the run in any case.
     known = _with_intervals(inputs, prediction)
     found = outlook(
         known,
-        told,
-        draws=told.terms.draws,
+        interruptions,
+        draws=interruptions.terms.draws,
         seed=prediction.seed or 0,
-        rates_with_fewer=rates_with_fewer(prediction, told),
+        rates_with_fewer=rates_with_fewer(prediction, interruptions),
     )
     return replace(known if intervals else prediction, outlook=found)
 
 
-def rates_with_fewer(prediction: Prediction, told: Interruptions) -> tuple[float, ...]:
-    """How fast a job goes on without one machine, two and so on, over its rate with all.
+def rates_with_fewer(prediction: Prediction, interruptions: Interruptions) -> tuple[float, ...]:
+    """Return the throughput without one machine, two and so on, over that with all.
 
-    Each machine keeps its batch, so fewer of them do fewer samples a step. Of a replica that is
-    larger than a machine, the whole is gone with one machine. Some sizes are predicted, and rates
-    of those between lie on straight lines; none is faster than the whole.
+    Each machine keeps its batch, so fewer of them process fewer samples a step. A replica that is
+    larger than a machine is lost with one of its machines. `SIZES` sizes are predicted, and rates
+    between them are interpolated; none is above that of all machines.
     """
-    scenario, failures = prediction.scenario, told.failures
+    scenario, failures = prediction.scenario, interruptions.failures
     group = scenario.cluster.trainers
     least = None if failures is None else failures.least_machines
     if least is None or least >= group.count or not _moves(prediction):
@@ -187,7 +188,7 @@ def _moves(prediction: Prediction) -> bool:
 
 
 def _rate_with(prediction: Prediction, machines: int) -> float:
-    """Samples a time with so many machines, over those with all."""
+    """Return the throughput with a number of machines over that with all."""
     scenario = prediction.scenario
     cluster = scenario.cluster
     groups = tuple(
@@ -207,7 +208,7 @@ def _with_intervals(inputs: SimulationInput, prediction: Prediction) -> Predicti
 
 
 def _of_memory(fit: MemoryFit | None) -> dict[str, dict[str, float]]:
-    """What an accelerator's memory comes to nine times in ten, at least and at most."""
+    """Return the 80% interval of an accelerator's memory."""
     if fit is None or fit.log_sd <= 0.0 or fit.known_verdict is None:
         return {}
     low, high = fit.band
@@ -215,7 +216,7 @@ def _of_memory(fit: MemoryFit | None) -> dict[str, dict[str, float]]:
 
 
 def simulation_input(scenario: Scenario, speeds: Speeds = NO_SPEEDS) -> SimulationInput:
-    """What both solvers are asked about a scenario, with some rates `speeds` times as high."""
+    """Return the simulation input of a scenario, with some rates scaled by `speeds`."""
     scenario = with_assumed_spread(scenario)
     topology = build(scenario)
     demands = {phase: demand_table(scenario, phase) for phase in Phase}
@@ -238,7 +239,7 @@ Fit = TypeVar("Fit", HostRam, MemoryFit)
 
 
 def _plain(fit: Fit) -> Fit:
-    """With numbers of Python's own, whatever closed forms counted with."""
+    """Convert numpy scalars to float."""
     return replace(fit, items={name: float(size) for name, size in fit.items.items()})
 
 
@@ -247,7 +248,7 @@ def _plain_stages(fit: MemoryFit) -> MemoryFit:
 
 
 def _worst(ram: HostRam, scenario: Scenario) -> HostRam:
-    """RAM of a machine that trains, with the worse verdict if machines that help are short."""
+    """Return the RAM of a training machine, with the worse verdict of it and the helpers."""
     remote = scenario.job.remote
     if remote is None:
         return ram
@@ -257,11 +258,11 @@ def _worst(ram: HostRam, scenario: Scenario) -> HostRam:
 
 
 GAIN = 1e-4
-"""Share of an epoch below which a difference is not called a gain."""
+"""Minimum gain as a share of an epoch."""
 
 
 def _break_even(inputs: SimulationInput, options: Options, timing: Timing) -> float | None:
-    """Epochs after which placing the data first beats streaming it from where it lies."""
+    """Return the epochs after which placing the data first is faster than streaming it."""
     scenario = inputs.scenario
     if scenario.job.dataset.placement is Placement.STREAM:
         return None
@@ -282,7 +283,7 @@ def _break_even(inputs: SimulationInput, options: Options, timing: Timing) -> fl
 
 
 def streaming(scenario: Scenario) -> Scenario:
-    """The same job with its data read from where it lies."""
+    """Return the job with its data streamed from its origin."""
     job, group = scenario.job, scenario.cluster.trainers
     dataset = replace(job.dataset, placement=Placement.STREAM)
     groups = tuple(
@@ -330,14 +331,14 @@ def predict_service(
 
 
 def saturation_of(service: Service, *, seed: int = 0) -> Saturation:
-    """What a service that fits its machines does at saturation."""
+    """Return the saturation of a service that fits its machines."""
     from simulator.serving.run import ServiceRun  # noqa: PLC0415 - no job needs it
 
     return ServiceRun(service, layout_of(service), seed).saturation()
 
 
 def layout_of(service: Service) -> Layout:
-    """The replicas of a service with their forward passes."""
+    """Return the replicas of a service with their forward passes."""
     from simulator.serving import layout  # noqa: PLC0415 - no job needs it
 
     found = layout.layout_of(service, partial(_any_pass, service))
@@ -349,7 +350,7 @@ def layout_of(service: Service) -> Layout:
 
 @cached(most=64)
 def _reading(job: Scenario) -> Reading:
-    """How fast the job that reads the requests of a service does so, and what that keeps busy."""
+    """Return the rate of the job that reads the requests of a service, and its utilization."""
     from simulator.serving.layout import Reading  # noqa: PLC0415 - few services need it
 
     prediction = predict(job)
@@ -368,18 +369,18 @@ def _reading(job: Scenario) -> Reading:
 
 
 def _far_store(job: Scenario) -> str:
-    """That a store lies in another cloud than the machines that read it; empty otherwise."""
+    """Return a caution if a store is in another cloud than its readers; empty otherwise."""
     far = belongs_elsewhere(job, job.site.storage)
     return far and f"{far}: its rates hold within its cloud, and bytes that leave it are paid"
 
 
 def pass_of(service: Service) -> ForwardPass:
-    """The forward pass of a service on the accelerators of one of its replicas."""
+    """Return the forward pass of a service on the accelerators of one replica."""
     return _pass(service, service.serving)
 
 
 def _any_pass(service: Service, serving: Serving) -> Pass:
-    """The forward pass of a replica with some settings."""
+    """Return the forward pass of a replica with some settings."""
     if service.one_pass is None:
         return _pass(service, serving)
     from simulator.physics.forward_pass import batch_pass  # noqa: PLC0415 - few services need it
@@ -388,7 +389,7 @@ def _any_pass(service: Service, serving: Serving) -> Pass:
 
 
 def _pass(service: Service, serving: Serving) -> ForwardPass:
-    """The forward pass on the accelerators, or the cores, of a replica that writes tokens."""
+    """Return the forward pass of a token-generating replica on its accelerators or cores."""
     from simulator.physics.forward_pass import (  # noqa: PLC0415 - no job needs it
         ServingParallelism,
         forward_pass,

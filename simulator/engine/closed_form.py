@@ -1,10 +1,10 @@
-"""Closed-form bounds on a whole run, from the same demands: what no queue or overlap can change.
+"""Closed-form bounds of a run, and the estimate of a step.
 
-`lower`: the busiest unit must carry all that is asked of it (operational law: throughput is at
-most capacity over demand), and so must whoever takes one batch at a time: W workers make at most
-W batches in the time that one of them needs for a batch, alone on the machine. `upper`: everything
-happens one after another. Both hold for total time over steps of the whole run, exactly for
-deterministic service.
+Lower bound: the busiest unit must carry the work of all ranks (operational law: throughput is at
+most capacity over demand), and each serial actor its own: W workers make at most W batches in the
+time of one batch alone on the machine. Upper bound: no overlap at all. Both hold for total time
+over steps of the whole run, exactly for deterministic service. The estimate is the step of devices
+that never wait for data.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def bounds(
     lengths: Lengths,
     extras: Extras,
 ) -> Bounds:
-    """Bounds on total time / steps of the run [s].
+    """Return the bounds on total time / steps of the run [s].
 
     Parameters
     ----------
     scenario, topology, demands
-        What is run, on which units, and what each stage asks for with cold and warm caches.
+        The job, its units, and the demands of each stage with cold and warm caches.
     lengths, extras : Lengths, Extras
-        How long the run is, and what is composed beside its epochs.
+        Length of the run, and times outside of its epochs.
     """
     cold, warm = demands[Phase.COLD], demands[Phase.WARM]
     first, later = np.minimum(1.0, lengths.epochs), np.maximum(0.0, lengths.epochs - 1.0)
@@ -74,7 +74,7 @@ def lower_bound(
     lengths: Lengths,
     extras: Extras,
 ) -> Real:
-    """The lower of the bounds on total time / steps of the run [s]; parameters as for `bounds`."""
+    """Return the lower bound on total time / steps of the run [s]; parameters as for `bounds`."""
     first, later = np.minimum(1.0, lengths.epochs), np.maximum(0.0, lengths.epochs - 1.0)
     batches = lengths.batches - 1.0 + lengths.last_share
     busiest = first * least_batch(scenario, topology, demands[Phase.COLD])
@@ -84,7 +84,7 @@ def lower_bound(
 
 
 def slowest(scenario: Scenario) -> float:
-    """The factor of a batch that every straggler of the loader hits."""
+    """Return the factor on a batch that every straggler of the loader affects."""
     factors = [max(1.0, straggler.factor) for straggler in scenario.job.loader.stragglers]
     return float(np.prod(factors))
 
@@ -96,11 +96,11 @@ _ON_DEVICE: Final = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A step on devices that never wait for data.
+    """A step of devices that never wait for data.
 
-    `step_time` is its length [s], `throughput` the samples of all devices [1/s], `memory` what one
-    device needs and has (None where that is not known), `usd_per_step` the price of all machines
-    for a step [$] (None where a price is not known).
+    `step_time` is its length [s], `throughput` the samples of all devices [1/s], `memory` the need
+    and capacity of one device (None if unknown), `usd_per_step` the price of all machines for a
+    step [$] (None if unknown).
     """
 
     step_time: Seconds
@@ -110,13 +110,13 @@ class Estimate:
 
     @property
     def fits(self) -> str:
-        """``yes``, ``uncertain`` or ``no``: whether a device has the memory; empty: not known."""
+        """``yes``, ``uncertain`` or ``no``: whether a device has the memory; empty if unknown."""
         known = None if self.memory is None else self.memory.known_verdict
         return "" if known is None else str(known)
 
 
 def estimate(scenario: Scenario) -> Estimate:
-    """The step of a scenario in closed form.
+    """Return the closed-form estimate of a step.
 
     Parameters
     ----------
@@ -145,14 +145,14 @@ def estimate(scenario: Scenario) -> Estimate:
 
 
 def _step(scenario: Scenario) -> Seconds:
-    """What a device does in a step, on links that nobody else uses [s]."""
+    """Return the step of a device on idle links [s]."""
     stages = ask(_ON_DEVICE, scenario, Phase.WARM)
     step = device_step(stages, _on_idle_links, partial(bucket_shares, scenario))
     return float(step.of(scenario.job.train.accumulation))
 
 
 def _on_idle_links(demand: Demand) -> Real:
-    """Time of a demand at the fastest it can go [s]."""
+    """Return the time of a demand at its highest rate [s]."""
     rate: Real = 1.0 if demand.path is Path.COMPUTE else np.inf
     if demand.ceiling is not None:
         rate = demand.ceiling

@@ -94,14 +94,14 @@ def run_epoch(
 
 
 def ranks_meet(scenario: Scenario, topology: Topology) -> bool:
-    """Whether ranks wait for each other at the end of a step."""
+    """Return True if ranks wait for each other at the end of a step."""
     others = topology.ring > 1 or scenario.cluster.trainers.count > 1
     return others and scenario.job.mode is Mode.TRAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Site:
-    """Where ranks are put: the scenario, its machines and its demand table."""
+    """Placement of ranks: the scenario, its machines and its demand table."""
 
     scenario: Scenario
     machine: Machine
@@ -110,12 +110,12 @@ class _Site:
 
     @property
     def device_wait(self) -> float:
-        """How long a step waits for the slowest device, all else being equal [s]."""
+        """Wait of a step for the slowest device, all else being equal [s]."""
         waits = (stage for stage in self.stages if stage.slot.after_late)
         return sum(float(demand.latency) for stage in waits for demand in stage.demands)
 
     def producers(self, rank: int) -> list[Location]:
-        """Where the workers of a rank's batches work, one entry a worker."""
+        """Return the places of the workers of a rank's batches, one entry a worker."""
         job, topology = self.scenario.job, self.machine.topology
         served = self.scenario.ranks_served
         policy = job.loader.policy
@@ -143,7 +143,7 @@ class _Site:
         )
 
     def tasks(self, actor: Actor, place: Location) -> list[tuple[Task, Slot, Path]]:
-        """What an actor at a place does for a batch, stage by stage."""
+        """Return the tasks of an actor at a place for a batch, stage by stage."""
         site = self.machine.topology.sites[place.site]
         group = site.group.name if place.site else ""
         found = (
@@ -169,7 +169,7 @@ class _Site:
         return max(1, min(TURNS, int(self.scenario.job.train.batch_size) // FEWEST_IN_A_TURN))
 
     def tasks_of(self, rank: int, stage: StageDemands) -> list[Task]:
-        """What a rank does in a stage."""
+        """Return the tasks of a rank in a stage."""
         place = Location(rank=rank)
         tasks = (self.machine.task(demand, place) for demand in stage.demands)
         return [task for task in tasks if task is not None]
@@ -267,7 +267,7 @@ class _Piece:
 
 
 def _in_turns(pieces: Sequence[_Piece], turns: int) -> list[_Piece]:
-    """A worker's pieces with those that are done sample by sample in so many turns."""
+    """Split a worker's pieces that are done sample by sample into turns."""
     first = [piece for piece in pieces if piece.slot.by_sample]
     if turns == 1 or len({piece.slot.name for piece in first}) == 1:
         return list(pieces)
@@ -277,7 +277,7 @@ def _in_turns(pieces: Sequence[_Piece], turns: int) -> list[_Piece]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Producer:
-    """What each worker does for a batch, with the batch's own size and cost."""
+    """The work of each worker on a batch, with the batch's own size and cost."""
 
     env: Environment
     rank: int
@@ -347,7 +347,7 @@ class _Producer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Threads:
-    """What the threads that make and receive a rank's batches are called in a trace."""
+    """Names in a trace of the threads that make and receive the batches of a rank."""
 
     making: Sequence[str]
     reading: Sequence[str]

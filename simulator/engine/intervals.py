@@ -1,12 +1,12 @@
-"""How well a prediction is known: the same job at many plausible rates, and where 80% of them lie.
+"""Intervals of a prediction: the same job at many plausible rates.
 
-Every uncertainty of the scenario is a rate that may be faster or slower. At each of `POINTS` points
-of a quasi-random set all rates are drawn at once, and the closed form says how much longer or
-shorter the step gets there: the slowest of all resources, of all serial actors, and of what the
-simulation saw exposed on a rank's timeline; where the simulated step is longer than that, the
-shorter of making and using batches comes on top with the share that explains it. That ratio
-multiplies the simulated figure. So the simulation gives the level and the closed form the slopes:
-one simulation, not hundreds. A test compares it with simulating at other rates.
+Every uncertainty component of the scenario is a rate that may be faster or slower. At each of
+`POINTS` points of a quasi-random set all rates are drawn at once, and the closed form gives the
+slowdown of the step: the slowest of all resources, of all serial actors, and of the exposed parts
+of a simulated step. Where the simulated step is longer than that, the shorter of making and using
+batches is added with the share that explains it. That ratio multiplies the simulated figure: one
+simulation gives the level, the closed form the slopes. A test compares it with simulations at other
+rates.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from simulator.uncertainty.quasi_random import normal_points
 from simulator.units import Real, Seconds
 
 BITS: Final = 8
-"""Logarithm of the number of points: the ends of an 80% interval are then known to about 1% of its
+"""Logarithm of the number of points: the ends of an 80% interval are exact to about 1% of its
 width."""
 QUANTILES: Final = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
 WIDTH: Final = 2.5631
@@ -60,25 +60,25 @@ BY_CHANCE: Final = "run to run"
 _SIMULATED: Final = Source(reference="half-width of the simulated mean step", date="undated")
 
 BESIDE: Final = 0.005
-"""Share of a step beyond its slowest part from which on waiting for one another counts."""
+"""Share of a step beyond its slowest part from which waiting for each other counts."""
 SUPPLY: Final = PRODUCERS | {Actor.PIN_MEMORY}
-"""Who makes batches and hands them over."""
+"""Actors that make batches and pass them on."""
 
 Vector: TypeAlias = NDArray[np.float64]
 _ONE_OFF: Final = {"placing the data": Rate.STORAGE, "preparing the data": Rate.WORKERS}
-"""Which rate sets the pace of what is done once; the rest goes with the step or is stated."""
+"""Rates of one-off parts; others scale with the step or are stated."""
 _ENERGIES: Final = ("energy.", "cost.energy")
-"""Beginnings of names of figures that go with power."""
+"""Prefixes of figures that scale with power."""
 _BILLED_ENERGY: Final = frozenset(
     {"cost.usd_to_train", "cost.usd_for_machines", "cost.usd_with_storage"}
 )
-"""Bills that have the electricity of owned machines in them."""
+"""Bills that include the electricity of owned machines."""
 _STATED: Final = frozenset({"start-up", "shut-down"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slowdown:
-    """How many times as long as figured, at each point: a warm step, a cold one, the first one."""
+    """Slowdown at each point: of a warm step, of a cold one, and of the first step."""
 
     step: Vector
     cold: Vector
@@ -86,14 +86,14 @@ class Slowdown:
 
 
 def intervals(inputs: SimulationInput, prediction: Prediction) -> dict[str, dict[str, float]]:
-    """10%, 50% and 90% quantiles of what is not known exactly, by the name of the metric.
+    """Return the 10%, 50% and 90% quantiles of uncertain metrics by name.
 
     Parameters
     ----------
     inputs : SimulationInput
-        What was simulated; its scenario holds the uncertainties.
+        The simulation input; its scenario holds the uncertainties.
     prediction : Prediction
-        What came out at the rates as figured; its seed is that of the points.
+        The prediction at the rates as figured; its seed is that of the points.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def intervals(inputs: SimulationInput, prediction: Prediction) -> dict[str, dict
 def _with_power(
     prediction: Prediction, drawn: Mapping[str, Vector], seed: int
 ) -> dict[str, Vector]:
-    """Return figures of energy and electricity bills with the uncertainty of the power."""
+    """Return energy figures, and bills with electricity, with the uncertainty of power."""
     # No rate of the step goes with it: its points are in an order of their own.
     points = np.random.default_rng(seed).permutation(normal_points(BITS, 1, seed)[:, 0])
     off = np.exp(POWER_LOG_SD * points)
@@ -135,7 +135,7 @@ def _with_power(
 def uncertainty_components(
     inputs: SimulationInput, prediction: Prediction
 ) -> tuple[UncertaintyComponent, ...]:
-    """Everything a prediction is uncertain of, as ratios: nothing, or at least one above 0.
+    """Return all uncertainty components of a prediction, as ratios; empty if all are 0.
 
     Those of the scenario, run-to-run chance, and what the step as a whole lacks of the least
     deviation that evidence allows.
@@ -156,12 +156,12 @@ def uncertainty_components(
 def figures(
     inputs: SimulationInput, prediction: Prediction, speeds: Speeds, *, chance: float = 0.0
 ) -> dict[str, Vector]:
-    """What metrics come to at other speeds, point by point; only those that change.
+    """Return metrics at other speeds, point by point; only those that change.
 
     Parameters
     ----------
     inputs, prediction : SimulationInput, Prediction
-        What was simulated, and what came out at the rates as figured.
+        Simulation input and prediction at the rates as figured.
     speeds : mapping of Rate to array
         How much faster rates are than figured; those left out are as figured.
     chance : float, optional
@@ -184,7 +184,7 @@ def figures(
 
 
 def _begun(inputs: SimulationInput, timing: Timing, longer: Slowdown, speeds: Speeds) -> Slowdown:
-    """The same with a first step that takes at least what a later one works.
+    """Limit the slowdown of the first step to at least the work of a later one.
 
     How long a program takes to begin is known far less well than its steps.
     """
@@ -199,9 +199,10 @@ def _begun(inputs: SimulationInput, timing: Timing, longer: Slowdown, speeds: Sp
 def _no_shorter(
     inputs: SimulationInput, timing: Timing, longer: Slowdown, speeds: Speeds, chance: float
 ) -> Slowdown:
-    """The same with steps of at least what the slowest needs, whatever chance does to them.
+    """Limit steps to at least the slowest resource, at any chance.
 
-    Of a deviation that two causes add up to, each one's expected part goes with its variance.
+    Of a deviation that is the sum of two causes, the expected part of each is its share of the
+    variance.
     """
     points = len(longer.step)
     without = {**speeds, Rate.STEP: speeds[Rate.STEP] ** (1.0 - chance)}
@@ -222,13 +223,13 @@ def _no_shorter(
 
 
 def _again(inputs: SimulationInput) -> bool:
-    """Whether later epochs differ from the first."""
+    """Return True if later epochs differ from the first."""
     demands = inputs.demands
     return inputs.lengths.epochs > 1.0 and demands[Phase.WARM] != demands[Phase.COLD]
 
 
 def _at_first(inputs: SimulationInput, timing: Timing) -> Seconds:
-    """The mean step of the first epoch [s]."""
+    """Return the mean step of the first epoch [s]."""
     if not _again(inputs):
         return timing.step_time.mean
     return timing.first_epoch_time / inputs.lengths.steps
@@ -237,7 +238,7 @@ def _at_first(inputs: SimulationInput, timing: Timing) -> Seconds:
 def _drawn_timing(
     inputs: SimulationInput, timing: Timing, longer: Slowdown, speeds: Speeds
 ) -> Timing:
-    """The timing with an array, one number a point, for every time that changes."""
+    """Return the timing with an array of points for every time that changes."""
     busy = timing.accelerator_utilization
     if busy is not None:
         busy = _number(np.minimum(1.0, busy / speeds.get(Rate.DEVICE, 1.0) / longer.step))
@@ -257,14 +258,14 @@ def _drawn_timing(
 
 
 def _epochs(timing: Timing, longer: Slowdown) -> tuple[Vector, Vector]:
-    """Times of the first and of a later epoch [s]: a first step each, and all others."""
+    """Return the times of the first and of a later epoch [s]: a first step each, and all others."""
     first, later = timing.first_steps
     cold = first * longer.first + (timing.first_epoch_time - first) * longer.cold
     return cold, later * longer.first + (timing.epoch_time - later) * longer.step
 
 
 def _drawn_usage(prediction: Prediction, timing: Timing, longer: Vector) -> Timing:
-    """The timing with how busy processors are: their work stays as figured in a longer step."""
+    """Return the timing with utilization of processors: constant work in a longer step."""
     usage = {
         name: replace(used, mean=_number(np.minimum(1.0, used.mean / longer)))
         for name, used in prediction.timing.usage.items()
@@ -273,7 +274,7 @@ def _drawn_usage(prediction: Prediction, timing: Timing, longer: Vector) -> Timi
 
 
 def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
-    """The bill at each point; prices are certain, times are not."""
+    """Return the bill at each point; prices are certain, times are not."""
     cost, figured = prediction.cost, prediction.timing
     paid, energy = cost.for_machines, cost.energy_per_step
     if paid is not None and cost.per_second is not None:
@@ -297,12 +298,11 @@ def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
 
 
 def _number(points: Real) -> float:
-    """Numbers of all points, where a result has room for one."""
     return cast("float", points)
 
 
 def draw(uncertainties: Sequence[UncertaintyComponent], seed: int) -> Speeds:
-    """Speeds of all rates uncertain, at each point; lognormal, with 1 as their median."""
+    """Draw the speeds of all uncertain rates at each point; lognormal with median 1."""
     rates = [rate for rate in Rate if any(d.rate is rate and d.log_sd > 0.0 for d in uncertainties)]
     known = [component for component in uncertainties if component.log_sd > 0.0]
     values, vectors = np.linalg.eigh(within_reason(covariance(known, rates)))
@@ -313,7 +313,7 @@ def draw(uncertainties: Sequence[UncertaintyComponent], seed: int) -> Speeds:
 
 
 def _share_of_chance(uncertainties: Sequence[UncertaintyComponent]) -> float:
-    """Share of the variance of the whole step that is run-to-run chance."""
+    """Return the share of run-to-run chance in the variance of the whole step."""
     own = {
         component.name: component.log_sd**2
         for component in uncertainties
@@ -323,7 +323,7 @@ def _share_of_chance(uncertainties: Sequence[UncertaintyComponent]) -> float:
 
 
 def _lacking(longer: Vector, component: UncertaintyComponent) -> tuple[UncertaintyComponent, ...]:
-    """Return what the drawn step lacks of the least deviation that a component demands."""
+    """Return the deviation that the step lacks to the least one that evidence allows."""
     low, high = np.quantile(longer, [0.1, 0.9], method="hazen")
     lacks = component.least**2 - (float(np.log(high / low)) / WIDTH) ** 2
     if lacks <= 0.0:
@@ -334,7 +334,7 @@ def _lacking(longer: Vector, component: UncertaintyComponent) -> tuple[Uncertain
 
 
 def _of_chance(timing: Timing) -> tuple[UncertaintyComponent, ...]:
-    """Run-to-run randomness: how well a random simulation knows its mean step."""
+    """Return the run-to-run uncertainty of the mean step of a random simulation."""
     mean = timing.step_time.mean
     if timing.half_width <= 0.0 or mean <= 0.0:
         return ()
@@ -345,12 +345,12 @@ def _of_chance(timing: Timing) -> tuple[UncertaintyComponent, ...]:
 
 
 def slowdown(inputs: SimulationInput, timing: Timing, speeds: Speeds) -> Slowdown:
-    """How many times as long as figured everything takes at other speeds.
+    """Return the slowdown of steps at other speeds.
 
     Parameters
     ----------
     inputs, timing : SimulationInput, Timing
-        What was simulated, and what came out.
+        Simulation input and result.
     speeds : mapping of Rate to float or array
         How much faster rates are than figured; those left out are as figured.
     """
@@ -371,7 +371,7 @@ def slowdown(inputs: SimulationInput, timing: Timing, speeds: Speeds) -> Slowdow
 
 
 def _known(speeds: Speeds, points: int) -> Speeds:
-    """The rates as figured, then as drawn."""
+    """Prepend the rates as figured to the drawn ones."""
     return {
         rate: np.concatenate(([1.0], np.broadcast_to(speed, points)))
         for rate, speed in speeds.items()
@@ -379,7 +379,7 @@ def _known(speeds: Speeds, points: int) -> Speeds:
 
 
 def _step(times: _Times, mean: Seconds) -> Real:
-    """A step in closed form at each point, up to a factor; `mean` is the simulated one [s]."""
+    """Return a closed-form step at each point, up to a factor; `mean` is the simulated one [s]."""
     longest = np.maximum(TINY, times.slowest)
     if _figured(times.working) > _figured(longest) * (1.0 + BESIDE):
         # What is exposed beside the slowest resource counts only if that does not explain it.
@@ -394,12 +394,12 @@ def _step(times: _Times, mean: Seconds) -> Real:
 
 
 def _figured(times: Real) -> Seconds:
-    """Of times at the rates as figured and as drawn, the one as figured [s]."""
+    """Return the time at the rates as figured, the first one [s]."""
     return float(np.atleast_1d(times)[0])
 
 
 def _ratio(times: Real, points: int) -> Vector:
-    """Times as drawn over the time as figured, point by point."""
+    """Return drawn times over the time as figured."""
     every = np.broadcast_to(times, points + 1)
     longer: Vector = every[1:] / every[0]
     return longer
@@ -417,7 +417,7 @@ class _Times:
 
     @cached_property
     def slowest(self) -> Real:
-        """What the slowest resource or serial actor imposes."""
+        """Time of the slowest resource or serial actor."""
         return limiting_time(self._inputs.scenario, self._topology, self._stages)
 
     @cached_property
@@ -445,31 +445,31 @@ class _Times:
 
     @cached_property
     def waiting(self) -> Real:
-        """How many times as long as figured nothing works."""
+        """Slowdown of idle waits."""
         return 1.0 / self._speeds.get(Rate.WAITING, 1.0)
 
     @cached_property
     def shorter(self) -> Real:
-        """The shorter of what making batches takes and what using them does."""
+        """The shorter of making and using batches."""
         making = [stage for stage in self._stages if stage.actor in SUPPLY]
         made = limiting_time(self._inputs.scenario, self._topology, making)
         return np.maximum(TINY, np.minimum(made, self.working))
 
     @cached_property
     def first(self) -> Real:
-        """Until one batch has gone through everything."""
+        """Time of the first batch through all stages."""
         return _first_batch(self._inputs, self._topology, self._stages)
 
 
 def alone_time(topology: Topology, stages: Sequence[StageDemands], actor: Actor) -> Real:
-    """What an actor of a rank needs for a batch on idle machines [s]."""
+    """Return the time of an actor of a rank for a batch on idle machines [s]."""
     return sum(actor_times(topology, stages, actor).values(), 0.0)
 
 
 def _first_batch(
     inputs: SimulationInput, topology: Topology, stages: Sequence[StageDemands]
 ) -> Real:
-    """Time until one batch has gone through everything, all workers having begun at once [s]."""
+    """Return the time of the first batch through all stages, from the start of the workers [s]."""
     scenario = inputs.scenario
     groups = {stage.group for stage in stages if stage.actor in PRODUCERS}
     made: Real = 0.0
@@ -487,7 +487,7 @@ def _first_batch(
 
 
 def _total(inputs: SimulationInput, timing: Timing, longer: Slowdown, speeds: Speeds) -> Real:
-    """Time of the whole run: what is done once, the first epoch, and the later ones [s]."""
+    """Return the time of the whole run: one-off parts, first epoch and later ones [s]."""
     parts, epochs = inputs.extras.parts, inputs.lengths.epochs
     first_epoch, epoch = _epochs(timing, longer)
     training = timing.total_time - sum(parts.values())

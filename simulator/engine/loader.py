@@ -1,18 +1,19 @@
-"""Which batches an epoch has, and how much each one differs from the mean batch.
+"""A rank's loader: assignment, prefetch credits, order of delivery, one pin-memory thread.
 
-Workers of equal batches begin an epoch together, and nothing would ever part them: all would read,
-work and write at the same time, which no two real ones do for long. So their *phases* are spread:
-with W workers the j-th batch of the second wave (batches W to 2 W - 1) takes
-1/2 + (j + 1/2) / W times as long as any other. From then on the workers are a W-th of a batch's
-time apart. Samples stay equal, and so does the work of a wave, as the factors' mean is 1: no bound
-moves, and the first batches come when they do. Where the times of all tasks are fixed, phases don't
-matter to the mean step, which is the largest mean of any cycle [1]_; where tasks slow each other
-they decide who meets whom, and the spread ones stand for the many that a real run goes through.
+Loaders of threads instead of processes are one worker with several threads (`Loader.policy`).
 
-References
-----------
-.. [1] F. Baccelli, G. Cohen, G. J. Olsder, J.-P. Quadrat, "Synchronization and Linearity", Wiley,
-   1992, section 3.7, https://www.rocq.inria.fr/metalau/cohen/documents/BCOQ-book.pdf
+Workers of equal batches start an epoch together, and would stay in step: all would read, work and
+write at the same time, unlike real ones. So their *phases* are spread: with W workers the j-th
+batch of the second wave (batches W to 2 W - 1) takes 1/2 + (j + 1/2) / W times as long as any
+other. From then on the workers are a W-th of a batch's time apart. Samples stay equal, and so does
+the work of a wave, as the mean of the factors is 1: no bound moves, and the first batches are not
+delayed. Where the times of all tasks are fixed, phases do not affect the mean step, which is the
+largest mean of any cycle [1]_; where tasks slow each other, they decide which of them coincide, and
+spread ones represent the many that a real run passes through.
+
+References ---------- .. [1] F. Baccelli, G. Cohen, G. J. Olsder, J.-P. Quadrat, "Synchronization
+and Linearity", Wiley, 1992, section 3.7,
+https://www.rocq.inria.fr/metalau/cohen/documents/BCOQ-book.pdf
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from simulator.schema.workload.distribution import Shape, Spread
 from simulator.schema.workload.loader import Assignment, LoaderPolicy, Straggler
 
 WAVES: Final = 4
-"""Waves of workers that an epoch must have for them to drift apart in it."""
+"""Minimum of waves of workers in an epoch for them to drift apart."""
 
 
 def drifting(scenario: Scenario, producers: int) -> int:
-    """How many workers of a rank come to be out of step; 0 where they are to stay in step."""
+    """Return the number of workers of a rank whose phases drift apart; 0 if they stay in step."""
     return 0 if scenario.job.loader.in_step else producers
 
 
@@ -67,20 +68,20 @@ class Supply:
         self._stragglers = tuple(stragglers)
 
     def has(self, batch: int) -> bool:
-        """Whether the epoch has this batch."""
+        """Return True if the epoch has this batch."""
         return batch < self.limit
 
     def share(self, batch: int) -> float:
-        """Samples of the batch as a share of a full one."""
+        """Return the samples of the batch as a share of a full one."""
         return self._last_share if batch == self.limit - 1 else 1.0
 
     def phase(self, batch: int) -> float:
-        """How many times longer than any other a batch takes, for workers to part."""
+        """Return the factor on a batch of the second wave that desynchronises workers."""
         place = batch - self.producers
         return 0.5 + (place + 0.5) / self.producers if 0 <= place < self.producers else 1.0
 
     def slowness(self, rank: int, worker: int, batch: int) -> float:
-        """How many times longer this worker of a rank takes for this batch."""
+        """Return the factor on the time of a batch for a worker of a rank."""
         factor = self.phase(batch)
         for straggler in self._stragglers:
             factor *= straggler.factor if straggler.hits(rank, worker, batch) else 1.0
@@ -88,17 +89,17 @@ class Supply:
 
 
 AHEAD: Final = 64
-"""Batches drawn at once."""
+"""Batches that are drawn at once."""
 
 ADDS_UP: Final = frozenset({Shape.GAMMA, Shape.EXPONENTIAL})
-"""Shapes whose sum over samples is a gamma distribution itself: one draw does for a batch."""
+"""Shapes whose sum over samples is a gamma distribution: one draw per batch suffices."""
 
 
 class Draws:
     """Random batch amounts relative to the mean: the mean of as many draws as samples.
 
-    A batch's amount goes by its number, whoever makes it and when: a job on more cores, with other
-    workers or a faster store draws the same batches, so chance cancels where two are compared.
+    The amount depends on the number of the batch alone: a job on more cores, with other workers or
+    a faster store draws the same batches, so chance cancels in a comparison.
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ class Draws:
     samples : int
         Samples of a batch.
     generator : numpy.random.Generator
-        Where the randomness comes from; nobody else draws from it.
+        Source of randomness, used for these draws only.
     """
 
     def __init__(self, spread: Spread, samples: int, generator: np.random.Generator) -> None:
@@ -117,7 +118,7 @@ class Draws:
         self._drawn: list[float] = []
 
     def of(self, batch: int) -> float:
-        """Amount of the batch of that number over that of the mean batch."""
+        """Return the amount of a batch over that of the mean batch."""
         if not self._spread.varies:
             return 1.0
         while batch >= len(self._drawn):
@@ -174,7 +175,7 @@ class Mailbox(Generic[T]):
 
 
 class RankLoader:
-    """Makes one rank's batches of one epoch.
+    """Makes the batches of one rank in one epoch.
 
     Parameters
     ----------
@@ -197,7 +198,7 @@ class RankLoader:
     pin_memory_thread : bool
         A thread of its own receives (pinning does); else the trainer's thread.
     waited : callable, optional
-        Told (worker, since when, batch) of a worker that is asked for a batch after having waited.
+        Called with (worker, start, batch) when a worker that has waited is asked for a batch.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a loader

@@ -1,7 +1,10 @@
-"""Streams: queues of one server each, such as a GPU's compute stream.
+"""The simulated machine: shared units, compute streams, and tasks of a fixed duration.
 
-A stream does one thing at a time, in the order asked. Since nothing slows it, the end of a piece
-of work is known when it is asked for.
+A stream executes one task at a time, in order; its end is known at the start. If all that can use a
+unit at once, each at its highest rate, stays within the unit's capacity, that unit can never
+saturate (`Unshared`). Work that passes only such units has a fixed duration (`FixedDelayTask`),
+independent of contention; all other work shares its units. The busy time of units is added up
+without rounding, so it does not depend on the order of work.
 """
 
 from __future__ import annotations
@@ -34,9 +37,9 @@ class Stream:
     env : Environment
         The clock.
     on_change : callable, optional
-        Told (time [s], `unit`, 0 or 1) when the stream turns busy or idle.
+        Called with (time [s], `unit`, 0 or 1) when the stream turns busy or idle.
     unit : str, optional
-        What the stream goes by when it tells.
+        Name of the stream in these calls.
 
     Examples
     --------
@@ -87,7 +90,7 @@ ROUNDING: Final = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unshared:
-    """Units that are never full, and whether threads on the trainers' cores never slow others."""
+    """Return the concurrent demands without workers: the main thread makes each batch."""
 
     units: frozenset[str] = frozenset()
     cores: bool = False
@@ -97,13 +100,13 @@ NOTHING: Final = Unshared()
 
 
 def own_rate(demand: Demand, route: Route, topology: Topology) -> float:
-    """Fastest that a demand can go, alone on its way [amount/s]; infinite if nothing limits it."""
+    """Return the rate of a demand alone on its way [amount/s]; infinite without a limit."""
     ceiling = math.inf if demand.ceiling is None else float(demand.ceiling)
     return min([ceiling, *(float(topology.units[u].capacity) / use for u, use in route)])
 
 
 def limiting(route: WeightedRoute, topology: Topology) -> Route:
-    """The units of a way that have a limit."""
+    """Return the units of a way that have a limit."""
     found = ((unit, float(use)) for unit, use in route)
     return tuple((u, c) for u, c in found if c > 0.0 and topology.units[u].capacity < math.inf)
 
@@ -114,7 +117,7 @@ def unshared(
     stages: Sequence[StageDemands],
     reduction: SymmetryReduction,
 ) -> Unshared:
-    """Find what can never be full on the machine that trains.
+    """Find the units of the training machine that can never saturate.
 
     Parameters
     ----------
@@ -141,7 +144,7 @@ _Group = tuple[int, list[Demand]]
 
 
 def _together(scenario: Scenario, stages: Sequence[StageDemands]) -> list[_Group]:
-    """What can go on at once for one rank."""
+    """Return the demands of one rank that can be executed concurrently."""
     loader = scenario.job.loader
     policy = loader.policy
     reading: list[Demand] = []
@@ -177,7 +180,7 @@ def _together(scenario: Scenario, stages: Sequence[StageDemands]) -> list[_Group
 def _in_turn(
     scenario: Scenario, making: list[Demand], copying: list[Demand], rest: list[Demand]
 ) -> list[list[Demand]]:
-    """What can go on at once where the program's own thread makes each batch when it needs it."""
+    """Return the concurrent demands where the program's own thread makes each batch (0 workers)."""
     loader, train = scenario.job.loader, scenario.job.train
     if train.sync_every_step and train.accumulation == 1:
         return [making + copying + rest]
@@ -189,7 +192,7 @@ def _in_turn(
 def _greatest(
     demands: Sequence[Demand], rank: int, topology: Topology, reduction: SymmetryReduction
 ) -> dict[str, float]:
-    """Most that demands, done one after another, ever use of each unit [its own amount/s]."""
+    """Return the highest use of each unit by demands in sequence [its own amount/s]."""
     found: dict[str, float] = {}
     for demand in demands:
         if demand.path in {Path.CORES, Path.COMPUTE} or float(demand.amount) == 0.0:
@@ -202,9 +205,9 @@ def _greatest(
 
 
 def _own_cores(groups: Sequence[_Group], topology: Topology, reduction: SymmetryReduction) -> bool:
-    """Whether a thread's speed never depends on which others run.
+    """Return True if the speed of a thread never depends on other threads.
 
-    Either each has a core to itself and slows nobody, or there is only one at a time.
+    Either each has a core and slows no other, or only one runs at a time.
     """
     pool, users = topology.host.cpu, []
     for times, demands in groups:
@@ -219,14 +222,14 @@ def _own_cores(groups: Sequence[_Group], topology: Topology, reduction: Symmetry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What is busy while work is under way: `share` of each unit's capacity, 0 to 1."""
+    """Units in use by work: the `share` of the capacity of each, 0 to 1."""
 
     units: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedDelayTask:
-    """Work of a fixed length: `latency` [s] passes, then `amount` is done at `rate` [amount/s]."""
+    """A task of fixed duration: `latency` [s], then `amount` at `rate` [amount/s]."""
 
     latency: Seconds
     amount: float
@@ -234,11 +237,11 @@ class FixedDelayTask:
     use: Use
 
     def waits(self, scale: float) -> Seconds:
-        """Time before anything is busy [s], for so many times the work."""
+        """Return the time before any unit is busy [s], for `scale` times the work."""
         return self.latency * scale
 
     def works(self, scale: float) -> Seconds:
-        """Time that units are busy [s]."""
+        """Return the time that units are busy [s], for `scale` times the work."""
         return self.amount * scale / self.rate if self.amount > 0.0 else 0.0
 
 
@@ -249,7 +252,7 @@ def fixed_delay_task(
     reduction: SymmetryReduction,
     alone: Unshared,
 ) -> FixedDelayTask | None:
-    """The task of a demand; None where it shares with others what they ask for."""
+    """Return the fixed-delay task of a demand; None where it shares a unit with others."""
     amount, latency = float(demand.amount), float(demand.latency)
     if demand.path is Path.COMPUTE:
         return None
@@ -285,7 +288,7 @@ _SHIFT: Final = 1074
 
 
 class Tally:
-    """Time that pieces of work were under way, all together, added up without rounding."""
+    """Total time of concurrent work, added up without rounding."""
 
     __slots__ = ("_open", "_sum")
 
@@ -294,17 +297,17 @@ class Tally:
         self._open = 0
 
     def start(self, now: Seconds) -> None:
-        """A piece of work begins."""
+        """Start a task."""
         self._open += 1
         self._sum -= _exact(now)
 
     def stop(self, now: Seconds) -> None:
-        """A piece of work ends."""
+        """End a task."""
         self._open -= 1
         self._sum += _exact(now)
 
     def total(self, now: Seconds) -> Seconds:
-        """Time up to now [s], rounded once."""
+        """Return the time up to now [s], rounded once."""
         return (self._sum + self._open * _exact(now)) / (1 << _SHIFT)
 
     @property
@@ -319,7 +322,7 @@ def _exact(value: float) -> int:
 
 
 def busy_times(spent: Iterable[tuple[Use, Seconds]]) -> dict[str, Seconds]:
-    """Busy time of each unit [s] from what was under way how long; a unit half used counts half."""
+    """Return the busy time of each unit [s]; a unit half used counts half."""
     parts: dict[str, list[float]] = {}
     for use, seconds in spent:
         for unit, share in use.units:
@@ -328,14 +331,14 @@ def busy_times(spent: Iterable[tuple[Use, Seconds]]) -> dict[str, Seconds]:
 
 
 class FixedDelays:
-    """Carries out work that nothing slows, and knows how busy it keeps units.
+    """Executes fixed-delay tasks, and records the busy time of units.
 
     Parameters
     ----------
     env : Environment
         The clock.
     on_change : callable, optional
-        Told (time [s], unit, share in use 0..1) whenever that changes.
+        Called with (time [s], unit, share in use 0..1) at each change.
     """
 
     def __init__(self, env: Environment, on_change: OnChange | None = None) -> None:
@@ -344,7 +347,7 @@ class FixedDelays:
         self._tallies: dict[Use, Tally] = {}
 
     def run(self, task: FixedDelayTask, scale: float) -> Event:
-        """Return an event that fires when so many times the work has been done."""
+        """Return an event that fires at the end of `scale` times the work."""
         waits = task.waits(scale)
         if waits == 0.0:
             return Alarm(self._env, self._work(task), task.works(scale))
@@ -355,7 +358,7 @@ class FixedDelays:
         return done
 
     def busy(self) -> dict[str, Seconds]:
-        """Busy time of each unit up to now [s]."""
+        """Return the busy time of each unit up to now [s]."""
         now = float(self._env.now)
         return busy_times((use, tally.total(now)) for use, tally in self._tallies.items())
 
@@ -393,9 +396,8 @@ Task: TypeAlias = Callable[[float], Event]
 class Machine:
     """The shared units of all sites, a CPU pool for each, a compute stream for each rank.
 
-    Of the topology's ranks and units those of `reduction` are there; what ranks ask for counts for
-    all that they stand for. What `alone` says is never slowed takes its fixed time; all else
-    shares.
+    Only the ranks and units of `reduction` are simulated; demands of a rank count for all ranks
+    that it represents. Demands on `alone` units are fixed-delay tasks; all others share.
     """
 
     def __init__(
@@ -446,7 +448,7 @@ class Machine:
         self._streams = {compute_stream(rank): stream for rank, stream in self._compute.items()}
 
     def task(self, demand: Demand, place: Location) -> Task | None:
-        """How to carry out a demand at a place; None where it asks for nothing."""
+        """Return the task of a demand at a place; None for an empty one."""
         amount, latency = float(demand.amount), float(demand.latency)
         if amount == 0.0 and latency == 0.0:
             return None
@@ -467,7 +469,7 @@ class Machine:
         return partial(self._carry, flows, amount, ceiling, latency)
 
     def shares(self, demand: Demand, place: Location) -> bool:
-        """Whether others may slow a demand at a place."""
+        """Return True if other demands may slow a demand at a place."""
         return fixed_delay_task(demand, place, self.topology, self.reduction, self._alone) is None
 
     def _carry(
@@ -476,7 +478,7 @@ class Machine:
         return self._network.carry(flows, amount * scale, ceiling, latency * scale)
 
     def busy(self) -> dict[str, float]:
-        """Busy time of every simulated unit up to now [s]; a unit half used counts half."""
+        """Return the busy time of every simulated unit up to now [s]; half used counts half."""
         found = self._network.busy_times()
         for unit, pool in self._cpus.items():
             found[unit] = pool.busy()
@@ -489,7 +491,7 @@ class Machine:
 
 
 def _machine_of(unit: str) -> str:
-    """What leads the names of the units of a unit's machine, if that does not train."""
+    """Return the prefix of the unit names of a machine; empty for those that train."""
     return unit.split(" ", 1)[0] + " "
 
 
@@ -502,7 +504,7 @@ def _scaled(run: Callable[[float], Event], seconds: float, scale: float) -> Even
 
 
 def named(reduction: SymmetryReduction) -> dict[str, list[str]]:
-    """The units and devices that each simulated one stands for, itself first."""
+    """Return the units and devices that each simulated one represents, itself first."""
     found: dict[str, list[str]] = {}
     for unit, simulated in reduction.units.items():
         found.setdefault(simulated, []).append(unit)

@@ -1,4 +1,4 @@
-"""A barrier at which parties wait for each other, step after step."""
+"""One rank: its main thread, its device, its communication stream, and barriers of ranks."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class Barrier:
 
     @property
     def alone(self) -> bool:
-        """Whether there is nobody to wait for."""
+        """True without other parties."""
         return self._parties == 1
 
     @property
     def waiting(self) -> int:
-        """How many wait now."""
+        """Parties that wait now."""
         return len(self._came)
 
     def wait(self, stands_for: float = 1.0) -> Event:
@@ -102,7 +102,7 @@ def _open(barrier: Event, _: Event) -> None:
 
 @cache
 def _later(parties: int, all_of_them: int) -> float:
-    """By how much the latest of all lags the latest party, over the latter's lag on the mean.
+    """Return the lag of the latest of all over that of the latest party, relative to the mean.
 
     From the expected maxima of normal draws.
     """
@@ -112,7 +112,7 @@ def _later(parties: int, all_of_them: int) -> float:
 
 
 def expected_maximum(draws: int) -> float:
-    """Expected largest of so many standard normal draws, two or more.
+    """Return the expected maximum of standard normal draws, two or more.
 
     References
     ----------
@@ -150,12 +150,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What one batch of one rank asks of the machine, slot by slot, ready to be carried out.
+    """The work of one batch of one rank, slot by slot, ready to be executed.
 
-    `copies` is the copy engine's; then come the slots `before` the one whose work fills `buckets`
+    `copies` are on the copy engine; then come the slots `before` the one whose work fills `buckets`
     of gradients, that one (`filling`), those that `reduce` a bucket, and those `after` them.
-    `beside` is what begins with the batch's compute and goes on beside it; it is waited for behind
-    that. `shares` are the buckets' parts of the gradients.
+    `beside` are slots concurrent with the compute of the batch; the device waits for them behind
+    it. `shares` are the buckets' parts of the gradients.
     """
 
     copies: Sequence[Part]
@@ -172,7 +172,7 @@ def work_of(
     shares: Sequence[float],
     tasks: Callable[[StageDemands], Sequence[Task]],
 ) -> Work:
-    """What a rank's device does with a batch: the slots on its streams that ask for anything.
+    """Return the work of a rank's device for a batch: the slots on its streams with demands.
 
     Parameters
     ----------
@@ -231,10 +231,10 @@ class _Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How the program drives its device.
+    """Rules by which the program drives its device.
 
-    `device_wait` is how long a step waits for the slowest device where all ranks come together [s],
-    `stands_for` what the rank counts among those that it waits for.
+    `device_wait` is the wait for the slowest device where all ranks meet [s], `stands_for` the
+    weight of the rank among them.
     """
 
     accumulation: int
@@ -246,7 +246,7 @@ class Rules:
 
 
 class Rank:
-    """Simulates one rank over one epoch.
+    """One rank over one epoch.
 
     Parameters
     ----------
@@ -419,7 +419,7 @@ class Rank:
         return item.share if part.slot.per is Per.BATCH else 1.0
 
     def _wait_for(self, part: Part, events: Sequence[Event], began: float, step: int) -> Steps:
-        """Wait for what went on beside compute, as far as it is not done."""
+        """Wait for the rest of slots that are concurrent with compute."""
         started = self._env.now
         self.ledger.line = part.line
         for event in events:
@@ -430,7 +430,7 @@ class Rank:
         self._record(part.slot.label, began, step, COMMUNICATION)
 
     def _left(self) -> float:
-        """Share of waiting for the slowest device that waiting for late batches has not covered."""
+        """Return the share of the wait for the slowest device beyond that for late batches."""
         lag, self._lag, wait = self._lag, 0.0, self._rules.device_wait
         return float(left_to_wait(wait, lag) / wait) if wait > 0.0 else 1.0
 
@@ -461,11 +461,11 @@ class Rank:
         self._record("waits for all-reduce", started, item.step)
 
     def _exposed(self) -> float:
-        """Exchange so far that the device is waiting for [s]."""
+        """Return the exposed exchange so far [s]."""
         return 0.0 if self._reduced is None else self._time_reducing() - self._reduced
 
     def spent(self) -> tuple[float, ...]:
-        """The ledger up to now."""
+        """Return the ledger up to now."""
         totals = list(self.ledger.totals(self._env.now))
         exposed = self._exposed()
         totals[self._exposed_line] += exposed
@@ -502,7 +502,7 @@ class Rank:
         self.ledger.add(line, now - started, now)
 
     def _record_slot(self, slot: Slot, started: float, step: int) -> None:
-        """Show a slot on the lane of its own, if it has one, and on the device's."""
+        """Record a slot on its own lane, if it has one, and on the device's."""
         lane = lane_of(slot)
         if lane != COMPUTE:
             self._record(slot.label, started, step, lane)

@@ -1,4 +1,4 @@
-"""What an epoch shows while it runs, and when it has shown enough."""
+"""Records of a running epoch, and the decision when it has been simulated for long enough."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ FAR_BELOW: Final = 0.99
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How an epoch is to be run.
+    """Extent of the simulation of an epoch.
 
     `batches` per rank; `most_steps` ends the run even if it never gets steady; by default that is
     when what is in flight has been used up a few times, and when `most_events` have happened.
@@ -88,11 +88,11 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epoch:
-    """What a simulated epoch showed.
+    """A simulated epoch.
 
-    `snapshots` holds the state at the start and after each step; the steps from snapshot `first`
-    to `last` are the steady window that stands for all others. `end` is when all had drained;
-    `settled` says that the run was ended before its last batch. No mean step is below `floor` [s].
+    `snapshots` holds the state at the start and after each step; the steps from snapshot `first` to
+    `last` are the steady window that represents all others. `end` is the end of the last batch;
+    `settled`: the run was ended before its last batch. No mean step is below `floor` [s].
     """
 
     end: Seconds
@@ -108,12 +108,12 @@ class Epoch:
 
     @property
     def ends(self) -> tuple[Seconds, ...]:
-        """When each step had ended on all ranks [s from the epoch's start]."""
+        """Ends of each step on all ranks [s from the epoch's start]."""
         return tuple(snapshot.time for snapshot in self.snapshots[1:])
 
     @property
     def own_first_step(self) -> Seconds:
-        """What the average rank itself took for step 1, waiting for others left out [s]."""
+        """Time of the average rank for step 1, without waiting for others [s]."""
         spent = [entries(by_line(totals)) for totals in self.snapshots[1].ledgers]
         own = [sum(parts[entry] for entry in OWN_WORK) for parts in spent]
         return fmean(own, self.reduction.counts)
@@ -135,12 +135,12 @@ class Epoch:
 
     @property
     def seen_step(self) -> Seconds:
-        """Mean step of the window [s], which may live on a reserve."""
+        """Mean step of the window [s], which prefetched batches may shorten."""
         return self.window / (self.last - self.first)
 
     @property
     def bounded(self) -> bool:
-        """Whether the mean step is a bound, as no step was seen that lasts for ever."""
+        """True if the mean step is a bound, as no sustained step was simulated."""
         return self.seen_step < self.floor * FAR_BELOW
 
     @property
@@ -187,7 +187,7 @@ class Observer:
 
     @property
     def settled(self) -> bool:
-        """Whether the epoch was ended before its last batch."""
+        """True if the epoch was ended before its last batch."""
         return self._steady is not None
 
     def begin(self, snapshot: Snapshot) -> None:
@@ -195,9 +195,9 @@ class Observer:
         self._snapshots.append(snapshot)
 
     def step(self, snapshot: Snapshot, issued: int, events: int = 0) -> None:
-        """RecordEvent the end of a step of all ranks.
+        """Record the end of a step of all ranks.
 
-        By then so many batches had been asked for, and so many events had happened.
+        `issued` batches have been asked for, and `events` events have happened so far.
         """
         self.add((snapshot,))
         steps = len(self._durations)
@@ -213,14 +213,14 @@ class Observer:
             self._snapshots.append(snapshot)
 
     def due(self, steps: int, events: int = 0) -> bool:
-        """Whether it is to be seen after so many steps if they are steady."""
+        """Return True if steadiness is to be checked after these steps."""
         if self._plan.replay:
             return False
         looked_at = steps % CHECK_EVERY == 0 and steps >= self._in_flight
         return looked_at or self.over(steps, events)
 
     def over(self, steps: int, events: int = 0) -> bool:
-        """Whether no more than so many steps, and events, are to be simulated."""
+        """Return True if the limit of steps and events is reached."""
         if self._plan.replay:
             return False
         if events >= self._plan.most_events and steps >= FEWEST_STEPS:
@@ -256,7 +256,7 @@ class Observer:
             self._close(self._steady.period * self._per_step, issued)
 
     def _find(self) -> Steady | None:
-        """The window of steps that repeat, or whose mean is known."""
+        """Return the window of steps that repeat, or whose mean is known."""
         if not self._random:
             waiting = [snapshot.waiting for snapshot in self._snapshots[1:]]
             return find_period(self._durations, waiting, self.least)
@@ -267,14 +267,14 @@ class Observer:
         return found
 
     def _lives_on_a_reserve(self, steady: Steady) -> bool:
-        """Whether steps are shorter than any that go on for ever, beyond what chance explains."""
+        """Return True if steps are shorter than any sustained ones, beyond chance."""
         mean = fmean(self._durations[-steady.window :])
         return mean + steady.half_width < self._plan.least_step * JUST_BELOW
 
     def epoch(
         self, end: float, slices: tuple[Slice, ...] = (), samples: tuple[Sample, ...] = ()
     ) -> Epoch:
-        """What the finished run showed."""
+        """Return the finished epoch."""
         last, half_width = len(self._durations), 0.0
         if self._steady is None:
             short = last < LEAST_ROUNDS * self._in_flight
@@ -307,7 +307,7 @@ class Observer:
         )
 
     def _by_chance(self, durations: Sequence[Seconds]) -> Seconds:
-        """95% half-width of the mean step of an epoch that was simulated to its end [s]."""
+        """Return the 95% half-width of the mean step of a whole epoch [s]."""
         least = chance_of_an_epoch(self._deviation, self._samples / self._burst)
         return min(batch_means(durations), least * fmean(durations))
 
@@ -365,7 +365,7 @@ class Recorder:
         ]
 
     def epoch(self, samples: tuple[Sample, ...]) -> Epoch:
-        """What the finished run showed."""
+        """Return the finished epoch."""
         while self._ended:
             self._look()
         return self._observer.epoch(float(self._env.now), tuple(self._slices), samples)

@@ -1,9 +1,12 @@
-"""Epochs that were simulated before, for runs that differ in nothing that is simulated.
+"""A simulated run: a cold epoch, a warm one, and the whole run composed of them.
 
-Candidates of a search often differ only in what an epoch does not depend on: what machines cost,
-from which store the data is copied before the run begins, or which one it was first read from when
-it now lies in RAM. The engine is given scenarios without those figures, so that none of them can
-reach an epoch. Two runs that are equal without them have the same one.
+An epoch of n steps takes the time of the simulated one of k steps, start and drain included, plus n
+- k mean steady steps. A run is its start-up, a first epoch with cold caches, warm epochs,
+evaluation passes, checkpoints and shut-down.
+
+Candidates of a search often differ only in figures that an epoch does not depend on, such as
+prices, the store that data is copied from before the run, or a store that is idle as the data is in
+RAM. `EpochCacheKey` leaves those out, so that equal epochs are simulated once.
 """
 
 from __future__ import annotations
@@ -55,13 +58,13 @@ from simulator.schema.hardware.storage import Scope, Storage
 from simulator.schema.scenario import CostPlan, Scenario
 from simulator.units import Seconds
 
-MOST: Final = 96
-"""Epochs that are kept: those of the candidates that a search takes one after another."""
+MAX_EPOCHS: Final = 96
+"""Simulated epochs that are kept for the next candidates of a search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochCacheKey:
-    """All that an epoch depends on: what is run, on which units, for how long, with which draws."""
+    """All inputs of an epoch: scenario, units, demands, length and seed."""
 
     scenario: Scenario
     topology: Topology
@@ -77,7 +80,7 @@ class EpochCacheKey:
         plan: Plan,
         seed: int,
     ) -> EpochCacheKey:
-        """The question without names, notes and prices, and without a store that nobody uses."""
+        """Return the key without names, notes, prices, and stores that are not used."""
         idle = _is_idle(stages)
         groups = tuple(_bare(group, idle=idle) for group in scenario.cluster.groups)
         bare = replace(
@@ -105,11 +108,11 @@ class EpochCacheKey:
 
 _WITH_STORE: Final = frozenset({Path.STORE_TO_HOST, Path.CACHE_TO_HOST, Path.HOST_TO_STORE})
 _UNUSED: Final = Storage(name="", scope=Scope.LOCAL, read_bandwidth=1.0)
-"""Stands for a store that nobody reads from or writes to."""
+"""Placeholder of a store without reads and writes."""
 
 
 def _is_idle(stages: Sequence[StageDemands]) -> bool:
-    """Whether nothing is read from a store or written to one, by any group of machines."""
+    """Return True if no group of machines reads from a store or writes to one."""
     demands = (demand for stage in stages for demand in stage.demands)
     return not any(_asks(demand) for demand in demands if demand.path in _WITH_STORE)
 
@@ -119,13 +122,13 @@ def _asks(demand: Demand) -> bool:
 
 
 def _asking(stage: StageDemands) -> StageDemands:
-    """A stage without what asks an idle store for nothing."""
+    """Return a stage without the empty demands on an idle store."""
     kept = tuple(demand for demand in stage.demands if demand.path not in _WITH_STORE)
     return stage if len(kept) == len(stage.demands) else replace(stage, demands=kept)
 
 
 def _of_store(unit: Unit) -> bool:
-    wires = (STORAGE_NETWORK, NETWORK_OPERATIONS)  # after the name of a machine that only makes
+    wires = (STORAGE_NETWORK, NETWORK_OPERATIONS)  # behind the name of a machine of remote workers
     return unit.resource is Resource.STORAGE or unit.name.endswith(wires)
 
 
@@ -140,15 +143,7 @@ def _bare(group: Group, *, idle: bool) -> Group:
 
 
 def cached_epoch(asked: EpochCacheKey, simulate: Callable[[EpochCacheKey], Epoch]) -> Epoch:
-    """The epoch that answers a question: one that was simulated before, or one that is now.
-
-    Parameters
-    ----------
-    asked : EpochCacheKey
-        The question; nothing else decides the epoch.
-    simulate : callable
-        Simulates it.
-    """
+    """Return an epoch, simulated now or before with equal inputs."""
     for known, epoch in tuple(_RECENT):
         if known == asked:
             return epoch
@@ -157,37 +152,36 @@ def cached_epoch(asked: EpochCacheKey, simulate: Callable[[EpochCacheKey], Epoch
     return epoch
 
 
-_RECENT: Final[deque[tuple[EpochCacheKey, Epoch]]] = deque(maxlen=MOST)
+_RECENT: Final[deque[tuple[EpochCacheKey, Epoch]]] = deque(maxlen=MAX_EPOCHS)
 
 
 NOTHING: Final[Mapping[str, Seconds]] = {}
 
 
 def epoch_time(epoch: Epoch, steps: int) -> Seconds:
-    """Time of an epoch of `steps` steps of which `epoch` simulated some or all [s]."""
+    """Return the time of an epoch of `steps` steps, of which `epoch` simulated some or all [s]."""
     return epoch.end + (steps - epoch.steps) * epoch.mean_step
 
 
 def total_time(first: Seconds, later: Seconds, lengths: Lengths, extras: Extras) -> Seconds:
-    """Time of the whole run from its first and later epochs [s]."""
+    """Return the time of the whole run from its first and later epochs [s]."""
     epochs = lengths.epochs
     training = first * min(1.0, epochs) + later * max(0.0, epochs - 1.0)
     return extras.once + training + extras.per_step * lengths.total_steps
 
 
 def distribution(epoch: Epoch, mean: Seconds) -> Distribution:
-    """Steady step times as percentiles [s]; their mean is given, with its share of what is rare."""
+    """Return the percentiles of steady step times, with the given mean [s]."""
     times = np.asarray(epoch.steady_steps)
     p50, p95, p99 = np.percentile(times, [50, 95, 99])
     return Distribution(mean=mean, p50=float(p50), p95=float(p95), p99=float(p99))
 
 
 def mean_step(epoch: Epoch, checkpoint: Seconds) -> tuple[Mapping[str, Seconds], Seconds]:
-    """The mean step of the average rank line by line, and the exchange it hid [s].
+    """Return the ledger of the mean step of the average rank, and the exchange it hid [s].
 
-    `checkpoint` is the share of checkpoints in a step, which stand outside of the epochs. What a
-    bound adds to the steps that were seen is waiting for data. Lines that take no time are left
-    out.
+    `checkpoint` is the share of checkpoints in a step, which are outside of the epochs. The excess
+    of a bound over the simulated steps counts as data stall. Lines of 0 are left out.
     """
     first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
     *spent, hidden = (
@@ -200,27 +194,27 @@ def mean_step(epoch: Epoch, checkpoint: Seconds) -> tuple[Mapping[str, Seconds],
     lines = by_line(spent) | {slot.name: checkpoint for slot in CHECKPOINTING}
     lines[DATA] += epoch.mean_step - epoch.seen_step
     found = {name: seconds for name, seconds in lines.items() if seconds != 0.0}
-    return found, max(0.0, hidden)  # what is taken back again may leave a rounding
+    return found, max(0.0, hidden)  # corrections may leave a rounding error
 
 
 def usage(
-    epoch: Epoch, topology: Topology, step: Seconds, beside: Mapping[str, Seconds] = NOTHING
+    epoch: Epoch, topology: Topology, step: Seconds, composed: Mapping[str, Seconds] = NOTHING
 ) -> Mapping[str, Usage]:
-    """How busy each resource is over mean steps, by resource.
+    """Return the utilization of each resource over mean steps.
 
-    Resources of machines that don't train are led by the group's name. A link or a store counts
-    as busy as its busier direction or limit.
+    Names of resources of machines that do not train begin with the group's name. The utilization
+    of a link or a store is that of its busier direction or limit.
 
     Parameters
     ----------
     epoch : Epoch
-        What was simulated; its steady window shows the work of a step.
+        The simulated epoch; its steady window has the work of a step.
     topology : Topology
         All units.
     step : float
-        The mean step, with what is composed beside the simulated ones [s].
-    beside : mapping of str to float, optional
-        How long that keeps units busy, as a step's share [s].
+        The mean step, composed times included [s].
+    composed : mapping of str to float, optional
+        Busy time of units by composed work, as a step's share [s].
     """
     first, last = epoch.snapshots[epoch.first], epoch.snapshots[epoch.last]
     window = (epoch.last - epoch.first) * step
@@ -231,7 +225,7 @@ def usage(
     found = _pools(share, topology, epoch.reduction)
     if topology.host.gpu is not None:
         gpus = [share[compute_stream(rank)] for rank in epoch.reduction.ranks]
-        # a replica of the model over several accelerators keeps all of them busy alike
+        # a model-parallel replica keeps all its accelerators equally busy
         there = max(topology.ranks, topology.sites[0].group.gpus_per_host)
         mean = fmean(gpus, epoch.reduction.counts)
         found[str(Resource.GPU)] = Usage(
@@ -241,9 +235,9 @@ def usage(
     for name in topology.units:
         group = things.setdefault(resource_name(topology, name), {})
         thing = _thing(name)
-        # A store that nobody used was not simulated.
+        # A store that was not used was not simulated.
         used = share.get(epoch.reduction.units.get(name, name), 0.0)
-        busy = used + beside.get(name, 0.0) / step
+        busy = used + composed.get(name, 0.0) / step
         group[thing] = max(group.get(thing, 0.0), min(1.0, busy))
     return found | {name: _over(list(group.values())) for name, group in things.items()}
 
@@ -255,7 +249,7 @@ _LIMITS = (
 
 
 def _thing(unit: str) -> str:
-    """The link or store a unit is one direction or limit of."""
+    """Return the link or store that a unit is one direction or limit of."""
     for limit in _LIMITS:
         if unit.endswith(limit):
             return unit.removesuffix(limit)
@@ -288,11 +282,11 @@ def _over(shares: Sequence[float]) -> Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How much to simulate.
+    """Extent of a simulation.
 
-    `most_steps` of an epoch are simulated if it never gets steady, by default as many as what is
-    in flight asks for; `most_events` end it in any case. `replay` simulates every step of every
-    epoch kind and stops nowhere.
+    `most_steps` of an epoch are simulated if it does not become steady, by default as many as the
+    batches in flight require; `most_events` end it in any case. `replay` simulates every step of
+    every kind of epoch.
     """
 
     seed: int = 0
@@ -305,7 +299,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationInput:
-    """What is simulated: the scenario, its units, demands (cold and warm) and lengths."""
+    """Input of a simulation: scenario, units, demands (cold and warm), lengths, composed times."""
 
     scenario: Scenario
     topology: Topology
@@ -320,7 +314,7 @@ def solve(inputs: SimulationInput, options: Options) -> Timing:
     Parameters
     ----------
     inputs : SimulationInput
-        What is run, on what.
+        The job and its machines.
     options : Options
         Seed and limits.
 
@@ -335,9 +329,9 @@ def solve(inputs: SimulationInput, options: Options) -> Timing:
 
 
 def later_epoch(inputs: SimulationInput, options: Options) -> Seconds | None:
-    """Time of each epoch after the first [s], as `solve` has it; None where all are like the first.
+    """Return the time of each epoch after the first [s]; None where all are like the first.
 
-    Who simulates the same inputs soon after finds this part of it done (`simulated`).
+    The simulated epoch is cached for `solve`.
     """
     merged = _merged(inputs)
     if len(_phases(merged)) == 1:
@@ -348,7 +342,7 @@ def later_epoch(inputs: SimulationInput, options: Options) -> Seconds | None:
 
 
 def _phases(inputs: SimulationInput) -> tuple[Phase, ...]:
-    """The kinds of epochs that differ."""
+    """Return the kinds of epochs that differ."""
     demands = inputs.demands
     again = inputs.lengths.epochs > 1.0 and demands[Phase.WARM] != demands[Phase.COLD]
     return (Phase.COLD, Phase.WARM) if again else (Phase.COLD,)
@@ -357,7 +351,7 @@ def _phases(inputs: SimulationInput) -> tuple[Phase, ...]:
 def _timing(
     asked: SimulationInput, inputs: SimulationInput, epochs: Sequence[Epoch], options: Options
 ) -> Timing:
-    """The whole run out of its cold epoch, and a warm one if that is another."""
+    """Compose the run of its cold epoch, and a warm one if that differs."""
     beside = hidden_exchange(asked.scenario)
     lengths, extras = inputs.lengths, inputs.extras
     cold, warm, again = epochs[0], epochs[-1], len(epochs) > 1
@@ -398,13 +392,13 @@ def _timing(
 
 
 def _samples_a_step(scenario: Scenario) -> float:
-    """Samples that all ranks of all jobs take in a full step."""
+    """Return the samples of all ranks of all jobs in a full step."""
     train = scenario.job.train
     return train.batch_size * train.accumulation * scenario.ranks * scenario.job.copies
 
 
 def _merged(inputs: SimulationInput) -> SimulationInput:
-    """The inputs with accumulated batches merged where that changes nothing."""
+    """Return the inputs with micro-batches merged where that changes no figure."""
     scenario = inputs.scenario
     together = merged_together(scenario, inputs.topology, inputs.demands)
     if together == 1:
@@ -434,7 +428,7 @@ def _answer(asked: EpochCacheKey) -> Epoch:
 
 
 def plan_of(inputs: SimulationInput, phase: Phase, options: Options) -> Plan:
-    """How an epoch of a inputs is to be run."""
+    """Return the extent of the simulation of an epoch."""
     loader, lengths = inputs.scenario.job.loader, inputs.lengths
     starts = phase is Phase.COLD or loader.policy.restarts
     least = least_shared_step(inputs.scenario, inputs.topology, inputs.demands[phase])
@@ -444,7 +438,7 @@ def plan_of(inputs: SimulationInput, phase: Phase, options: Options) -> Plan:
         start_delay=loader.epoch_start + (worker_start(inputs.scenario) if starts else 0.0),
         most_steps=options.most_steps,
         most_events=options.most_events,
-        # The only step of an epoch may hold less than a whole one.
+        # The only step of an epoch may be a partial one.
         least_step=float(least) * min(1.0, lengths.full_steps),
         replay=options.replay,
         trace=options.trace,
@@ -453,13 +447,13 @@ def plan_of(inputs: SimulationInput, phase: Phase, options: Options) -> Plan:
 
 
 def _later_epoch(inputs: SimulationInput, epoch: Epoch, start: Seconds) -> Seconds:
-    """Time of an epoch after the first [s]; `start` is in `epoch` but may not come again."""
+    """Return the time of an epoch after the first [s]; `start` is left out of it."""
     steps = inputs.lengths.steps
     policy = inputs.scenario.job.loader.policy
     if policy.crosses_epochs and epoch.settled:
         whole = epoch.last < epoch.steps
         passed = epoch.mean_step * (inputs.lengths.full_steps if whole else steps)
-        # a short epoch may live on batches made ahead of it, of which the next one finds fewer
+        # a short epoch may use up prefetched batches, of which the next one finds fewer
         stages = inputs.demands[Phase.WARM]
         slowest = float(limiting_time(inputs.scenario, inputs.topology, stages))
         return max(passed, slowest * inputs.lengths.full_steps)

@@ -1,15 +1,14 @@
-"""Ranks and units that are alike up to their names: classes of an equitable partition.
+"""Symmetry reduction: equal ranks, machines and micro-batches are simulated once.
 
-Two ranks are in one class if they ask as much of as many units of each class, and two units if
-equally many ranks of each class ask as much of them: colour refinement finds the coarsest such
-classes. Whatever a deterministic machine with equal ranks does, all members of a class then do at
-the same instant, so one of them can stand for all; for linear programs this is shown in [1]_, and
-max-min fair rates are a sequence of those.
+Ranks and units that are equal up to their names form the classes of an equitable partition. Two
+ranks are in one class if they demand as much of as many units of each class, and two units if
+equally many ranks of each class demand as much of them: colour refinement finds the coarsest such
+classes. On a deterministic machine with equal ranks all members of a class do the same at the same
+instant, so one of them represents all; for linear programs this is shown in [1]_, and max-min fair
+rates are a sequence of those.
 
-References
-----------
-.. [1] M. Grohe, K. Kersting, M. Mladenov, E. Selman, "Dimension Reduction via Colour Refinement",
-   ESA 2014, https://doi.org/10.1007/978-3-662-44777-2_42
+References ---------- .. [1] M. Grohe, K. Kersting, M. Mladenov, E. Selman, "Dimension Reduction via
+Colour Refinement", ESA 2014, https://doi.org/10.1007/978-3-662-44777-2_42
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Classes:
     units: Mapping[str, int]
 
     def first_units(self) -> dict[str, str]:
-        """For each unit the one that stands for its class: the first of them."""
+        """Return for each unit the representative of its class: the first of them."""
         first: dict[int, str] = {}
         return {unit: first.setdefault(its, unit) for unit, its in self.units.items()}
 
@@ -101,7 +100,7 @@ def refine(
 
 
 def _users(routes: Sequence[Sequence[Route]]) -> dict[str, list[tuple[int, float, int]]]:
-    """Who passes each unit: flow, use and rank."""
+    """Return the users of each unit: flow, use and rank."""
     found: dict[str, list[tuple[int, float, int]]] = {}
     for rank, ways in enumerate(routes):
         for flow, way in enumerate(ways):
@@ -111,7 +110,7 @@ def _users(routes: Sequence[Sequence[Route]]) -> dict[str, list[tuple[int, float
 
 
 def _members(ranks: Sequence[int], jobs: Sequence[int]) -> dict[int, list[int]]:
-    """The classes of each job's ranks, in order."""
+    """Return the sorted classes of each job's ranks."""
     found: dict[int, list[int]] = {}
     for rank, job in enumerate(jobs):
         found.setdefault(job, []).append(ranks[rank])
@@ -119,7 +118,7 @@ def _members(ranks: Sequence[int], jobs: Sequence[int]) -> dict[int, list[int]]:
 
 
 def _numbered(colours: Iterable[Hashable]) -> list[int]:
-    """Equal colours by one number, in order of first appearance."""
+    """Number equal colours in order of first appearance."""
     numbers: dict[Hashable, int] = {}
     return [numbers.setdefault(colour, len(numbers)) for colour in colours]
 
@@ -144,18 +143,19 @@ machine."""
 
 
 def way_of(demand: Demand) -> Way:
-    """The way that a demand's bytes take."""
+    """Return the way of a demand's bytes."""
     return demand.path, float(demand.outward)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SymmetryReduction:
-    """`ranks` are simulated; each stands for so many of its machine as `counts` says.
+    """Simulated ranks and units, and the number that each represents.
 
-    At a barrier they are taken for `standing_for` ranks. `units` names for each unit the one that
-    stands for it, `routes` the ways that differ from rank to rank, with the share of all that a
-    rank stands for. `members` are the ranks that do what a simulated one does. `sites` says as
-    which one other machines are simulated, where several are one that is as many times as wide.
+    `ranks` are simulated, each for `counts` ranks of its machine. At a barrier they count as
+    `standing_for` ranks. `units` has the representative of each unit, `routes` the ways that differ
+    from rank to rank, with the share of all that a rank represents. `members` are the ranks that a
+    simulated one represents. `sites` has the representatives of other machines, where several are
+    merged into one that is as many times as wide.
     """
 
     ranks: tuple[int, ...]
@@ -167,19 +167,19 @@ class SymmetryReduction:
     sites: Mapping[int, int] = field(default_factory=dict)
 
     def site(self, site: int) -> int:
-        """The site that one is simulated as."""
+        """Return the site that represents a site."""
         return self.sites.get(site, site)
 
     def machines(self, site: int) -> int:
-        """How many machines a simulated site is."""
+        """Return the number of machines that a simulated site represents."""
         return sum(its == site for its in self.sites.values()) or 1
 
     def count(self, rank: int) -> float:
-        """How many ranks a simulated one stands for."""
+        """Return the number of ranks that a simulated one represents."""
         return self.counts[self.ranks.index(rank)]
 
     def route(self, topology: Topology, demand: Demand, place: Location) -> Route:
-        """Units that a demand goes through, for all ranks that the simulated one stands for."""
+        """Return the units of a demand, for all ranks that the simulated one represents."""
         own = self.routes.get((way_of(demand), place.rank))
         if own is not None:
             return own
@@ -188,22 +188,22 @@ class SymmetryReduction:
         return tuple((unit, use * count) for unit, use in way if self.units[unit] == unit)
 
     def lanes(self, rank: int) -> tuple[int, ...]:
-        """Ranks whose timelines are that of a simulated one."""
+        """Return the ranks whose timelines are that of a simulated one."""
         return self.members.get(rank, (rank,))
 
 
 def reduce_symmetry(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> SymmetryReduction:
-    """Which ranks and machines are simulated, and how many each of them stands for."""
+    """Return the ranks and machines to simulate, and the number that each represents."""
     return _wider(_of_ranks(scenario, topology, stages), topology)
 
 
 def _wider(reduction: SymmetryReduction, topology: Topology) -> SymmetryReduction:
-    """With machines of a group taken together to at most `MACHINES`.
+    """Return the reduction with machines of a group merged to at most `MACHINES`.
 
-    So many equal machines are one with so many times the cores and the capacity of each link, and
-    all their workers. What goes through it alone is no faster for that (`machine.Machine`).
+    n equal machines become one with n times the cores, link capacities and workers. A single flow
+    through it is no faster for that (`machine.Machine`).
     """
     groups: dict[str, list[int]] = {}
     for number, site in enumerate(topology.sites[1:], start=1):
@@ -228,14 +228,14 @@ def _wider(reduction: SymmetryReduction, topology: Topology) -> SymmetryReductio
 
 
 def _first_of(part: int, machines: int) -> int:
-    """The first machine of one of `MACHINES` parts as equal as can be."""
+    """Return the first machine of one of `MACHINES` parts of nearly equal size."""
     return -(-part * machines // MACHINES)
 
 
 def _of_ranks(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> SymmetryReduction:
-    """Which ranks of a machine are simulated, and how many each of them stands for."""
+    """Return the ranks of a machine to simulate, and the number that each represents."""
     job = scenario.job
     if not (job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies):
         return _by_classes(scenario, topology, stages)
@@ -247,7 +247,7 @@ def _of_ranks(
 
 
 def everyone(topology: Topology, simulated: int, standing_for: int = 0) -> SymmetryReduction:
-    """The first ranks simulated one by one, in equal parts for all."""
+    """Return a reduction that simulates the first ranks one by one."""
     return SymmetryReduction(
         ranks=tuple(range(simulated)),
         counts=(topology.ranks / simulated,) * simulated,
@@ -293,7 +293,7 @@ def _by_classes(
 
 
 def _ranks_by_class(found: Classes) -> dict[int, tuple[int, ...]]:
-    """The ranks of each class, by the first of them."""
+    """Return the ranks of each class, by the first of them."""
     classes: dict[int, list[int]] = {}
     for rank, its in enumerate(found.ranks):
         classes.setdefault(its, []).append(rank)
@@ -301,7 +301,7 @@ def _ranks_by_class(found: Classes) -> dict[int, tuple[int, ...]]:
 
 
 def _carried(stages: Sequence[StageDemands]) -> Iterator[tuple[StageDemands, Demand]]:
-    """Demands that carry something through units."""
+    """Yield the demands that pass units."""
     for stage in stages:
         for demand in stage.demands:
             if demand.path not in NOWHERE and float(demand.amount) > 0.0:
@@ -309,7 +309,7 @@ def _carried(stages: Sequence[StageDemands]) -> Iterator[tuple[StageDemands, Dem
 
 
 def _kinds(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, Hashable]:
-    """What tells units apart before ranks do: capacity, and what all ranks alike carry there."""
+    """Return the initial colours of units: capacity, and load that all ranks share."""
     common: dict[str, list[tuple[int, float]]] = {name: [] for name in topology.units}
     flows = 0
     for stage, demand in _carried(stages):
@@ -321,12 +321,12 @@ def _kinds(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, Hash
 
 
 def _limited(way: WeightedRoute) -> Route:
-    """The units of a way that what is carried there takes something of."""
+    """Return the units of a way that its demands load."""
     return tuple((unit, float(use)) for unit, use in way if float(use) > 0.0)
 
 
 def _together(ways: Sequence[Route], units: Mapping[str, str]) -> Route:
-    """What several ranks use of the units that stand for others."""
+    """Return the joint use of representative units by several ranks."""
     total: dict[str, float] = {}
     for way in ways:
         for unit, use in way:
@@ -346,7 +346,7 @@ FIRST: Final = 1.0 / 16.0
 def merged_together(
     scenario: Scenario, topology: Topology, demands: Mapping[Phase, tuple[StageDemands, ...]]
 ) -> int:
-    """How many batches are taken for one: 1 unless the device alone decides."""
+    """Return the number of batches that are merged into one: 1 unless only the device matters."""
     accumulated, loader = scenario.job.train.accumulation, scenario.job.loader
     waits = scenario.job.train.sync_every_step or loader.policy.producers == 0
     if accumulated < 2 * FEWEST or waits or loader.stragglers:
@@ -362,14 +362,14 @@ def merged_together(
 
 
 def _reduces_beside(stages: tuple[StageDemands, ...]) -> bool:
-    """Whether gradients are exchanged beside the last backward pass: as long as one batch's."""
+    """Return True if gradients are exchanged during the last backward pass."""
     return any(s.demands for s in stages if s.slot.per is Per.BUCKET)
 
 
 def _share_of_device(
     scenario: Scenario, topology: Topology, stages: tuple[StageDemands, ...]
 ) -> float:
-    """Longest time that what makes batches and hands them over needs for a step, over the device's.
+    """Return the longest time of any other actor for a step, over the device's.
 
     The exchange of a spread model is the device's own; it counts on links that batches pass too.
     """
@@ -389,7 +389,7 @@ def _without_exchange(stage: StageDemands) -> StageDemands:
 
 
 def merge_scenario(scenario: Scenario, together: int) -> Scenario:
-    """The scenario with as many batches in one."""
+    """Return the scenario with several batches merged into one."""
     job = scenario.job
     train = replace(
         job.train,
@@ -400,7 +400,7 @@ def merge_scenario(scenario: Scenario, together: int) -> Scenario:
 
 
 def merge_stages(stages: tuple[StageDemands, ...], together: int) -> tuple[StageDemands, ...]:
-    """What stages ask for so many batches at once; once-a-step stages as often as before."""
+    """Return the demands of merged batches; stages once a step stay as they are."""
     return tuple(_merge(stage, together) for stage in stages)
 
 
@@ -420,7 +420,7 @@ def _merge(stage: StageDemands, together: int) -> StageDemands:
 
 
 def merge_lengths(lengths: Lengths, together: int) -> Lengths:
-    """The same run in fewer batches; the last one holds what is left."""
+    """Return the lengths of the run in merged batches; the last one holds the rest."""
     whole = (lengths.batches - 1 + lengths.last_share) / together
     batches = math.ceil(lengths.batches / together)
     return replace(

@@ -1,4 +1,8 @@
-"""What a traced run writes down: who did what when, and how busy each unit was from when on."""
+"""The trace of a simulated epoch: events of its ranks, and the utilization of each unit.
+
+The engine simulates a pipeline-parallel model on its slowest stage, with the bubble as one wait.
+Slots of each stage in a steady step come from its schedule.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +41,13 @@ _LANES = {
 
 
 def lane_of(slot: Slot) -> str:
-    """The lane of a rank on which a timeline shows a slot of its device."""
+    """Return the lane of a rank that shows a slot of its device in a timeline."""
     exchanges = slot.entry is Entry.COMMUNICATION
     return _LANES.get(slot.stream, COMMUNICATION if exchanges else COMPUTE)
 
 
 def shown_on_device(slot: Slot) -> str:
-    """What the compute lane shows meanwhile: the slot, or that the device waits for it."""
+    """Return the label of a slot in the compute lane: its own, or that the device waits."""
     if slot.stream is Actor.RESULT_ENGINE:
         return f"waits for {COPY_BACK}"
     works = slot.entry in {Entry.COMPUTE, Entry.BUBBLE}
@@ -52,9 +56,9 @@ def shown_on_device(slot: Slot) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceEvent:
-    """A rank's `lane` did `name` from `started` [s] until now, for a step or a batch.
+    """An event on a lane of a rank: `name` from `started` [s] until now, for a step or a batch.
 
-    `machine` is the one it happened on if it is none of those that train.
+    `machine` is its machine if it is none of those that train.
     """
 
     rank: int
@@ -67,16 +71,16 @@ class TraceEvent:
 
 
 RecordEvent: TypeAlias = Callable[[TraceEvent], None]
-"""Told of a piece of work that ends now."""
+"""Called at the end of an event."""
 
 
 class Meter:
-    """Notes how busy units are: the sum of what shares them and of what nothing slows.
+    """Records the utilization of units: of shared work plus that of fixed-delay tasks.
 
     Parameters
     ----------
     names : mapping of str to sequence of str
-        The units that each simulated one stands for.
+        The units that each simulated one represents.
 
     Examples
     --------
@@ -94,12 +98,12 @@ class Meter:
         self.samples: list[Sample] = []
 
     def shared(self, time: Seconds, unit: str, value: float) -> None:
-        """RecordEvent how busy what shares a unit keeps it from a time on, 0 to 1."""
+        """Record the share of a unit that shared work uses from a time on, 0 to 1."""
         self._shared[unit] = value
         self._note(time, unit)
 
     def fixed(self, time: Seconds, unit: str, value: float) -> None:
-        """RecordEvent how busy what nothing slows keeps a unit from a time on, 0 to 1."""
+        """Record the share of a unit that fixed-delay tasks use from a time on, 0 to 1."""
         self._fixed[unit] = value
         self._note(time, unit)
 
@@ -110,15 +114,15 @@ class Meter:
 
 
 def trace_of(scenario: Scenario, topology: Topology, epoch: Epoch) -> Trace:
-    """Everything that a traced epoch noted.
+    """Return the trace of an epoch.
 
-    A model on a pipeline of devices is simulated on its slowest stage; the slots of the others in
-    one steady step stand beside it.
+    A pipeline-parallel model is simulated on its slowest stage; slots of the others in one steady
+    step are added.
 
     Parameters
     ----------
     scenario, topology : Scenario, Topology
-        What was simulated, and on which units.
+        The job and its units.
     epoch : Epoch
         With its slices and samples.
     """
@@ -145,7 +149,7 @@ def trace_of(scenario: Scenario, topology: Topology, epoch: Epoch) -> Trace:
 
 
 def _counters(topology: Topology, epoch: Epoch) -> Iterator[Counter]:
-    """Every unit that may be sampled, in the order it is shown."""
+    """Yield every unit that may be sampled, in display order."""
     home = topology.sites[0].group.name
     helpers = [site.prefix for site in topology.sites[1:]]
     units = {site.prefix + CPU: home for site in topology.sites}
@@ -162,11 +166,11 @@ def _counters(topology: Topology, epoch: Epoch) -> Iterator[Counter]:
 
 
 ALL_SHOWN: Final = 4
-"""Stages of which all are shown; of longer pipelines the first, a middle one and the last."""
+"""Largest number of stages that are all shown; of more, the first, a middle one and the last."""
 
 
 def stage_slices(scenario: Scenario, epoch: Epoch) -> Iterator[Slice]:
-    """What stages of the pipeline do in the last step of the steady window; nothing without any."""
+    """Yield the slots of pipeline stages in the last step of the steady window."""
     degrees = scenario.job.parallelism
     if in_common(degrees.pipeline) == 1:
         return
@@ -190,7 +194,7 @@ def stage_slices(scenario: Scenario, epoch: Epoch) -> Iterator[Slice]:
 
 
 def _as_late(step: TrainingStep, degrees: Parallelism) -> Pipeline:
-    """The pipeline with passes as long as those of the step's slowest stage are."""
+    """Return the pipeline with passes scaled to those of the step's slowest stage."""
     pipeline = pipeline_of(step, degrees)
     passes = [a + b for a, b in zip(pipeline.forward, pipeline.backward, strict=True)]
     slowest = max(passes) * pipeline.chunks
@@ -209,7 +213,7 @@ def _times(factor: float, lengths: Sequence[Seconds]) -> list[Seconds]:
 
 
 def _begin(epoch: Epoch) -> Seconds | None:
-    """When the last steady step begins to compute [s from the epoch's start]."""
+    """Return the start of compute in the last steady step [s from the epoch's start]."""
     starts = [s.start for s in epoch.slices if s.name == "forward" and s.step == epoch.last - 1]
     return min(starts, default=None)
 

@@ -228,14 +228,14 @@ def _fastest(regimes: Sequence[Regime], moved: Real) -> Pace:
 def _local_regimes(operation: Collective, ranks: int, link: Link, host: Host) -> list[Regime]:
     """Return the regimes over the links, and in the switches where these can reduce."""
     local = [curve for curve in link.collective if curve.machines == 1]
-    own = [c for c in local if c.operation is operation]
-    plain = [c for c in own if not c.in_switch] or [
+    measured = [c for c in local if c.operation is operation]
+    plain = [c for c in measured if not c.in_switch] or [
         c for c in local if c.operation is Collective.ALL_REDUCE and not c.in_switch
     ]
     ways = (
         [*_regimes_at(plain, ranks)] if plain else [_datasheet_regime(link, reachable(ranks, host))]
     )
-    helped = [c for c in own if c.in_switch]
+    helped = [c for c in measured if c.in_switch]
     if helped and min(c.ranks for c in helped) <= ranks <= max(c.ranks for c in helped):
         ways += _regimes_at(helped, ranks)
     return ways
@@ -294,9 +294,11 @@ def pace_between(operation: Collective, size: Real, members: Team, host: Host) -
     crossing = crossing_bytes(operation, size, members.machines)
     link = None if host.network is None else host.network.link
     measured = [] if link is None else [c for c in link.collective if c.machines > 1]
-    own = [c for c in measured if c.operation is operation]
-    if own:
-        nearest = min(own, key=lambda curve: abs(np.log(curve.machines / members.machines)))
+    same_operation = [c for c in measured if c.operation is operation]
+    if same_operation:
+        nearest = min(
+            same_operation, key=lambda curve: abs(np.log(curve.machines / members.machines))
+        )
         return _fastest(
             [_regime_through_network(r, nearest, empty) for r in nearest.regimes], crossing
         )
@@ -305,9 +307,9 @@ def pace_between(operation: Collective, size: Real, members: Team, host: Host) -
 
 def _regime_through_network(regime: Regime, curve: Curve, empty: Seconds | Real) -> Regime:
     """Convert a measured regime to a machine's network rate and the latency of these hops."""
-    one: Bytes = 1.0
-    over_links = wire_bytes(curve.operation, one, curve.ranks)
-    over_network = crossing_bytes(curve.operation, one, curve.machines)
+    byte: Bytes = 1.0
+    over_links = wire_bytes(curve.operation, byte, curve.ranks)
+    over_network = crossing_bytes(curve.operation, byte, curve.machines)
     measured = between_latency(curve.operation, float(curve.machines))
     return Regime(
         latency=regime.latency * float(empty / measured),

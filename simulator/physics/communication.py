@@ -183,8 +183,8 @@ def _parameter_traffic(step: TransformerStep) -> SentBytes:
     sent = all_gather_bytes(shared * gathered + of_all * scattered, ranks, step)
     if anywhere(step.shape.experts > 0):
         size = (held - shared) * gathered + (learned - of_all) * scattered
-        own = all_gather_bytes(size, expert_copies(step), step, apart=between_copies(step))
-        sent = sent + own.times(where(step.shape.experts > 0, 1.0, 0.0))
+        expert_bytes = all_gather_bytes(size, expert_copies(step), step, apart=between_copies(step))
+        sent = sent + expert_bytes.times(where(step.shape.experts > 0, 1.0, 0.0))
     return sent.times(where(layout.sharded > 0, 1.0, 0.0))
 
 
@@ -245,24 +245,24 @@ def gradient_reductions(step: TransformerStep, layers: Real) -> tuple[GradientRe
     held, shared = learned_parameters(step)
     whole = where(layout.sharded > 0, 0.0, 1.0)
     of_all, of_experts = shared * layers + table, (held - shared) * layers
-    found = [_gradient_reduction(step, of_all, sharers(step), 1.0, whole)]
+    reductions = [_gradient_reduction(step, of_all, sharers(step), 1.0, whole)]
     if anywhere(step.shape.experts > 0):
         routed = where(step.shape.experts > 0, whole, 0.0)
-        found.append(
+        reductions.append(
             _gradient_reduction(step, of_experts, expert_copies(step), between_copies(step), routed)
         )
     group = at_most(layout.replicas, layout.shard_group)
-    own = shared_part(step, of_all, of_experts) * step.work.gradient_bytes
+    shard_bytes_held = shared_part(step, of_all, of_experts) * step.work.gradient_bytes
     between = GradientReduction(
-        there=own,
-        back=own,
+        there=shard_bytes_held,
+        back=shard_bytes_held,
         ranks=layout.replicas / group,
         apart=group,
         scattered=0.0,
         gathered=0.0,
         share=1.0,
     )
-    return (*found, between)
+    return (*reductions, between)
 
 
 def _gradient_reduction(
@@ -290,9 +290,9 @@ def tied_bytes(step: TransformerStep) -> Bytes | Real:
 def _gradient_traffic(step: TransformerStep, layers: Real) -> SentBytes:
     """Return the bytes of gradient reductions and of gathers of updated parameters."""
     sent = all_gather_bytes(tied_bytes(step), 2.0, step)
-    for one in gradient_reductions(step, layers):
-        passed = all_gather_bytes(one.passed, one.ranks, step, apart=one.apart)
-        sent = sent + passed.times(one.share)
+    for reduction in gradient_reductions(step, layers):
+        passed = all_gather_bytes(reduction.passed, reduction.ranks, step, apart=reduction.apart)
+        sent = sent + passed.times(reduction.share)
     return sent
 
 

@@ -116,7 +116,9 @@ def training_memory(
     terms: Terms = {}
     for name, needed in full.items():
         fullest = totals[name] == most
-        items = {key: where(fullest, one.value, items.get(key, 0.0)) for key, one in needed.items()}
+        items = {
+            key: where(fullest, item.value, items.get(key, 0.0)) for key, item in needed.items()
+        }
         terms = needed if np.ndim(fullest) == 0 and fullest else terms
     alike = all(np.ndim(size) == 0 for size in items.values())
     return DeviceMemory(
@@ -125,7 +127,7 @@ def training_memory(
 
 
 def _sum(terms: Terms) -> Real:
-    return sum((one.value for one in terms.values()), 0.0)
+    return sum((item.value for item in terms.values()), 0.0)
 
 
 def with_waste(held: Terms, outside: Terms, memory_model: MemoryFigures) -> dict[str, Term]:
@@ -182,13 +184,13 @@ def _stage_memory(common: _Common, stage: _Stage) -> Terms:
     )
     if np.ndim(stage.there) == 0 and stage.there == 1.0:
         return every
-    return {name: product_of(stage=one, exists=stage.there) for name, one in every.items()}
+    return {name: product_of(stage=item, exists=stage.there) for name, item in every.items()}
 
 
 def _allocated(common: _Common, stage: _Stage) -> dict[str, Term]:
     """Return the items that a stage allocates at its fullest."""
     step, model = common.step, common.model
-    layout, own = step.layout, _StageParameters.of(model, stage)
+    layout, parameters = step.layout, _StageParameters.of(model, stage)
     learned = _StageParameters.learning(model, stage)
     batches = micro_batches_held(
         layout.micro_batches, stage.place, layout.pipeline, layout.chunks, layout.all_forward
@@ -211,10 +213,10 @@ def _allocated(common: _Common, stage: _Stage) -> dict[str, Term]:
         of_loss=scores,
     )
     return {
-        **_frozen_weights(step, own),
+        **_frozen_weights(step, parameters),
         **_trained_state(common, learned),
         "gathered_parameters": sum_of(
-            gathered=_gathered_parameters(common, own, learned), waiting_gradients=waiting
+            gathered=_gathered_parameters(common, parameters, learned), waiting_gradients=waiting
         ),
         "activations": kept,
         "working_set": excess_of(working=working, logits=logits),
@@ -270,8 +272,8 @@ class _StageParameters:
         cls, model: ParameterFootprint, stage: _Stage, parts: tuple[Real, Real, Real]
     ) -> _StageParameters:
         """Return a stage's parameters from those of a layer, its shared part and a table."""
-        unit, shared, own = parts
-        table = stage.tables * own
+        unit, shared, embedding = parts
+        table = stage.tables * embedding
         return cls(
             shared=stage.layers * shared + table,
             experts=stage.layers * (unit - shared),
@@ -281,16 +283,18 @@ class _StageParameters:
         )
 
 
-def _frozen_weights(step: TransformerStep, own: _StageParameters) -> dict[str, Term]:
+def _frozen_weights(step: TransformerStep, parameters: _StageParameters) -> dict[str, Term]:
     """Return the frozen weights: layers in their storage format, tables in 16 bit."""
     if not anywhere(step.work.learned < 1.0):
         return {}
     there = 1.0 - step.work.learned
     split = step.layout.sharded > 0
     layers = where(
-        split, shared_part(step, own.shared - own.table, own.experts), own.total - own.table
+        split,
+        shared_part(step, parameters.shared - parameters.table, parameters.experts),
+        parameters.total - parameters.table,
     )
-    tables = where(split, shared_part(step, own.table, 0.0), own.table)
+    tables = where(split, shared_part(step, parameters.table, 0.0), parameters.table)
     return {
         "frozen_parameters": sum_of(
             layers=term(
@@ -301,7 +305,7 @@ def _frozen_weights(step: TransformerStep, own: _StageParameters) -> dict[str, T
     }
 
 
-def _trained_state(common: _Common, own: _StageParameters) -> dict[str, Term]:
+def _trained_state(common: _Common, parameters: _StageParameters) -> dict[str, Term]:
     """Return weights, gradients, fp32 weights and moments of trainable parameters.
 
     Experts have fewer copies to be shared by.
@@ -311,12 +315,12 @@ def _trained_state(common: _Common, own: _StageParameters) -> dict[str, Term]:
     """
     step, state = common.step, common.state
     layout, here = step.layout, 1.0 - step.layout.offloaded
-    part, split = shared_part(step, own.shared, own.experts), layout.sharded > 0
-    of_state = updated_parameters(step, own.shared, own.experts)
+    part, split = shared_part(step, parameters.shared, parameters.experts), layout.sharded > 0
+    of_state = updated_parameters(step, parameters.shared, parameters.experts)
     mixed = state.master > 0.0
     stored = where(mixed, state.master * here, step.work.element)
     copied = where(mixed, HALF_PRECISION * common.memory_model.copies, 0.0)
-    narrow = own.dense + where(mixed, 0.0, own.looked_up)
+    narrow = parameters.dense + where(mixed, 0.0, parameters.looked_up)
     narrowed, whole = (
         here * at_most(stored, _gradient_width(common)),
         _gradient_width(common) + _unsummed_width(common),
@@ -332,7 +336,7 @@ def _trained_state(common: _Common, own: _StageParameters) -> dict[str, Term]:
         ),
         "gradients": term(
             tensor_bytes,
-            elements=where(split, part, own.dense),
+            elements=where(split, part, parameters.dense),
             element_bytes=where(split, narrowed, whole),
         ),
         "optimizer": term(tensor_bytes, elements=of_state, element_bytes=here * state.moments),
@@ -350,13 +354,13 @@ def _unsummed_width(common: _Common) -> Bytes | Real:
     return where(wide, HALF_PRECISION * common.memory_model.copies, 0.0)
 
 
-def _update_gradients(common: _Common, own: _StageParameters) -> Bytes | Real:
+def _update_gradients(common: _Common, parameters: _StageParameters) -> Bytes | Real:
     """Return the fp32 copy of 16-bit gradients for the update, after all passes [3]_ [B]."""
     step = common.step
     wide = _gradient_width(common) > HALF_PRECISION
     there = wide | (step.layout.sharded > 0) | (step.layout.offloaded > 0)
     width = where(there | (common.state.master == 0.0), 0.0, FULL_PRECISION)
-    return width * updated_parameters(step, own.shared, own.experts)
+    return width * updated_parameters(step, parameters.shared, parameters.experts)
 
 
 def _is_sharded(step: TransformerStep) -> Real:
@@ -364,7 +368,7 @@ def _is_sharded(step: TransformerStep) -> Real:
 
 
 def _gathered_parameters(
-    common: _Common, own: _StageParameters, learned: _StageParameters
+    common: _Common, parameters: _StageParameters, learned: _StageParameters
 ) -> Bytes | Real:
     """Return gathered parameters, and the gradients of one layer before their scatter [B].
 
@@ -373,17 +377,17 @@ def _gathered_parameters(
     """
     step, live = common.step, at_least(common.memory_model.live, _UNITS * common.model.largest)
     width, exchanged = step.work.gather_bytes, step.work.element + step.work.gradient_bytes
-    matrices = own.total - own.table
-    two = at_most(at_most(_UNITS * own.unit, live), matrices)
+    matrices = parameters.total - parameters.table
+    two = at_most(at_most(_UNITS * parameters.unit, live), matrices)
     together = where(step.layout.again > 0, two, matrices) * width
-    tables = _UNITS * step.work.element * own.table
+    tables = _UNITS * step.work.element * parameters.table
     return _is_sharded(step) * (together + tables + exchanged * at_most(learned.unit, live))
 
 
-def _waiting_gradients(step: TransformerStep, own: _StageParameters) -> Bytes | Real:
+def _waiting_gradients(step: TransformerStep, parameters: _StageParameters) -> Bytes | Real:
     """Return unsharded gradients that accumulate over the micro-batches of a pipeline [B]."""
     several = (step.layout.pipeline > 1) & (step.layout.micro_batches > 1)
-    return _is_sharded(step) * where(several, step.work.gradient_bytes * own.total, 0.0)
+    return _is_sharded(step) * where(several, step.work.gradient_bytes * parameters.total, 0.0)
 
 
 def _outside_allocator(common: _Common, stage: _Stage) -> dict[str, Term]:
@@ -401,7 +405,7 @@ def _outside_allocator(common: _Common, stage: _Stage) -> dict[str, Term]:
     }
 
 
-def _gradient_buckets(common: _Common, own: _StageParameters) -> Term:
+def _gradient_buckets(common: _Common, parameters: _StageParameters) -> Term:
     """Return the buckets of gradients on their way to other replicas [B].
 
     Buckets of a library's own size, never more than the gradients fill; where nothing is sharded,
@@ -410,9 +414,9 @@ def _gradient_buckets(common: _Common, own: _StageParameters) -> Term:
     step, memory_model = common.step, common.memory_model
     ranks = step.layout.replicas * step.layout.context
     several = where(ranks > 1, 1.0, 0.0)
-    filled = several * at_most(memory_model.buckets, memory_model.bucket_bytes * own.dense)
+    filled = several * at_most(memory_model.buckets, memory_model.bucket_bytes * parameters.dense)
     plain = (step.layout.sharded == 0) & (step.layout.sharded_optimizer == 0)
-    copy = several * memory_model.bucket_copy * _gradient_width(common) * own.dense
+    copy = several * memory_model.bucket_copy * _gradient_width(common) * parameters.dense
     return sum_of(filled=filled, copy=where(plain, copy, 0.0))
 
 
@@ -486,15 +490,15 @@ def _forward_only(job: Job, model: Model) -> dict[str, Term]:
     return with_waste(terms, {"context": stated(context=memory_model.context)}, memory_model)
 
 
-def memory_assumptions(scenario: Scenario, found: DeviceMemory | None) -> Iterator[Assumption]:
+def memory_assumptions(scenario: Scenario, memory: DeviceMemory | None) -> Iterator[Assumption]:
     """Yield the assumptions that the memory of a device rests on."""
     figures = scenario.job.software.memory
-    if found is None:
+    if memory is None:
         return
     sizes = {"context": figures.context, "group": figures.group}
     there = {"context": "context", "group": "collective_buffers"}
     for name, what in _SHOWN.items():
-        if np.any(found.items.get(there[name], 0.0)) and name in figures.sources:
+        if np.any(memory.items.get(there[name], 0.0)) and name in figures.sources:
             source = figures.sources[name]
             yield Assumption(what=what, value=show(sizes[name], BYTE), source=source)
     if "waste" in figures.sources:

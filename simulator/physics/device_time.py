@@ -152,9 +152,9 @@ def evidence_of(scenario: Scenario) -> Evidence:
 def _cores_compute(scenario: Scenario, model: Model) -> bool:
     """Return whether the time follows from operators on cores; other models state it."""
     in_full = scenario.job.train.precision is Precision.FP32
-    known = in_full and core_rates(scenario.cluster.trainers.host) is not None
+    rate_known = in_full and core_rates(scenario.cluster.trainers.host) is not None
     learns = scenario.job.mode is not Mode.PREPARE and model.cpu_seconds == 0.0
-    return known and learns and _is_counted(model)
+    return rate_known and learns and _is_counted(model)
 
 
 def is_on_cores(scenario: Scenario) -> bool:
@@ -229,7 +229,7 @@ def uses_fitted_kernels(scenario: Scenario) -> bool:
 
 
 def _from_kernels(scenario: Scenario, step: TrainingStep) -> DeviceTime:
-    degrees, found = scenario.job.parallelism, kernels_of(scenario).sources
+    degrees, sources = scenario.job.parallelism, kernels_of(scenario).sources
     if degrees.schedule is not Schedule.ONE_FORWARD_ONE_BACKWARD:
         step = replace(step, terms={**step.terms, "bubble": _simulated_bubble_term(step, degrees)})
     return DeviceTime(
@@ -246,7 +246,7 @@ def _from_kernels(scenario: Scenario, step: TrainingStep) -> DeviceTime:
             "context": degrees.context,
             "replicas": scenario.ranks,
         },
-        source=found["share16"],
+        source=sources["share16"],
         step=step,
     )
 
@@ -285,9 +285,9 @@ def _library_times(job: Job, gpu: Gpu | None) -> StepTimes | None:
     """Return the library's times on this device at this framework and precision."""
     if job.model is None or gpu is None or job.mode is not Mode.TRAIN or job.train.freezes:
         return None
-    own = (gpu.name, job.train.precision, job.software.framework.lower())
+    wanted = (gpu.name, job.train.precision, job.software.framework.lower())
     return _joined_times(
-        [t for t in job.model.step_times if (t.gpu, t.precision, t.framework) == own]
+        [t for t in job.model.step_times if (t.gpu, t.precision, t.framework) == wanted]
     )
 
 
@@ -341,7 +341,7 @@ def _measured_at_batch(scenario: Scenario, measured: StepTimes, gpu: Gpu | None)
     if gpu is None or gpu.emulated or model is None or not _is_counted(model):
         return _interpolated(batch, measured)
     plain, train = replace(scenario, calibration=IDENTITY), scenario.job.train
-    own = _from_roofline(plain, train, model, gpu).total
+    computed = _from_roofline(plain, train, model, gpu).total
     several, then = len(sizes) > 1, _model_as_measured(model, measured)
     if several and then is model:
         time = _interpolated(batch, measured)
@@ -351,12 +351,12 @@ def _measured_at_batch(scenario: Scenario, measured: StepTimes, gpu: Gpu | None)
             carried_over_time,
             seconds=_interpolated(batch if several else sizes[0], measured),
             reference=_from_roofline(plain, at, then, gpu).total,
-            own=own,
+            own=computed,
         )
     if scenario.job.step_times is not None or scenario.calibration == IDENTITY:
         return time
     calibrated = _from_roofline(scenario, train, model, gpu).total
-    return term(carried_over_time, seconds=time, reference=own, own=calibrated)
+    return term(carried_over_time, seconds=time, reference=computed, own=calibrated)
 
 
 def _interpolated(batch: Real, measured: StepTimes) -> Term:

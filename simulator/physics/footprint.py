@@ -130,8 +130,8 @@ def snapshots(scenario: Scenario) -> Mapping[str, Term]:
     peer = told.checkpoints.to is Target.PEER
     if not (peer or told.checkpoints.asynchronous):
         return {}
-    own = checkpoint_shares(scenario).machine.value
-    return {"checkpoint_snapshots": product_of(share=own, copies=2.0 if peer else 1.0)}
+    share = checkpoint_shares(scenario).machine.value
+    return {"checkpoint_snapshots": product_of(machine=share, snapshots=2.0 if peer else 1.0)}
 
 
 UNCERTAIN_SHARE: Final = 0.05
@@ -273,8 +273,8 @@ def verdict(total: Real, capacity: Real, waste: Real = 0.0, log_sd: float = 0.0)
     else:
         bands = [ratio < 1.0 - UNCERTAIN_SHARE, least <= 1.0 + UNCERTAIN_SHARE]
     if ratio.ndim == 0:
-        known = Verdict.UNCERTAIN if bands[1] else Verdict.NO
-        return Verdict.YES if bands[0] else known
+        undecided = Verdict.UNCERTAIN if bands[1] else Verdict.NO
+        return Verdict.YES if bands[0] else undecided
     words = np.select(bands, [Verdict.YES.value, Verdict.UNCERTAIN.value], Verdict.NO.value)
     return cast("Verdict", words)
 
@@ -320,7 +320,7 @@ def host_ram(scenario: Scenario) -> HostRam:
         terms["model"] = product_of(device=of_one, processes_per_host=scenario.processes_per_host)
     else:
         of_gpus = group.gpus_per_host * gpu.memory
-    items = {name: one.value for name, one in terms.items()}
+    items = {name: item.value for name, item in terms.items()}
     system, application = items["operating_system"], items["application"]
     return HostRam(
         items=_for_result(items),
@@ -385,11 +385,11 @@ def memory_fit(scenario: Scenario) -> MemoryFit | None:
 
 def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
     """Return the defaults that the scenario's footprint rests on."""
-    own = (default.assumption for default in _defaults(scenario))
+    defaults = (default.assumption for default in _defaults(scenario))
     gpu = scenario.cluster.trainers.host.gpu
-    held = None if gpu is None else device_memory(scenario)
-    on_device = memory_assumptions(scenario, held)
-    return (*bearing(own, Part.HOST_RAM), *bearing(on_device, Part.GPU_MEMORY))
+    memory = None if gpu is None else device_memory(scenario)
+    on_device = memory_assumptions(scenario, memory)
+    return (*bearing(defaults, Part.HOST_RAM), *bearing(on_device, Part.GPU_MEMORY))
 
 
 def _for_result(items: Mapping[str, Real]) -> Mapping[str, Bytes]:
@@ -436,24 +436,28 @@ def _batch_terms(scenario: Scenario) -> dict[str, Term]:
         "ranks": scenario.ranks_per_host,
     }
     size = batch_in_bytes(scenario)
-    found = {"batches_in_flight": term(memory.in_flight_bytes, batch_bytes=size, **there)}
+    terms = {"batches_in_flight": term(memory.in_flight_bytes, batch_bytes=size, **there)}
     if loader.pin_memory:
         block = term(memory.pinned_block_bytes, size=size)
-        found["pinned_batches"] = term(memory.in_flight_bytes, batch_bytes=block, **there)
-    return found
+        terms["pinned_batches"] = term(memory.in_flight_bytes, batch_bytes=block, **there)
+    return terms
 
 
 def _device_items(scenario: Scenario) -> DeviceMemory | None:
     """Return the memory of a device with input batches and preprocessing on it."""
-    found, job = device_memory(scenario), scenario.job
-    if found is None:
+    memory_items, job = device_memory(scenario), scenario.job
+    if memory_items is None:
         return None
-    copies = 2.0 if job.loader.copies_beside_compute else 1.0
-    own = {"input_batches": product_of(batch=batch_in_bytes(scenario), copies=copies)}
+    buffers = 2.0 if job.loader.copies_beside_compute else 1.0
+    batches = {"input_batches": product_of(batch=batch_in_bytes(scenario), buffers=buffers)}
     if np.any(job.preprocessing.device_memory):
-        own["preparing"] = stated(device_memory=job.preprocessing.device_memory)
-    items = {**found.items, **{name: one.value for name, one in own.items()}}
-    return replace(found, items=items, terms={**found.terms, **own} if found.terms else {})
+        batches["preparing"] = stated(device_memory=job.preprocessing.device_memory)
+    items = {**memory_items.items, **{name: item.value for name, item in batches.items()}}
+    return replace(
+        memory_items,
+        items=items,
+        terms={**memory_items.terms, **batches} if memory_items.terms else {},
+    )
 
 
 def _defaults(scenario: Scenario) -> list[Default]:

@@ -149,13 +149,13 @@ class ForwardPass:
         if self.groups > 1:
             prompts, answers = self._most(max(first, number)), self._most(decoding)
         by_tokens = self.by_tokens if prefilled else self.by_answers
-        own = 0.0
+        group_time = 0.0
         if self.by_own:
-            own = _between(prompts * prefilled + answers * decoding, self.grid, self.by_own)
+            group_time = _between(prompts * prefilled + answers * decoding, self.grid, self.by_own)
         return max(
             self.launched if prefilled else 0.0,
             self.fixed
-            + own
+            + group_time
             + _between(prefilled + decoding, self.grid, by_tokens)
             + _between(first + decoding, self.grid, self.by_scored)
             + self.pair * prompts * pairs
@@ -185,11 +185,11 @@ class ForwardPass:
         iterations : int
             How many.
         """
-        one = self.known.get(decoding)
-        if one is None:
-            one = self.known[decoding] = self.seconds(Iteration(decoding=decoding))
+        iteration = self.known.get(decoding)
+        if iteration is None:
+            iteration = self.known[decoding] = self.seconds(Iteration(decoding=decoding))
         read = growing_contexts(context_tokens, decoding, iterations)
-        return float(iterations * one + self.context * self._most(decoding) * read)
+        return float(iterations * iteration + self.context * self._most(decoding) * read)
 
 
 def _between(x: float, grid: Sequence[float], values: Sequence[float]) -> float:
@@ -261,21 +261,21 @@ def _link_times(engine: _Engine) -> dict[str, Seconds]:
     spread = engine.spread
     if spread.tensor == 1:
         return {}
-    own = float(engine.passed(1.0, spread.attending)) / spread.groups
-    time = float(engine.shape.layers * (own + float(engine.passed(1.0, spread.tensor))))
+    attention_time = float(engine.passed(1.0, spread.attending)) / spread.groups
+    time = float(engine.shape.layers * (attention_time + float(engine.passed(1.0, spread.tensor))))
     return {str(LinkKind.NVLINK if engine.linked else LinkKind.PCIE): time}
 
 
 def _layers_times(engine: _Engine, grid: Array) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the times of all layers by the tokens of all groups, and of the fullest group."""
     spread, layers = engine.spread, engine.shape.layers
-    own = engine.seconds(list(_attention_products(engine, grid))) + engine.moved(grid)
-    own = own + engine.all_reduce(grid, spread.attending)
+    attention = engine.seconds(list(_attention_products(engine, grid))) + engine.moved(grid)
+    attention = attention + engine.all_reduce(grid, spread.attending)
     shared = engine.seconds(list(_mlp_products(engine, grid))) + engine.permuted(grid)
     shared = shared + engine.all_reduce(grid, spread.tensor)
     if spread.groups == 1:
-        return (0.0, *(layers * (own + shared)).tolist()), ()
-    return (0.0, *(layers * shared).tolist()), (0.0, *(layers * own).tolist())
+        return (0.0, *(layers * (attention + shared)).tolist()), ()
+    return (0.0, *(layers * shared).tolist()), (0.0, *(layers * attention).tolist())
 
 
 def serving_device(
@@ -517,9 +517,11 @@ def kv_bytes(shape: Shape, spread: ServingParallelism) -> Bytes:
 def _weight_bytes(engine: _Engine) -> Bytes:
     """Return the weights on one device: layers at their precision, tables in 16 bit [B]."""
     shape, t = engine.shape, engine.spread.tensor
-    one = np.ones(1)
+    single_row = np.ones(1)
     attention = list(
-        _latent_attention(engine, one) if shape.latent else _plain_attention(engine, one)
+        _latent_attention(engine, single_row)
+        if shape.latent
+        else _plain_attention(engine, single_row)
     )
     sides = sum(float(e.columns * e.inner * e.weight) * float(np.max(e.number)) for e in attention)
     matrices = (2.0 + shape.gated) * shape.hidden / t * engine.weight
@@ -604,20 +606,20 @@ def batch_pass(asked: OnePass, most: int) -> BatchPass:
 
 def _batch_sizes(most: int) -> Array:
     """Return the tabulated batches: small ones all, then each a share larger than the last."""
-    found = [*range(1, min(MAX_EXACT_BATCH, most) + 1)]
-    while found[-1] < most:
-        found.append(min(most, max(found[-1] + 1, round(GRID_STEP * found[-1]))))
-    return np.asarray(found, dtype=float)
+    sizes = [*range(1, min(MAX_EXACT_BATCH, most) + 1)]
+    while sizes[-1] < most:
+        sizes.append(min(most, max(sizes[-1] + 1, round(GRID_STEP * sizes[-1]))))
+    return np.asarray(sizes, dtype=float)
 
 
 def batch_seconds(asked: OnePass, samples: float) -> Seconds:
     """Return the time of a batch: copying its inputs to the device, and the model [s]."""
     scenario = with_batch(asked.job, samples)
-    found = device_time(scenario)
-    if found is None:
+    time = device_time(scenario)
+    if time is None:
         msg = "no time of a batch is known"
         raise TypeError(msg)
-    return float(found.forward) + samples * _input_copy_time(scenario)
+    return float(time.forward) + samples * _input_copy_time(scenario)
 
 
 def _input_copy_time(scenario: Scenario) -> Seconds:

@@ -303,7 +303,7 @@ def score_traffic_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
     seconds = scores / reached_bandwidth(step, kernels)
     dropped = 2.0 * step.work.element + _MASK
     pairs = zip(_ONE_KERNEL, _MANY_KERNELS, strict=True)
-    moved = [where(step.work.fused_softmax > 0, one, many) + dropped for one, many in pairs]
+    moved = [where(step.work.fused_softmax > 0, fused, many) + dropped for fused, many in pairs]
     return PassTimes(seconds * moved[0], seconds * moved[1])
 
 
@@ -328,8 +328,8 @@ def memory_kernels_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
         step.shape.gated > 0, kernels.kernel.gated, kernels.kernel.plain
     ) / reached_bandwidth(step, kernels)
     beside = PassTimes(*adapter_traffic(step)) + PassTimes(*_widened_bytes(step))
-    own = whole.times(factor / along) + split.times(factor / step.layout.tensor)
-    return own + beside.times(1.0 / reached_bandwidth(step, kernels))
+    layer = whole.times(factor / along) + split.times(factor / step.layout.tensor)
+    return layer + beside.times(1.0 / reached_bandwidth(step, kernels))
 
 
 def _widened_bytes(step: TransformerStep) -> tuple[Bytes | Real, Bytes | Real]:
@@ -374,9 +374,9 @@ def cast_bytes(step: TransformerStep, kernels: Kernels) -> Bytes | Real:
 
 def start_times(step: TransformerStep, kernels: Kernels) -> PassTimes:
     """Return the start-up times of small kernels on the device."""
-    own = adapters_per_layer(step)
+    adapters = adapters_per_layer(step)
     forward, backward = (
-        n + more * own for n, more in zip(SMALL_KERNELS, ADAPTER_KERNELS, strict=True)
+        n + more * adapters for n, more in zip(SMALL_KERNELS, ADAPTER_KERNELS, strict=True)
     )
     return PassTimes(forward * kernels.kernel.start, backward * kernels.kernel.start)
 
@@ -414,9 +414,9 @@ def update_time(
     """
     split = at_least(step.layout.sharded_optimizer, step.layout.sharded) > 0
     parts = where(split, sharers(step), 1.0)
-    own = (of_layer * layers + learned_table(step)) / parts
+    updated = (of_layer * layers + learned_table(step)) / parts
     time = (
-        own * kernels.update.traffic / reached_bandwidth(step, kernels)
+        updated * kernels.update.traffic / reached_bandwidth(step, kernels)
         + layers * kernels.update.layer
     )
     return (1.0 - step.layout.offloaded) * time
@@ -451,12 +451,12 @@ def launch_time(number: PassTimes, kernels: Kernels) -> PassTimes:
 
 def _layer_kernels(step: TransformerStep) -> PassTimes:
     """Return the kernels of a layer, adapters included; frozen weights need fewer."""
-    own = adapters_per_layer(step)
+    adapters = adapters_per_layer(step)
     frozen = _OF_WEIGHTS * _FORWARD_PRODUCTS * (1.0 - step.work.learned)
     forward, backward = ADAPTER_KERNELS
     return PassTimes(
-        LAYER_KERNELS[0] + forward * own + _FORWARD_PRODUCTS * step.work.widened,
-        LAYER_KERNELS[1] + backward * own - frozen + _FORWARD_PRODUCTS * step.work.widened,
+        LAYER_KERNELS[0] + forward * adapters + _FORWARD_PRODUCTS * step.work.widened,
+        LAYER_KERNELS[1] + backward * adapters - frozen + _FORWARD_PRODUCTS * step.work.widened,
     )
 
 

@@ -131,7 +131,7 @@ def _layer_products(
     linear = attention_products(step) + mlp_products(step)
     if anywhere(step.shape.experts > 0):
         linear += expert_products(step, kernels)
-    linear = [*(_maybe_frozen(one, step) for one in linear), *adapter_products(step)]
+    linear = [*(_maybe_frozen(product, step) for product in linear), *adapter_products(step)]
     scores: list[Product] = score_products(step) if anywhere(step.work.fused_attention < 1) else []
     forward, backward = product_times(
         [*linear, *scores, _maybe_frozen(head_product(step, kernels), step)], step, kernels
@@ -158,9 +158,10 @@ def _attention_time(step: TransformerStep, kernels: Kernels, scores: PassTimes) 
     fused = fused_attention_time(step, kernels)
     if not anywhere(step.work.fused_attention < 1):
         return fused
-    plain, one = scores + score_traffic_time(step, kernels), step.work.fused_attention > 0
+    plain, is_fused = scores + score_traffic_time(step, kernels), step.work.fused_attention > 0
     return PassTimes(
-        where(one, fused.forward, plain.forward), where(one, fused.backward, plain.backward)
+        where(is_fused, fused.forward, plain.forward),
+        where(is_fused, fused.backward, plain.backward),
     )
 
 
@@ -351,7 +352,7 @@ def slowest_pass(
     which: tuple[Real, Real], first: StagePass, middle: StagePass, last: StagePass
 ) -> StagePass:
     """Select first, middle or last stage element-wise; `which` says where it is each."""
-    if not any(isinstance(one, np.ndarray) for one in which):
+    if not any(isinstance(condition, np.ndarray) for condition in which):
         return first if which[0] else middle if which[1] else last
     return StagePass(
         **{

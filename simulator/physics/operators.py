@@ -196,13 +196,13 @@ def _tiled_products(
         if op.product is not None
     ]
     m, n, inner, count, flops, back, traffic, back_traffic = stacked(rows)
-    one = _FLOP_PER_MAC * m * n * inner * count
+    flop_of_pass = _FLOP_PER_MAC * m * n * inner * count
     of_weights = np.minimum(1.0, flops / np.maximum(back, 1.0))
     shares = np.array((np.ones_like(of_weights), 1.0 - of_weights, of_weights))
     all_flops = shares * np.array((flops, back, back))
     moved = shares * np.array((traffic, back_traffic, back_traffic))
     units = Units(rates.matrix, rates.memory, rates.units, kernels.product)
-    gemms = Gemms(*three_passes(m, n, inner), count, all_flops / one, moved)
+    gemms = Gemms(*three_passes(m, n, inner), count, all_flops / flop_of_pass, moved)
     candidates = np.broadcast_shapes(*(np.shape(value) for row in rows for value in row))
     forward, backward = forward_and_backward(gemms, units)
     return PassTimes(_sum(forward, candidates), _sum(backward, candidates))

@@ -115,7 +115,7 @@ def attention_products(step: TransformerStep) -> list[Product]:
     """Return the products of attention, plain or latent, per tensor-parallel rank."""
     shape, t, rows = step.shape, step.layout.tensor, tokens(step)
     plain = (shape.heads + 2.0 * shape.kv_heads) * shape.head_width / t
-    found = [
+    products = [
         Product(rows, plain, shape.hidden, share=1.0 - shape.latent),
         Product(rows, shape.hidden, shape.heads * shape.value_width / t),
     ]
@@ -127,11 +127,11 @@ def attention_products(step: TransformerStep) -> list[Product]:
             (shape.kv_rank + shape.rope_width, shape.hidden),
             (still, shape.kv_rank),
         )
-        found += [
+        products += [
             Product(rows, at_least(n, 1.0), at_least(inner, 1.0), share=shape.latent)
             for n, inner in sides
         ]
-    return found
+    return products
 
 
 def mlp_products(step: TransformerStep) -> list[Product]:
@@ -190,8 +190,10 @@ def attention_parameters(step: TransformerStep) -> Real:
         + shape.query_rank * shape.heads * shape.head_width
         + shape.kv_rank * shape.heads * still
     )
-    own = where(shape.latent > 0, latent, plain) + shape.heads * shape.value_width * shape.hidden
-    return own / step.layout.tensor
+    weights = (
+        where(shape.latent > 0, latent, plain) + shape.heads * shape.value_width * shape.hidden
+    )
+    return weights / step.layout.tensor
 
 
 @once
@@ -203,14 +205,14 @@ def layer_parameters(step: TransformerStep) -> tuple[Real, Real]:
         1.0 - shape.routed
     )
     shared = matrices * shape.shared_ffn * shape.routed
-    own = (
+    experts = (
         shape.experts
         / at_least(1.0, step.layout.expert)
         * matrices
         * shape.expert_ffn
         * shape.routed
     )
-    return plain + shared + own, plain + shared
+    return plain + shared + experts, plain + shared
 
 
 @once
@@ -315,10 +317,10 @@ def adapter_products(step: TransformerStep) -> list[Product]:
     rows, rank = tokens(step), step.work.rank
     return [
         product
-        for one in layer_adapters(step)
+        for adapter in layer_adapters(step)
         for product in (
-            Product(rows, rank, one.inputs, share=one.share, low=0.0),
-            Product(rows, one.outputs, rank, share=one.share, low=0.0),
+            Product(rows, rank, adapter.inputs, share=adapter.share, low=0.0),
+            Product(rows, adapter.outputs, rank, share=adapter.share, low=0.0),
         )
     ]
 
@@ -326,17 +328,17 @@ def adapter_products(step: TransformerStep) -> list[Product]:
 @once
 def adapters_per_layer(step: TransformerStep) -> Real:
     """Return the adapters of a layer, averaged over layers."""
-    return sum((one.share for one in layer_adapters(step)), 0.0)
+    return sum((adapter.share for adapter in layer_adapters(step)), 0.0)
 
 
 def adapter_traffic(step: TransformerStep) -> tuple[Bytes | Real, Bytes | Real]:
     """Return the traffic of adapters' scales and sums, forward and backward [B]."""
     forward: Bytes | Real = 0.0
     backward: Bytes | Real = 0.0
-    for one in layer_adapters(step):
-        size = tokens(step) * step.work.element * one.share
-        forward = forward + size * (_SCALED + _SUMMED) * one.outputs
-        backward = backward + size * (_SCALED * one.outputs + _SUMMED * one.inputs)
+    for adapter in layer_adapters(step):
+        size = tokens(step) * step.work.element * adapter.share
+        forward = forward + size * (_SCALED + _SUMMED) * adapter.outputs
+        backward = backward + size * (_SCALED * adapter.outputs + _SUMMED * adapter.inputs)
     return forward, backward
 
 
@@ -351,12 +353,15 @@ def learned_parameters(step: TransformerStep) -> tuple[Real, Real]:
     held, shared = layer_parameters(step)
     if not anywhere(step.work.rank > 0):
         return held, shared
-    own = sum(
-        (one.share * step.work.rank * (one.inputs + one.outputs) for one in layer_adapters(step)),
+    adapters = sum(
+        (
+            adapter.share * step.work.rank * (adapter.inputs + adapter.outputs)
+            for adapter in layer_adapters(step)
+        ),
         0.0,
     )
     learned = step.work.learned > 0
-    return where(learned, held, own), where(learned, shared, own)
+    return where(learned, held, adapters), where(learned, shared, adapters)
 
 
 def learned_table(step: TransformerStep) -> Real:
@@ -371,10 +376,10 @@ def learned_in_all(job: Job) -> float:
         return learning_head(model)
     if model is None or job.train.adapters is None or not isinstance(model, Transformer):
         return 0.0 if model is None else model.parameters
-    one = Layout(
+    single_device = Layout(
         **dict.fromkeys(("devices", "domain", "tensor", "pipeline", "chunks"), 1.0),
         **dict.fromkeys(("context", "expert", "replicas", "micro_batch", "micro_batches"), 1.0),
     )
-    alone = TransformerStep(shape=shape_of(model), layout=one, work=work_of(job, model))
+    alone = TransformerStep(shape=shape_of(model), layout=single_device, work=work_of(job, model))
     held, _ = learned_parameters(alone)
     return float(held * alone.shape.layers)

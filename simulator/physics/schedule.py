@@ -128,9 +128,9 @@ def _warm_up(devices: int, chunks: int, device: int) -> int:
 
 def _passes(devices: int, chunks: int, groups: int, device: int, kind: Pass) -> Iterator[Slot]:
     """Yield all passes of a kind: groups of micro-batches, one a device, chunk by chunk."""
-    own = range(chunks) if kind is Pass.FORWARD else range(chunks - 1, -1, -1)
+    chunk_order = range(chunks) if kind is Pass.FORWARD else range(chunks - 1, -1, -1)
     for group in range(groups):
-        for position in own:
+        for position in chunk_order:
             for number in range(group * devices, (group + 1) * devices):
                 yield Slot(kind, position * devices + device, number)
 

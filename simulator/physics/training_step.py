@@ -110,11 +110,11 @@ def host_update(
     offloaded = where(step.layout.offloaded > 0, 1.0, 0.0)
     held, shared = learned_parameters(step)
     whole = shared * layers + learned_table(step)
-    own = offloaded * updated_parameters(step, whole, (held - shared) * layers)
-    down = own * step.work.gradient_bytes / step.device.host_link
-    up = own * _HALF / step.device.host_link
+    updated = offloaded * updated_parameters(step, whole, (held - shared) * layers)
+    down = updated * step.work.gradient_bytes / step.device.host_link
+    up = updated * _HALF / step.device.host_link
     moving = term(
-        host_update_bytes, parameters=own * step.layout.domain, state=step.work.optimizer_bytes
+        host_update_bytes, parameters=updated * step.layout.domain, state=step.work.optimizer_bytes
     )
     rate = step.device.host_memory * kernels.update.host
     update = moving.value / rate
@@ -218,13 +218,15 @@ def training_step(step: TransformerStep, kernels: Kernels) -> TrainingStep:
     last = stage_pass(step, layer, dealt.last, ends[2])
     sent = _send_times(step, kernels)
     lengths = (first.length + sent, middle.length + sent, last.length + sent)
-    slow = slowest_stage(*lengths, layout.pipeline)
-    own = slowest_pass((lengths[0] == slow, lengths[1] == slow), first, middle, last)
-    most = slowest_stage(dealt.first, dealt.middle, dealt.last, layout.pipeline)
+    slowest_length = slowest_stage(*lengths, layout.pipeline)
+    slowest = slowest_pass(
+        (lengths[0] == slowest_length, lengths[1] == slowest_length), first, middle, last
+    )
+    layers = slowest_stage(dealt.first, dealt.middle, dealt.last, layout.pipeline)
     held, _ = learned_parameters(step)
-    wait, hidden = _gradient_exchange(step, kernels, most, _BEHIND * middle.length)
-    late = kernels.slowness
-    idle = term(
+    wait, hidden = _gradient_exchange(step, kernels, layers, _BEHIND * middle.length)
+    slowness = kernels.slowness
+    bubble = term(
         pipeline_bubble,
         first=lengths[0],
         middle=lengths[1],
@@ -233,24 +235,26 @@ def training_step(step: TransformerStep, kernels: Kernels) -> TrainingStep:
         chunks=layout.chunks,
     )
     forward, backward = layer.computing
-    forward = term(stage_time, layers=own.layers, layer=forward, ends=own.ends_forward)
-    backward = term(stage_time, layers=own.layers, layer=backward, ends=own.ends_backward)
+    forward = term(stage_time, layers=slowest.layers, layer=forward, ends=slowest.ends_forward)
+    backward = term(stage_time, layers=slowest.layers, layer=backward, ends=slowest.ends_backward)
     terms = {
-        "forward": product_of(stage=forward, slowness=late),
-        "backward": product_of(stage=backward, slowness=late),
-        "exchange": term(waited_exchange, exposed=own.exposed, sent=sent, slowness=late),
-        "bubble": product_of(idle=idle, slowness=late),
-        "gradients": product_of(wait=wait, slowness=late),
-        "update": product_of(update=update_time(step, kernels, most, held), slowness=late),
-        "launches": product_of(launches=kernels.launch.step * kernels.launch.factor, slowness=late),
+        "forward": product_of(stage=forward, slowness=slowness),
+        "backward": product_of(stage=backward, slowness=slowness),
+        "exchange": term(waited_exchange, exposed=slowest.exposed, sent=sent, slowness=slowness),
+        "bubble": product_of(idle=bubble, slowness=slowness),
+        "gradients": product_of(wait=wait, slowness=slowness),
+        "update": product_of(update=update_time(step, kernels, layers, held), slowness=slowness),
+        "launches": product_of(
+            launches=kernels.launch.step * kernels.launch.factor, slowness=slowness
+        ),
     }
     return TrainingStep(
         micro_batches=layout.micro_batches,
         terms=terms,
-        hidden=layout.micro_batches * own.hidden + hidden,
+        hidden=layout.micro_batches * slowest.hidden + hidden,
         hidden_gradients=hidden,
-        stages=(lengths[0] * late, lengths[1] * late, lengths[2] * late),
-        host=host_update(step, kernels, most, own.backward),
+        stages=(lengths[0] * slowness, lengths[1] * slowness, lengths[2] * slowness),
+        host=host_update(step, kernels, layers, slowest.backward),
     )
 
 
@@ -270,8 +274,8 @@ def _gradient_exchange(
     on the first and last stage add up their gradients.
     """
     whole: Seconds | Real = 0.0
-    for one in gradient_reductions(step, layers):
-        whole = whole + one.share * _reduction_time(step, kernels, one, layers)
+    for reduction in gradient_reductions(step, layers):
+        whole = whole + reduction.share * _reduction_time(step, kernels, reduction, layers)
     left = at_least(whole * kernels.exchange.unhidden_gradients, whole - behind)
     seen = where(step.layout.overlapped_gradients > 0, left, whole)
     tied = tied_bytes(step)
@@ -280,17 +284,23 @@ def _gradient_exchange(
 
 
 def _reduction_time(
-    step: TransformerStep, kernels: Kernels, one: GradientReduction, messages: Real
+    step: TransformerStep, kernels: Kernels, reduction: GradientReduction, messages: Real
 ) -> Seconds | Real:
     """Return the time of a gradient reduction [s], one message for each layer.
 
     Where each rank updates its part, gradients are scattered, or summed whole, and updated
     parameters gathered.
     """
-    whole = all_reduce_time(one.there, one.ranks, step, kernels, apart=one.apart, messages=messages)
-    there = all_gather_time(one.there, one.ranks, step, kernels, apart=one.apart, messages=messages)
-    back = all_gather_time(one.back, one.ranks, step, kernels, apart=one.apart, messages=messages)
-    return where(one.scattered > 0, there, whole) + where(one.gathered > 0, back, 0.0)
+    whole = all_reduce_time(
+        reduction.there, reduction.ranks, step, kernels, apart=reduction.apart, messages=messages
+    )
+    there = all_gather_time(
+        reduction.there, reduction.ranks, step, kernels, apart=reduction.apart, messages=messages
+    )
+    back = all_gather_time(
+        reduction.back, reduction.ranks, step, kernels, apart=reduction.apart, messages=messages
+    )
+    return where(reduction.scattered > 0, there, whole) + where(reduction.gathered > 0, back, 0.0)
 
 
 def small_kernels_share(step: TransformerStep, kernels: Kernels) -> Real:
@@ -301,8 +311,8 @@ def small_kernels_share(step: TransformerStep, kernels: Kernels) -> Real:
     float or array
         Relative change of the step over that of its small kernels.
     """
-    own = kernels.kernel
-    longer = replace(own, gated=_LONGER * own.gated, plain=_LONGER * own.plain)
+    fitted = kernels.kernel
+    longer = replace(fitted, gated=_LONGER * fitted.gated, plain=_LONGER * fitted.plain)
     share: Real = (_times_as_long(step, kernels, replace(kernels, kernel=longer)) - 1.0) / (
         _LONGER - 1.0
     )
@@ -318,8 +328,8 @@ def network_share(step: TransformerStep, kernels: Kernels) -> Real:
         Logarithm of how much longer the step is where they take 4.5 times as long, over that of
         4.5.
     """
-    own = kernels.exchange
-    slower = replace(own, network_gradients=own.network_gradients / _SLOWER)
+    fitted = kernels.exchange
+    slower = replace(fitted, network_gradients=fitted.network_gradients / _SLOWER)
     ratio = _times_as_long(step, kernels, replace(kernels, exchange=slower))
     share: Real = plain(np.log(ratio)) / math.log(_SLOWER)
     return share
@@ -338,6 +348,6 @@ def launch_share(step: TransformerStep, kernels: Kernels) -> Real:
     return share
 
 
-def _times_as_long(step: TransformerStep, own: Kernels, other: Kernels) -> Real:
-    ratio: Real = training_step(step, other).total / training_step(step, own).total
+def _times_as_long(step: TransformerStep, fitted: Kernels, changed: Kernels) -> Real:
+    ratio: Real = training_step(step, changed).total / training_step(step, fitted).total
     return ratio

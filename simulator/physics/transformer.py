@@ -281,8 +281,8 @@ def of_tokens(model: Model | None) -> bool:
 
 def is_classifier(model: Model | None) -> bool:
     """Return whether a model of images ends in a layer of class scores."""
-    known = isinstance(model, ConvNet | Transformer) and not of_tokens(model)
-    return known and learning_head(model) > 0.0
+    is_known = isinstance(model, ConvNet | Transformer) and not of_tokens(model)
+    return is_known and learning_head(model) > 0.0
 
 
 def learning_head(model: Model | None) -> float:
@@ -293,9 +293,9 @@ def learning_head(model: Model | None) -> float:
 def has_kernels(scenario: Scenario) -> bool:
     """Return whether kernels were fitted for the scenario's model, software and precision."""
     job = scenario.job
-    found = job.software.kernels
-    known = of_tokens(job.model) and found is not None and found.of_layers
-    return known and job.train.precision in (*NARROW, *SIXTEEN, *FULL)
+    kernels = job.software.kernels
+    is_known = of_tokens(job.model) and kernels is not None and kernels.of_layers
+    return is_known and job.train.precision in (*NARROW, *SIXTEEN, *FULL)
 
 
 def kernels_of(scenario: Scenario) -> Kernels:
@@ -306,11 +306,11 @@ def kernels_of(scenario: Scenario) -> Kernels:
     NotModelled
         If there are none.
     """
-    found = scenario.job.software.kernels
-    if found is None or not found.of_layers:
+    kernels = scenario.job.software.kernels
+    if kernels is None or not kernels.of_layers:
         msg = f"{scenario.name}: nothing is known of the kernels of its software on its device"
         raise NotModelled(msg)
-    return found
+    return kernels
 
 
 def transformer_step(scenario: Scenario) -> TransformerStep:

@@ -36,9 +36,8 @@ from simulator.reading.fitted.sisters import sister_of
 from simulator.reading.fitted.uncertainty import with_uncertainties
 from simulator.reading.hardware.burst_credits import with_mean_rates
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.reading.long_run.electricity import energy_of
+from simulator.reading.long_run.bills import energy_of, ownership_of
 from simulator.reading.long_run.interruptions import stated_interruptions
-from simulator.reading.long_run.ownership import ownership_of
 from simulator.reading.merge_documents import STANDARD_INPUT, gather
 from simulator.reading.sections import ScenarioFile
 from simulator.reading.service.mode import refuse_service

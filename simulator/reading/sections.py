@@ -9,14 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from simulator.reading.long_run.bill_sections import EnergySection, OwnedSection
-from simulator.reading.long_run.sections import (
-    CheckpointSection,
-    FailuresSection,
-    RunSection,
-    SpotSection,
-)
 from simulator.reading.search.sections import GoalSection, SweepSection
+from simulator.schema.energy import EnergySection
 from simulator.schema.fields import (
     ByteField,
     ByteOrZeroField,
@@ -37,6 +31,8 @@ from simulator.schema.fields import (
     TimeField,
     TimeOrZeroField,
 )
+from simulator.schema.long_run import Checkpoints, FailuresSection, SpotSection, Terms
+from simulator.schema.owned import Ownership
 from simulator.schema.precision import PrecisionField
 from simulator.schema.scenario import CostPlan, Memory
 from simulator.schema.store_plan import DURING_THE_RUN, StorePlan
@@ -511,13 +507,13 @@ class ScenarioFile:
     """What plan sweep varies; a single prediction ignores it."""
     goal: GoalSection | None = None
     """What plan recommend looks for; a single prediction ignores it."""
-    run: RunSection | None = None
+    run: Terms | None = None
     """What is asked of a long run: deadline, budget."""
     failures: FailuresSection | None = None
     """What interrupts a long run; nothing does by default."""
-    checkpoint: CheckpointSection | None = None
+    checkpoint: Checkpoints | None = None
     """How a long run writes and reads checkpoints."""
-    owned: OwnedSection | None = None
+    owned: Ownership | None = None
     """What machines cost that are bought; with it, plan compares buying with renting."""
     store: StorePlan = DURING_THE_RUN
     """What is paid for the store that holds data and checkpoints."""

@@ -18,13 +18,6 @@ from simulator.reading.convert.models import build_model, load_model, model_name
 from simulator.reading.document import Document, kind_problem, problems_of, schema_problem
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.lines import KeyPath
-from simulator.reading.long_run.bill_sections import EnergySection, OwnedSection
-from simulator.reading.long_run.sections import (
-    CheckpointSection,
-    FailuresSection,
-    RunSection,
-    SpotSection,
-)
 from simulator.reading.sections import (
     CalibrationSection,
     DataSection,
@@ -38,10 +31,13 @@ from simulator.reading.sections import (
     TrainSection,
 )
 from simulator.reading.tables import FileTable, Reading, table_keys
+from simulator.schema.energy import EnergySection
 from simulator.schema.fields import nearest
 from simulator.schema.hardware.gpu import EMULATED, Gpu
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.storage import Storage
+from simulator.schema.long_run import Checkpoints, FailuresSection, SpotSection, Terms
+from simulator.schema.owned import Ownership
 from simulator.schema.scenario import CostPlan, Memory
 from simulator.schema.store_plan import StorePlan
 from simulator.schema.workload.loader import CostBasis, LoaderKind
@@ -132,12 +128,12 @@ class UnresolvedScenario:
     calibration: CalibrationSection
     remote: RemoteSection | None
     parallelism: Parallelism
-    run: RunSection | None
+    run: Terms | None
     failures: FailuresSection | None
-    checkpoint: CheckpointSection | None
+    checkpoint: Checkpoints | None
     spot: SpotSection | None
     energy: EnergySection | None
-    owned: OwnedSection | None
+    owned: Ownership | None
     store: StorePlan
     host: Host
     storage: Storage | None

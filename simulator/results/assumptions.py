@@ -217,9 +217,9 @@ def owned_notes(plan: Ownership, groups: Sequence[Group], priced: Group) -> tupl
     }
     racks = any(map(in_a_rack, groups))
     taken = [
-        Assumption(what=f"owned.{name} (not given)", value=value, source=plan.sources[name])
+        Assumption(what=f"owned.{name} (not given)", value=value, source=plan.assumed[name])
         for name, value in shown.items()
-        if name in plan.sources and (racks or name not in OF_RACKS)
+        if name in plan.assumed and (racks or name not in OF_RACKS)
     ]
     for group in groups:
         source = group.host.sources.get("capex")

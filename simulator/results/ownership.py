@@ -66,7 +66,7 @@ def standing_of(
         return None
     rest, most = watts
     usual = in_a_rack(group)
-    network = plan.network if usual or "network" not in plan.sources else 0.0
+    network = plan.network if usual or plan.states("network") else 0.0
     with_network = paid * (1.0 + network)
     capital = term(
         equations.capital_cost,

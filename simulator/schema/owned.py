@@ -4,29 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
+from simulator.schema.fields import (
+    DEPENDS,
+    DERIVED,
+    MoneyField,
+    Number,
+    Percent,
+    PriceOrZeroField,
+    Section,
+    TimeField,
+)
 from simulator.uncertainty.provenance import Source
-from simulator.units import Seconds, Usd, UsdPerSecond
+from simulator.units import UsdPerSecond
+
+ShareField = Annotated[float, Percent()]
+WorkingField = Annotated[float, Number(low=0.01, high=1.0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ownership:
-    """How machines are owned.
+class Ownership(Section):
+    """What machines cost that are bought, with cost.purchase = "owned".
 
-    `capex` is the price of one machine that trains; None: that of its profile. `network` is what
-    switches and cables come to beside it, `residual` what the machine is worth after its `life`,
-    both as shares of that price; `interest` is the cost of capital a year. `hosting` and `staff`
-    are for one machine; no `hosting`: by its power. `utilization` is the share of its life in which
-    it works. `sources` are by the names of the fields that were not stated.
+    `hosting_per_watt` counts where `hosting` is not stated, `assumed` are the sources of values
+    that are not stated, by key.
     """
 
-    capex: Usd | None = None
-    life: Seconds
-    network: float
-    residual: float
-    interest: float
-    hosting: UsdPerSecond | None = None
-    hosting_per_watt: UsdPerSecond
-    staff: UsdPerSecond | None = None
-    utilization: float = 1.0
-    sources: Mapping[str, Source] = field(default_factory=dict)
+    capex: MoneyField | None = None
+    """Price of one machine that trains, such as $270000; that of its profile by default."""
+    life: TimeField = field(default=0.0, metadata=DEPENDS)
+    """How long it is used before it is written off; 5 years by default."""
+    network: ShareField = field(default=0.0, metadata=DEPENDS)
+    """Switches, cables and insurance in addition, as a share of its price; 12.5% by default, and
+    nothing for a machine under a desk."""
+    residual: ShareField = field(default=0.0, metadata=DEPENDS)
+    """What it is worth after its life, as a share of its price; nothing by default."""
+    interest: ShareField = field(default=0.0, metadata=DEPENDS)
+    """Cost of capital a year; 6% by default."""
+    hosting: PriceOrZeroField | None = None
+    """Room, racks and cooling plant for one machine, electricity apart, such as $1500/month;
+    $200 a month for each kW of its highest power by default, and nothing for a machine under a desk
+    (desktop = true in the profile of its accelerator)."""
+    staff: PriceOrZeroField | None = None
+    """Share of the staff that looks after one machine, such as $500/month. No published figure was
+    found: it is left out, and said to be, where it is not given."""
+    utilization: WorkingField = field(default=1.0, metadata=DEPENDS)
+    """Share of its life in which it works: what it costs is paid by the hours worked; all of it by
+    default."""
+
+    hosting_per_watt: UsdPerSecond = field(default=0.0, metadata=DERIVED)
+    assumed: Mapping[str, Source] = field(default_factory=dict, metadata=DERIVED)

@@ -15,7 +15,7 @@ from simulator.reading.checks.model import KERNEL_CHECKS, MODEL_CHECKS
 from simulator.reading.checks.price import PRICE_CHECKS
 from simulator.reading.convert.parallelism import PARALLEL_CHECKS
 from simulator.reading.lines import KeyPath
-from simulator.reading.long_run.electricity import ENERGY_CHECKS
+from simulator.reading.long_run.bills import ENERGY_CHECKS
 from simulator.reading.long_run.interruptions import INTERRUPTION_CHECKS
 from simulator.reading.sections import SpreadTable
 from simulator.reading.unresolved import Check, UnresolvedScenario

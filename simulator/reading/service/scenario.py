@@ -22,9 +22,7 @@ from simulator.reading.document import Document, check
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.hardware.processors import core_notes
 from simulator.reading.lines import KeyPath
-from simulator.reading.long_run.bill_sections import OwnedSection
-from simulator.reading.long_run.electricity import electricity
-from simulator.reading.long_run.ownership import ownership
+from simulator.reading.long_run.bills import electricity, ownership
 from simulator.reading.merge_documents import joined
 from simulator.reading.search.axes import is_pattern, matching
 from simulator.reading.service.engine_settings import (
@@ -80,6 +78,7 @@ from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.price import Purchase
 from simulator.schema.hardware.storage import NO_STORE
+from simulator.schema.owned import Ownership
 from simulator.schema.precision import Precision
 from simulator.schema.scenario import CostPlan, Scenario
 from simulator.schema.serving import OnePass, Service, Serving, Slo
@@ -276,7 +275,7 @@ class _Draft:
             load=load_of(file.load, self.document, parts.model if self.at_once else None),
             slo=file.slo or Slo(),
             cost=file.cost or CostPlan(),
-            owned=ownership(file.owned or OwnedSection()) if self.is_owned else None,
+            owned=ownership(file.owned or Ownership()) if self.is_owned else None,
             electricity=self._electricity(),
             log_sd=self._component(parts.host.gpu)[0] if one is None else uncertainty_of(one),
             overhead_log_sd=0.0 if given.states("request_overhead") else deviation("request")[0],

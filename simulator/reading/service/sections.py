@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
 
-from simulator.reading.long_run.bill_sections import EnergySection, OwnedSection
 from simulator.reading.sections import StepTimeTable
+from simulator.schema.energy import EnergySection
 from simulator.schema.fields import (
     ByteField,
     ByteOrZeroField,
@@ -28,6 +28,7 @@ from simulator.schema.fields import (
     TimeOrZeroField,
 )
 from simulator.schema.hardware.price import PurchaseField
+from simulator.schema.owned import Ownership
 from simulator.schema.precision import Precision, PrecisionField
 from simulator.schema.scenario import CostPlan
 from simulator.schema.serving import Admission, Batching, Lengths, MemoryBase, Serving, Slo
@@ -202,7 +203,7 @@ class ServiceFile:
     """What requests must keep; nothing by default."""
     cost: CostPlan | None = None
     """How the bill is counted."""
-    owned: OwnedSection | None = None
+    owned: Ownership | None = None
     """What machines cost that are bought, with cost.purchase = "owned"."""
     energy: EnergySection | None = None
     """Where the electricity comes from; with it, plan tells what answers emit."""

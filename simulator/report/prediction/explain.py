@@ -508,7 +508,9 @@ def term_lines(term: Term, known: tuple[Origin, ...], unit: str, indent: int = 0
 
     `unit` is that of the term's value.
     """
-    lines = wrapped(f"{' ' * indent}= {term.name}", " " * (indent + 2), _INNER)
+    stated = term.is_arithmetic and len(term.inputs) == 1
+    equation = wrapped(f"{' ' * indent}= {term.name}", " " * (indent + 2), _INNER)
+    lines = [] if stated else equation
     for name, given in term.inputs.items():
         symbol, lead = symbol_of(term, name, unit), " " * (indent + 2)
         label = f"{name} [{symbol}]"

@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 
 from simulator.errors import InputError
-from simulator.reading.long_run.interruptions import MACHINES_ALONE, interruptions_of
-from simulator.reading.long_run.spot_spells import ZONE_PAIRS, hyperexponential, made_up, read_trace
+from simulator.reading.long_run.interruptions import (
+    MACHINES_ALONE,
+    ZONE_PAIRS,
+    hyperexponential,
+    interruptions_of,
+    made_up,
+    read_trace,
+)
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.long_run import Interruptions, Spares
 

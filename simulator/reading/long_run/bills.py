@@ -1,4 +1,7 @@
-"""Figures of grids and tariffs, ``data/electricity.toml``, and what a scenario makes of them."""
+"""Owned machines and electricity: the sections [owned] and [energy], and their defaults.
+
+Defaults are those of ``data/ownership.toml`` and ``data/electricity.toml``.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,76 @@ from typing import Annotated, Final
 from simulator.errors import InputError, Problem, UnitError
 from simulator.memo import cached
 from simulator.reading.document import Document, check, read_document
-from simulator.reading.long_run.bill_sections import EnergySection, PueField
 from simulator.reading.shipped import DATA
 from simulator.reading.unresolved import UnresolvedScenario
-from simulator.schema.energy import EnergyPlan
+from simulator.schema.energy import EnergyPlan, EnergySection, PueField
 from simulator.schema.fields import nearest_hint
-from simulator.schema.figures import SOURCED, NameFigure, Sourceable
+from simulator.schema.figures import (
+    SOURCED,
+    FractionFigure,
+    NameFigure,
+    PriceFigure,
+    Sourceable,
+    TimeFigure,
+)
 from simulator.schema.hardware.price import Purchase
+from simulator.schema.owned import Ownership
+from simulator.schema.scenario import CostPlan
 from simulator.uncertainty.provenance import Source
-from simulator.units import KILOGRAM_PER_JOULE, USD_PER_JOULE, Unit, parse
+from simulator.units import KILOGRAM_PER_JOULE, USD_PER_JOULE, WATT, Unit, parse
 
-_FILE: Final = DATA / "electricity.toml"
+_OWNERSHIP: Final = DATA / "ownership.toml"
+_KILOWATT: Final = parse("1 kW", WATT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Usual(Sourceable):
+    """The file data/ownership.toml."""
+
+    life: TimeFigure
+    """How long a machine is used."""
+    network: FractionFigure
+    """What surrounds it, over its price."""
+    residual: FractionFigure
+    """What it is worth at the end, over its price."""
+    interest: FractionFigure
+    """Cost of capital a year."""
+    hosting: PriceFigure
+    """Room for each kilowatt."""
+    utilization: FractionFigure
+    """Share of its life in which a machine works."""
+
+
+_NUMBERS: Final = ("life", "network", "residual", "interest", "utilization")
+
+
+@cache
+def _usual() -> _Usual:
+    return check(_Usual, read_document(_OWNERSHIP))
+
+
+def ownership(stated: Ownership) -> Ownership:
+    """Return how machines are owned, with what is usual for keys that are not stated."""
+    usual = _usual()
+    values = {name: getattr(usual, name) for name in _NUMBERS if not stated.states(name)}
+    assumed = [name for name in (*_NUMBERS, "hosting") if not stated.states(name)]
+    return replace(
+        stated,
+        **values,
+        hosting_per_watt=usual.hosting / _KILOWATT,
+        assumed={name: usual.sources[name] for name in assumed},
+    )
+
+
+@cached()
+def ownership_of(cost: CostPlan, owned: Ownership | None) -> Ownership | None:
+    """Return how the machines of a job are owned; None where nothing is said of it."""
+    if cost.purchase is not Purchase.OWNED and owned is None:
+        return None
+    return ownership(owned or Ownership())
+
+
+_ELECTRICITY: Final = DATA / "electricity.toml"
 _STAND_IN: Final = "us/east-north-central/industrial"
 """Tariff of owned machines where a scenario names none."""
 _STATED: Final = Source(reference="stated by the scenario", date="its own")
@@ -43,7 +105,7 @@ class _Electricity(Sourceable):
 
 @cache
 def _electricity() -> _Electricity:
-    return check(_Electricity, read_document(_FILE))
+    return check(_Electricity, read_document(_ELECTRICITY))
 
 
 def energy_plan(document: Document, given: EnergySection) -> EnergyPlan:
