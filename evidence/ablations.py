@@ -6,7 +6,7 @@ A mechanism is taken away from outside: the equations or figures that it rests o
 plainer ones in a process of its own, and nothing in the package knows of it. Two kinds of rows
 tell: steps of language models by figures that their series and its siblings had no part in, and
 foreign runs (``TABLES``, as of ``foreign.py``). Figures are those that ship, which favours what is
-there; with ``--refit`` those of each series left out are fitted anew without the mechanism (two
+there; with ``--refit`` those of each series left out are fitted again without the mechanism (two
 minutes each; not one that is taken away by its figures). Widths are the shipped ones throughout. Of
 each family stand median and 90th percentile of the error and the share of rows inside the 80%
 interval; families on which a mechanism does nothing are left out. A star marks rows that it was
@@ -57,7 +57,7 @@ _TOLD: Final = 5e-4
 class Mechanism:
     """What is taken away.
 
-    `equations` are put in place of functions and constants, by module and name; `figures` in place
+    `equations` are put instead of functions and constants, by module and name; `figures` in place
     of figures of kernels: a number, or the name of the figure that stands in. `chosen_on` are the
     families that it was chosen on.
     """
@@ -322,7 +322,6 @@ def errors(name: str, told: Rows, *, refit: bool) -> Errors:
 
 
 def _fit_again(found: Runs) -> None:
-    """Put figures fitted as things are now in place of those of each series left out."""
     by = {tuple(group.series): group for group in unseen_groups()}
     for series in groups():
         by[tuple(series)].figures.update(without(found, series))
@@ -341,7 +340,6 @@ def table(mechanism: Mechanism, with_it: Errors, without_it: Errors) -> Iterator
 
 
 def _figures(off: Vector, inside: NDArray[np.bool_]) -> tuple[float, float, float]:
-    """Median and 90th percentile of the relative error, and coverage."""
     median, most = np.quantile(np.abs(np.expm1(-off)), (0.5, 0.9))
     return float(median), float(most), float(np.mean(inside))
 

@@ -176,7 +176,7 @@ def fit(moved: Vector, times: Vector) -> tuple[Vector, Vector]:
 
 
 def written(profile: str, own: list[Curve]) -> str:
-    """A link's profile with these curves in place of those inside a machine that it had.
+    """A link's profile with these curves instead of those inside a machine that it had.
 
     Curves over several machines, and curves of other operations or numbers of ranks, stay.
     """

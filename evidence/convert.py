@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from converters.door import Imported, import_table, table_names
+from converters.converter import Imported, import_table, table_names
 from simulator.cli.output import check_writable, write_file
 from simulator.errors import InputError, PlanError
 

@@ -33,7 +33,7 @@ uncertainty
 
 Each part prints its figures, how well the rows determine them, and which of them differ from those
 that ship in four significant digits; ``--write`` puts them into the package. With ``--tables`` rows
-come from the tables of a folder, converted anew.
+come from the tables of a folder, converted again.
 Parts that are done are kept in a file beside this one, by what they were made from, and not done
 again unless ``--fresh``. Nothing is drawn by chance: searches begin where figures are expected, and
 need no seed. Exit code 1 says that a figure differs from the shipped one.

@@ -67,7 +67,7 @@ class Scored:
 
     @property
     def covered(self) -> bool | None:
-        """Whether the interval holds the published value; None without one."""
+        """Return whether the interval holds the published value; None without one."""
         if self.low is None or self.high is None:
             return None
         return self.low <= self.published <= self.high

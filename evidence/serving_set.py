@@ -170,7 +170,6 @@ def argonne(table: Iterable[Mapping[str, str]]) -> Iterator[Cells]:
 
 
 def _version(engine: str) -> str:
-    """That of the runs, which state none: by their date, where rules of that time are known."""
     return released_by(engine_file(engine), ARGONNE_DATE) if engine == DATED else ""
 
 

@@ -19,10 +19,10 @@ What `convert` has to keep:
   reason in ``exclude``, never left out and never an error: tables of the same format hold rows
   that nobody has seen.
 - ``id`` is unique and stays the same when other rows come or go (made of the row's own cells; the
-  door numbers those that still repeat: ``name``, ``name~2``).
+  the converter numbers those that still repeat: ``name``, ``name~2``).
 - A row is converted by its own columns (framework, software, precision, machine), never by the
   name of its series: other series of the same table convert too. What had to be assumed for one
-  stands in its label ``assumed``, and the door tells how many rows have which.
+  stands in its label ``assumed``, and the converter counts how many rows have which.
 - Everything a prediction needs stands in columns with a dot (``input.workers``), text with its
   unit as for ``--set``, or follows from ``base``: a scenario in ``data/measured/bases/``, named
   without folder and ``.toml``. Columns without a dot are labels and are never predicted from.
@@ -34,11 +34,12 @@ What `convert` has to keep:
   smallest run, the one without workers), never by what was measured.
 - Columns listed in `Columns.measured` feed ``measured.*`` and ``spread.*`` of their own row, and
   nothing else: a test gives them other values and sees the same other cells.
-- ``split`` is left to the door, but for rows that nothing is ever fitted to (``test``): an anchor
+- ``split`` is left to the converter, but for rows that nothing is ever fitted to (``test``): an
+anchor
   is ``fit``; a ``split`` column of the table wins for the other rows; with ``--split
   configuration`` the hash of the configuration decides; else ``test``.
 
-The shipped set's CSV file is what the door writes for the whole table with ``--split
+The shipped set's CSV file is what the converter writes for the whole table with ``--split
 configuration`` and ``-o simulator/data/measured/<SHIPPED>.toml``: a declaration that is there
 already is kept, and only the CSV file beside it is written.
 """
@@ -91,7 +92,7 @@ class TableRow:
 
 
 def is_whole(value: float | None) -> bool:
-    """Whether a number has no parts; one that is not stated has none.
+    """Return whether a number has no parts; one that is not stated has none.
 
     Examples
     --------

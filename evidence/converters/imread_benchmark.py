@@ -91,7 +91,6 @@ def _curve(row: TableRow) -> Curve:
 
 
 def _stated(row: TableRow) -> str:
-    """Why a row is no run of this kind; empty if it is."""
     return next((reason for applies, reason in _gaps(row) if applies), "")
 
 
@@ -117,7 +116,6 @@ def _input(row: TableRow, alone: Mapping[Curve, float]) -> str:
 
 
 def _rate(row: TableRow) -> float | None:
-    """The rate of a row [images/s]; None where no positive number stands there."""
     found = _NUMBER.fullmatch(row.text("value"))
     return (float(found.group()) or None) if found else None
 

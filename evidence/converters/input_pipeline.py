@@ -89,7 +89,6 @@ def convert(rows: Sequence[TableRow]) -> list[dict[str, str]]:
 
 
 def _alone(told: Told | str, runs: Mapping[str, int]) -> Told | str:
-    """A run without others of its curve would only be fitted to itself."""
     if isinstance(told, str) or told.least is None or told.always or runs[told.curve] > 1:
         return told
     return "the only run of its curve"
@@ -135,7 +134,6 @@ def _source(row: TableRow) -> SourceTable | None:
 
 
 def _last_number(text: str) -> float | None:
-    """A number; of several, such as predicted and observed, the last."""
     found = _NUMBER.findall(text)
     return float(found[-1]) if found else None
 
@@ -211,7 +209,6 @@ def _strategies(row: TableRow) -> Told | str:
 
 
 def _stored(row: TableRow) -> float:
-    """Bytes of a sample as the row states them, else of an ImageNet image."""
     return _last_number(row.text("sample_bytes")) or _IMAGE
 
 

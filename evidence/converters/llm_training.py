@@ -122,7 +122,6 @@ def _cells(row: TableRow) -> dict[str, str]:
 
 
 def _part(row: TableRow) -> dict[str, str]:
-    """Where a row's part is given: fitted to, or held out."""
     held = llm_runs().split
     given = held.rows.get(row.text("id")) or held.series.get(row.text("series"))
     return {"split": given} if given else {}
@@ -135,7 +134,6 @@ def _family(row: TableRow, recipe: Mapping[str, str] | None) -> str:
 
 
 def _only_needed(cells: Mapping[str, str]) -> dict[str, str]:
-    """Cells without those that say what holds anyway."""
     return {key: text for key, text in cells.items() if text}
 
 
@@ -213,7 +211,6 @@ _LOCAL: Final = "local batch "
 
 
 def _local_batch(row: TableRow) -> float:
-    """Samples of a replica's step where a row's notes state them; 0 where they don't."""
     _, found, after = row.text("notes").partition(_LOCAL)
     digits = "".join(c for c in after.split(";")[0] if c.isdigit())
     return float(digits) if found and digits else 0.0

@@ -1,9 +1,9 @@
 """Results of MLPerf Inference, datacenter: one submission of one benchmark in one scenario a row.
 
 Predicted are language models on engines that are known, in both scenarios by the most that replicas
-complete for ever: offline runs last ten minutes at least, beside which start and end are short, and
-of a server the submitter searches for the highest rate that keeps limits on the slowest percent of
-the requests, which is somewhat less.
+complete without end: offline runs last ten minutes at least, beside which start and end are short,
+and of a server the submitter searches for the highest rate that keeps limits on the slowest percent
+of the requests, which is somewhat less.
 
 A row states the accelerators of a system, not how a model lies on them. As in the code of
 submissions, a replica has the fewest accelerators of which the weights fill half at most, and the
@@ -112,7 +112,6 @@ def _is_twin(row: TableRow) -> bool:
 
 
 def _run(row: TableRow) -> tuple[str, ...]:
-    """What the runs for both accuracy targets of a benchmark have in common."""
     name = row.text("model").removesuffix(_TWICE).removesuffix("-99")
     return name, *(row.text(c) for c in ("submitter", "platform", "scenario", "category"))
 

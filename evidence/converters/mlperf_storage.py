@@ -168,7 +168,6 @@ def _gaps(row: TableRow) -> Iterator[tuple[bool, str]]:
 
 
 def _step(row: TableRow) -> tuple[int, float] | None:
-    """Samples of a batch and its compute time [s]: as the row says, else the benchmark's."""
     known = _STEPS.get((row.text("workload"), row.text("accelerator")))
     batch, time = row.number("batch_size"), row.number("computation_time_s")
     return (int(batch), time) if batch and time else known
@@ -187,7 +186,6 @@ def _own_step(row: TableRow) -> dict[str, str]:
 
 
 def _own_size(row: TableRow) -> str:
-    """Bytes of a sample where they are not the workload's."""
     size, usual = row.number("record_length_bytes"), _PIPELINE[row.text("workload")]
     other = size is not None and abs(size / usual - 1.0) > _OTHER_SIZE
     return f"{size:.10g} B" if other else ""
@@ -217,17 +215,14 @@ def _labels(row: TableRow) -> dict[str, str]:
 
 
 def _name(row: TableRow) -> str:
-    """What tells a run from the system's others."""
     return row.text("run_id") or f"{row.text('workload')}-{row.text('accelerator')}"
 
 
 def _store(row: TableRow) -> str:
-    """The system without what was run on it."""
     return _STORE.sub("", row.text("system"))
 
 
 def _threads(row: TableRow) -> str:
-    """Threads or processes that read, for each accelerator; empty where not stated."""
     stated = _STATED.match(row.text("read_threads"))
     return stated.group(1) if stated else ""
 

@@ -152,7 +152,6 @@ def _group(row: TableRow) -> Key:
 
 
 def _machine(row: TableRow) -> str:
-    """The profile of the row's machine; empty where none is known."""
     machine = machine_of(SHIPPED, row.text("accelerator"))
     return "" if machine is None else machine.machine
 
@@ -170,7 +169,6 @@ def _anchors(rows: Sequence[TableRow], numbers: Sequence[int]) -> list[int]:
 
 
 def _batch(row: TableRow) -> int:
-    """Samples of an accelerator in one forward pass."""
     parts = (row.number("accelerators") or 1) * (row.number("grad_accum") or 1)
     return max(1, round((row.number("global_batch_size") or 0) / parts))
 

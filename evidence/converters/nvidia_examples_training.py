@@ -150,7 +150,6 @@ def _told_twice(rows: Sequence[TableRow], reasons: Sequence[str]) -> Iterator[in
 
 
 def _description(row: TableRow) -> Key:
-    """All that is said of a row, and the line of its table."""
     return (*_configuration(row), row.text("n_gpus"), row.text("line"))
 
 
@@ -208,18 +207,15 @@ def _by(
 
 
 def _configuration(row: TableRow) -> Key:
-    """What rows of a group have in common."""
     batch = (row.text("batch_per_gpu"), row.text("batch_resolved"), row.text("accum"))
     return (*_series(row), *batch)
 
 
 def _accumulating(row: TableRow) -> Key:
-    """What rows of a series have in common that accumulates equal batches."""
     return (*_series(row), f"{_micro_batch(row)}")
 
 
 def _series(row: TableRow) -> Key:
-    """What rows of a series have in common, whatever their batch."""
     return (*(row.text(name) for name in _ALIKE), _variant(row))
 
 
@@ -293,14 +289,12 @@ def _batch(row: TableRow) -> float:
 
 
 def _micro_batch(row: TableRow) -> int:
-    """Samples of a GPU in one forward pass."""
     batch = _batch(row)
     whole = row.text("model") == "BERT" and batch >= _GLOBAL
     return max(1, round(batch / _accumulated(row))) if whole else round(batch)
 
 
 def _merged(row: TableRow) -> tuple[int, int]:
-    """Batch size and accumulation, small batches taken together."""
     accumulated = _accumulated(row)
     together = -(-accumulated // _MOST_BATCHES)
     return _micro_batch(row) * together, max(1, round(accumulated / together))

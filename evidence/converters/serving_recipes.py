@@ -39,7 +39,7 @@ class Recipe:
     poll_interval: int = 1
 
     def applied(self, usual: Serving) -> Serving:
-        """The engine with these settings in place of its own."""
+        """The engine with these settings instead of its own."""
         most = self.max_batched_tokens or usual.max_batched_tokens
         return replace(
             usual,
@@ -129,7 +129,7 @@ def tensorrt_llm(run: Run) -> Recipe:
 
 
 def _holds(run: Run) -> bool:
-    """Whether ``70b_*_trt`` keeps prompts back: short ones with short answers, on part of a node.
+    """Return whether ``70b_*_trt`` delays short prompts with short answers, on part of a node.
 
     A guess; latencies agree (21 to 29 iterations pass before the first token there, 2 to 7
     elsewhere).

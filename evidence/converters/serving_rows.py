@@ -154,7 +154,6 @@ def _reason(row: TableRow, found: ServingRow, *, own: bool) -> str:
 
 
 def _shared(row: TableRow) -> bool:
-    """Whether the requests of one engine are fewer than those of the client."""
     return _number(row, "batch_size") < _number(row, "concurrency")
 
 

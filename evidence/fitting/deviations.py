@@ -70,7 +70,6 @@ def slopes(sample: Sample) -> dict[Name, float]:
 
 
 def _length(sample: Sample, rate: Rate) -> float:
-    """The step that a deviation in seconds is a part of [s]."""
     return sample.first if rate is Rate.START else sample.step
 
 
@@ -155,7 +154,6 @@ ELSEWHERE: Final = frozenset(
 
 
 def _allowed(name: Name, *, about_start: bool) -> bool:
-    """Whether a deviation is fitted here, with first steps or with others."""
     rate, grade, _ = name
     return (rate is Rate.START) is about_start and grade not in ELSEWHERE
 

@@ -262,7 +262,6 @@ class _Cases:
 
 
 def _is_further(row: Vector, rows: Vector) -> bool:
-    """Whether another row differs in no respect more and in some less: it is always nearer."""
     return bool(np.any(np.all(rows <= row, axis=1) & np.any(rows < row, axis=1)))
 
 
@@ -400,7 +399,6 @@ def table(found: Samples, deviations: Vector) -> Iterator[str]:
 
 
 def _one_width(found: Samples) -> float:
-    """The log deviation that would serve all samples best."""
     tried = np.linspace(0.01, 0.5, 99)
     every = np.ones(len(found.errors))
     return float(min(tried, key=lambda sd: float(found.scores(sd * every).mean())))

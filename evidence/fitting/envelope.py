@@ -163,7 +163,6 @@ def part(tables: Path | None, say: Say) -> Outcome:
 
 
 def _paths(sets: Sequence[str], tables: Path | None) -> list[str]:
-    """Sets converted from tables where there are such, else the shipped ones."""
     own = {} if tables is None else {path.stem: str(path) for path in tables.glob("*.toml")}
     return [own.get(name, name) for name in sets]
 

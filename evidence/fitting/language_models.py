@@ -65,7 +65,7 @@ class Runs:
 
     @cached_property
     def fitted(self) -> NDArray[np.bool_]:
-        """Whether figures may be fitted to a row."""
+        """Return whether figures may be fitted to a row."""
         return np.array([row.split is Split.FIT for row in self.rows])
 
     def chosen(self, which: NDArray[np.bool_]) -> Runs:
@@ -123,7 +123,6 @@ def _use(scenario: Scenario) -> tuple[Gpu | None, Use]:
 
 
 def _on(scenario: Scenario, found: MemoryFigures) -> Scenario:
-    """The same with other figures of memory."""
     job = scenario.job
     return replace(scenario, jobs=(replace(job, software=replace(job.software, memory=found)),))
 

@@ -222,7 +222,7 @@ def _with_memory(text: str, share: float, rows: int) -> str:
 
 
 def _rewritten(text: str, own: Mapping[Precision, tuple[float, int]]) -> str:
-    """A profile with these shares in place of those it had; they stand last."""
+    """A profile with these shares instead of those it had; they stand last."""
     head = text.partition(_SECTION)[0].rstrip()
     lines = [
         f'{kind} = {{ value = {value:.3f}, source = "{SOURCE}", date = "undated", '
@@ -233,7 +233,6 @@ def _rewritten(text: str, own: Mapping[Precision, tuple[float, int]]) -> str:
 
 
 def _shipped(text: str) -> dict[str, float]:
-    """Shares that a profile has, by format."""
     found = re.findall(r"^(\w+) = \{ value = ([0-9.]+)", text.partition(_SECTION)[2], re.MULTILINE)
     return {kind: float(value) for kind, value in found}
 

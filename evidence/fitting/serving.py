@@ -332,7 +332,6 @@ def _named(deviations: Mapping[str, float]) -> dict[str, float]:
 
 
 def _each(found: Sequence[ServingRow], errors: Checked) -> dict[str, Checked]:
-    """The same by model."""
     own = {model: np.array([row.model == model for row in found]) for model in families(found)}
     return {model: errors.part(at) for model, at in own.items()}
 

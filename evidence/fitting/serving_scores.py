@@ -109,7 +109,7 @@ def _quantile(values: Mapping[str, Vector]) -> float:
 
 
 def _held(one: Checked, forward: float, request: float) -> NDArray[np.bool_]:
-    """Whether each measured first token lies between those of the P10 and the P90 run."""
+    """Return whether each measured first token lies between those of the P10 and the P90 run."""
     ends = [
         (1.0 - one.beside) * np.exp(sign * P90 * forward)
         + one.beside * np.exp(sign * P90 * request)

@@ -1,4 +1,4 @@
-"""Measurement sets converted anew from a folder of tables."""
+"""Measurement sets converted again from a folder of tables."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from converters.door import import_table, table_names
+from converters.converter import import_table, table_names
 from fitting.part import Say
 
 KERNELS: Final = "kernels"

@@ -50,7 +50,7 @@ from simulator.uncertainty.provenance import Source
 MAX_CORRELATION: Final = 0.95
 """Correlation of two estimates above which the rows can't tell the parameters apart."""
 MIN_EFFECT: Final = 0.02
-"""Mean effect on the log errors, per log parameter, below which the rows hardly see a direction."""
+"""Mean effect on the log errors, per log parameter, below which the rows barely see a direction."""
 MIN_WEIGHT: Final = 0.3
 """Part of a direction's length from which on a parameter is named as belonging to it."""
 
@@ -77,9 +77,9 @@ class Direction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identifiability:
-    """What the rows know: `effects` are the singular values over the root of the observations.
+    """Identifiability; `effects` are singular values over the root of the observations.
 
-    `alike` are pairs that cannot be told apart, `faint` directions that the rows hardly see.
+    `alike` are pairs that cannot be told apart, `faint` directions that the rows barely see.
     """
 
     effects: tuple[float, ...]
@@ -89,7 +89,7 @@ class Identifiability:
 
 
 def identifiability(names: Sequence[str], jacobian: Vector, prior: Vector) -> Identifiability:
-    """What a Jacobian says about the parameters.
+    """Return how well a Jacobian identifies the parameters.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ class Residual:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibrated:
-    """What the rows say about the parameters.
+    """A calibration: estimates, their identifiability, and errors of the rows.
 
     `covariance` is that of the logarithms, zero for what has no interval. `folds` is how often
     the fit was repeated with a part of the configurations held out; 0: there were too few.
@@ -305,7 +305,7 @@ def calibrate(  # noqa: PLR0913 - what is fitted to what, and how
     processes : int
         How many processes predict rows at once.
     progress : callable, optional
-        Told how far the fit is, 0 to 1.
+        Called with the finished share, 0 to 1.
 
     Raises
     ------
@@ -459,7 +459,7 @@ def likeliest(
     processes: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[Tried, ...]:
-    """Every factor that has an effect on the rows, fitted alone, the likeliest first.
+    """Fit every factor alone and return those with an effect on the rows, the likeliest first.
 
     Parameters
     ----------
@@ -472,7 +472,7 @@ def likeliest(
     processes : int
         How many processes predict rows at once.
     progress : callable, optional
-        Told how far it is, 0 to 1.
+        Called with the finished share, 0 to 1.
 
     Raises
     ------
@@ -524,7 +524,7 @@ def _tried(kind: FactorKind, fit: Calibrated, job: Scenario) -> Tried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorStatistics:
-    """How far predictions are off: statistics of abs(predicted / measured - 1)."""
+    """Statistics of relative errors, abs(predicted / measured - 1)."""
 
     mean: float
     median: float
@@ -575,7 +575,7 @@ def _identified(calibrated: Calibrated) -> tuple[tuple[float, ...], ...]:
 
 
 def source_text(calibrated: Calibrated) -> str:
-    """What the parameters were fitted to and how well, on one line."""
+    """Return on one line what the parameters were fitted to, and how well."""
     samples = calibrated.samples
     rows, configurations = len(samples.rows), len(samples.distinct)
     text = f"fitted to {', '.join(samples.sets)}: {rows} rows of {configurations} configurations"

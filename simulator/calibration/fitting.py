@@ -40,7 +40,7 @@ MIN_SHARE: Final = 1e-4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knob:
-    """A parameter that is fitted: its key, and start and bounds as logarithms of SI values.
+    """A fitted parameter: its key, and start and bounds as logarithms of SI values.
 
     `zero` says that `low` stands for zero.
     """
@@ -121,7 +121,7 @@ def observations(rows: Sequence[Row], metrics: Sequence[str]) -> tuple[Observati
 def predicted(
     row: Row, overrides: tuple[str, ...], metrics: Sequence[str], profiles: tuple[Path, ...] = ()
 ) -> Figures:
-    """What the model says about `row` with more overrides; None where a metric doesn't apply."""
+    """Predict `row` with more overrides; None where a metric doesn't apply."""
     scenario = load_scenario(row.base, overrides=(*row.overrides, *overrides), profiles=profiles)
     prediction = predict(scenario)
     return {name: number_at(prediction, name) for name in metrics}
@@ -139,7 +139,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What was predicted, or what is wrong with the row."""
+    """A prediction, or what is wrong with the row."""
 
     figures: Figures = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
@@ -256,7 +256,7 @@ def parameters_of(
     sets: Sequence[MeasurementSet],
     given: Mapping[str, Sequence[str]],
 ) -> tuple[Parameter, ...]:
-    """What is to be fitted.
+    """Return the parameters to fit.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ def _default_bounds(key: Key, start: str) -> Parameter:
 
 
 def _stated_start(key: Key, sets: Sequence[MeasurementSet]) -> str:
-    """What the first row's scenario says the key is."""
+    """Return the value of the key in the first row's scenario."""
     for row in (row for s in sets for row in s.rows):
         document, _ = gather(row.base, overrides=row.overrides, model=ScenarioFile)
         value = document.value(tuple(key.name.split(".")))

@@ -72,7 +72,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """What was observed beside what is predicted, and what would explain the difference.
+    """An observed figure, its prediction, and what would explain the difference.
 
     `explanations` are sorted, the least surprising first; none are there where the prediction
     agrees, or where no factor alone reaches the observation.
@@ -89,7 +89,7 @@ class Explained:
 
     @property
     def agrees(self) -> bool:
-        """Whether the prediction as it stands is what was observed."""
+        """Return whether the prediction as it stands is what was observed."""
         return abs(math.log(self.predicted / self.observation.value)) <= CLOSE
 
 
@@ -100,7 +100,7 @@ def explain_observation(
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> Explained:
-    """Find what alone would make a job show what was observed.
+    """Find each factor that alone would explain an observation.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def explain_observation(
     seed : int
         Of the simulations, the same for all of them.
     progress : callable, optional
-        Told how far the work is, 0 to 1.
+        Called with the finished share, 0 to 1.
 
     Raises
     ------

@@ -154,7 +154,6 @@ def samples_of(
 
 
 def _configuration(one: MeasurementSet, row: Row) -> str:
-    """Its name: rows of one configuration never stand on both sides of a fold."""
     cells = row.key(one.configuration) if one.configuration else (row.id,)
     return " ".join((one.name, *cells))
 
@@ -188,7 +187,7 @@ def _refuse_clashes(rows: Sequence[Row], fit: Sequence[Parameter]) -> None:
 
 
 def _envelope(rows: Sequence[Row], configurations: int, profiles: tuple[Path, ...]) -> Envelope:
-    """What the rows cover: accelerators, machines, sizes of jobs and batches."""
+    """Return the range of the rows: accelerators, machines, sizes of jobs and batches."""
     scenarios = [
         load_scenario(row.base, overrides=row.overrides, profiles=profiles) for row in rows
     ]

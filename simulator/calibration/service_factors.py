@@ -54,7 +54,7 @@ _MOST: Final = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """One measured figure beside its prediction before the fit and after it."""
+    """One measured figure with its prediction before and after the fit."""
 
     row: str
     metric: str
@@ -65,7 +65,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibratedService:
-    """Factors that fit measured runs of a service, and what of it is told by them.
+    """Factors fitted to measured runs of a service.
 
     `deviations` are standard deviations of the logarithms of the factors after the fit.
     """
@@ -76,7 +76,7 @@ class CalibratedService:
 
 
 def predicted(row: Row, factors: ServiceFactors, wanted: Sequence[str]) -> Figures:
-    """What the model says of a run of a service.
+    """Predict figures of a run of a service.
 
     Raises
     ------

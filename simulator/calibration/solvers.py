@@ -101,7 +101,7 @@ def within_reach(errors: Function, start: Vector, low: Vector, high: Vector) -> 
 
 
 def prior_weights(low: Vector, high: Vector) -> Vector:
-    """What a unit of log deviation from the start counts beside log errors, shape (n,)."""
+    """Return the weight of a log deviation from the start relative to log errors, shape (n,)."""
     weights: Vector = NOISE / np.maximum(0.25 * (high - low), LOG_STEP)
     return weights
 
@@ -134,7 +134,7 @@ class _Search:
         return (self.errors(_with(x, j, x[j] + step)) - found) / step
 
     def _reach(self, x: Vector, found: Vector, j: int) -> tuple[float, Vector]:
-        """Where along a parameter an error is met that is not met here, and the slope there.
+        """Return where along a parameter an error is met that is not met here, and the slope.
 
         Here and no slope where it is met nowhere: the parameter is not to blame.
         """
@@ -152,7 +152,7 @@ class _Search:
         return float(x[j]), np.zeros(len(found))
 
     def descend(self, x: Vector, found: Vector, slopes: Vector) -> tuple[Vector, Vector]:
-        """Broyden's steps until met or no better; slopes are taken anew where they don't help."""
+        """Take Broyden's steps until met or no better; recompute slopes where they don't help."""
         is_fresh = True
         for _ in range(MAX_SECANT_STEPS):
             before = self.cost(x, found)
@@ -201,7 +201,7 @@ def _with(x: Vector, j: int, value: float) -> Vector:
 
 
 SOFT_FROM: Final = 0.1
-"""Log error from which on an observation's pull hardly grows."""
+"""Log error from which on an observation's pull barely grows."""
 MAX_EVALUATIONS: Final = 12
 PARAMETER_TOLERANCE: Final = 1e-4
 """Change of a log parameter that no longer counts."""

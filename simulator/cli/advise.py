@@ -1,4 +1,4 @@
-"""``plan advise``: what to set, for one part of a scenario at a time."""
+"""``plan advise``: good settings for one part of a scenario."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ PARTS: Final[Table] = {
 
 @click.group(cls=LateGroup, table=PARTS, kind="part")
 def advise() -> None:
-    """Say what to set in a part of a scenario."""
+    """Find good settings for a part of a scenario."""
 
 
 def _share(ctx: click.Context, param: click.Parameter, value: str) -> float:
-    """Read a share as people write it: 1%, or 0.01."""
+    """Read a share such as 1% or 0.01."""
     from simulator.errors import UnitError
     from simulator.units import parse_share
 
@@ -65,9 +65,8 @@ def input(  # noqa: A001 - the name of the command; one parameter an option
 ) -> int:
     """Find the fewest workers and the least prefetch that keep the accelerators of SCENARIO busy.
 
-    Shows the settings around the answer with the RAM that each takes, and what helps of all else
-    that could be changed. Exit code 1 says that no
-    number of workers is enough; what limits then is told.
+    Shows the settings around the answer with the RAM that each takes, and other changes that
+    help. Exit code 1: no number of workers is enough; the report names the bottleneck.
     """
     from simulator.report.advise import document
     from simulator.report.prediction.actions import action_texts

@@ -1,7 +1,8 @@
-"""``plan calibrate``: fit named parameters to measured rows."""
+"""``plan calibrate``: fit parameters of jobs and services to measured runs."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -10,7 +11,7 @@ import click
 
 from simulator.cli import completion
 from simulator.cli.options import examples, file_option, format_option, jobs_option, profiles_option
-from simulator.cli.output import check_writable, emit, today, write_file
+from simulator.cli.output import check_writable, complain, emit, today, write_file
 from simulator.cli.progress import progress_line
 from simulator.cli.subjects import refuse_given
 from simulator.errors import InputError, Problem
@@ -18,7 +19,6 @@ from simulator.errors import InputError, Problem
 if TYPE_CHECKING:
     from simulator.calibration.calibrate import Calibrated, Tried
     from simulator.uncertainty.measurement import MeasurementSet
-
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -127,8 +127,6 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
         _check_new(output, force=force)
     loaded = _sets(sets, scenario)
     if any(one.serves for one in loaded):
-        from simulator.cli.calibrate_service import calibrated
-
         given = {"names": names, "start": start, "low": low, "high": high, "profiles": profiles}
         refuse_given(given, "services")
         calibrated(loaded, output, form, use_all=use_all)
@@ -161,7 +159,7 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
 def _tried(
     sets: Sequence[MeasurementSet], *, use_all: bool, jobs: int | None, profiles: tuple[Path, ...]
 ) -> tuple[Tried, ...]:
-    """Every factor fitted alone, the likeliest first."""
+    """Fit every factor alone; return the most likely first."""
     from simulator.calibration.calibrate import likeliest
     from simulator.studies.search.workers import cores
 
@@ -176,7 +174,7 @@ def _tried(
 
 
 def _sets(names: tuple[str, ...], scenario: str | None) -> list[MeasurementSet]:
-    """All sets that are named, with the mistakes of all of them at once."""
+    """Load all named sets; report the mistakes of all of them at once."""
     from simulator.reading.measured.measurement_set import load_set
 
     found: list[MeasurementSet] = []
@@ -225,3 +223,49 @@ def _rendered(
 
     written = None if output is None else str(output)
     return render(document(found, worst, tried, written), form)
+
+
+def calibrated(
+    sets: Sequence[MeasurementSet], output: Path | None, form: str, *, use_all: bool
+) -> None:
+    """Fit the factors of a service to its runs; write a service that extends it.
+
+    Raises
+    ------
+    InputError
+        If a set has no runs of services, runs are of several, or none may be fitted to.
+    """
+    from simulator.calibration.service_factors import calibrate_service, settings_of
+    from simulator.reading.service.text import fitted_service
+    from simulator.report.calibration import service_document
+    from simulator.report.render import render
+    from simulator.uncertainty.measurement import Split
+
+    wanted = (Split.FIT, Split.TEST) if use_all else (Split.FIT,)
+    rows = [r for one in sets for r in one.rows if r.split in wanted and not r.excluded]
+    base = _base(sets, rows)
+    metrics = dict.fromkeys(name for one in sets for name in one.metrics)
+    found = calibrate_service(rows, tuple(metrics))
+    if output is not None:
+        path = Path(base)
+        near = os.path.relpath(path, output.resolve().parent) if path.is_file() else base
+        write_file(output, fitted_service(near, settings_of(found.factors), len(rows)), "--output")
+    emit(render(service_document(found), form))
+    if output is not None:
+        complain(f"wrote {output}; use it with: plan simulate {output}")
+
+
+def _base(sets: Sequence[MeasurementSet], rows: Sequence[object]) -> str:
+    """Return the service that all rows are runs of."""
+    jobs = [one.name for one in sets if not one.serves]
+    bases = {row.base for one in sets for row in one.rows}
+    if jobs:
+        message, hint = f"{jobs[0]} has runs of jobs", "calibrate these by themselves"
+    elif len(bases) > 1:
+        message, hint = "rows are runs of several services", "give those of one"
+    elif not rows:
+        message = "hold no row that may be fitted to"
+        hint = "rows of split fit are used; --all takes those held out for testing too"
+    else:
+        return bases.pop()
+    raise InputError((Problem(origin="the sets", message=message, hint=hint),))

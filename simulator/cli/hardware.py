@@ -1,27 +1,29 @@
-"""``plan hardware``: browse machines and devices with sources, dates and prices."""
+"""``plan hardware``: list, show and compare machines and devices, and import price lists."""
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from simulator.cli import completion
-from simulator.cli.options import format_option, profiles_option
-from simulator.cli.output import emit
-from simulator.cli.prices import prices
+from simulator.cli.import_ import file_argument
+from simulator.cli.options import file_option, format_option, profiles_option
+from simulator.cli.output import emit, today, write_files
+from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
+    from simulator.importers.prices import Prices
     from simulator.reading.hardware.catalogue import Catalogue
 
 
 @click.group()
 def hardware() -> None:
     """List, show and compare machines and devices, with sources, dates and prices."""
-
-
-hardware.add_command(prices)
 
 
 @hardware.command("list")
@@ -74,3 +76,168 @@ def _catalogue(profiles: tuple[Path, ...]) -> Catalogue:
     from simulator.reading.hardware.catalogue import Catalogue
 
     return Catalogue.default(profiles)
+
+
+_OUTPUT: Final = "--output"
+
+
+@click.group()
+def prices() -> None:
+    """Read prices of machines from a catalogue of a cloud."""
+
+
+@prices.command("import")
+@file_argument
+@click.option(
+    "--cloud",
+    metavar="NAME",
+    default="",
+    help="Whose machines: aws, gcp, azure, ...; by default the folder that FILE lies in.",
+)
+@click.option("--region", "regions", multiple=True, metavar="NAME", help="Only these regions.")
+@click.option(
+    "--date",
+    "read",
+    metavar="DATE",
+    default="",
+    help="When the prices held, such as 2026-08-22; the day FILE was last written by default.",
+)
+@click.option("--source", metavar="TEXT", default="", help="Who states them; FILE by default.")
+@file_option(
+    "-o",
+    _OUTPUT,
+    text="Folder of your own profiles; hardware_profiles by default.",
+    metavar="FOLDER",
+)
+@profiles_option
+def import_(  # noqa: PLR0913 - one parameter an option
+    *,
+    file: Path,
+    cloud: str,
+    regions: tuple[str, ...],
+    read: str,
+    source: str,
+    output: Path | None,
+    profiles: tuple[Path, ...],
+) -> None:
+    """Write the prices in FILE to your own profiles.
+
+    FILE is a CSV with columns like those of SkyPilot's vms.csv: InstanceType, Price, Region, and
+    SpotPrice, AvailabilityZone, vCPUs, AcceleratorName, AcceleratorCount where it has them. Rows
+    with errors that such catalogues are known for are left out and listed. Prices that a profile
+    has for other purchases and regions stay; a job that names no region is billed by the later one.
+    All profiles are written, or none.
+    """
+    from simulator.importers.foreign import changed
+    from simulator.importers.prices import read_prices
+    from simulator.reading.hardware.catalogue import FOLDER
+    from simulator.uncertainty.provenance import Source
+
+    folder = Path(FOLDER) if output is None else output
+    own = _own(folder, profiles)
+    day = _day(read) or changed(file)
+    stated = Source(reference=source or "/".join(file.absolute().parts[-2:]), date=day)
+    found = read_prices(file, own, cloud=_cloud(cloud, file, own), source=stated, regions=regions)
+    texts = _texts(found, folder)
+    _check(texts, own)
+    write_files({folder / name: text for name, text in texts.items()}, _OUTPUT)
+    emit("\n".join(_told(found, folder, day)))
+
+
+def _own(folder: Path, profiles: tuple[Path, ...]) -> Catalogue:
+    """Return the catalogue with the output folder in front.
+
+    Raises
+    ------
+    InputError
+        If the folder is that of the profiles that come with plan, or is a file.
+    """
+    from simulator.reading.hardware.catalogue import Catalogue, packaged
+
+    if folder.resolve() == packaged().resolve():
+        message, hint = "is the folder of the profiles that come with plan", "name one of your own"
+        raise InputError((Problem(origin=_OUTPUT, message=message, found=str(folder), hint=hint),))
+    if folder.exists() and not folder.is_dir():
+        raise InputError((Problem(origin=_OUTPUT, message="is not a folder", found=str(folder)),))
+    there = (folder,) if folder.is_dir() else ()
+    return Catalogue.default((*there, *profiles))
+
+
+def _cloud(given: str, file: Path, catalogue: Catalogue) -> str:
+    """Return the given cloud, or the one whose folder the file lies in."""
+    clouds = sorted({name.split("/")[1] for name in catalogue.names("instance")})
+    cloud = given or file.absolute().parent.name
+    if cloud in clouds:
+        return cloud
+    message = "has no machines in the catalogue" if given else "is needed"
+    hint = f"one of {', '.join(clouds)}"
+    problem = Problem(origin="--cloud", message=message, found=given or None, hint=hint)
+    raise InputError((problem,))
+
+
+def _day(given: str) -> str:
+    """Return the given date in ISO form; empty if there is none."""
+    if not given:
+        return ""
+    try:
+        day = date.fromisoformat(given)
+    except ValueError:
+        problem = Problem(
+            origin="--date", message="is not a date", found=given, hint="write 2026-08-22"
+        )
+        raise InputError((problem,)) from None
+    if day > today():
+        raise InputError((Problem(origin="--date", message="lies in the future", found=given),))
+    return day.isoformat()
+
+
+def _texts(found: Prices, folder: Path) -> dict[str, str]:
+    """Return the new text of each profile by its path below the folder."""
+    from simulator.reading.hardware.profile_text import price_blocks, with_prices
+    from simulator.reading.reading import decode, read_bytes
+
+    texts = {}
+    for name, listed in found.machines.items():
+        path = folder / f"{name}.toml"
+        if path.exists():
+            text = decode(read_bytes(path), str(path))
+            texts[f"{name}.toml"] = with_prices(text, listed, str(path))
+        else:
+            texts[f"{name}.toml"] = f"schema = 1\noverlay = true\n\n{price_blocks(listed)}"
+    return texts
+
+
+def _check(texts: Mapping[str, str], own: Catalogue) -> None:
+    """Read every profile back as the catalogue will, before any is written."""
+    from simulator.reading.hardware.catalogue import Catalogue
+
+    with tempfile.TemporaryDirectory() as made:
+        for name, text in texts.items():
+            path = Path(made) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        staged = Catalogue((Path(made), *own.directories))
+        for name in texts:
+            staged.host(name.removesuffix(".toml"))
+
+
+def _told(found: Prices, folder: Path, day: str) -> list[str]:
+    from simulator.importers.prices import MAX_SHOWN, said
+    from simulator.reading.hardware.catalogue import Catalogue
+    from simulator.report.hardware import moved_price_line
+
+    lines = [f"read {found.read} prices of {len(found.machines)} machines, of {day}"]
+    lines += map(moved_price_line, found.moved[:MAX_SHOWN])
+    if len(found.moved) > MAX_SHOWN:
+        lines.append(f"and so for {len(found.moved) - MAX_SHOWN} more prices")
+    if found.unknown:
+        lines.append(f"{found.unknown} machines of the file have no profile")
+    if found.left_out:
+        lines += ["left out:", *(f"  {said(one)}" for one in found.left_out)]
+    lines.append(f"wrote {len(found.machines)} profiles below {folder}")
+    if folder.resolve() not in {path.resolve() for path in Catalogue.default().directories}:
+        lines.append(f"use them with --profiles {folder}, or name the folder in $PLAN_PROFILES")
+    return lines
+
+
+hardware.add_command(prices)

@@ -1,25 +1,34 @@
-"""``plan import``: the table of foreign formats."""
+"""``plan import``: profiles, workloads and measured runs from the output of other tools."""
 
 from __future__ import annotations
 
-from typing import Final
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from simulator.cli.lazy_group import LateGroup, Table
+from simulator.cli.options import Named, file_option, format_option, profiles_option, quantity
+from simulator.cli.output import Exit, check_writable, complain, emit, write_file
+
+if TYPE_CHECKING:
+    from simulator.importers.result import Fragment, MeasuredRun
+    from simulator.results.prediction import Prediction
 
 FORMATS: Final[Table] = {
-    "fio": ("simulator.cli.import_hardware", "fio JSON: a storage profile."),
-    "nccl-tests": ("simulator.cli.import_hardware", "nccl-tests text: a link profile."),
-    "dlio": ("simulator.cli.import_workload", "DLIO, MLPerf Storage workload: a scenario."),
-    "torch-trace": ("simulator.cli.import_workload", "PyTorch profiler: how a step is spent."),
-    "hf-config": ("simulator.cli.import_workload", "Hugging Face config.json: a model section."),
-    "mlperf-storage": ("simulator.cli.import_workload", "MLPerf Storage results: a table of runs."),
-    "mlperf-training": ("simulator.cli.import_runs", "Training logs: a measurement set."),
-    "request-log": ("simulator.cli.import_runs", "Logs of requests: a service with its trace."),
-    "serving-benchmark": ("simulator.cli.import_runs", "vLLM, SGLang benchmarks: a set of runs."),
-    "utilization": ("simulator.cli.import_runs", "Logs of utilization, beside a prediction."),
-    "nvidia-smi": ("simulator.cli.import_hardware", "topo -m and -q -x: a node profile."),
+    "fio": ("simulator.cli.import_", "fio JSON: a storage profile."),
+    "nccl-tests": ("simulator.cli.import_", "nccl-tests text: a link profile."),
+    "dlio": ("simulator.cli.import_", "DLIO, MLPerf Storage workload: a scenario."),
+    "torch-trace": ("simulator.cli.import_", "PyTorch profiler: how a step is spent."),
+    "hf-config": ("simulator.cli.import_", "Hugging Face config.json: a model section."),
+    "mlperf-storage": ("simulator.cli.import_", "MLPerf Storage results: a table of runs."),
+    "mlperf-training": ("simulator.cli.import_", "Training logs: a measurement set."),
+    "request-log": ("simulator.cli.import_", "Logs of requests: a service with its trace."),
+    "serving-benchmark": ("simulator.cli.import_", "vLLM, SGLang benchmarks: a set of runs."),
+    "utilization": ("simulator.cli.import_", "Logs of utilization, next to a prediction."),
+    "nvidia-smi": ("simulator.cli.import_", "topo -m and -q -x: a node profile."),
 }
 """Format: (module that holds a click command of its name, one line of help)."""
 
@@ -31,3 +40,543 @@ def import_() -> None:
     Each format prints what it found as TOML, or writes it with -o. Broken evidence is refused
     with one message for each problem, and nothing is written.
     """
+
+
+files_argument = click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path)
+)
+file_argument = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+set_option = file_option(
+    "-o",
+    "--output",
+    text="Write a measurement set: this TOML file, and its rows next to it as CSV.",
+    metavar="SET",
+)
+output_option = file_option(
+    "-o", "--output", text="Write here instead of to standard output; appears whole or not at all."
+)
+
+
+def check_output(output: Path | None) -> None:
+    """Refuse an output that cannot be written, before the evidence is read."""
+    if output is not None:
+        check_writable(output, "--output")
+
+
+def deliver(
+    fragment: Fragment,
+    output: Path | None,
+    *,
+    origin: str = "the evidence",
+    profiles: tuple[Path, ...] = (),
+) -> None:
+    """Print the TOML of a fragment, or write it and print what was taken.
+
+    It is read back first, so that nothing is written that `plan` refuses; problems then name
+    `origin`. Parts of a machine are looked up in `profiles` first.
+    """
+    from simulator.importers.result import verify
+    from simulator.reading.hardware.catalogue import Catalogue
+
+    verify(fragment, origin, Catalogue.default(profiles))
+    complain(*(f"warning: {warning}" for warning in fragment.warnings))
+    if output is None:
+        emit(fragment.text.rstrip("\n"))
+        return
+    write_file(output, fragment.text, "--output")
+    emit("\n".join([*fragment.summary, *_use(fragment, output)]))
+
+
+def named(files: tuple[Path, ...]) -> str:
+    """Return files as messages name them."""
+    return ", ".join(map(str, files))
+
+
+def _use(fragment: Fragment, output: Path) -> list[str]:
+    kind = str(fragment.kind)
+    if kind == "scenario":
+        return [f"wrote {output}: sections for a scenario"]
+    folder = output.absolute().parent
+    if output.suffix != ".toml" or folder.name != kind:
+        wanted = Path("PROFILES") / kind / f"{output.stem}.toml"
+        return [f"wrote {output}", f"move it to {wanted} to use it with --profiles PROFILES"]
+    profiles = output.parent.parent
+    shown = f"plan hardware show {kind}/{output.stem} --profiles {profiles}"
+    return [f"wrote {output}", f"see it with: {shown}"]
+
+
+@click.command("hf-config")
+@file_argument
+@output_option
+@click.option(
+    "--sequence",
+    type=click.IntRange(min=1, max=10_000_000),
+    metavar="N",
+    help="Tokens of a sample; by default the longest the model takes, at most 4096.",
+)
+@click.option("--name", default="", metavar="NAME", help="What to call the model.")
+@click.option("--library", is_flag=True, help="Write a whole file of the model library.")
+def hf_config(
+    *, file: Path, output: Path | None, sequence: int | None, name: str, library: bool
+) -> int:
+    """Read a config.json of Hugging Face into the [model] section of a scenario.
+
+    Parameters, operations and cached bytes are counted. A model that no family of the library
+    expresses (T5, latent attention without experts) is shown, and exit code 1 says that it
+    is not modelled yet.
+    """
+    check_output(output)
+    from simulator.importers import huggingface_config as importer
+
+    found = importer.read(file, sequence=sequence, name=name, library=library)
+    if found.fragment is None:
+        complain(*(f"warning: {warning}" for warning in found.warnings))
+        emit("\n".join(found.summary))
+        complain(f"not modelled yet: {found.lacking}; no section is written")
+        return Exit.DOES_NOT_FIT
+    deliver(found.fragment, output)
+    return Exit.FINE
+
+
+@click.command()
+@file_argument
+@output_option
+@profiles_option
+@click.option("--machine", default="", metavar="NAME", help="Profile of the machine it runs on.")
+@click.option("--storage", default="", metavar="NAME", help="Profile of the store it reads from.")
+@click.option(
+    "--accelerators", type=click.IntRange(min=1), metavar="N", help="Emulated on each machine."
+)
+@click.option("--hosts", type=click.IntRange(min=1), default=1, metavar="N", help="Equal machines.")
+def dlio(  # noqa: PLR0913 - one parameter an option
+    *,
+    file: Path,
+    output: Path | None,
+    profiles: tuple[Path, ...],
+    machine: str,
+    storage: str,
+    accelerators: int | None,
+    hosts: int,
+) -> None:
+    """Read a workload of DLIO or MLPerf Storage into a scenario.
+
+    FILE is a workload in YAML, or the config.yaml that a run leaves behind. Which machine runs
+    it is not in there: --machine makes the scenario whole.
+    """
+    if not machine and (storage or accelerators or hosts > 1):
+        msg = "--storage, --accelerators and --hosts belong to --machine, which is missing"
+        raise click.UsageError(msg)
+    check_output(output)
+    from simulator.importers import dlio as importer
+    from simulator.reading.hardware.catalogue import Catalogue
+
+    catalogue = Catalogue.default(profiles)
+    if machine:
+        catalogue.host(machine)
+    if storage:
+        catalogue.storage(storage)
+
+    place = importer.Place(machine=machine, storage=storage, accelerators=accelerators, hosts=hosts)
+    deliver(importer.read(file, place), output)
+
+
+@click.command("mlperf-storage")
+@click.argument(
+    "folders", nargs=-1, required=True, metavar="FOLDER...", type=click.Path(path_type=Path)
+)
+@output_option
+@click.option("--system", default="", metavar="NAME", help="What to call the system.")
+@click.option("--submitter", default="", metavar="NAME", help="Who ran it.")
+@click.option(
+    "--version",
+    type=Named(("0.5", "1.0", "2.0", "3.0")),
+    help="Version of the benchmark; by default what the layout tells.",
+)
+def mlperf_storage(
+    *,
+    folders: tuple[Path, ...],
+    output: Path | None,
+    system: str,
+    submitter: str,
+    version: str | None,
+) -> None:
+    """Read result folders of MLPerf Storage into a table of runs.
+
+    FOLDER is what a run leaves behind (summary.json and the files next to it), or a tree of such
+    folders. -o writes the CSV that evidence/convert.py of the source tree turns into a measurement
+    set.
+    """
+    check_output(output)
+    from simulator.importers import mlperf_storage as importer
+
+    given = importer.Given(system=system, submitter=submitter, version=version or "")
+    found = importer.read(folders, given)
+    complain(*(f"warning: {warning}" for warning in found.warnings))
+    lines = list(found.summary)
+    if output is not None:
+        write_file(output, found.csv, "--output")
+        command = f"python evidence/convert.py mlperf_storage {output} -o SET.toml"
+        lines += [
+            f"wrote {output}",
+            f"make a measurement set of it, in the source tree, with: {command}",
+        ]
+    emit("\n".join(lines))
+
+
+@click.command("torch-trace")
+@files_argument
+@output_option
+@click.option(
+    "--batch",
+    "batches",
+    type=click.IntRange(min=1),
+    multiple=True,
+    metavar="N",
+    help="Samples a device took in a step; again for each further FILE.",
+)
+@click.option(
+    "--to-batch",
+    "to_batches",
+    type=click.IntRange(min=1),
+    multiple=True,
+    metavar="N",
+    help="Scale to this batch; may be given again.",
+)
+@click.option("--gpus", type=click.IntRange(min=1), metavar="N", help="Scale to N devices.")
+@click.option(
+    "--network", metavar="RATE", help="Of a machine, all cards, one way: between machines."
+)
+@click.option(
+    "--per-machine", type=click.IntRange(min=1), metavar="N", help="Devices of one machine."
+)
+@click.option(
+    "--steps",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Steps in a trace without ProfilerStep marks.",
+)
+@click.option("--extends", default="", metavar="SCENARIO", help="Build on this scenario.")
+@click.option(
+    "--operators",
+    type=click.IntRange(min=1),
+    default=15,
+    show_default=True,
+    metavar="N",
+    help="How many operators to list.",
+)
+def torch_trace(  # noqa: PLR0913 - one parameter an option
+    *,
+    files: tuple[Path, ...],
+    output: Path | None,
+    batches: tuple[int, ...],
+    to_batches: tuple[int, ...],
+    gpus: int | None,
+    network: str | None,
+    per_machine: int | None,
+    steps: int | None,
+    extends: str,
+    operators: int,
+) -> None:
+    """Read traces of the PyTorch profiler: how a step is spent, operator by operator.
+
+    FILE is what export_chrome_trace or tensorboard_trace_handler wrote for one rank, gzip or not.
+    Several files are runs at different batch sizes: they show how each operator grows. With
+    --to-batch and --gpus the steps are scaled, and what that assumes is printed.
+    """
+    check_output(output)
+    _check_extended(extends, output)
+    from simulator import units
+    from simulator.importers.torch_profiler import trace as importer
+
+    request = importer.Request(
+        batches=batches,
+        to_batches=to_batches,
+        devices=gpus,
+        network=quantity(network, units.BYTE_PER_SECOND, "--network"),
+        per_machine=per_machine,
+        steps=steps,
+        extends=extends,
+        shown=operators,
+    )
+    deliver(importer.read(files, request), output)
+
+
+def _check_extended(name: str, output: Path | None) -> None:
+    """Refuse to build on a scenario that is not there, seen from where the file will lie."""
+    if not name:
+        return
+    from simulator.errors import UnknownName
+    from simulator.reading.shipped import find_scenario, nearest_scenarios
+
+    folder = Path() if output is None else output.parent
+    found = find_scenario(name, folder)
+    if found is None or not found.exists():
+        msg = f"--extends: there is no scenario '{name}'; {nearest_scenarios(name, folder)}"
+        raise UnknownName(msg)
+
+
+@click.command()
+@files_argument
+@output_option
+@click.option(
+    "--scope",
+    type=Named(("local", "volume", "network", "object")),
+    default="local",
+    show_default=True,
+    help="How the store is reached, which fio doesn't say.",
+)
+def fio(*, files: tuple[Path, ...], output: Path | None, scope: str) -> None:
+    """Read the JSON of fio runs into a storage profile.
+
+    FILE is what ``fio --output-format=json`` prints; several files make one profile.
+    """
+    check_output(output)
+    from simulator.importers import fio as importer
+    from simulator.schema.hardware.storage import Scope
+
+    deliver(importer.read(files, Scope(scope)), output, origin=named(files))
+
+
+@click.command("nccl-tests")
+@files_argument
+@output_option
+@profiles_option
+@click.option("--over", metavar="LINK", help="The link that was measured: keep its datasheet rate.")
+@click.option(
+    "--kind",
+    type=Named(("pcie", "nvlink", "network", "socket")),
+    help="What was measured; NVLink by default, a network if there are several hosts.",
+)
+@click.option("--operation", metavar="NAME", default="", help="The collective, such as all_reduce.")
+def nccl_tests(  # noqa: PLR0913 - one parameter an option
+    *,
+    files: tuple[Path, ...],
+    output: Path | None,
+    profiles: tuple[Path, ...],
+    over: str | None,
+    kind: str | None,
+    operation: str,
+) -> None:
+    """Read the text that nccl-tests prints into a link profile.
+
+    FILE is the output of one run, whole; several collectives make one profile. Latency and
+    bandwidth are fitted to all message sizes; with -o the table of sizes is printed.
+    """
+    check_output(output)
+    from simulator.importers import nccl_tests as importer
+    from simulator.reading.hardware.catalogue import Catalogue
+    from simulator.schema.hardware.link import LinkKind
+
+    link = None if over is None else Catalogue.default(profiles).link(over)
+    chosen = None if kind is None else LinkKind(kind)
+    name = operation.removesuffix("_perf")
+    found = importer.read(files, kind=chosen, over=link, operation=name)
+    deliver(found, output, origin=named(files))
+
+
+@click.command("nvidia-smi")
+@files_argument
+@output_option
+@profiles_option
+@click.option("--ram", metavar="SIZE", help="RAM of the machine, such as '2 TiB'.")
+@click.option("--cores", type=click.IntRange(min=1), metavar="N", help="Physical cores.")
+@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Hardware threads.")
+@click.option("--network", metavar="RATE", help="All NICs together, one way, such as '400 Gb/s'.")
+@click.option(
+    "--gpu", metavar="NAME", default="", help="Profile of the GPUs, by its name in the catalogue."
+)
+def nvidia_smi(  # noqa: PLR0913 - one parameter an option
+    *,
+    files: tuple[Path, ...],
+    output: Path | None,
+    profiles: tuple[Path, ...],
+    ram: str | None,
+    cores: int | None,
+    threads: int | None,
+    network: str | None,
+    gpu: str,
+) -> None:
+    """Read what nvidia-smi shows of a machine into a node profile.
+
+    FILE holds the output of nvidia-smi topo -m, nvidia-smi -q -x or nvidia-smi nvlink -s; give
+    all that you have. RAM is in none of them, so --ram is needed.
+    """
+    check_output(output)
+    from simulator import units
+    from simulator.importers import nvidia_smi as importer
+    from simulator.importers.nvidia_smi import Given
+    from simulator.reading.hardware.catalogue import Catalogue
+
+    given = Given(
+        ram=quantity(ram, units.BYTE, "--ram"),
+        cores=cores,
+        threads=threads,
+        network=quantity(network, units.BYTE_PER_SECOND, "--network"),
+        gpu=gpu,
+    )
+    found = importer.read(files, Catalogue.default(profiles), given)
+    deliver(found, output, origin=named(files), profiles=profiles)
+
+
+SetFiles = Callable[["list[MeasuredRun]", str, str], tuple[str, str]]
+
+
+@click.command()
+@files_argument
+@profiles_option
+@click.option(
+    "--scenario",
+    "--beside",
+    "scenario",
+    metavar="SCENARIO",
+    help="Also print the prediction of this scenario.",
+)
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a key of that scenario."
+)
+@click.option("--gpus", type=click.IntRange(min=1), metavar="N", help="GPUs of a host.")
+@click.option(
+    "--vcpus", type=click.IntRange(min=1), metavar="N", help="Hardware threads of a host."
+)
+@click.option("--whole", is_flag=True, help="Keep what came before and after the busy time.")
+@format_option
+def utilization(  # noqa: PLR0913 - one parameter an option
+    *,
+    files: tuple[Path, ...],
+    profiles: tuple[Path, ...],
+    scenario: str | None,
+    overrides: tuple[str, ...],
+    gpus: int | None,
+    vcpus: int | None,
+    whole: bool,
+    form: str,
+) -> None:
+    """Read the utilization of devices from logs, and compare it with a prediction.
+
+    FILE is a log of one run: CSV of nvidia-smi, the table of dcgmi dmon, text of dcgm-exporter,
+    or JSON of aws cloudwatch get-metric-data. Metrics of CloudWatch are sums over GPUs or cores;
+    their numbers are those of the scenario unless given.
+    """
+    if overrides and scenario is None:
+        msg = "--set needs --scenario"
+        raise click.UsageError(msg)
+    prediction = None if scenario is None else _predicted(scenario, overrides, profiles)
+    from simulator.importers import utilization as importer
+    from simulator.report.render import render
+    from simulator.report.utilization import document
+
+    if prediction is not None:
+        host = prediction.scenario.cluster.trainers.host
+        gpus = gpus or host.gpu_count or None
+        vcpus = vcpus or round(host.cpu.threads)
+    found = importer.read(files, gpus=gpus, vcpus=vcpus, whole=whole)
+    complain(*(f"warning: {warning}" for warning in found.warnings))
+    emit(render(document(found, prediction), form))
+
+
+def _predicted(name: str, overrides: tuple[str, ...], profiles: tuple[Path, ...]) -> Prediction:
+    from simulator.cli.subjects import read_job
+    from simulator.predict import predict
+
+    return predict(read_job(name, overrides, profiles).described)
+
+
+@click.command("mlperf-training")
+@files_argument
+@click.option("--base", metavar="SCENARIO", help="The scenario that describes the runs.")
+@set_option
+def mlperf_training(*, files: tuple[Path, ...], base: str | None, output: Path | None) -> None:
+    """Read time, batch and samples/s of MLPerf training runs.
+
+    FILE is the log of one run. With -o the runs become a measurement set whose rows are
+    predicted from the scenario --base, by plan validate.
+    """
+    output = _set_output(base, output)
+    from simulator.importers import mlperf_training as importer
+
+    runs = [importer.read(path) for path in files]
+    _tell(runs, base, output, importer.set_files)
+
+
+@click.command("serving-benchmark")
+@files_argument
+@click.option("--base", metavar="SERVICE", help="The service that was measured.")
+@set_option
+def serving_benchmark(*, files: tuple[Path, ...], base: str | None, output: Path | None) -> None:
+    """Read latencies and tokens/s of runs of a serving benchmark.
+
+    FILE is what vllm bench serve --save-result or sglang.bench_serving wrote. With -o the runs
+    become a measurement set whose rows are predicted from the service --base, by plan validate;
+    its [load] has arrivals of the benchmark's kind.
+    """
+    from simulator.importers import serving_benchmark as importer
+
+    output = _set_output(base, output)
+    runs = [run for path in files for run in importer.read(path)]
+    _tell(runs, base, output, importer.set_files)
+
+
+@click.command("request-log")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--base", metavar="SERVICE", help="The service that was logged.")
+@set_option
+def request_log(*, file: Path, base: str | None, output: Path | None) -> None:
+    """Read a log of requests: arrivals, tokens and latencies.
+
+    FILE is a CSV with columns arrival, input, output, latency [s] and, if there is one, ttft. With
+    -o NAME it becomes NAME-service.toml, the service --base with the requests as they came, and
+    NAME.toml, a measurement set that plan validate compares with the prediction.
+    """
+    from simulator.importers import request_log as importer
+
+    output = _set_output(base, output)
+    log = importer.read(file)
+    emit("\n".join(log.summary))
+    if base is None or output is None:
+        return
+    folder = output.absolute().parent
+    if Path(base).is_file():
+        base = os.path.relpath(base, folder)
+    files = importer.service_files(log, base, output.stem)
+    for name in files:
+        check_writable(folder / name, "--output")
+    for name, text in files.items():
+        write_file(folder / name, text, "--output")
+    emit(f"wrote {', '.join(str(output.parent / name) for name in files)}")
+
+
+def _set_output(base: str | None, output: Path | None) -> Path | None:
+    """Return the file of the set to write, if wanted."""
+    if (base is None) != (output is None):
+        msg = "--base and -o belong together: a measurement set needs a scenario to predict"
+        raise click.UsageError(msg)
+    if output is None:
+        return None
+    if output.suffix != ".toml":
+        output = output.with_name(f"{output.name}.toml")
+    for path in (output, output.with_suffix(".csv")):
+        check_writable(path, "--output")
+    return output
+
+
+def _tell(runs: list[MeasuredRun], base: str | None, output: Path | None, files: SetFiles) -> None:
+    """Say what was read, and write it as a set where one is asked for."""
+    for run in runs:
+        complain(*(f"warning: {run.id}: {warning}" for warning in run.warnings))
+    emit("\n\n".join("\n".join([run.id, *run.summary]) for run in runs))
+    if base is not None and output is not None:
+        _write_set(runs, base, output, files)
+
+
+def _write_set(runs: list[MeasuredRun], base: str, output: Path, files: SetFiles) -> None:
+    """Write both files of the set, after reading back what they will hold."""
+    from simulator.reading.measured.measurement_set import parse_set
+
+    folder = output.absolute().parent
+    if Path(base).is_file():
+        base = os.path.relpath(base, folder)
+    toml, rows = files(runs, base, output.stem)
+    parse_set(toml, rows, str(output), folder)
+    write_file(output.with_suffix(".csv"), rows, "--output")
+    write_file(output, toml, "--output")
+    emit(f"wrote {output} and {output.with_suffix('.csv')}")

@@ -1,4 +1,4 @@
-"""``plan init``: a first scenario of one's own, from a few questions or from flags."""
+"""``plan init``: write a first scenario, from answers to a few questions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -16,38 +16,161 @@ import click
 from simulator.cli import completion
 from simulator.cli.options import examples, file_option, profiles_option
 from simulator.cli.output import Exit, check_writable, complain, emit, write_file
-from simulator.cli.questions import (
-    DESCRIBED,
-    MACHINE,
-    MEASURED,
-    MODEL,
-    OWN,
-    QUESTIONS,
-    STORE,
-    Question,
-    applies,
-    worded,
-)
 from simulator.errors import InputError, NotModelled, PlanError
 
 if TYPE_CHECKING:
     from simulator.schema.hardware.host import Host
     from simulator.schema.scenario import Scenario
 
+MACHINE: Final = "hardware.machine"
+MODEL: Final = "model.name"
+MODE: Final = "train.mode"
+STORE: Final = "hardware.storage"
+MEASURED: Final = "model.step_time"
+SAMPLE: Final = "data.bytes_per_sample"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One thing to ask: the key it answers, its flag, and what is asked.
+
+    `own`: it describes a machine of one's own, and is asked only about such a one. `cores`,
+    `tokens`: what is asked where no accelerator computes, and where a model reads tokens.
+    """
+
+    key: str
+    flag: str
+    text: str
+    own: bool = False
+    cores: str = ""
+    tokens: str = ""
+
+    @property
+    def name(self) -> str:
+        """The Python name of the flag."""
+        return self.flag.removeprefix("--").replace("-", "_")
+
+
+QUESTIONS: Final = (
+    Question(
+        key=MACHINE,
+        flag="--machine",
+        text="Machine (names: plan hardware list), or own, or the name of its card",
+    ),
+    Question(
+        key="hardware.gpu",
+        flag="--gpu",
+        text="Its card (names: plan hardware list gpu)",
+        own=True,
+    ),
+    Question(key="hardware.gpus", flag="--gpus", text="How many such cards it has", own=True),
+    Question(
+        key="hardware.vcpus", flag="--vcpus", text="Its hardware threads, as nproc says", own=True
+    ),
+    Question(key="hardware.ram", flag="--ram", text="Its RAM, such as 64 GB", own=True),
+    Question(key="hardware.count", flag="--count", text="How many such machines"),
+    Question(
+        key=MODEL,
+        flag="--model",
+        text="Model, such as resnet50 or llama-3.1-8b (plan models), or own",
+        cores="Model, if the machine computes one (plan models; Enter: data are only prepared)",
+    ),
+    Question(
+        key=MEASURED,
+        flag="--step-time",
+        text="Time of a batch on the device, if measured, such as 120 ms (Enter: plan computes it)",
+    ),
+    Question(
+        key=STORE,
+        flag="--storage",
+        text="Storage of the data, such as s3 (plan hardware list storage; Enter: local drives)",
+    ),
+    Question(
+        key="data.samples",
+        flag="--samples",
+        text="Number of samples per epoch",
+        cores="Number of samples or files",
+        tokens="Number of sequences per epoch",
+    ),
+    Question(
+        key=SAMPLE,
+        flag="--bytes",
+        text="Size of a sample on the store",
+    ),
+    Question(
+        key="input.workers",
+        flag="--workers",
+        text="DataLoader workers of each GPU's process",
+        cores="Worker processes of a machine",
+    ),
+    Question(
+        key="input.decode",
+        flag="--decode",
+        text="CPU time to decode and augment one sample (plan probe --loader measures it)",
+        cores="CPU time that one sample or file takes",
+    ),
+    Question(
+        key="train.batch_size",
+        flag="--batch-size",
+        text="Samples a GPU takes in a step",
+        cores="Samples or files that a worker takes at a time",
+        tokens="Sequences a GPU takes in a step",
+    ),
+    Question(key="train.epochs", flag="--epochs", text="Passes over the data"),
+    Question(
+        key="train.precision", flag="--precision", text="Precision: fp32, tf32, fp16, bf16 or amp"
+    ),
+)
+OWN: Final = "own"
+"""The answer for a machine that is described instead of named."""
+DESCRIBED: Final = tuple(question.key for question in QUESTIONS if question.own)
+ALWAYS: Final = frozenset({STORE, MODEL, MEASURED, *DESCRIBED})
+"""Keys that are asked for although they have no default."""
+_TOKENS: Final = "tokens"
+_PREPARE: Final = "prepare"
+
+
+def worded(question: Question, usual: Mapping[str, str], host: Host | None) -> str:
+    """Return the question in the words of the job described so far.
+
+    `host`: the machine, where it is known.
+    """
+    alone = host is not None and host.gpu_count == 0
+    if question.key == STORE and host is not None and host.local_storage is None:
+        return "Storage of the data, such as s3 (plan hardware list storage; no local drives)"
+    if question.tokens and usual.get("data.layout") == _TOKENS:
+        return question.tokens
+    return question.cores if question.cores and alone else question.text
+
+
+def applies(question: Question, usual: Mapping[str, str], *, own: bool) -> bool:
+    """Return whether a question is asked after the answers so far.
+
+    A machine that has a name is not described; data are prepared once and by no model, and the
+    size of a sequence of tokens follows from the model.
+    """
+    if question.own and not own:
+        return False
+    if usual.get(MODE) == _PREPARE and question.key in {MEASURED, "train.epochs"}:
+        return False
+    if question.key == SAMPLE and usual.get("data.layout") == _TOKENS:
+        return False
+    return question.key in ALWAYS or question.key in usual
+
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _OWN_DRIVES: Final = frozenset({"nvme", "ssd", "local", "localnvme", "localssd"})
 """Words for the drives that a machine has: what stands there if no store is named."""
-_MOST_MACHINES: Final = 256
-"""Beyond so many nobody begins."""
-_SHORTEST: Final = 512
-"""Tokens of the shortest sequence that is offered."""
+MAX_MACHINES: Final = 256
+"""Largest cluster that is tried."""
+MIN_SEQUENCE: Final = 512
+"""Shortest sequence that is offered [tokens]."""
 SEQUENCE: Final = "model.sequence"
 BATCH: Final = "train.batch_size"
 COUNT: Final = "hardware.count"
 _AMP: Final = "amp"
 _TRAIN: Final = "train"
-_PREPARE: Final = "prepare"
 _SERVE: Final = "serve"
 _PURPOSES: Final = (_TRAIN, _PREPARE, _SERVE)
 _LIKE: Final = "llama3-8b-chat-h100"
@@ -60,7 +183,7 @@ COMPLETE: Final[Mapping[str, completion.Complete]] = {
     "hardware.storage": completion.profiles("storage"),
     "model.name": completion.models,
 }
-"""What a shell may put in place of a question's value."""
+"""Completion of the value of a question by the shell."""
 
 
 def _flags(command: Command) -> Command:
@@ -146,10 +269,8 @@ def init(  # noqa: PLR0913 - one parameter an option
 
 
 def _purpose() -> str:
-    """What the job does, which is asked before all else."""
-    click.echo(
-        "Enter takes what stands in brackets; Ctrl-C leaves, and nothing is written.", err=True
-    )
+    """Ask for the purpose of the job, before everything else."""
+    click.echo("Enter accepts the value in brackets; Ctrl-C stops without writing.", err=True)
     while True:
         said = _prompt("What it does: train a model, prepare data, or serve requests", _TRAIN)
         meant = [one for one in _PURPOSES if said and one.startswith(said.strip().lower())]
@@ -159,7 +280,7 @@ def _purpose() -> str:
 
 
 def _service() -> str:
-    """The shipped service that is most like the user's; its file is then changed by hand."""
+    """Ask for the shipped service to start from; its file is then edited by hand."""
     from simulator.reading.shipped import scenario_path, service_names
 
     names = service_names()
@@ -171,7 +292,7 @@ def _service() -> str:
         said = _prompt("Which of these is most like yours", _LIKE).strip()
         if said in names:
             return said
-        complain(f"there is no service '{said}'")
+        complain(f"unknown service '{said}'")
 
 
 def _prompt(text: str, default: str) -> str:
@@ -180,7 +301,7 @@ def _prompt(text: str, default: str) -> str:
 
 
 def _copied(shipped: str, name: str, flags: Mapping[str, str | None]) -> str:
-    """A shipped scenario's file under another name.
+    """Return the file of a shipped scenario under another name.
 
     Raises
     ------
@@ -204,13 +325,11 @@ def _copied(shipped: str, name: str, flags: Mapping[str, str | None]) -> str:
 
 
 def _about_base(text: str) -> list[str]:
-    """What a copied file builds on, whose keys a reader of it would look for in vain."""
+    """Return a remark on the scenario that a copied file extends."""
     base = str(tomllib.loads(text).get("extends", "")).removesuffix(".toml")
     if not base:
         return []
-    return [
-        f"it builds on {base}, whose keys hold where it sets none: plan init --from {base} -o -"
-    ]
+    return [f"extends {base}; inherited keys: plan init --from {base} -o -"]
 
 
 def _written(
@@ -221,7 +340,7 @@ def _written(
     *,
     keep: bool,
 ) -> tuple[str, list[str]]:
-    """A scenario from answers, and what is worth saying of it; `keep`: its batch is asked for."""
+    """Return a scenario from answers, and remarks; `keep`: leave the batch size as it is."""
     _checked(name, title, answers, profiles)
     answers, remarks = _fitted(answers, profiles, keep=keep)
     answers = _with_its_batch(answers)
@@ -230,7 +349,7 @@ def _written(
 
 
 def _with_its_batch(answers: dict[str, str]) -> dict[str, str]:
-    """With the batch that a step was measured at, which stays when another batch is tried."""
+    """Add the batch size that a step was measured at, for when another one is tried."""
     batch = answers.get(BATCH)
     if not answers.get(MEASURED) or batch is None:
         return answers
@@ -240,7 +359,7 @@ def _with_its_batch(answers: dict[str, str]) -> dict[str, str]:
 def _fitted(
     answers: dict[str, str], profiles: tuple[Path, ...], *, keep: bool
 ) -> tuple[dict[str, str], list[str]]:
-    """With what fits into the devices' memory: a model of tokens is spread, others take less.
+    """Fit the job into device memory: parallelism for language models, else a smaller batch.
 
     `keep`: the batch was asked for, and stays.
     """
@@ -260,16 +379,16 @@ def _fitted(
 def _with_batch_that_fits(
     answers: dict[str, str], profiles: tuple[Path, ...]
 ) -> tuple[dict[str, str], list[str]]:
-    """With the largest batch that surely fits; as it is if none does."""
+    """Set the largest batch that certainly fits; leave it if none does."""
     usual, largest = int(answers[BATCH]), _largest_batch(answers, profiles)
     if largest in (None, usual):
         return answers, []
-    said = f"a batch of {usual} does not surely fit into GPU memory; {largest} does"
+    said = f"batch set to {largest} ({usual} may not fit into GPU memory)"
     return {**answers, BATCH: str(largest)}, [said]
 
 
 def _largest_batch(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> int | None:
-    """The largest batch that surely fits into GPU memory, halved from the one that stands there."""
+    """Return the largest batch that certainly fits into GPU memory, by halving the current one."""
     from simulator.physics.footprint import Verdict, memory_fit
 
     batch = int(answers[BATCH])
@@ -284,40 +403,40 @@ def _largest_batch(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> in
 def _spread(
     answers: dict[str, str], plain: Scenario, profiles: tuple[Path, ...]
 ) -> tuple[dict[str, str], list[str]]:
-    """With the model spread over devices where one of them cannot hold it."""
+    """Add parallelism if one device cannot hold the model."""
     from simulator.studies.levers.parallelism import first_that_fits
 
     settings, fits = first_that_fits(plain, lambda more: _read({**answers, **more}, profiles))
     if not fits:
         return answers, [_what_would_hold(answers, profiles)]
     said = ", ".join(f"{key} = {value}" for key, value in settings.items())
-    remarks = [f"one device cannot hold the model, so it is spread: {said}"] if settings else []
+    remarks = [f"one device cannot hold the model; parallelism set: {said}"] if settings else []
     return {**answers, **settings}, remarks
 
 
 def _what_would_hold(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> str:
-    """How many machines would hold the model, to a power of two, or how long a sequence."""
+    """Return what would hold the model: more machines, in powers of two, or shorter sequences."""
     plain = _read(answers, profiles)
     count = plain.cluster.trainers.count
-    held = "1 such machine does not" if count == 1 else f"{count} such machines do not"
+    held = f"the model may not fit on {count} such machine{'s' if count > 1 else ''}"
     ways = []
     for sequence in (None, *_halved(_sequence_of(plain))):
         shorter = {} if sequence is None else {SEQUENCE: str(sequence)}
         with_it = f" with {SEQUENCE} = {sequence}" if sequence else ""
         changed = {**answers, **shorter}
         if shorter and _first_held(changed, profiles, COUNT, [count]):
-            ways.append(f"as many do{with_it}")
+            ways.append(f"it fits{with_it}")
             break
-        more = _first_held(changed, profiles, COUNT, _doubled(count, _MOST_MACHINES))
-        ways += [f"{more} would{with_it}"] if more and not ways else []
-    ways = ways or [f"nor would {_MOST_MACHINES}"]
-    return "; ".join([f"{held} surely hold the model, however it is spread", *ways])
+        more = _first_held(changed, profiles, COUNT, _doubled(count, MAX_MACHINES))
+        ways += [f"it fits on {more}{with_it}"] if more and not ways else []
+    ways = ways or [f"nor on {MAX_MACHINES}; try LoRA (model.lora_rank)"]
+    return "; ".join([f"{held} with any parallelism", *ways])
 
 
 def _first_held(
     answers: Mapping[str, str], profiles: tuple[Path, ...], key: str, values: Iterable[int]
 ) -> int | None:
-    """The first of a key's values with which the model surely fits, spread in some way."""
+    """Return the first value of a key with which the model fits, with some parallelism."""
     from simulator.studies.levers.parallelism import first_that_fits
 
     for value in values:
@@ -337,12 +456,12 @@ def _doubled(count: int, most: int) -> Iterator[int]:
 
 
 def _halved(sequence: int) -> Iterator[int]:
-    while (sequence := sequence // 2) >= _SHORTEST:
+    while (sequence := sequence // 2) >= MIN_SEQUENCE:
         yield sequence
 
 
 def _sequence_of(scenario: Scenario) -> int:
-    """Tokens of a sequence; 0 where the model reads none."""
+    """Return the tokens of a sequence; 0 if the model reads none."""
     from simulator.schema.workload.models.transformer import Transformer
 
     model = scenario.job.model
@@ -350,7 +469,7 @@ def _sequence_of(scenario: Scenario) -> int:
 
 
 def _about_workers(text: str, profiles: tuple[Path, ...]) -> list[str]:
-    """How many workers a machine runs in all, and whether they are more than its threads."""
+    """Return a remark on the number of workers of a machine and its threads."""
     from simulator.reading.scenario import load_scenario
 
     scenario = load_scenario("-", stdin=io.StringIO(text), profiles=profiles)
@@ -368,7 +487,7 @@ def _about_workers(text: str, profiles: tuple[Path, ...]) -> list[str]:
 def _answers(
     flags: Mapping[str, str | None], profiles: tuple[Path, ...], *, purpose: str
 ) -> dict[str, str]:
-    """The answer to each question, a flag or what is typed, over the defaults.
+    """Collect the answer to each question, from a flag or typed, over the defaults.
 
     `purpose`: what the job does, where it is asked; nothing is, where it is empty.
     """
@@ -401,7 +520,7 @@ def _confirm(said: Mapping[str, str], profiles: tuple[Path, ...]) -> None:
 
 
 def _plain(question: Question, given: str) -> str:
-    """An answer as it goes into the file; nothing where it says what holds anyway."""
+    """Return an answer as it goes into the file; empty if it is the default."""
     word = re.sub(r"[\s_-]", "", given).lower()
     empty = (question.key == STORE and word in _OWN_DRIVES) or (
         question.key == MODEL and word == OWN
@@ -410,13 +529,13 @@ def _plain(question: Question, given: str) -> str:
 
 
 def _is_own(said: Mapping[str, str]) -> bool:
-    """Whether a machine is described by its parts and not named."""
+    """Return whether a machine is described by its parts instead of named."""
     machine = said.get("hardware.machine")
     return machine == OWN or (machine is None and any(key in said for key in DESCRIBED))
 
 
 def _as_meant(answers: dict[str, str]) -> dict[str, str]:
-    """With words that people use as the keys they stand for."""
+    """Replace common words by the names of the catalogue."""
     from simulator.reading.convert.models import called
     from simulator.reading.starter import own_machine
 
@@ -432,7 +551,7 @@ def _as_meant(answers: dict[str, str]) -> dict[str, str]:
 
 
 def _host(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Host | None:
-    """The machine that was named or described; None where there is none such."""
+    """Return the machine that was named or described; None if it is unknown."""
     from simulator.reading.hardware.catalogue import Catalogue
     from simulator.reading.starter import own_machine
 
@@ -448,13 +567,13 @@ def _host(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Host | None:
 
 
 def _has_device(said: Mapping[str, str], profiles: tuple[Path, ...]) -> bool:
-    """Whether the machine has an accelerator."""
+    """Return whether the machine has an accelerator."""
     host = _host(said, profiles)
     return host is not None and host.gpu_count > 0
 
 
 def _usual(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Mapping[str, str]:
-    """What stands where nothing is said, on the machine that was named."""
+    """Return the defaults on the named machine."""
     from simulator.reading.convert.models import called
     from simulator.reading.starter import defaults
 
@@ -465,7 +584,7 @@ def _usual(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Mapping[str, 
 
 
 def _described(host: Host | None, said: Mapping[str, str]) -> Host | None:
-    """A machine of one's own with as many cards and threads as are said, where that is known."""
+    """Return a described machine with its cards and threads, as far as they are known."""
     threads, cards = said.get("hardware.vcpus", ""), said.get("hardware.gpus", "1")
     if host is None or not _is_own(said):
         return host
@@ -486,7 +605,7 @@ def _asked(
     said: Mapping[str, str],
     profiles: tuple[Path, ...],
 ) -> dict[str, str]:
-    """An answer that the key may have; after a mistake Enter takes what was meant."""
+    """Ask until the answer is valid; after a mistake Enter accepts the suggestion."""
     default = usual.get(question.key, "")
     text = worded(question, usual, _host(said, profiles))
     while True:
@@ -503,7 +622,7 @@ def _asked(
 
 
 def _is_card(name: str, profiles: tuple[Path, ...]) -> bool:
-    """Whether a name is that of a card and of no machine."""
+    """Return whether a name is that of a card instead of a machine."""
     from simulator.reading.hardware.catalogue import Catalogue
 
     catalogue = Catalogue.default(profiles)
@@ -515,7 +634,7 @@ def _is_card(name: str, profiles: tuple[Path, ...]) -> bool:
 
 
 def _mistake(key: str, now: Mapping[str, str], profiles: tuple[Path, ...]) -> str:
-    """What is wrong with the answer for a key; empty where nothing is."""
+    """Return what is wrong with the answer for a key; empty if nothing is."""
     try:
         _checked("", "", _as_meant(_joined(_usual(now, profiles), now)), profiles)
     except InputError as error:
@@ -532,7 +651,7 @@ def _mistake(key: str, now: Mapping[str, str], profiles: tuple[Path, ...]) -> st
 
 
 def _no_model(name: str) -> str:
-    """What to answer in place of a model that is not known, in the words of the question."""
+    """Return the hint for an unknown model, in the words of the question."""
     from simulator.reading.convert.models import model_names
     from simulator.schema.fields import nearest
 
@@ -545,7 +664,7 @@ def _no_model(name: str) -> str:
 
 
 def _read(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> Scenario:
-    """The scenario that answers make."""
+    """Read the scenario that answers describe."""
     from simulator.reading.scenario import load_scenario
     from simulator.reading.starter import starter_text
 
@@ -554,7 +673,7 @@ def _read(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> Scenario:
 
 
 def _checked(name: str, title: str, answers: Mapping[str, str], profiles: tuple[Path, ...]) -> str:
-    """The scenario's text, once it has been read back without a mistake.
+    """Return the text of the scenario after reading it back without a mistake.
 
     Raises
     ------

@@ -16,7 +16,7 @@ Table = Mapping[str, tuple[str, str]]
 
 
 class LateGroup(click.Group):
-    """A group whose commands stand in a table of names.
+    """A group whose commands are in a table of names.
 
     `kind` is what a command is called; `sections` are headings of the help with commands below.
     """
@@ -39,7 +39,7 @@ class LateGroup(click.Group):
         return list(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
-        """The command, imported now; None if there is no such command."""
+        """Import and return the command; None if there is no such command."""
         if cmd_name not in self.table:
             return None
         module, summary = self.table[cmd_name]
@@ -65,8 +65,10 @@ class LateGroup(click.Group):
             return super().resolve_command(ctx, args)
         close = difflib.get_close_matches(name, self.table, n=1)
         every = f"; {ctx.command_path} --help lists them"
+        if len(self.table) == 1:
+            every = f"; usage: {ctx.command_path} {next(iter(self.table))} {' '.join(args)}"
         hint = f"; did you mean '{close[0]}'?" if close else every
-        msg = f"there is no {self.kind} '{name}'{hint}"
+        msg = f"unknown {self.kind} '{name}'{hint}"
         raise click.UsageError(msg, ctx=ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
@@ -78,6 +80,6 @@ class LateGroup(click.Group):
 
 
 def attribute(name: str) -> str:
-    """The Python name of a command: ``hf-config`` is `hf_config`, ``import`` is `import_`."""
+    """Return the Python name of a command: `hf_config` of ``hf-config``."""
     plain = name.replace("-", "_")
     return f"{plain}_" if keyword.iskeyword(plain) else plain

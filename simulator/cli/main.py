@@ -1,4 +1,4 @@
-"""The console script ``plan``: the table of verbs, and how each kind of failure ends."""
+"""The console script ``plan``: the table of verbs, and the exit code of each kind of failure."""
 
 from __future__ import annotations
 
@@ -20,52 +20,52 @@ from simulator.cli.output import REPORT_BUG, Exit, complain
 from simulator.errors import InputError, PlanError, StepProgramError
 from simulator.version import __version__
 
-OBJECTS: Final = 50_000
-"""Objects made before those are looked for that only refer to each other: a run makes few of them,
-and looking after every 700, as Python does, takes a tenth of its time."""
+GC_THRESHOLD: Final = 50_000
+"""Allocations between two garbage collections: a run makes few cycles, and collecting after every
+700, as Python does, takes a tenth of its time."""
 _SHOWN: Final = 40
 """Characters of a name that is too long for any file."""
 
 SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Predict": {
         "simulate": ("simulator.cli.simulate", "Speed, bottleneck, memory and cost of a scenario."),
-        "report": ("simulator.cli.simulate", "The same as one HTML file, with drawings."),
+        "report": ("simulator.cli.simulate", "The same as one HTML file, with charts."),
         "plot": ("simulator.cli.simulate", "Figures of a scenario as PNG, SVG or PDF."),
         "goodput": (
             "simulator.cli.goodput",
-            "When a run that is interrupted ends, and its bill.",
+            "End and cost of a run with failures.",
         ),
-        "campaign": ("simulator.cli.campaign", "Several jobs on one pool: waits, ends, the bill."),
-        "explain": ("simulator.cli.simulate", "Why a number is what it is, term by term."),
+        "campaign": ("simulator.cli.goodput", "Several jobs on one pool: waiting, ends, cost."),
+        "explain": ("simulator.cli.simulate", "The terms behind a number, with their sources."),
     },
     "Choose": {
-        "advise": ("simulator.cli.advise", "What to set, such as workers and prefetch."),
+        "advise": ("simulator.cli.advise", "Settings to use, such as workers and prefetch."),
         "compare": ("simulator.cli.compare", "Scenarios side by side."),
-        "whatif": ("simulator.cli.whatif", "What more of each resource is worth."),
-        "sweep": ("simulator.cli.sweep", "Predict many variants of a scenario; which are best?"),
+        "whatif": ("simulator.cli.whatif", "The effect of more of each resource."),
+        "sweep": ("simulator.cli.sweep", "Predict many variants of a scenario; find the best."),
         "size": ("simulator.cli.size", "The least storage, network, CPU or RAM that is enough."),
-        "recommend": ("simulator.cli.recommend", "Which machines to take for a goal, and why."),
+        "recommend": ("simulator.cli.recommend", "The best machines for a goal, and why."),
     },
     "Trust": {
-        "validate": ("simulator.cli.validate", "How wrong predictions are on measured runs."),
+        "validate": ("simulator.cli.validate", "Measure the accuracy of predictions."),
         "calibrate": ("simulator.cli.calibrate", "Fit named parameters to measured rows."),
         "probe": ("simulator.cli.probe", "Measure this machine, or a data loader on it."),
         "import": (
             "simulator.cli.import_",
-            "Turn what other tools measured into profiles and workloads.",
+            "Turn output of other tools into profiles and workloads.",
         ),
     },
     "Facts and files": {
         "init": ("simulator.cli.init", "Write a first scenario of your own."),
-        "scenarios": ("simulator.cli.shipped", "List the scenarios that come with plan."),
+        "scenarios": ("simulator.cli.facts", "List the scenarios that come with plan."),
         "hardware": ("simulator.cli.hardware", "List, show and compare machines and devices."),
-        "models": ("simulator.cli.models", "List the models of the library."),
-        "metrics": ("simulator.cli.metrics", "List the names of all figures, with units."),
-        "schema": ("simulator.cli.schema", "Print the JSON Schema of scenario files."),
-        "doctor": ("simulator.cli.doctor", "What is installed, and what this machine has."),
+        "models": ("simulator.cli.facts", "List the models of the library."),
+        "metrics": ("simulator.cli.facts", "List the names of all figures, with units."),
+        "schema": ("simulator.cli.facts", "Print the JSON Schema of scenario files."),
+        "doctor": ("simulator.cli.facts", "What is installed, and what this machine has."),
     },
 }
-"""Verbs by what they are for; each: (module with a click command of its name, a line of help)."""
+"""Verbs by purpose; each: (module with a click command of its name, a line of help)."""
 VERBS: Final[dict[str, tuple[str, str]]] = {
     name: entry for verbs in SECTIONS.values() for name, entry in verbs.items()
 }
@@ -88,7 +88,7 @@ def plan() -> None:
     standard input.
 
     Exit codes: 0 fine; 1 answered, but it does not fit or misses the goal; 2 bad input or usage;
-    70 a bug of ours; 130 stopped by Ctrl-C; 141 nobody reads the output any more.
+    70 a bug of plan; 130 stopped by Ctrl-C; 141 the output was closed.
     """
 
 
@@ -108,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     wanted = [argument for argument in arguments if argument != "--debug"]
     _accept_any_character()
-    gc.set_threshold(OBJECTS)
+    gc.set_threshold(GC_THRESHOLD)
     _leave_at_once()
     try:
         with _user_mistakes_are_messages():
@@ -127,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _by_interruption(error: BaseException) -> bool:
-    """Whether an error came of Ctrl-C, as of a library that is imported just then."""
+    """Return whether an error was caused by Ctrl-C, such as during an import."""
     before = error.__cause__ or error.__context__
     return before is not None and (
         isinstance(before, KeyboardInterrupt) or _by_interruption(before)
@@ -159,7 +159,7 @@ def _user_mistakes_are_messages() -> Iterator[None]:
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
-        complain(f"{str(error.filename)[:_SHOWN]}...: is longer than a file's name can be")
+        complain(f"{str(error.filename)[:_SHOWN]}...: file name too long")
         raise _Reported(Exit.BAD_INPUT) from None
 
 
@@ -178,7 +178,7 @@ def _invoke(arguments: list[str]) -> int:
 
 
 def _leave_at_once() -> None:
-    """End without a last look for objects that only refer to each other: all memory goes anyway."""
+    """Skip the final garbage collection: all memory is freed anyway."""
     atexit.unregister(gc.freeze)
     atexit.register(gc.freeze)
 

@@ -1,4 +1,4 @@
-"""What a verb leaves: a report, messages, files that appear whole, and an exit code."""
+"""Output of a verb: a report, messages, files that appear whole, and an exit code."""
 
 from __future__ import annotations
 
@@ -103,16 +103,16 @@ def emit(text: str) -> None:
 
 
 def columns() -> int:
-    """Columns of a report: those of a narrow terminal, else `WIDTH`."""
+    """Return the columns of a report: those of a narrow terminal, else `WIDTH`."""
     if sys.stdout is None or not sys.stdout.isatty():
         return WIDTH
     return max(NARROWEST, min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns))
 
 
 def complain(*lines: str) -> None:
-    """Write messages to standard error, one line each, whatever characters they hold.
+    """Write messages to standard error, one line each.
 
-    A terminal gets them broken at spaces, as it would break them anywhere.
+    On a terminal they are wrapped at spaces.
     """
     if sys.stderr is None:
         return
@@ -123,7 +123,7 @@ def complain(*lines: str) -> None:
 
 
 def _broken(text: str) -> list[str]:
-    """A message in lines that a terminal holds; one line where standard error is none."""
+    """Wrap a message for the terminal; one line if standard error is none."""
     if not sys.stderr.isatty():
         return [text]
     width = max(NARROWEST, shutil.get_terminal_size((WIDTH, 0)).columns)
@@ -141,7 +141,7 @@ def check_writable(path: Path, option: str) -> None:
         If `path` is a folder or "-", or its folder is missing or closed to us.
     """
     if str(path) == "-":
-        raise _unwritable(path, option, "is no file; /dev/stdout is standard output")
+        raise _unwritable(path, option, "is not a file; use /dev/stdout for standard output")
     if path.is_dir():
         raise _unwritable(path, option, "is a folder")
     folder = path.absolute().parent
@@ -167,9 +167,9 @@ def made(seed: int | None, *asked: str) -> Made:
 
 
 def write_file(path: Path, content: str | bytes, option: str) -> None:
-    """Write `content` to `path` so that a reader finds the old file or the new one, never a part.
+    """Write `content` to `path` atomically: a reader finds the old file or the new one.
 
-    What is no regular file (``/dev/stdout``, a named pipe) is written in place.
+    Other than regular files (``/dev/stdout``, a named pipe) are written in place.
 
     Raises
     ------
@@ -211,7 +211,7 @@ def write_files(contents: Mapping[Path, str], option: str) -> None:
 
 
 def _make_folders(folder: Path) -> list[Path]:
-    """Make a folder and those it lies in; those that were missing."""
+    """Make a folder and its parents; return those that were missing."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     return missing[::-1]
@@ -247,7 +247,7 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _mode(path: Path) -> int:
-    """Permissions of the file that is replaced, or those a plain new file would get."""
+    """Return the permissions of the file to replace, or those of a new file."""
     if path.exists():
         return path.stat().st_mode & 0o777
     umask = os.umask(0)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
+import json
+import sys
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from simulator.cli.options import examples, file_option, format_option, profiles_option, quantity
-from simulator.cli.output import complain, emit
+from simulator.cli.output import check_writable, complain, emit, write_file
 
 if TYPE_CHECKING:
     from simulator.probe.profile import Known, Profiles
     from simulator.probe.run import Probed, Wanted
     from simulator.reading.hardware.catalogue import Catalogue
+    from simulator.torch import WorkloadProfile
 
 DEVICES: Final = "disk,memory,cpu,gpu"
 
@@ -86,8 +91,6 @@ def probe(  # noqa: PLR0913 - one parameter an option
     With --loader, measure a DataLoader of PyTorch and print the sections of a scenario.
     """
     if loader is not None:
-        from simulator.cli.probe_loader import probe_loader
-
         if form in {"csv", "markdown"}:
             msg = f"--loader prints the sections of a scenario, or JSON, but no {form}"
             raise click.UsageError(msg)
@@ -132,7 +135,7 @@ def _wanted(only: str, seconds: float, disk: Path, space: str) -> Wanted:
     devices = tuple(dict.fromkeys(part.strip() for part in only.split(",") if part.strip()))
     unknown = [device for device in devices if device not in KNOWN]
     if unknown or not devices:
-        found = f"'{unknown[0]}' is no device" if unknown else "there is nothing to measure"
+        found = f"'{unknown[0]}' is not a device" if unknown else "there is nothing to measure"
         msg = f"{found}; --only takes some of {', '.join(KNOWN)}"
         raise click.UsageError(msg)
     size = quantity(space, units.BYTE, "--disk-space") or 0.0
@@ -140,7 +143,7 @@ def _wanted(only: str, seconds: float, disk: Path, space: str) -> Wanted:
 
 
 def _known(probed: Probed, catalogue: Catalogue) -> tuple[Known, list[str]]:
-    """What the catalogue knows of the accelerator that was found, and uncertainties about it."""
+    """Return what the catalogue knows of the accelerator, and warnings about it."""
     from simulator.importers.nvidia_smi import matching
     from simulator.probe.profile import Known
 
@@ -187,7 +190,7 @@ def _check_folder(folder: Path, name: str) -> None:
 
 
 def _write(folder: Path, made: Profiles, profiles: tuple[Path, ...]) -> dict[str, str]:
-    """Write profiles beside their place, read them back as a user would, then move them there."""
+    """Write profiles next to their place, read them back as a user would, then move them there."""
     from simulator.errors import InputError, Problem
     from simulator.reading.hardware.catalogue import Catalogue
 
@@ -224,3 +227,52 @@ def _use(written: dict[str, str], folder: Path) -> list[str]:
     elif store is not None:
         lines.append(f"use it with: --profiles {folder} --set hardware.storage={store}")
     return lines
+
+
+def probe_loader(spec: str, output: Path | None, seconds: float, *, as_json: bool) -> None:
+    """Make the loader that `spec` names, measure it, and print or write what was found.
+
+    Raises
+    ------
+    click.UsageError
+        If `spec` names nothing that can be had.
+    PlanError
+        If the loader fails.
+    """
+    if output is not None:
+        check_writable(output, "--output")
+    loader = _made(spec)
+    from simulator.torch import profile_loader
+
+    complain("measuring the loader with one worker")
+    found = profile_loader(loader, seconds=seconds)
+    complain(*(f"note: {note}" for note in found.notes))
+    text = _json(found) if as_json else found.toml().rstrip("\n")
+    if output is None:
+        emit(text)
+        return
+    write_file(output, found.toml(), "--output")
+    emit(text if as_json else f"wrote {output}: sections for a scenario")
+
+
+def _json(found: WorkloadProfile) -> str:
+    return json.dumps({"schema": 1, **asdict(found), "toml": found.toml()}, indent=2)
+
+
+def _made(spec: str) -> Any:  # noqa: ANN401 - whatever the user's code returns
+    """Return the loader that the user's function makes."""
+    module_name, _, name = spec.partition(":")
+    if not module_name or not name:
+        msg = f"--loader takes MODULE:MAKE, such as train:make_loader, found {spec!r}"
+        raise click.UsageError(msg)
+    # As for `python -m`: the user's module lies in the folder they are in.
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(module_name)
+        thing = getattr(module, name)
+        return thing() if callable(thing) else thing
+    except Exception as error:
+        # The user's own code may raise anything.
+        msg = f"--loader {spec}: {type(error).__name__}: {error}"
+        raise click.UsageError(msg) from error

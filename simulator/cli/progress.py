@@ -1,4 +1,4 @@
-"""A progress line for long runs: rewritten in place on a terminal, else a line now and then."""
+"""A progress line for long runs: rewritten on a terminal, else a line every 15 s."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from typing import Final
 
 QUIET_FOR: Final = 1.0
-"""A run shorter than this shows nothing [s]."""
+"""Time before the line appears [s]."""
 EVERY: Final = 0.2
 """Time between two updates [s]."""
 WITHOUT_TERMINAL: Final = 15.0
-"""Time between two lines where standard error is no terminal, and before the first [s]."""
-TELLING: Final = 0.05
-"""Share that must be done before anybody can say how long the rest takes."""
+"""Time between two lines without a terminal, and before the first [s]."""
+MIN_FRACTION: Final = 0.05
+"""Finished share below which the time left is not estimated."""
 WIDTH: Final = 40
 """Columns of the bar."""
 
@@ -40,7 +40,7 @@ def progress_line(label: str) -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def counting_line(label: str) -> Iterator[Callable[[float, str], None]]:
-    """As `progress_line`; the function also takes what is counted, and says how long it may take.
+    """Yield a function that takes the finished fraction and counts, and shows the time left.
 
     Off a terminal it writes a line every `WITHOUT_TERMINAL` seconds.
 
@@ -122,14 +122,14 @@ class _Lines:
 
 
 def remaining(elapsed: float, fraction: float) -> str:
-    """How long the rest takes at the pace so far, for people; empty if nobody can know yet.
+    """Return the time left at the pace so far, for reading; empty if it is too early.
 
     Examples
     --------
     >>> remaining(30.0, 0.25), remaining(3600.0, 0.1), remaining(1.0, 0.0)
     ('90 s', '9 h', '')
     """
-    if not TELLING <= fraction <= 1.0:
+    if not MIN_FRACTION <= fraction <= 1.0:
         return ""
     from simulator.units import SECOND, show
 

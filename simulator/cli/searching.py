@@ -1,4 +1,4 @@
-"""What every verb that searches shares: its options, who does the work, and where results stay."""
+"""Searches of the verbs: their options, worker processes and the store of results."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def search_options(verb: Verb) -> Verb:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """How a search is carried out, as the options say."""
+    """The options of a search."""
 
     store: Path | None = None
     resume: bool = True
@@ -68,12 +68,12 @@ class Means:
 
 
 def run_search(request: Request, means: Means) -> tuple[Outcome, ...]:
-    """Explore with a progress line; Ctrl-C says how many are done.
+    """Explore with a progress line; on Ctrl-C print the number of finished candidates.
 
     Raises
     ------
     PlanError
-        If the store, the cluster or the request is no good.
+        If the store, the cluster or the request cannot be used.
     """
     from simulator.studies.search.explore import explore
 
@@ -98,7 +98,7 @@ def search_backend(means: Means, *, stored_only: bool) -> Iterator[SearchBackend
     Raises
     ------
     PlanError
-        If the store or the cluster is no good.
+        If the store or the cluster cannot be used.
     """
     from simulator.studies.recommend.search_problem import search_backend as asked
 
@@ -118,7 +118,7 @@ def search_backend(means: Means, *, stored_only: bool) -> Iterator[SearchBackend
 
 @contextmanager
 def open_store(means: Means) -> Iterator[Store]:
-    """The store that the options name, closed in the end."""
+    """Open the store of the options, and close it at the end."""
     with _opened(means) as store:
         yield store
         if store.damaged:
@@ -126,7 +126,7 @@ def open_store(means: Means) -> Iterator[Store]:
 
 
 def _opened(means: Means) -> Store:
-    """The store; one in memory where nobody named any and the usual one cannot be written."""
+    """Open the store; one in memory if none is named and the default one cannot be written."""
     from simulator.studies.search.store import MEMORY, VARIABLE, Store, StoreError, default_path
 
     if means.store is not None:  # a folder of ours is made, a mistyped one is not
@@ -137,7 +137,7 @@ def _opened(means: Means) -> Store:
     except StoreError as error:
         if os.environ.get(VARIABLE):
             raise
-        complain(f"warning: {error}; going on without it: nothing is kept for another search")
+        complain(f"warning: {error}; continuing without it: results are not stored")
         return Store(MEMORY, resume=means.resume)
 
 
@@ -171,8 +171,8 @@ def _kept(last: list[Standing], store: Store) -> str:
 
     predicted = last[0].predicted if last else 0
     if store.path == MEMORY:
-        return f"{predicted:,} predictions of this run are lost: there was no store to keep them"
+        return f"{predicted:,} predictions of this run are lost: there was no store"
     return (
-        f"{predicted:,} predictions of this run are kept in {store.path}, and the same command "
-        "goes on from there"
+        f"{predicted:,} predictions of this run are stored in {store.path}; the same command "
+        "continues from there"
     )

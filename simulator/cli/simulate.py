@@ -106,7 +106,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     uncertainties, and three things to do next. Exit code 1: the job does not fit.
     """
     if actions and form not in {"table", "json"}:
-        msg = f"--actions and --format {form} exclude each other: actions are no metrics"
+        msg = f"--actions and --format {form} exclude each other: actions are not metrics"
         raise click.UsageError(msg)
     if form != "table" and every is not None:
         msg = f"--log and --format {form} exclude each other: standard output is data alone"

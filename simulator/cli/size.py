@@ -110,7 +110,7 @@ def _counts(text: str) -> tuple[int, ...]:
     origin, key = f"--machines {text}", "hardware.count"
     found = [_COUNT.fullmatch(part.strip()) for part in text.split(",")]
     if not all(found):
-        message, hint = "is no list of whole numbers", "write it like 1,8,64 or '8..1024 x2'"
+        message, hint = "is not a list of whole numbers", "write it like 1,8,64 or '8..1024 x2'"
         raise InputError((Problem(origin=origin, message=message, hint=hint),))
     parts = [one[0] for one in found if one]
     axis = axis_of(key, parts, origin=origin, line=None, key="")

@@ -29,7 +29,7 @@ SAMPLINGS = ("grid", "latin-hypercube", "sobol")
 
 
 def _axes_options(verb: Command) -> Command:
-    """Add what says which candidates there are."""
+    """Add the options for the axes."""
     for add in (
         click.option(
             "--points",
@@ -61,7 +61,7 @@ def _axes_options(verb: Command) -> Command:
 
 
 def _choice_options(verb: Command) -> Command:
-    """Add what says which candidates are wanted."""
+    """Add the options for the choice of candidates."""
     for add in (
         click.option("--exhaustive", is_flag=True, help="Predict every candidate that can run."),
         click.option(
@@ -91,7 +91,7 @@ def _choice_options(verb: Command) -> Command:
 
 
 def _file_options(verb: Command) -> Command:
-    """Add where results are written beside standard output."""
+    """Add the options for files of results."""
     for name, help_ in (
         ("html", "Write a report with drawings as one HTML file."),
         ("plot", "Draw it as .png, .svg or .pdf: a curve, a heat map or the Pareto front."),

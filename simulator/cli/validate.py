@@ -105,7 +105,7 @@ def validate(  # noqa: PLR0913 - one parameter an option
 
 
 def _sets(names: tuple[str, ...]) -> list[MeasurementSet]:
-    """All sets that are named, with the mistakes of all of them at once."""
+    """Load all named sets; report the mistakes of all of them at once."""
     from simulator.errors import InputError, Problem
     from simulator.reading.measured.measurement_set import load_set
     from simulator.reading.shipped import set_names

@@ -1,6 +1,6 @@
-"""The step program: which stages a step consists of, in which order, on which stream, how often.
+"""The step program: stages, their order, streams and frequency, and their load on the machines.
 
-`program` is the table. The event engine, the bounds, the floors of a search and the
-estimate all read it; none of them knows a stage by its name. `ledger` says where a rank's time
-went, slot by slot, and `closed` adds slots up in closed form.
+`program` is the table that the event engine, the bounds, the search and the estimate read; none of
+them knows a stage by its name. `ledger` is the time of a rank by slot, `topology` the units of the
+machines, `loads` closed-form times of units and actors.
 """

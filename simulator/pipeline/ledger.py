@@ -1,8 +1,7 @@
-"""Where a rank's time goes in a step: a line for each slot that a device carries out or waits for.
+"""The ledger of a step: time of a rank by slot, a line for each slot that its device executes.
 
 Lines of an entry add up to it, and `equations.step.step_time` of the entries is the step. A rank
-writes down all its time, what it is in the middle of when somebody looks included, so nothing is
-left over.
+records all its time, the running slot included, so that there is no remainder.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ DEVICE_STREAMS: Final = frozenset(
         Actor.RESULT_ENGINE,
     }
 )
-"""Streams of a device: what they carry out in a step is on its rank's timeline."""
+"""Streams of a device; their slots are on its rank's timeline."""
 
 DATA: Final = "data"
-"""Line: waiting for a batch, whichever slot of making it is late."""
+"""Line: data stall, at any slot of making a batch."""
 OTHER_RANKS: Final = "other ranks"
-"""Line: waiting for ranks that begin to exchange gradients, or end an epoch, later."""
+"""Line: waiting for ranks that exchange gradients, or end an epoch, later."""
 
 LINES: Final[Mapping[str, Entry]] = {
     DATA: Entry.DATA_STALL,
@@ -35,7 +34,7 @@ LINES: Final[Mapping[str, Entry]] = {
     OTHER_RANKS: Entry.OTHER,
     **{slot.name: slot.entry for slot in CHECKPOINTING},
 }
-"""Lines of a ledger, each with the entry of the step that it counts for."""
+"""Lines of a ledger with their entries of the step."""
 
 _NUMBERS: Final = {name: number for number, name in enumerate(LINES)}
 
@@ -44,15 +43,15 @@ OTHER_RANKS_LINE: Final = _NUMBERS[OTHER_RANKS]
 
 
 def line_of(slot: Slot) -> int:
-    """The number of a slot's line."""
+    """Return the number of the line of a slot."""
     return _NUMBERS[slot.name]
 
 
 class Ledger:
-    """Time of a rank so far, line by line [s]; `hidden` is exchange that its compute hid [s].
+    """Time of a rank so far by line [s]; `hidden` is exchange that its compute hid [s].
 
-    Whatever is written down begins where the last line ended, so all lines add up to the time
-    passed. `line` is what goes on since then.
+    Each record begins at the end of the last one, so all lines add up to the time passed. `line` is
+    the running one.
     """
 
     __slots__ = ("hidden", "line", "spent", "until")
@@ -64,28 +63,28 @@ class Ledger:
         self.line = DATA_LINE
 
     def add(self, line: int, seconds: Seconds, until: Seconds) -> None:
-        """Write down time that ends at `until`."""
+        """Record time on a line that ends at `until`."""
         self.spent[line] += seconds
         self.until = until
 
     def totals(self, now: Seconds) -> tuple[float, ...]:
-        """All lines up to `now`, and last what was hidden."""
+        """Return all lines up to `now`, and last the hidden exchange."""
         spent = self.spent.copy()
         spent[self.line] += now - self.until
         return (*spent, self.hidden)
 
 
 OWN_WORK: Final = (Entry.DATA_STALL, Entry.H2D, Entry.COMPUTE)
-"""Entries in which a rank does not wait for others."""
+"""Entries without waiting for other ranks."""
 
 
 def by_line(totals: Sequence[float]) -> dict[str, Seconds]:
-    """A ledger's totals under the names of their lines; what was hidden is left out."""
+    """Return a ledger's totals by line; hidden exchange is left out."""
     return dict(zip(LINES, totals, strict=False))
 
 
 def entries(lines: Mapping[str, Seconds]) -> dict[str, Seconds]:
-    """What lines of a step add up to, entry by entry [s]: the arguments of `step_time`."""
+    """Return the sums of lines by entry [s]: the arguments of `equations.step.step_time`."""
     found = {str(entry): 0.0 for entry in Entry}
     for name, seconds in lines.items():
         found[LINES[name]] += seconds
@@ -93,5 +92,5 @@ def entries(lines: Mapping[str, Seconds]) -> dict[str, Seconds]:
 
 
 def on_device(stages: Sequence[StageDemands]) -> tuple[StageDemands, ...]:
-    """The slots that a rank's device carries out, in their order."""
+    """Return the stages that a rank's device executes, in order."""
     return tuple(stage for stage in stages if stage.slot.stream in DEVICE_STREAMS)

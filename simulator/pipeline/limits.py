@@ -1,4 +1,4 @@
-"""What the model covers; a scenario beyond it is refused with a reason, never answered wrongly."""
+"""Limits of the model: a scenario that it does not cover is refused with the reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.schema.workload.train import Mode
 
 
 def check_modelled(scenario: Scenario) -> None:
-    """Refuse what the model doesn't cover.
+    """Raise an error for a scenario that the model does not cover.
 
     Raises
     ------
@@ -56,7 +56,7 @@ _ENDS: Final = 2
 
 
 def _not_spread(scenario: Scenario) -> Iterator[str]:
-    """What keeps a spread model from being predicted."""
+    """Yield the reasons that a model-parallel job cannot be predicted."""
     job, degrees = scenario.job, scenario.job.parallelism
     if job.mode is not Mode.TRAIN:
         yield f"with train.mode = {job.mode}"
@@ -85,7 +85,7 @@ def _not_spread(scenario: Scenario) -> Iterator[str]:
 
 
 def _needs_device(scenario: Scenario) -> bool:
-    """Whether the model's time can only come from a device."""
+    """Return True if the model's time can only come from a device."""
     job = scenario.job
     if job.model is None or job.mode is Mode.PREPARE or job.model.cpu_seconds > 0.0:
         return False

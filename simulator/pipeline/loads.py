@@ -34,7 +34,7 @@ TINY = 1e-300
 
 
 def unit_loads(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, Real]:
-    """Time each unit needs for one batch of every rank [s], by unit.
+    """Return the time of each unit for one batch of every rank [s].
 
     CPU pools and the devices' streams are units too. A group of several machines shares its work
     equally, so each of its machines carries a part.
@@ -54,7 +54,7 @@ def _all_parts(topology: Topology, stages: Sequence[StageDemands]) -> Iterator[t
 
 
 def _parts(topology: Topology, demand: Demand, site: int) -> Iterator[tuple[str, Real]]:
-    """What a demand of every rank asks of each unit [s], were `site` to carry all of it."""
+    """Yield the time of each unit for a demand of every rank, with `site` for all of it [s]."""
     if demand.path is Path.COMPUTE:
         yield "gpu", demand.amount
     elif demand.path is Path.CORES:
@@ -68,12 +68,12 @@ def _parts(topology: Topology, demand: Demand, site: int) -> Iterator[tuple[str,
 
 
 def users(topology: Topology, path: Path) -> tuple[tuple[int, float], ...]:
-    """Ranks that differ in the units they use on a way, each with how many are like it."""
+    """Return ranks that differ in the units of a way, with the number of equal ones of each."""
     return topology.representatives if path in OF_A_RANK else ((0, float(topology.ranks)),)
 
 
 def alone(topology: Topology, demand: Demand, place: Location) -> Real:
-    """Time of a demand on otherwise idle machines [s]."""
+    """Return the time of a demand on idle machines [s]."""
     if demand.path is Path.COMPUTE:
         return demand.amount
     if demand.path is Path.CORES:
@@ -89,7 +89,7 @@ def alone(topology: Topology, demand: Demand, place: Location) -> Real:
 
 
 def slowest_unit(topology: Topology, demand: Demand, place: Location) -> tuple[str, Real] | None:
-    """The unit that slows a demand most on idle machines, and the rate it leaves [amount/s].
+    """Return the slowest unit of a demand on idle machines, and its rate [amount/s].
 
     None where the demand goes through no unit.
     """
@@ -105,7 +105,7 @@ def slowest_unit(topology: Topology, demand: Demand, place: Location) -> tuple[s
 def actor_times(
     topology: Topology, stages: Sequence[StageDemands], actor: Actor, group: str = ""
 ) -> dict[Resource, Real]:
-    """Time the first rank's `actor` spends on one batch on idle machines, by resource [s]."""
+    """Return the time of the first rank's `actor` for a batch on idle machines, by resource [s]."""
     place = Location(rank=0, site=topology.sites_of(group)[0])
     times: dict[Resource, Real] = {}
     for stage in stages:
@@ -119,7 +119,7 @@ def actor_times(
 def pressures(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> Mapping[str, Seconds]:
-    """Step time that each resource imposes by itself [s], longest first.
+    """Return the step time that each resource imposes by itself [s], longest first.
 
     Either because a unit of it needs that long for a step's batches, or because an actor that
     works serially (the loader's workers together, the receiving thread, the copy engine) spends
@@ -141,7 +141,7 @@ def pressures(
 
 
 def limiting_time(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Real:
-    """Step time that the slowest of all resources imposes [s]: the longest of `pressures`.
+    """Return the step time of the slowest resource [s]: the longest of `pressures`.
 
     Names nothing, and so works on batches of candidates.
     """
@@ -152,9 +152,9 @@ def limiting_time(scenario: Scenario, topology: Topology, stages: Sequence[Stage
 
 
 class Cycle(NamedTuple):
-    """What a serial actor of a group spends on a batch, by resource [s].
+    """Time of a serial actor of a group for a batch, by resource [s].
 
-    Workers work side by side, so together they spend a part of one worker's time on a batch.
+    Workers are concurrent, so together they spend a part of one worker's time on a batch.
     """
 
     group: str
@@ -170,7 +170,7 @@ class Cycle(NamedTuple):
 def slowest_actor(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands], within: float = 1.0
 ) -> Cycle | None:
-    """The serial actor that a batch takes longest.
+    """Return the serial actor with the longest time for a batch.
 
     None if a unit needs longer for it than the actor's time over `within`.
     """
@@ -181,18 +181,18 @@ def slowest_actor(
 
 
 def least_step(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Real:
-    """Least mean step of a run that goes on for ever [s]."""
+    """Return the lower bound on the steady-state step [s]."""
     return least_batch(scenario, topology, stages) * scenario.job.train.accumulation
 
 
 def least_batch(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Real:
-    """Least mean time between two batches of a rank [s]: of the busiest unit or serial actor."""
+    """Return the lower bound on the time between batches of a rank [s]: busiest unit or actor."""
     serial = longest(serial_cycles(scenario, topology, stages))
     return at_least(fastest_batch(topology, stages), serial)
 
 
 def fastest_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:
-    """Least time between two batches of a rank [s].
+    """Return the lower bound of all units on the time between two batches of a rank [s].
 
     That of the busiest unit. Where groups make batches side by side, together they make no more
     than the sum of what each could make alone.
@@ -210,7 +210,7 @@ def fastest_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:
         rate = rate + 1.0 / np.maximum(longest(loads.values()), TINY)
     least: Real = np.maximum(using, 1.0 / rate)
     for unit in set.intersection(*(set(loads) for loads in producers)):
-        # Whoever makes a batch, a unit that all go through carries it.
+        # A unit on the ways of all groups carries every batch.
         shared: Real = np.inf
         for loads in producers:
             shared = np.minimum(shared, loads[unit])
@@ -221,7 +221,7 @@ def fastest_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:
 def serial_cycles(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> list[Real]:
-    """Time between two batches of a rank that each serial actor needs, alone on the machines [s].
+    """Return the time between batches of a rank for each serial actor on idle machines [s].
 
     Workers / time of a batch of one of them is the most that they make together; the receiving
     thread, and the copy engine with the device that waits for it, take one batch at a time.
@@ -230,21 +230,21 @@ def serial_cycles(
 
 
 def main_process(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> Cycle:
-    """What the thread that trains spends on making a batch, where there are no workers."""
+    """Return the time of the main thread for making a batch, without workers."""
     return next(c for c in _using_cycles(scenario, topology, stages) if c.actor is Actor.WORKER)
 
 
 def _imposed(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> tuple[list[tuple[str, Real]], list[Cycle]]:
-    """Time a batch takes on each unit, and of each serial actor, by the batches it makes [s]."""
+    """Return the time of a batch on each unit, and of each serial actor [s]."""
     return list(_unit_times(scenario, topology, stages)), _cycles(scenario, topology, stages)
 
 
 def _unit_times(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> Iterator[tuple[str, Real]]:
-    """Time a batch takes on each unit, by the batches that each group makes [s]."""
+    """Yield the time of a batch on each unit, by the share of batches of each group [s]."""
     producers = _Producers.of(stages)
     shares = _shares(scenario, topology, producers)
     others = [stage for stage in stages if stage.actor not in PRODUCERS]
@@ -257,7 +257,7 @@ def _unit_times(
 
 
 def _cycles(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> list[Cycle]:
-    """The serial actors, by the batches that each group makes."""
+    """Return the serial actors, by the share of batches of each group."""
     producers = _Producers.of(stages)
     shares = _shares(scenario, topology, producers)
     cycles = [
@@ -269,14 +269,14 @@ def _cycles(scenario: Scenario, topology: Topology, stages: Sequence[StageDemand
 
 
 class _Producers(NamedTuple):
-    """The stages that make batches, and the groups that do; the trainers' go by the empty name."""
+    """Stages that make batches, and their groups; the name of the trainers is empty."""
 
     stages: Sequence[StageDemands]
     groups: Sequence[str]
 
     @staticmethod
     def of(stages: Sequence[StageDemands]) -> _Producers:
-        """Those of a demand table."""
+        """Return the producers of a demand table."""
         making = [stage for stage in stages if stage.actor in PRODUCERS]
         return _Producers(making, sorted({stage.group for stage in making}))
 
@@ -286,12 +286,12 @@ class _Producers(NamedTuple):
         return ("", *(group for group in self.groups if group))
 
     def of_group(self, group: str) -> list[StageDemands]:
-        """What one group does to make a batch."""
+        """Return the stages of one group."""
         return [stage for stage in self.stages if stage.group == group]
 
 
 def longest(times: Iterable[Real]) -> Real:
-    """The longest of several times, for each candidate [s]; 0 of none."""
+    """Return the longest of several times for each candidate [s]; 0 of none."""
     found: Real = 0.0
     for time in times:
         found = at_least(found, time)
@@ -299,7 +299,7 @@ def longest(times: Iterable[Real]) -> Real:
 
 
 def _charge(cycle: Cycle, raise_to: Callable[[str, Real], None]) -> None:
-    """Blame an actor's whole time on what it spends most of it on."""
+    """Attribute an actor's whole time to the resource with the largest part."""
     times, whole = cycle.times, float(cycle.whole)
     most = max(times, key=lambda resource: float(times[resource]), default=None)
     for resource, part in times.items():
@@ -308,7 +308,7 @@ def _charge(cycle: Cycle, raise_to: Callable[[str, Real], None]) -> None:
 
 
 def _shares(scenario: Scenario, topology: Topology, producers: _Producers) -> dict[str, Real]:
-    """Share of the batches that each group makes when all work as fast as they can."""
+    """Return the share of batches of each group at full speed of all."""
     if len(producers.groups) == 1:
         return {producers.groups[0]: 1.0}
     speeds: dict[str, Real] = {}
@@ -323,7 +323,7 @@ def _shares(scenario: Scenario, topology: Topology, producers: _Producers) -> di
 
 
 def resource_name(topology: Topology, unit: str) -> str:
-    """The resource a unit belongs to, led by its group's name if that does not train."""
+    """Return the resource of a unit, with its group's name if that does not train."""
     known = topology.units.get(unit)
     if known is not None:
         own = known.owner == topology.sites[0].group.name
@@ -337,7 +337,7 @@ def resource_name(topology: Topology, unit: str) -> str:
 def _making_cycles(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands], group: str
 ) -> list[dict[Resource, Real]]:
-    """Times between two batches of a rank that the group's workers, all together, need."""
+    """Return the times between two batches of a rank for all workers of a group together."""
     producers = producer_count(scenario, topology, group)
     slow = 1.0 if group else mean_slowness(scenario)
     if not anywhere(producers):
@@ -353,10 +353,10 @@ def _making_cycles(
 def _using_cycles(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> list[Cycle]:
-    """Times between two batches of a rank that its pin-memory thread and its device need.
+    """Return the times between two batches for the pin-memory thread and the device of a rank.
 
-    Copies that don't run beside compute delay it. Without workers the thread that receives also
-    makes the batches.
+    Copies that are not concurrent with compute delay it. Without workers the main thread also makes
+    the batches.
     """
     loader = scenario.job.loader
     receiving = actor_times(topology, stages, Actor.PIN_MEMORY)
@@ -374,7 +374,7 @@ def _using_cycles(
 
 
 def producer_count(scenario: Scenario, topology: Topology, group: str) -> int:
-    """Workers of a group that make batches for one rank; 0: the trainer's own thread does."""
+    """Return the number of workers of a group for each rank."""
     remote = scenario.job.remote
     if group and remote is not None:
         return remote.producers(scenario.ranks_served) * len(topology.sites_of(group))
@@ -382,10 +382,10 @@ def producer_count(scenario: Scenario, topology: Topology, group: str) -> int:
 
 
 def mean_slowness(scenario: Scenario) -> float:
-    """How many times longer than stated a worker takes, over all batches and the slowest worker.
+    """Return the mean slowdown of batches by stragglers, for the slowest worker.
 
-    With batches dealt round robin the slowest worker sets the pace of all; where whoever is free
-    takes the next batch, the others make up for it.
+    In round robin the slowest worker sets the pace of all; if free workers take the next batch, the
+    others compensate.
     """
     policy = scenario.job.loader.policy
     in_turn = policy.assignment is Assignment.ROUND_ROBIN
@@ -396,7 +396,7 @@ def mean_slowness(scenario: Scenario) -> float:
 
 
 def _slowness(straggler: Straggler, together: int) -> float:
-    """The factor that a straggler adds, if so many workers share what is to be done."""
+    """Return the slowdown by a straggler among workers that share the batches."""
     if straggler.every is not None:
         return 1.0 + (straggler.factor - 1.0) / straggler.every
     if straggler.worker is None or together == 0:
@@ -405,15 +405,15 @@ def _slowness(straggler: Straggler, together: int) -> float:
 
 
 ALTERNATES = 0.1
-"""Share of a batch's time from which on a resource matters to who waits for whom."""
+"""Minimum share of a batch's time of a resource that workers alternate with."""
 
 
 def alternating(topology: Topology, stages: Sequence[StageDemands]) -> Real:
-    """Whether workers go back and forth between a shared store and the cores, for each candidate.
+    """Return True, by candidate, where workers alternate between a shared store and the cores.
 
-    Equal batches would then keep all workers in step for ever: they read together and compute
-    together, and each resource idles while the other is used. Real batches differ, so real
-    workers drift apart.
+    Equal batches would keep all workers in step: they would read together and compute together, and
+    each resource would be idle while the other is used. Real batches differ, so real workers drift
+    apart.
     """
     groups = {stage.group for stage in stages if stage.actor is Actor.WORKER}
     found: Real = False
@@ -466,11 +466,11 @@ def device_step(
     stages : sequence of StageDemands
         The demand table.
     time_of : callable
-        How long a demand takes by itself [s].
+        Time of a demand by itself [s].
     shares : callable
-        Gives the buckets' parts of the gradients; asked only where buckets are exchanged.
+        Returns the buckets' parts of the gradients; called where buckets are exchanged.
     last : float or array
-        Size of a step's last batch over a full one, beside whose work buckets are exchanged [1].
+        Size of a step's last batch over a full one, which hides the exchange of buckets [1].
     """
     serial = [stage for stage in stages if stage.actor in SERIAL_STREAMS]
     return DeviceStep(

@@ -1,4 +1,4 @@
-"""How long a run is: batches, steps and epochs, and what is composed beside them."""
+"""Length of a run: batches, steps and epochs, and the times outside of its epochs."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ class Lengths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extras:
-    """What is composed beside the epochs [s]: once a run, by name, and as a step's share."""
+    """Times outside of the epochs [s]: once a run, by name, and as a step's share."""
 
     parts: Mapping[str, Seconds] = field(default_factory=dict)
     per_step: Seconds = 0.0
 
     @property
     def once(self) -> Seconds:
-        """What the run takes beside its epochs [s]."""
+        """One-off time of the run [s]."""
         return sum(self.parts.values())
 
 
 def lengths(scenario: Scenario) -> Lengths:
-    """Batches, steps and epochs of the scenario's job.
+    """Return batches, steps and epochs of the scenario's job.
 
     Every rank takes an equal share of the samples, padded to whole samples as
     torch.utils.data.DistributedSampler does.
@@ -91,14 +91,14 @@ def lengths(scenario: Scenario) -> Lengths:
 
 
 def samples_of_an_epoch(scenario: Scenario) -> Real:
-    """Samples that all ranks of all jobs take in an epoch, padding included."""
+    """Return the samples of all ranks of all jobs in an epoch, padding included."""
     train = scenario.job.train
     a_step = train.batch_size * train.accumulation * scenario.ranks * scenario.job.copies
     return a_step * lengths(scenario).full_steps
 
 
 def worker_start(scenario: Scenario) -> Seconds:
-    """Time until all workers of a rank have started, one after another [s]."""
+    """Return the time to start all workers of a rank, one after another [s]."""
     loader = scenario.job.loader
     return loader.worker_start * loader.policy.producers
 
@@ -118,7 +118,7 @@ def extras(scenario: Scenario, topology: Topology, warm: Sequence[StageDemands])
 def _one_off(
     scenario: Scenario, topology: Topology, warm: Sequence[StageDemands]
 ) -> dict[str, Seconds]:
-    """What a run takes beside its epochs, by name [s]; only what takes any time."""
+    """Return the one-off times of a run by name [s]; only those above 0."""
     train = scenario.job.train
     parts = {
         "start-up": train.start_up,
@@ -131,12 +131,12 @@ def _one_off(
 
 
 def _counted(number: Any) -> Any:  # noqa: ANN401 - a count, or an array of them
-    """A whole number as such; arrays stay arrays of floats."""
+    """Return a whole number as int; leave arrays of floats."""
     return number if np.ndim(number) else int(number)
 
 
 def placement_time(scenario: Scenario, topology: Topology) -> Seconds:
-    """Time to stage the data to the machine's own drives, or to preload it into RAM [s].
+    """Return the time to stage the data to local drives, or to preload it into RAM [s].
 
     All bytes pass the slowest of the store they come from, the network, and what they go to.
     """
@@ -164,7 +164,7 @@ def placement_time(scenario: Scenario, topology: Topology) -> Seconds:
 
 
 def preparation_time(scenario: Scenario, topology: Topology) -> Seconds:
-    """Time to prepare all samples before the run [s], on the machine that trains.
+    """Return the time to prepare all samples before the run [s], on the training machine.
 
     Reading, working and writing overlap, so the slowest of them counts.
     """
@@ -179,7 +179,7 @@ def preparation_time(scenario: Scenario, topology: Topology) -> Seconds:
 
 
 def preparation(scenario: Scenario) -> Scenario:
-    """The job that prepares a scenario's data beforehand: it reads the raw samples."""
+    """Return the job that prepares a scenario's data beforehand: it reads the raw samples."""
     job = scenario.job
     work = replace(
         job.preprocessing, where=Preparation.CPU, output_bytes=job.preprocessing.prepared_bytes
@@ -202,19 +202,19 @@ def _checkpoint_share(scenario: Scenario, topology: Topology) -> Seconds:
 
 
 def checkpoints(scenario: Scenario) -> Real:
-    """How many checkpoints a run writes."""
+    """Return the number of checkpoints of a run."""
     every = scenario.job.train.checkpointing
     return 0.0 if every is None else lengths(scenario).total_steps // every.every_steps
 
 
 def checkpoint_time(topology: Topology, stages: Sequence[StageDemands]) -> Seconds:
-    """Time that all wait for one checkpoint [s]: what its demands take, one after another."""
+    """Return the wait of all ranks for one checkpoint [s]: its demands in sequence."""
     times = (alone(topology, demand, Location(rank=0)) for s in stages for demand in s.demands)
     return cast("Seconds", sum(times, 0.0))
 
 
 def checkpoint_loads(scenario: Scenario, topology: Topology) -> Mapping[str, Seconds]:
-    """How long checkpoints keep each unit of a machine that writes busy, as a step's share [s].
+    """Return the busy time of each unit of a writing machine by checkpoints, per step [s].
 
     A machine's devices copy their shares over their links at once; then it writes them together.
     """

@@ -111,12 +111,12 @@ class SharedCores:
         return self.span(1.0, 0.0)
 
     def span(self, batches: Real, apart: Real) -> Real:
-        """Least time in which so many batches of each rank are made and received [s].
+        """Return the shortest time in which batches of each rank are made and received [s].
 
         Parameters
         ----------
         batches : float or array
-            How many, the last one counted as what it holds [1].
+            Number of batches, the last one by its size [1].
         apart : float or array
             Time in which a pin-memory thread surely has no batch: before the first and after the
             last [s].
@@ -144,21 +144,12 @@ class SharedCores:
         return np.where(self._enough_producers, self._received_every, self._made_every)[()]
 
     def settled_span(self, batches: Real, first: Real, used: Real) -> Real:
-        """Time in which so many batches of each rank are made and received, from none on [s].
+        """Return the time in which a number of batches of each rank are made and received [s].
 
-        The equilibrium, with the workers' begin and end: at first each of them makes as many
+        The equilibrium, with the start and end of workers: at first each of them makes as many
         batches as may be asked for ahead, with nothing to receive until the first one is made;
         behind the last one that is asked for the pin-memory threads are alone. 0 where the
-        equilibrium is.
-
-        Parameters
-        ----------
-        batches : float or array
-            How many, the last one counted as what it holds [1].
-        first : float or array
-            Least time in which the first batch is made [s].
-        used : float or array
-            Least time in which a batch is used by the device [s].
+        equilibrium is unknown.
         """
         if not self._settles:
             return 0.0
@@ -178,7 +169,7 @@ class SharedCores:
 
     @cached_property
     def _settles(self) -> bool:
-        """Whether workers of one thread each, and threads that receive, are all that compute.
+        """True if only single-threaded workers and pin-memory threads use the cores.
 
         Each worker is asked for two batches at once, so that it has the next one to begin with.
         """
@@ -193,12 +184,12 @@ class SharedCores:
 
     @cached_property
     def _workers(self) -> Real:
-        """Workers of a rank."""
+        """Number of workers of a rank."""
         return np.asarray(self.scenario.job.loader.policy.producers, dtype=float)
 
     @cached_property
     def _enough_producers(self) -> Real:
-        """Whether pin-memory threads are what all wait for."""
+        """True if pin-memory threads are the bottleneck."""
         return np.asarray(self._busy <= self._workers)
 
     @cached_property
@@ -208,7 +199,7 @@ class SharedCores:
 
     @cached_property
     def _cycle_work(self) -> Real:
-        """What a thread that is always runnable does between two batches."""
+        """Work of an always runnable thread between two batches."""
         cycle: Real = self._receiving
         for _ in range(SETTLES):
             cycle = self._receiving + self._elsewhere / self._slowness(self._made / cycle, 0.0)
@@ -234,9 +225,9 @@ class SharedCores:
         return found
 
     def _slowness(self, producers: Real, receiving: float) -> Real:
-        """Time of a second's work of each thread, with so many of a rank runnable [s].
+        """Return the time of a second's work of each thread [s].
 
-        A number of workers between two whole ones stands for both in turn.
+        A fractional number of workers alternates between the whole ones next to it.
         """
         few = np.floor(producers)
         part, found = producers - few, []
@@ -250,7 +241,7 @@ class SharedCores:
 
     @cached_property
     def _known(self) -> bool:
-        """Whether all work of loading is done here, by whole threads of one pace."""
+        """True if all batches are made here, by whole threads of one pace."""
         job = self.scenario.job
         here = job.remote is None and not job.loader.stragglers
         few = bool(np.all(self._most_runnable <= MOST_THREADS))
@@ -266,7 +257,7 @@ class SharedCores:
 
     @cached_property
     def _work(self) -> Real:
-        """What a batch of every rank asks of the pool [core-seconds]."""
+        """Work of a batch of every rank on the pool [core-seconds]."""
         each = (
             demand.amount * stage.times
             for stage in self.stages
@@ -277,12 +268,12 @@ class SharedCores:
 
     @cached_property
     def _receiving(self) -> Real:
-        """What receiving a batch asks of the pool [core-seconds]."""
+        """Work of receiving a batch on the pool [core-seconds]."""
         return sum((demand.amount for demand in self._of_pin_memory(cores=True)), 0.0)
 
     @cached_property
     def _making(self) -> Real:
-        """What a batch of every rank asks of the workers' share of the pool [core-seconds].
+        """Work of a batch of every rank on the part of the pool that workers have [core-seconds].
 
         All work less what pin-memory threads do, weighed so that their threads add nothing to the
         pool.
@@ -296,14 +287,14 @@ class SharedCores:
 
     @cached_property
     def _most_of_producers(self) -> Real:
-        """The most that the pool does as long as nobody receives [core-seconds/s]."""
+        """Highest capacity of the pool without pin-memory threads [core-seconds/s]."""
         alone = np.where(self._runnable <= self._working_threads, self._capacities, 0.0)
         found: Real = alone.max(axis=0)
         return found
 
     @cached_property
     def _elsewhere(self) -> Real:
-        """What else receiving a batch takes at least [s]."""
+        """Lower bound on the time of receiving a batch outside of the cores [s]."""
         place = Location(rank=0)
         others = self._of_pin_memory(cores=False)
         return sum((alone(self.topology, demand, place) for demand in others), 0.0)
@@ -338,7 +329,7 @@ class SharedCores:
 
     @cached_property
     def _capacities(self) -> NDArray[np.float64]:
-        """What the pool does with so many runnable threads [core-seconds/s]."""
+        """Capacity of the pool by runnable threads [core-seconds/s]."""
         pool = self.topology.host.cpu
         found: NDArray[np.float64] = np.asarray(pool.capacity_for(self._runnable), dtype=float)
         return found
@@ -347,7 +338,7 @@ class SharedCores:
 def least_shared_step(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> Real:
-    """Least mean step of a run that goes on for ever, of the busiest or of those who share [s]."""
+    """Return the lower bound on the steady-state step, shared cores included [s]."""
     cores = SharedCores(scenario=scenario, topology=topology, stages=stages)
     shared: Real = cores.cycle * scenario.job.train.accumulation
     return np.maximum(least_step(scenario, topology, stages), shared)

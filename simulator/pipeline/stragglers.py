@@ -1,9 +1,10 @@
-"""How much longer than the mean device the slowest of a job takes, by the spreads of their speeds.
+"""Slowest of many devices: expected factor of its time over that of the mean device.
 
-A device has a factor of its time that stays as it is over a run, and one of each step; both are 1
-in the mean. A step waits for the largest product of the two among all devices. Both are drawn for
-each device, so in any one step the products are independent draws of one distribution, and the mean
-over steps and runs is that of the largest of so many. Nothing is drawn, no device is gone through.
+A device has a factor of its time that is constant over a run, and one of each step; both are 1 in
+the mean. A step waits for the largest product of the two among all devices. In any one step the
+products are independent draws of one distribution, so the mean over steps and runs is that of the
+largest of them: it is computed from order statistics, at a cost that does not grow with the number
+of devices.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ LEAST: Final = 1e-7
 
 @cache
 def slowest_factor(device: Spread, step: Spread, devices: int) -> float:
-    """Mean of the largest factor of time among devices.
+    """Return the mean of the largest factor of time among devices.
 
     Parameters
     ----------
@@ -69,13 +70,13 @@ def _largest(spread: Spread, devices: int) -> float:
 
 
 def _together(one: Spread, other: Spread) -> Spread:
-    """The product of two lognormal factors is one."""
+    """Return the distribution of the product of two lognormal factors."""
     square = (1.0 + one.relative_deviation**2) * (1.0 + other.relative_deviation**2)
     return Spread(shape=Shape.LOGNORMAL, relative_deviation=float(np.sqrt(square - 1.0)))
 
 
 def _quantile(spread: Spread) -> Curve:
-    """Factors as far up in their distribution as normal scores are in theirs."""
+    """Return the quantile function of factors, at normal scores."""
     deviation = spread.relative_deviation
     curves: dict[Shape, Callable[[Values], Values]] = {
         Shape.LOGNORMAL: lambda score: _lognormal(score, deviation),
@@ -88,7 +89,7 @@ def _quantile(spread: Spread) -> Curve:
 
 
 def _share_below(spread: Spread) -> Curve:
-    """Share of the factors that are below amounts."""
+    """Return the distribution function of factors."""
     from scipy.special import gammainc, ndtr  # noqa: PLC0415 - slow to load, and rarely needed
 
     deviation = spread.relative_deviation
@@ -103,7 +104,7 @@ def _share_below(spread: Spread) -> Curve:
 
 
 def _sigma(deviation: float) -> float:
-    """Deviation of the logarithm of lognormal factors."""
+    """Return the deviation of the logarithm of lognormal factors."""
     return float(np.sqrt(np.log1p(deviation**2)))
 
 
@@ -124,7 +125,7 @@ def _gamma(score: Values, deviation: float) -> Values:
 
 
 def _above(score: Values) -> Values:
-    """Share of a normal distribution above scores."""
+    """Return the share of a normal distribution above scores."""
     from scipy.special import ndtr  # noqa: PLC0415 - slow to load, and rarely needed
 
     share: Values = ndtr(-score)
@@ -145,7 +146,7 @@ AMOUNTS: Final = 1600
 
 
 def expected_largest(quantile: Curve, draws: float) -> float:
-    """Mean of the largest of several independent draws of one distribution.
+    """Return the mean of the largest of independent draws of one distribution.
 
     Parameters
     ----------
@@ -182,7 +183,7 @@ def expected_largest(quantile: Curve, draws: float) -> float:
 def expected_largest_product(
     first: Curve, share_below: Curve, draws: float, within: tuple[float, float]
 ) -> float:
-    """Mean of the largest of several products of two positive factors.
+    """Return the mean of the largest product of two positive factors.
 
     Parameters
     ----------
@@ -230,7 +231,7 @@ def expected_largest_product(
 
 @cache
 def _scores(apart: float, draws: float) -> tuple[Values, Values]:
-    """Normal scores, and the chance that the highest of several is each of them."""
+    """Return normal scores, and the chance that the highest of several is each of them."""
     scores = np.arange(-HIGHEST, HIGHEST, apart)
     less = [math.log(math.erfc(-score / math.sqrt(2.0)) / 2.0) for score in scores]
     density = -(scores**2) / 2.0 - math.log(2.0 * math.pi) / 2.0

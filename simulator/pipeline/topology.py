@@ -1,6 +1,6 @@
-"""The machines as units that can be busy, and which of them each way of a demand goes through.
+"""Topology: the units of machines, and the units on each way of a demand.
 
-Both solvers use it: `bounds` divides by a unit's capacity, the engine shares it. A way is a list
+The bounds divide by a unit's capacity, the engine shares it. A way is a list
 of (unit, coefficient): one byte uses `coefficient` of the unit's capacity per second.
 
 The first site is one of the machines that train, which are alike. Every machine of another group is
@@ -83,7 +83,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """Where a demand arises: at a site, on behalf of a rank."""
+    """Origin of a demand: a site, on behalf of a rank."""
 
     rank: int
     site: int = 0
@@ -110,7 +110,7 @@ class Topology:
 
     @property
     def ranks_alike(self) -> bool:
-        """Whether all units are shared by all ranks, so that no rank can differ from another."""
+        """True if all units are shared by all ranks, so that all ranks are equal."""
         return not any(_of_one_rank(name) for name in self.units)
 
     @property
@@ -121,12 +121,12 @@ class Topology:
         return tuple((rank, 1.0) for rank in range(self.ranks))
 
     def sites_of(self, group: str) -> tuple[int, ...]:
-        """Numbers of the sites of a group; of the trainers for the empty name."""
+        """Return the numbers of the sites of a group; of the trainers for the empty name."""
         name = group or self.sites[0].group.name
         return tuple(i for i, site in enumerate(self.sites) if site.group.name == name)
 
     def way(self, demand: Demand, place: Location) -> WeightedRoute:
-        """Units that a demand goes through, with how much each byte uses of them."""
+        """Return the units of a demand, with the use of each per byte."""
         return _WAYS[demand.path](self, demand, place)
 
     @property
@@ -135,17 +135,17 @@ class Topology:
         return max(1, self.sites[0].group.gpus_per_host // self.ranks)
 
     def has(self, name: str) -> bool:
-        """Whether there is such a unit."""
+        """Return True if there is such a unit."""
         return name in self.units
 
 
 def _of_one_rank(unit: str) -> bool:
-    """Whether a unit is an accelerator's own link."""
+    """Return True if a unit is an accelerator's own link."""
     return unit.removeprefix("pcie ").removeprefix("nvlink ").startswith("gpu")
 
 
 def build(scenario: Scenario) -> Topology:
-    """Lay out one machine that trains and all machines of other groups as units."""
+    """Return the units of one training machine and of all machines of other groups."""
     trainers = scenario.cluster.trainers
     others = [group for group in scenario.cluster.groups if group is not trainers]
     sites = [Site(prefix="", shared="", group=_beside_programs(scenario, trainers))]
@@ -167,7 +167,7 @@ def build(scenario: Scenario) -> Topology:
 
 
 def at_rest(topology: Topology) -> Topology:
-    """The same machines while nothing is trained on them."""
+    """Return the same machines without training."""
     first, *others = topology.sites
     pool = replace(first.host.cpu, taken=0.0)
     group = replace(first.group, host=replace(first.host, cpu=pool))
@@ -175,7 +175,7 @@ def at_rest(topology: Topology) -> Topology:
 
 
 def _beside_programs(scenario: Scenario, trainers: Group) -> Group:
-    """The trainers' group with the hardware threads that their programs leave to the loaders."""
+    """Return the trainers' group without the hardware threads of their training processes."""
     train, pool = scenario.job.train, trainers.host.cpu
     alone = train.host_threads == 0.0 or scenario.job.mode is Mode.PREPARE
     # A program that makes its own batches does not wait for its device at the same time.
@@ -191,7 +191,7 @@ def _beside_programs(scenario: Scenario, trainers: Group) -> Group:
 
 
 def _loading(scenario: Scenario) -> Real:
-    """CPU work of loading one batch on the machine that trains [core-seconds]."""
+    """Return the CPU work of loading one batch on the training machine [core-seconds]."""
     producers = (Decode(), Collate()) if makes_own_batches(scenario) else ()
     stages = (*producers, PinMemory())
     work = (demand for stage in stages for demand in stage.demands(scenario, Phase.WARM))
@@ -219,7 +219,7 @@ def _units(site: Site) -> Iterator[Unit]:
 
 
 def store_prefix(site: Site) -> str:
-    """What leads the names of its store's units: drives are a machine's own, other stores not."""
+    """Return the prefix of the units of a store: local drives are those of a machine."""
     return site.prefix if site.group.storage.scope is Scope.LOCAL else site.shared
 
 
@@ -246,14 +246,14 @@ def _storage_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
 
 
 def drives_used(group: Group) -> int:
-    """Drives that share the reads of a group's store."""
+    """Return the number of drives that share the reads of a group's store."""
     return drives_of(group, group.storage)
 
 
 def clients(group: Group) -> int:
-    """Site that share the store with the one simulated, itself included.
+    """Return the machines that share the store with the simulated one, itself included.
 
-    Site of other groups are all simulated; of those that train, one stands for all.
+    Machines of other groups are all simulated; of those that train, one represents all.
     """
     local = group.storage.scope is Scope.LOCAL
     return 1 if local or group.role is Role.PREPROCESS else group.count
@@ -305,7 +305,7 @@ def _from_store(topology: Topology, demand: Demand, place: Location) -> Weighted
 def _operations(
     topology: Topology, demand: Demand, site: Site, weight: Real, requests: Real
 ) -> WeightedRoute:
-    """The caps on operations that a demand meets, with the operations of a byte.
+    """Return the caps on operations of a demand, with the operations per byte.
 
     One operation takes the time of `weight` reads of the store, and of `requests` that read; the
     machine's own cap counts it once.
@@ -331,7 +331,7 @@ def _operations_per_byte(demand: Demand) -> Real | None:
 
 
 def _wire(topology: Topology, site: Site, direction: str) -> WeightedRoute:
-    """What bytes to or from the store pass beside it: network or PCIe tree, and host memory."""
+    """Return the units between store and machine: network or PCIe tree, and host memory."""
     flow = "up" if direction == NETWORK_IN else "down"
     if site.group.storage.scope is Scope.LOCAL:
         return (*_tree(topology, site, "drives", flow), *_present(topology, site.prefix + MEMORY))
@@ -344,7 +344,7 @@ def _wire(topology: Topology, site: Site, direction: str) -> WeightedRoute:
 
 
 def _tree(topology: Topology, site: Site, devices: str, flow: str) -> WeightedRoute:
-    """Uplinks of the switches that drives or network cards hang on, each with its part."""
+    """Return the uplinks of switches above drives or network cards, with the part of each."""
     host, prefix = site.host, site.prefix
     cards = 0 if host.network is None else host.network.cards
     below = [len(getattr(switch, devices)) for switch in host.switches]
@@ -359,7 +359,7 @@ def _tree(topology: Topology, site: Site, devices: str, flow: str) -> WeightedRo
 
 
 def _merged(way: Sequence[tuple[str, Real]]) -> WeightedRoute:
-    """The same way with each unit once."""
+    """Return the same way with each unit once."""
     total: dict[str, Real] = {}
     for name, use in way:
         total[name] = total.get(name, 0.0) + use
@@ -373,7 +373,7 @@ def _from_cache(topology: Topology, demand: Demand, place: Location) -> Weighted
 
 
 def _between_machines(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:  # noqa: ARG001 - bytes only
-    """The machine's network both ways; through host memory unless the cards do without."""
+    """Return the machine's network both ways; through host memory without GPUDirect."""
     network = topology.host.network
     cards = _present(topology, NETWORK_OUT, NETWORK_IN)
     if network is None or network.rdma:
@@ -397,7 +397,7 @@ def _to_store(topology: Topology, demand: Demand, place: Location) -> WeightedRo
 
 
 def _share_of_store(group: Group, demand: Demand) -> Real:
-    """Capacity of its unit that a byte takes of a store that fewer machines use than reach it."""
+    """Return the use of a store's unit per byte, where fewer machines use it than reach it."""
     alone = demand.sharers is None or group.storage.scope is Scope.LOCAL
     return 1.0 if alone or demand.sharers is None else demand.sharers / clients(group)
 
@@ -429,7 +429,7 @@ def _up(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:
 
 
 def _across(topology: Topology, gpu: int, direction: str) -> WeightedRoute:
-    """The link between sockets, for a device that hangs on another one than its batches lie on."""
+    """Return the link between sockets, for a device on another socket than its batches."""
     home = topology.memory_socket
     if home is None or home == _socket_of(topology.host, gpu):
         return ()
@@ -451,7 +451,7 @@ def _to_peer(topology: Topology, demand: Demand, place: Location) -> WeightedRou
 
 
 def _to_next(topology: Topology, gpu: int, ring: int) -> WeightedRoute:
-    """From an accelerator to the next one of the `ring` that it is in."""
+    """Return the way from an accelerator to the next one of its `ring`."""
     host = topology.host
     if topology.has(f"nvlink gpu{gpu}"):
         return ((f"nvlink gpu{gpu}", 1.0),)
@@ -467,7 +467,7 @@ def _to_next(topology: Topology, gpu: int, ring: int) -> WeightedRoute:
 
 
 def _exchanged(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:
-    """From each accelerator of a rank to the others of the machine, and out of it."""
+    """Return the ways from each accelerator of a rank to the others of the machine, and out."""
     devices = topology.devices_of_rank
     ring = topology.ring * devices
     near, far = 1.0 - demand.outward, demand.outward * devices
@@ -528,7 +528,7 @@ _ACTORS: Final = {
 
 
 def scale_topology(topology: Topology, speeds: Speeds) -> Topology:
-    """The topology with the capacity of each unit as drawn."""
+    """Return the topology with the capacity of each unit scaled."""
     units = {
         name: replace(unit, capacity=unit.capacity * speeds[_OF[unit.resource]])
         if _OF[unit.resource] in speeds
@@ -539,7 +539,7 @@ def scale_topology(topology: Topology, speeds: Speeds) -> Topology:
 
 
 def scale_stage(stage: StageDemands, speeds: Speeds) -> StageDemands:
-    """The stage with what its demands take as drawn; bytes stay, units get faster."""
+    """Return the stage with its demands scaled; bytes stay, units get faster."""
     demands = tuple(_faster(stage.actor, demand, speeds) for demand in stage.demands)
     return replace(stage, demands=demands)
 

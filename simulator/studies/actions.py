@@ -127,7 +127,7 @@ class Action:
 
     @property
     def copying(self) -> Usd:
-        """What its copies cost, while machines wait for them [$]."""
+        """Return the cost of its copies, while machines wait for them [$]."""
         rent = machines_price(self.prediction.scenario) or 0.0
         return sum(one.bill(rent) for one in self.copies)
 
@@ -168,7 +168,7 @@ def actions(
     *,
     met: BugLog | None = None,
 ) -> tuple[Action, ...]:
-    """What gains most, best first; nothing where nothing gains more than is known.
+    """Return the changes to a job that gain most, best first; none where no gain is significant.
 
     Parameters
     ----------
@@ -178,8 +178,8 @@ def actions(
         The job as it is, with its intervals.
     catalogue : Catalogue
         Machines and stores on offer.
-    met : Met, optional
-        Where bugs of ours that changes meet are noted; without it the first one is raised.
+    met : BugLog, optional
+        Log of internal errors; without it the first one is raised.
     """
     baseline = _ground(reader, base.scenario, catalogue)
     unchanged = Change(kind=Kind.WORKERS, name="", settings={})
@@ -204,14 +204,13 @@ def actions(
 
 
 def _with(found: Sequence[Action], new: Action) -> list[Action]:
-    """The changes to tell with a new one, without what is rented for nothing."""
     if _for_nothing(new.rent, new.time, found):
         return list(found)
     return [*(one for one in found if not _for_nothing(one.rent, one.time, [new])), new]
 
 
 def _for_nothing(rent: UsdPerSecond | None, time: Seconds, found: Iterable[Action]) -> bool:
-    """Whether what is found costs less an hour than a run of that time, and is as good."""
+    """Return whether what is found costs less an hour than a run of that time, and is as good."""
     return bool(rent) and any(
         (other.rent or 0.0) < (rent or 0.0) and other.time <= (1.0 + MIN_GAIN) * time
         for other in found
@@ -219,7 +218,7 @@ def _for_nothing(rent: UsdPerSecond | None, time: Seconds, found: Iterable[Actio
 
 
 def _outdone(rent: UsdPerSecond | None, scenario: Scenario, found: Sequence[Action]) -> bool:
-    """Whether a change needs no prediction, as it is rented for nothing whatever its run takes.
+    """Return whether a change needs no prediction, since a cheaper one is at least as good.
 
     No run is shorter than its best case: what is as good as that is as good as the run.
     """
@@ -230,7 +229,6 @@ def _outdone(rent: UsdPerSecond | None, scenario: Scenario, found: Sequence[Acti
 
 
 def _waits(base: Prediction) -> bool:
-    """Whether making batches takes time of its own."""
     timing = base.timing
     return timing.split.data_stall >= STARVED * timing.step_time.mean
 
@@ -248,7 +246,7 @@ def _ground(reader: Reader, scenario: Scenario, catalogue: Catalogue) -> Baselin
 
 
 def machines_beside(catalogue: Catalogue, own: Machine) -> Iterator[Machine]:
-    """Priced machines of the cloud, which lie beside its own in the catalogue."""
+    """Return priced machines of the same cloud, from the same folder of the catalogue."""
     folder = own.name.rpartition("/")[0]
     if not own.cloud:
         return
@@ -306,14 +304,12 @@ def _roomier(own: _Estimate, found: Iterable[_Estimate | None]) -> list[_Estimat
 
 
 def _few(own: _Estimate, found: Sequence[_Estimate]) -> list[_Estimate]:
-    """What of a slow job is predicted: the first, and the best of the rest that rents no more."""
     first, rest = list(found[: MAX_PREDICTED_SLOW - 1]), found[MAX_PREDICTED_SLOW - 1 :]
     free = (one for one in rest if (one.rent or 0.0) <= (own.rent or 0.0))
     return [*first, next(free, rest[0])] if rest else first
 
 
 def _enough(own: float) -> float:
-    """How probably a change must fit: as probably as now, where that is likely and not certain."""
     return LIKELY_FIT if own < LIKELY_FIT else min(own, SURE_FIT)
 
 
@@ -333,7 +329,6 @@ _FILLING: Final = frozenset({Kind.WORKERS, Kind.READERS})
 
 
 def _value(own: _Estimate, other: _Estimate) -> float:
-    """What a change is worth: time and money saved count alike, as shares."""
     if own.price and other.price is None:
         return -math.inf
     return _score(own.time, other.time, own.price, other.price)
@@ -346,7 +341,6 @@ def _score(before: Seconds, after: Seconds, rent: float | None, now: float | Non
 
 
 def _worth(base: Prediction, action: Action) -> float:
-    """What it is worth, once predicted: time and the whole bill count alike, as shares."""
     before, after = bills(base, action)
     cheaper = math.log(before / after) if before and after else 0.0
     return math.log(base.timing.total_time / action.time) + cheaper
@@ -355,7 +349,6 @@ def _worth(base: Prediction, action: Action) -> float:
 def _estimates(
     found: Sequence[Change], reader: PlainReader, now: Scenario
 ) -> list[_Estimate | None]:
-    """Levers by closed forms, which don't ask how samples vary; None where one is refused."""
     return [_in_closed_form(change, reader, now) for change in found]
 
 
@@ -383,13 +376,11 @@ def _in_closed_form(change: Change, reader: PlainReader, now: Scenario) -> _Esti
 
 
 def _asked(scenario: Scenario) -> Usd:
-    """What stores charge for a run however long it takes: requests and bytes that leave [$]."""
     bill = bill_of(scenario, uses(scenario), 0.0)
     return (bill.requests or 0.0) + (bill.egress or 0.0)
 
 
 def _copies(now: Scenario, after: Scenario, change: Change) -> tuple[Move, ...]:
-    """Copies of the data that a change needs before the run, as `plan recommend` counts them."""
     copied = moves(now, after, elsewhere=MACHINE in change.settings)
     return copied or rewritten(now, after)
 
@@ -426,7 +417,7 @@ def _action(
 
 
 def _rent(base: Scenario, after: Scenario) -> UsdPerSecond | None:
-    """What machines, and the space for the data, cost more after a change [$/s], if known."""
+    """Return the added rent of machines and of space for the data [$/s], where known."""
     before, now = machines_price(base), machines_price(after)
     if before is None or now is None:
         return None
@@ -434,7 +425,6 @@ def _rent(base: Scenario, after: Scenario) -> UsdPerSecond | None:
 
 
 def _relieved(base: Prediction, after: Prediction) -> bool:
-    """Whether a job that likely did not fit likely does, or one that may not surely does."""
     before, now = (_fitting(one.memory, one.host_ram) for one in (base, after))
     return before < SURE_FIT <= now or before < LIKELY_FIT <= now
 
@@ -487,12 +477,12 @@ def _drawn(prediction: Prediction, seed: int) -> NDArray[np.float64]:
 
 
 def is_too_large(prediction: Prediction) -> bool:
-    """Whether a job is likely not to fit."""
+    """Return whether a job is likely not to fit."""
     return _fitting(prediction.memory, prediction.host_ram) < LIKELY_FIT
 
 
 def _counts(base: Prediction, action: Action) -> bool:
-    """Whether a change gains more than is known, in most cases."""
+    """Return whether a change gains more than is known, in most cases."""
     if is_too_large(base) or action.fits:
         return action.fits
     noise = max(
@@ -536,7 +526,7 @@ class ServiceAction:
 def service_actions(
     read: ReadService, base: ServicePrediction, catalogue: Catalogue
 ) -> tuple[ServiceAction, ...]:
-    """What gains most, best first, one of each kind; nothing where nothing gains.
+    """Return the changes to a service that gain most, best first, one of each kind.
 
     Parameters
     ----------
@@ -580,7 +570,6 @@ def service_actions(
 
 
 def _quick_prediction(service: Service, seed: int) -> ServicePrediction:
-    """What is enough to choose among many changes."""
     return predict_service(
         _shortened(service), seed=seed, intervals=False, wanted=AtSaturation.ROUGHLY
     )
@@ -595,14 +584,14 @@ def _shortened(service: Service) -> Service:
 
 
 def price_of_answers(prediction: ServicePrediction) -> Usd | None:
-    """What its answers cost: a million output tokens, or a thousand requests [$]."""
+    """Return the price of a million output tokens, or of a thousand requests [$]."""
     if prediction.service.one_pass is not None:
         return prediction.cost.per_thousand_requests
     return prediction.cost.per_million_output_tokens
 
 
 def service_gains(base: ServicePrediction, after: ServicePrediction) -> bool:
-    """Whether a change is worth telling: by more than `MIN_GAIN` in what counts for the service."""
+    """Return whether a change gains more than `MIN_GAIN` in what counts for the service."""
     if base.keeps_limits:
         before, now = price_of_answers(base), price_of_answers(after)
         if not after.keeps_limits or before is None or now is None:
@@ -617,7 +606,7 @@ def service_gains(base: ServicePrediction, after: ServicePrediction) -> bool:
 
 
 def keeps_as_surely(base: ServicePrediction, after: ServicePrediction) -> bool:
-    """Whether a change leaves the share of requests within all limits as sure as it is.
+    """Return whether a change leaves the share of requests within all limits as sure as it is.
 
     A service that keeps its limits in nine of ten cases is not told to save where it may miss them.
     """
@@ -627,13 +616,12 @@ def keeps_as_surely(base: ServicePrediction, after: ServicePrediction) -> bool:
 
 
 def _at_worst(prediction: ServicePrediction) -> float:
-    """The lower end of the share of requests within all limits; 0 beyond saturation."""
     ends = prediction.interval.get(ATTAINMENT)
     return 1.0 if ends is None else min(ends["p10"] or 0.0, ends["p90"] or 0.0)
 
 
 def carried_rate(prediction: ServicePrediction) -> float:
-    """Requests that are answered in a second for ever [1/s]; none where the model does not fit."""
+    """Return the sustainable request rate [1/s]; 0 where the model does not fit."""
     if not prediction.fits:
         return 0.0
     found = prediction.saturation or saturation_of(prediction.service, seed=prediction.seed)
@@ -641,7 +629,7 @@ def carried_rate(prediction: ServicePrediction) -> float:
 
 
 def service_worth(prediction: ServicePrediction) -> tuple[float, ...]:
-    """What orders services: limits kept at the least price, then requests within them, the load.
+    """Return a sort key for services: limits met at the least price, then share of requests within.
 
     Of equals that miss them, that is what they carry at saturation, or while the load lasts.
     """
@@ -664,13 +652,12 @@ def _readable(read: ReadService, levers: Iterable[Change]) -> Iterator[tuple[Cha
 
 
 def _waits_for_reads(base: ServicePrediction) -> bool:
-    """Whether requests are answered as fast as they are read; else faster reads are no gain."""
     found, reading = base.saturation, layout_of(base.service).reading
     return reading is not None and (found is None or found.request_rate >= reading.rate)
 
 
 def _may_gain(base: ServicePrediction, service: Service) -> bool:
-    """Whether a change can lower the price of what is answered at a rate that is given.
+    """Return whether a change can lower the price of answers at a given rate.
 
     A rate that is given is answered whatever is changed, so that only a lower rent does; where
     requests wait for answers, or for the start of the run, faster machines do.
@@ -705,7 +692,7 @@ def _hosts(service: Service, catalogue: Catalogue, *, keeps: bool) -> list[Host]
 
 
 def _may_do(service: Service, host: Host) -> bool:
-    """Whether a machine runs the same software, and has room for the weights of tokens."""
+    """Return whether a machine runs the same software, and has room for the weights of tokens."""
     own = service.group.host.gpu
     if host.gpu is not None and host.gpu.stack is not (Stack.CUDA if own is None else own.stack):
         return False

@@ -63,13 +63,13 @@ class Setting:
 
     @property
     def fits(self) -> bool:
-        """Whether that RAM is there."""
+        """Return whether that RAM is there."""
         return self.prediction is not None and self.prediction.host_ram.verdict is not Verdict.NO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What to set; `chosen` is None where nothing that was tried is enough.
+    """Recommended workers and prefetch; `chosen` is None where no setting is enough.
 
     `within` is the share of a step that a device may wait. `best` has the shortest step of all
     that fit, with the fewest workers among equals; None where none fits. `top` is the most workers
@@ -130,9 +130,9 @@ def advise_input(
     seed : int
         Of all draws.
     progress : callable, optional
-        Told about how much is done.
-    met : Met, optional
-        Where bugs of ours that settings meet are noted; without it the first one is raised.
+        Called with the finished share.
+    met : BugLog, optional
+        Log of internal errors; without it the first one is raised.
 
     Raises
     ------
@@ -180,7 +180,6 @@ def _chosen(tried: _Tried, prefetch: int, top: int, within: float) -> Setting | 
 
 
 def _top(scenario: Scenario) -> int:
-    """Most workers to try: two for each vCPU that a rank has, or what there is now."""
     each = scenario.cluster.trainers.host.cpu.threads / scenario.ranks_per_host
     usual = min(MAX_WORKERS_TRIED, max(MIN_WORKERS_TRIED, 2 * round(each)))
     return max(usual, scenario.job.loader.workers)
@@ -232,7 +231,7 @@ def _best(tried: _Tried, prefetch: int) -> Setting | None:
 
 
 def _around(tried: _Tried, centre: Setting, base: Setting, top: int) -> Iterator[Setting]:
-    """Settings beside the one chosen, by workers and then by prefetch."""
+    """Return settings next to the chosen one, by workers and then by prefetch."""
     workers, depth = centre.workers, centre.prefetch
     several = {workers // 2, workers - 1, workers, workers + 1, 2 * workers}
     keys = {(number, depth) for number in several if 1 <= number <= top}

@@ -54,12 +54,12 @@ class Machine:
 
     @property
     def priced(self) -> bool:
-        """Whether any price of it is known."""
+        """Return whether any price of it is known."""
         return bool(self.sold)
 
     @property
     def drives(self) -> bool:
-        """Whether it has drives inside."""
+        """Return whether it has drives inside."""
         return self.drive is not None
 
     @property
@@ -69,7 +69,7 @@ class Machine:
 
 
 def machine_of(host: Host) -> Machine:
-    """What limits ask about a machine."""
+    """Return the facts about a machine that limits refer to."""
     gpu = host.gpu
     return Machine(
         name=host.name,
@@ -91,7 +91,7 @@ def machine_of(host: Host) -> Machine:
 
 
 def holds_better(machine: Machine, store: Storage, size: Bytes) -> bool:
-    """Whether the machine's own drives hold the data and are better than a volume in everything.
+    """Return whether the machine's own drives hold the data and are better than a volume.
 
     They cost no rent, so nobody would rent such a volume to read from.
     """
@@ -103,7 +103,7 @@ def holds_better(machine: Machine, store: Storage, size: Bytes) -> bool:
 
 
 def worth_renting(machine: Machine, stores: Sequence[Storage], size: Bytes) -> list[Storage]:
-    """Stores whose rent is small beside the machine's, and than which none of them is faster.
+    """Return stores whose rent is small compared with the machine's, without slower ones.
 
     A search compares bills of machines, so a store that costs much may not look free in it. Where
     the rent of all is more, or a price is not known, the cheapest one is left.
@@ -121,7 +121,7 @@ def worth_renting(machine: Machine, stores: Sequence[Storage], size: Bytes) -> l
 
 
 def _is_beaten(store: Storage, before: Sequence[Storage], after: Sequence[Storage]) -> bool:
-    """Whether another store is at least as fast in everything; of equals the cheapest stays.
+    """Return whether another store is at least as fast in everything; of equals the cheapest stays.
 
     One whose rate rests on credits is fast for a while only, and beats none.
     """
@@ -138,7 +138,7 @@ def _is_burstable(store: Storage) -> bool:
 
 
 def as_fast(store: Storage, other: Storage, many: int = 1) -> bool:
-    """Whether `many` of a store are at least as fast as another one in everything."""
+    """Return whether `many` of a store are at least as fast as another one in everything."""
     pairs = (
         (many * store.read_rate, other.read_rate),
         (many * (store.write_bandwidth or 0.0), other.write_bandwidth or 0.0),
@@ -154,7 +154,7 @@ def _operations(store: Storage) -> PerSecond:
 
 
 def capabilities(host: Host) -> frozenset[str]:
-    """What a job may require of the accelerator.
+    """Return what a job may require of the accelerator.
 
     Its software (cuda, rocm, ...) and every number format with a rate of its own: a format that
     runs at the rate of another, or not at all, is none.
@@ -167,7 +167,7 @@ def capabilities(host: Host) -> frozenset[str]:
 
 
 def machines_on_offer(catalogue: Catalogue, always: Iterable[str] = ()) -> tuple[Machine, ...]:
-    """All machines with a price, whatever they are sold for, and those named.
+    """Return all machines with a price, and those named.
 
     A profile with mistakes is left out unless it is named.
 
@@ -191,7 +191,7 @@ def machines_on_offer(catalogue: Catalogue, always: Iterable[str] = ()) -> tuple
 
 
 def is_called(name: str, wanted: str) -> bool:
-    """Whether an accelerator's name is the wanted one, begins with it, or matches its wildcards.
+    """Return whether an accelerator's name is or begins with the wanted one, or matches it.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def is_called(name: str, wanted: str) -> bool:
 
 
 def is_sold_in(region: str, wanted: str) -> bool:
-    """Whether a price for `region` holds in the wanted one.
+    """Return whether a price for `region` holds in the wanted one.
 
     A price may be for all regions, or for a group of them such as all that begin with ``us``.
 
@@ -231,7 +231,7 @@ class Reader(SearchReader, Protocol):
     """Reads candidates of one scenario file, and tells what the file itself says."""
 
     def given(self, key: str) -> object:
-        """What the file says at a dotted key; None where it says nothing."""
+        """Return the value of a dotted key in the file; None where the file does not set it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,7 +310,7 @@ class Baseline:
         return product
 
     def fits(self, machine: Machine, settings: Settings) -> bool:
-        """Whether a candidate surely fits into accelerators' memory; True where nobody knows."""
+        """Return whether a candidate surely fits into accelerators' memory; True where unknown."""
         rest = tuple(sorted((k, v) for k, v in settings.items() if k not in MEMORY_NEUTRAL))
         key = (machine.gpu, machine.gpus, rest)
         if key not in self.fitted:
@@ -320,7 +320,7 @@ class Baseline:
 
 
 def baseline_of(reader: Reader, catalogue: Catalogue, named: tuple[str, ...] = ()) -> Baseline:
-    """What a search of one scenario starts from.
+    """Return the baseline of a study of one scenario.
 
     Parameters
     ----------
@@ -370,7 +370,7 @@ MACHINE_KEYS = frozenset({MACHINE, DEVICE})
 def keeps_pin(
     baseline: Baseline, machine: Machine, settings: Settings, key: str, value: Plain
 ) -> bool:
-    """Whether a candidate has a key at the pinned value."""
+    """Return whether a candidate has a key at the pinned value."""
     if key == MACHINE:
         return fnmatch.fnmatch(machine.name, str(value))
     if key == DEVICE:
@@ -388,14 +388,14 @@ def _store_name(store: object) -> str:
 def keeps_pins(
     baseline: Baseline, machine: Machine, settings: Settings, pins: Mapping[str, Plain]
 ) -> bool:
-    """Whether a candidate has every pinned key at its value."""
+    """Return whether a candidate has every pinned key at its value."""
     return all(keeps_pin(baseline, machine, settings, key, value) for key, value in pins.items())
 
 
 def pinned_seeds(
     pins: Mapping[str, Plain], seeds: Iterable[Settings], base: Settings
 ) -> Iterator[Settings]:
-    """Where a search begins: with all pins set, and with each of them left free.
+    """Return the starting points of a search: all pins set, and each of them left free.
 
     Pins of the machine choose among machines and are not set. `base` is what pins that the
     scenario states already leave out.

@@ -17,11 +17,11 @@ from simulator.units import PerSecond, UsdPerSecond
 
 
 class Told(Protocol):
-    """Something that is held beside others: it has a name and keys."""
+    """A thing that is compared: it has a name and keys."""
 
     @property
     def label(self) -> str:
-        """How it is called."""
+        """Return its name."""
 
     @property
     def inputs(self) -> Mapping[str, Input]:
@@ -48,7 +48,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Price-performance of one scenario beside the first: ratios of price and of time a sample.
+    """Price-performance relative to the first scenario: ratios of price and of time a sample.
 
     `cost` is the product of both: worth it below 1.
     """
@@ -74,7 +74,7 @@ def differing(sides: Sequence[Told]) -> tuple[str, ...]:
 
 
 def _differs(name: str, sides: Sequence[Told]) -> bool:
-    """Whether a stated value is not that of all; what merely follows from others is no input."""
+    """Return whether a stated value differs between the sides; derived values do not count."""
     found = [side.inputs.get(name) for side in sides]
     if not any(one is not None and one.given for one in found):
         return False
@@ -88,7 +88,6 @@ def rule(first: Side, other: Side) -> Rule | None:
 
 
 def _paid(prediction: Prediction) -> tuple[UsdPerSecond | None, PerSecond]:
-    """What a second costs, with the electricity of owned machines, and the samples of it."""
     timing, price = prediction.timing, prediction.cost.per_second
     electricity = (prediction.cost.electricity or 0.0) / timing.total_time
     return (None if price is None else price + electricity), timing.throughput
@@ -121,7 +120,7 @@ def _samples(side: Side) -> float:
 
 
 def error(side: Side, metric: str) -> float | None:
-    """How far the prediction lies from the published figure, as a share of it."""
+    """Return the relative error of the prediction against the published figure."""
     known, ours = side.measured.get(metric), number_at(side.prediction, metric)
     return None if not known or ours is None else ours / known - 1.0
 
@@ -137,7 +136,7 @@ class ServiceSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """One service beside the first: ratios of the machines' price, and of requests at saturation.
+    """One service relative to the first: ratios of the machines' price and of capacity.
 
     `price` is None where one of the prices is not known.
     """
@@ -157,7 +156,7 @@ class Beside:
 
 
 def beside(first: ServiceSide, other: ServiceSide) -> Beside | None:
-    """One service beside the first; None where one of them does not fit its devices."""
+    """Compare a service with the first; None where one of them does not fit its devices."""
     was, now = first.prediction, other.prediction
     if was.saturation is None or now.saturation is None or not was.saturation.request_rate:
         return None
@@ -169,5 +168,4 @@ def beside(first: ServiceSide, other: ServiceSide) -> Beside | None:
 
 
 def _full(prediction: ServicePrediction) -> UsdPerSecond | None:
-    """What all machines of a service cost while they are full [$/s]."""
     return cost_of(prediction.service, None, prediction.saturation).per_second

@@ -44,11 +44,11 @@ class Move:
 
     @property
     def charged(self) -> Usd:
-        """What stores charge for it, however long it takes [$]; no price counts none."""
+        """Return the charges of stores, independent of the duration [$]; 0 without a price."""
         return (self.requests or 0.0) + (self.egress or 0.0)
 
     def bill(self, rent: UsdPerSecond) -> Usd:
-        """What it costs at this rent of the machines that wait for it [$]; no price counts none."""
+        """Return the cost at this rent of the machines that wait for it [$]; 0 without a price."""
         space = (self.per_month or 0.0) / MONTH
         return (rent + space) * (self.least or 0.0) + self.charged
 
@@ -79,7 +79,7 @@ def with_copies(figures: Mapping[str, Value], copies: Sequence[Move]) -> Mapping
 
 
 def moves(now: Scenario, chosen: Scenario, *, elsewhere: bool) -> tuple[Move, ...]:
-    """Copies that a choice needs beside what is simulated.
+    """Return copies of the data that a choice needs in addition to the simulated run.
 
     What is staged or loaded into RAM at the start of a run is a part of its time; what then has
     to be copied is only what that is read from.
@@ -117,7 +117,7 @@ def moves(now: Scenario, chosen: Scenario, *, elsewhere: bool) -> tuple[Move, ..
 
 
 def rewritten(now: Scenario, chosen: Scenario) -> tuple[Move, ...]:
-    """The data written anew on their own store, where files become shards; else nothing."""
+    """Return the copy that turns files into shards on their own store; else nothing."""
     origin, size = _origin(now), chosen.job.stored_total
     if now.job.dataset.layout is chosen.job.dataset.layout or size <= 0.0:
         return ()
@@ -135,7 +135,7 @@ def rewritten(now: Scenario, chosen: Scenario) -> tuple[Move, ...]:
 
 
 def _requests(read: Scenario, chosen: Scenario, origin: Storage, target: Storage) -> Usd | None:
-    """What reading all samples as they lie and writing them as they are to lie is charged [$]."""
+    """Return the charge for reading all samples in one layout and writing them in another [$]."""
     before, job = read.job, chosen.job
     size, file = before.stored_bytes, bytes_per_file(before.dataset, before.stored_bytes)
     part = origin.operation_size or UNLIMITED
@@ -158,7 +158,7 @@ def _cloud(scenario: Scenario) -> str:
 
 
 def _egress(size: Bytes, origin: Storage) -> Usd | None:
-    """What a store charges for bytes that leave its cloud within a month [$]."""
+    """Return the charge of a store for bytes that leave its cloud within a month [$]."""
     tiers = () if origin.charges is None else origin.charges.internet
     if not tiers:
         return None

@@ -33,7 +33,7 @@ from simulator.units import Seconds, Usd
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RentOrBuy:
-    """When owning is as cheap as renting for the same work.
+    """The utilization at which owning is as cheap as renting for the same work.
 
     `utilization` is the share of the time in which the owned machines have to work [1]; above 1
     renting is always cheaper. `payback` is when the price of the machines is back at the
@@ -82,7 +82,7 @@ def rent_or_buy(owned: Prediction, rented: Prediction) -> RentOrBuy | None:
 
 
 def cheapest_rent(owned: Prediction, others: Sequence[Prediction]) -> int | None:
-    """Which of several predictions is the rented one that is the cheapest to beat."""
+    """Return the index of the cheapest rented prediction."""
     found = {
         number: even.utilization
         for number, other in enumerate(others)
@@ -172,7 +172,7 @@ def with_ways(prediction: Prediction, reader: CandidateReader) -> Prediction:
 
 
 def _merged_terms(given: Terms, own: Terms) -> Terms:
-    """What is asked beside a scenario wins over what it says itself."""
+    """Merge terms of a request with the scenario's own, which they override."""
     return Terms(
         deadline=own.deadline if given.deadline is None else given.deadline,
         budget=own.budget if given.budget is None else given.budget,
@@ -192,7 +192,7 @@ def _interruptions(reader: CandidateReader, asked: Scenario, *, spot: bool) -> I
 
 
 class _Purchases:
-    """One predicted run, bought in one way after the other; lives that are alike are drawn once."""
+    """One predicted run, bought in one way after the other; equal simulated runs are drawn once."""
 
     def __init__(
         self, reader: CandidateReader, prediction: Prediction, told: Interruptions, seed: int
@@ -223,7 +223,6 @@ class _Purchases:
     def _summary(
         self, bought: Prediction, told: Interruptions, found: Course, paid: Paid
     ) -> Outlook:
-        """With the range of the end over zones; lives that are alike have it once."""
         if id(found) not in self._ranges:
             self._ranges[id(found)] = finish_range(found)
         return replace(summary(bought, told, found, paid), finish_range=self._ranges[id(found)])
@@ -268,7 +267,7 @@ class _Purchases:
         return replace(self._prediction, scenario=other, cost=cost)
 
     def _at(self, purchase: Purchase, *, fallback: bool) -> Interruptions | str:
-        """What may happen to machines that are bought so, or why nobody can know or buy them."""
+        """Return the interruptions of machines bought so, or why they are unknown."""
         told, groups = self._told, self._prediction.scenario.cluster.groups
         machines = sum(group.count for group in groups)
         if purchase is Purchase.CAPACITY_BLOCK and machines > MOST_IN_BLOCKS:
@@ -290,7 +289,6 @@ class _Purchases:
 
 
 def _unpriced(bought: Prediction) -> str:
-    """What keeps a way to buy from having a bill."""
     if bought.scenario.cost.purchase is Purchase.OWNED:
         return "; ".join(missing(bought.scenario)) or NO_PRICE
     return NO_PRICE if bought.cost.per_second is None else NO_DEMAND
@@ -323,7 +321,7 @@ def _held(tries: Sequence[_Purchase], least: Array, ties: Array) -> Iterator[Way
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuyingOption:
-    """A machine that could be bought in place of a rented one, and from which use on that pays.
+    """A machine to buy instead of a rented one, with the use from which on that pays.
 
     `date` is when its price `capex` was stated.
     """
@@ -338,7 +336,7 @@ class BuyingOption:
 def buying_option(
     reader: CandidateReader, winner: Choice, catalogue: Catalogue, seed: int = 0
 ) -> BuyingOption | None:
-    """When buying is as cheap as renting the best choice.
+    """Return when buying is as cheap as renting the best choice.
 
     Parameters
     ----------
@@ -386,7 +384,6 @@ def buying_option(
 
 
 def _predicted(reader: CandidateReader, settings: Mapping[str, Plain], seed: int) -> Prediction:
-    """The undisturbed run, without intervals."""
     scenario = replace(reader.read(settings).scenario, interruptions=None)
     return predict(scenario, seed=seed, intervals=False)
 

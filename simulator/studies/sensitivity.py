@@ -81,7 +81,6 @@ def dominant_uncertainties(prediction: Prediction) -> tuple[DominantUncertainty,
 
 
 def _quantile_factors(component: UncertaintyComponent) -> tuple[float, float]:
-    """How many times as fast the rate is in one case of ten, and how slow in another."""
     far = math.exp(P90 * min(LARGEST, component.log_sd))
     return far, 1.0 / far
 
@@ -125,7 +124,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """How a metric depends on the rates uncertain, the one that matters most first.
+    """How a metric depends on the uncertain rates, the one that matters most first.
 
     `correlated`: some uncertainties go together, which one rate at a time leaves out.
     """
@@ -158,7 +157,7 @@ def _case(scenario: Scenario, seed: int) -> _Case:
 
 
 def deviations(uncertainties: Sequence[UncertaintyComponent]) -> dict[Rate, float]:
-    """Standard deviation of each rate's logarithm; only rates uncertain."""
+    """Standard deviation of each rate's logarithm; only uncertain rates."""
     rates = [rate for rate in Rate if any(d.rate is rate and d.log_sd > 0.0 for d in uncertainties)]
     if not rates:
         return {}
@@ -181,7 +180,7 @@ def tornado(
     seed : int
         Of all draws; the same at every rate.
     progress : callable, optional
-        Told the share that is done.
+        Called with the finished share.
 
     Returns
     -------

@@ -143,12 +143,10 @@ class BulkSizing:
 
     @cached_property
     def _one(self) -> Layout:
-        """One machine whose requests are there."""
         return replace(self._uncertain(self.service), reading=None)
 
     @cached_property
     def _rate(self) -> PerSecond:
-        """Requests a second that one machine answers while others wait."""
         return saturation_rates(self.service, self._one, self.seed, ROUGHLY)[0]
 
     def _uncertain(self, service: Service) -> Layout:
@@ -161,12 +159,10 @@ class BulkSizing:
 
     @cached_property
     def _whole(self) -> dict[int, Answered | None]:
-        """What all requests saw, by number of machines."""
         return {}
 
     @cached_property
     def _shares(self) -> dict[int, Answered | None]:
-        """What was found out, by requests of one machine."""
         return {}
 
     def _told(self, machines: int) -> Answered | None:
@@ -189,7 +185,6 @@ class BulkSizing:
         return replace(layout, reading=None if reading is None else reading.slower(self.deviations))
 
     def _others(self, told: Answered) -> list[str]:
-        """Limits beside that of the time until the last answer."""
         return [name for name in told.within if name != "end_to_end"]
 
     def _keeps(self, told: Answered | None) -> bool:
@@ -208,7 +203,6 @@ def _of_all(told: Answered, duration: Seconds, requests: int, machines: int) -> 
 
 
 def _on(job: Scenario, machines: int) -> Scenario:
-    """The job that reads requests on so many machines."""
     groups = tuple(replace(group, count=machines) for group in job.cluster.groups)
     return replace(job, cluster=replace(job.cluster, groups=groups))
 
@@ -307,7 +301,7 @@ def size(
     seed : int
         Of lengths and arrivals.
     progress : callable, optional
-        Told how far the study is, 0 to 1.
+        Called with the finished share, 0 to 1.
     """
     known, refused = list[_Candidate](), list[Refused]()
     for number, settings in enumerate(candidates):
@@ -420,7 +414,7 @@ def needs(service: Service, *, seed: int = 0, progress: Progress | None = None) 
     seed : int
         Of lengths and arrivals.
     progress : callable, optional
-        Told how far the study is, 0 to 1.
+        Called with the finished share, 0 to 1.
 
     Raises
     ------

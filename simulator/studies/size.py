@@ -102,7 +102,7 @@ def sized(  # noqa: PLR0913 - what is asked
     seed : int
         Of the simulations, the same for all.
     progress : callable, optional
-        Told the share that is done.
+        Called with the finished share.
 
     Raises
     ------
@@ -192,7 +192,6 @@ class _Search:
         return _bisected(low, high, lambda one: one >= enough or self._is_enough(knob, one))
 
     def _guessed(self, knob: Knob, low: float, high: float) -> float:
-        """A size that is enough, and close to the least that is; more of it is enough as well."""
         least = _bisected(low, high, lambda one: self._may_be_enough(knob, one))
         sizes = (least * factor for factor in GUESS_FACTORS)
         return next((one for one in sizes if one < high and self._is_enough(knob, one)), high)
@@ -208,7 +207,7 @@ class _Search:
             return False
 
     def _may_be_enough(self, knob: Knob, value: float) -> bool:
-        """Whether the job fits, and loses no more than it may if all goes as well as it can."""
+        """Return whether the job fits and at best loses no more than allowed."""
         settings = self._settings({**self._ample, knob.name: value})
         try:
             asked = simulation_input(self._read(settings))
@@ -231,7 +230,6 @@ class _Search:
         return self._known[key]
 
     def _fits(self, ram: HostRam) -> bool:
-        """RAM that is only just short is short: the report of the job warns of it."""
         return ram.total <= ram.capacity if self._resource is Resource.RAM else True
 
     def _settings(self, values: Mapping[str, float]) -> Settings:

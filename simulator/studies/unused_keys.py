@@ -92,7 +92,7 @@ class _Known:
         return _figures(self.scenario)
 
     def made_like(self, other: Scenario) -> bool:
-        """Whether another's closed forms are the same; looked at up to the first that differs."""
+        """Return whether the closed forms of another scenario are the same."""
         known = self.closed_forms
         if isinstance(known, str):
             return _closed_forms(other) == known
@@ -103,7 +103,7 @@ class _Known:
 
 
 def _is_idle(reader: Reader, key: str, value: object, known: _Known) -> bool:
-    """Whether no value of a key makes a difference, nor leaving it out."""
+    """Return whether no value of a key makes a difference, nor leaving it out."""
     tried = 0
     for choice in alternatives(key, value):
         try:
@@ -168,7 +168,6 @@ def _asked(stages: Sequence[StageDemands]) -> list[tuple[object, ...]]:
 
 
 def _used(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, float]:
-    """How long each unit is busy for a batch, of those that anything passes."""
     loads = ((unit, float(load)) for unit, load in unit_loads(topology, stages).items())
     return {unit: load for unit, load in loads if load > 0.0}
 

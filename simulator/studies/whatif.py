@@ -80,14 +80,14 @@ class Worth:
 
     @property
     def per_dollar(self) -> float | None:
-        """Dollars saved per dollar spent; None where the change costs nothing, or nobody knows."""
+        """Dollars saved per dollar spent; None where the change costs nothing, or it is unknown."""
         if self.saved is None or not self.spent:
             return None
         return self.saved / self.spent
 
     @property
     def fits(self) -> bool:
-        """Whether the changed job fits into memory."""
+        """Return whether the changed job fits into memory."""
         return self.prediction is not None and self.prediction.fits
 
 
@@ -110,14 +110,14 @@ class Margins:
         return relative(number_at(self.base, name), after)
 
     def matters(self, worth: Worth) -> bool:
-        """Whether a change moves the metric, the throughput or the time of the run at all.
+        """Return whether a change moves the metric, the throughput or the time of the run at all.
 
         It must move one of them by more than what both simulations know of a mean step.
         """
         return self._moved(worth) > max(self.floor, self.noise(worth))
 
     def is_open(self, worth: Worth) -> bool:
-        """Whether a change seems to have an effect that chance in the simulations could make."""
+        """Return whether a change has an effect within the noise of the simulations."""
         return self.floor < self._moved(worth) <= self.noise(worth)
 
     def noise(self, worth: Worth) -> float:
@@ -125,7 +125,6 @@ class Margins:
         return math.hypot(relative_noise(self.base), relative_noise(worth.prediction))
 
     def _moved(self, worth: Worth) -> float:
-        """The largest relative change of the figures that are shown."""
         shown = (self.metric, "throughput_samples_per_s", "total_time_s")
         return max(abs(self.effect(worth, name) or 0.0) for name in shown)
 
@@ -193,9 +192,9 @@ def margins(  # noqa: PLR0913 - what a caller may want beside the changes
     seed : int
         Of all draws; the same for every change, so that chance cancels.
     progress : callable, optional
-        Told the share that is done.
-    met : Met, optional
-        Where bugs of ours that changes meet are noted; without it the first one is raised.
+        Called with the finished share.
+    met : BugLog, optional
+        Log of internal errors; without it the first one is raised.
 
     Raises
     ------
@@ -268,7 +267,6 @@ def _added_rent(
 
 
 def _billed(prediction: Prediction) -> float:
-    """Time that is paid for [s]."""
     return prediction.cost.time_to_train + prediction.scenario.cost.provisioning
 
 
@@ -300,7 +298,7 @@ MAX_STEPS: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flip:
-    """Turned to `at`, a knob makes `after` limit the job in place of `before`.
+    """Turned to `at`, a knob makes `after` limit the job instead of `before`.
 
     `at` lies behind the flip, by less than `FLIP_TOLERANCE`; `rises`: more of it does so, else
     less.
@@ -332,9 +330,9 @@ def flips(
     seed : int
         Of all draws.
     progress : callable, optional
-        Told the share that is done.
-    met : Met, optional
-        Where bugs of ours on the way are noted; without it the first one is raised.
+        Called with the finished share.
+    met : BugLog, optional
+        Log of internal errors; without it the first one is raised.
     """
     scenario = read({})
     base, imposing = _limit(scenario, seed), _highest_load(scenario)
@@ -369,7 +367,7 @@ class _FlipSearch:
     met: BugLog | None
 
     def moves(self, value: float) -> bool:
-        """Whether something else limits the job; not simulated where the closed form is sure."""
+        """Return whether something else limits the job, simulated where closed forms are unsure."""
         sure = self.base == self.imposing and self.guess(value) == self.base
         return not sure and self.limit(value) not in {"", self.base}
 
@@ -484,7 +482,7 @@ class Generation:
 
     @property
     def starved(self) -> bool:
-        """Whether it waits for data so much that the machine limits the job, not it."""
+        """Return whether it waits for data so much that the machine limits the job, not it."""
         if self.prediction is None:
             return False
         timing = self.prediction.timing
@@ -492,7 +490,7 @@ class Generation:
 
     @property
     def cpu_bound(self) -> bool:
-        """Whether it is the machine's processors that it waits for."""
+        """Return whether it is the machine's processors that it waits for."""
         return (
             self.starved
             and self.prediction is not None
@@ -501,7 +499,7 @@ class Generation:
 
     @property
     def fits(self) -> bool | None:
-        """Whether the job fits into its memory; None where what it needs is not known."""
+        """Return whether the job fits into its memory; None where what it needs is not known."""
         memory = None if self.prediction is None else self.prediction.memory
         known = None if memory is None else memory.known_verdict
         return None if known is None else known is not Verdict.NO
@@ -529,9 +527,9 @@ def generations(
     seed : int
         Of all draws.
     progress : callable, optional
-        Told the share that is done.
-    met : Met, optional
-        Where bugs of ours that accelerators meet are noted; without it the first one is raised.
+        Called with the finished share.
+    met : BugLog, optional
+        Log of internal errors; without it the first one is raised.
 
     Raises
     ------

@@ -16,7 +16,7 @@ from simulator.uncertainty.provenance import Source
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactorKind:
-    """A factor that exists: what it speeds up, where it is applied, how far it is fitted.
+    """A factor of [calibration]: what it speeds up, where it is applied, its bounds.
 
     `low` and `high` are what hardware and software can be beside their description: far below,
     a factor would hide a wrong description.
@@ -34,7 +34,7 @@ FACTORS: Final = (
     FactorKind(
         name="compute",
         meaning="rates of device arithmetic, matrix and other",
-        home="physics.rates: rates of the roofline, and with them step times that others "
+        home="physics.operators: rates of the roofline, and with them step times that others "
         "measured; step times of the scenario stay as measured, at other batch sizes too",
         low=0.1,
         high=4.0,
@@ -43,7 +43,7 @@ FACTORS: Final = (
     FactorKind(
         name="device_memory",
         meaning="bandwidth of device memory",
-        home="physics.rates: memory rate of the roofline, with the same step times",
+        home="physics.operators: memory rate of the roofline, with the same step times",
         low=0.1,
         high=3.0,
         why="a tenth for scattered access; caches can beat the traffic that was counted",
@@ -83,7 +83,7 @@ FACTORS: Final = (
     FactorKind(
         name="straggling",
         meaning="waiting for the slowest rank: random delays of a rank's step, above 1 shorter",
-        home="pipeline.stages.slowest: delays by train.straggling, device_spread and step_jitter",
+        home="pipeline.stages.waiting: delays by train.straggling, device_spread and step_jitter",
         low=0.3,
         high=3.0,
         why="a crowded host delays its ranks more, a quiet one less; beyond that look elsewhere",
@@ -120,7 +120,7 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """What the rows covered: beyond it a fitted value is an extrapolation.
+    """The range of the fitted rows: beyond it a fitted value is an extrapolation.
 
     `devices` is the range of accelerators in a job, `batch_size` that of samples per device.
     """
@@ -164,7 +164,7 @@ IDENTITY = Calibration()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferError:
-    """A key whose value is that of other systems, since nobody measured this one.
+    """A key whose value was fitted on other systems, with its uncertainty on this one.
 
     `log_sd` is how far it may lie from there, `shared` the correlations of the speeds that it and
     other keys stand for.

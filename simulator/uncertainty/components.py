@@ -28,7 +28,7 @@ P90: Final = 1.2815515655446008
 
 
 class Rate(StrEnum):
-    """What may be faster or slower than figured; each one is a dimension of the ensemble."""
+    """An uncertain rate; each one is a dimension of the ensemble."""
 
     DEVICE = "device"
     """Compute on the accelerator, or on the cores where those train."""
@@ -53,7 +53,7 @@ class Rate(StrEnum):
 
 
 class Grade(StrEnum):
-    """What stands behind a figure."""
+    """The evidence behind a figure."""
 
     STATED = "stated"
     """The scenario's author gives it, as measured there."""

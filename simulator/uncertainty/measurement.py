@@ -28,7 +28,7 @@ class Split(StrEnum):
 
 
 class SplitRule(StrEnum):
-    """How the rows of a set that don't say so themselves are split."""
+    """The rule that splits rows into fit and test where they don't state it."""
 
     GIVEN = "given"
     """Every row says so."""
@@ -47,7 +47,7 @@ HELD_OUT: Final = 4
 
 
 def held_out(key: tuple[str, ...]) -> bool:
-    """Whether a configuration is held out: SHA-256 of its key, as a number modulo 10, is below 4.
+    """Return whether a configuration is held out: SHA-256 of its key modulo 10 is below 4.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """How wrong a family may be on rows nothing was fitted to, as fractions of the measured.
+    """The largest errors allowed for a family on test rows, as fractions of the measured.
 
     `median`, `mean`, `p90` and `largest` are what was reached, rounded up by at most a tenth;
     `target_median` and so on are what is aimed at, and stand beside them in the table.
@@ -150,7 +150,7 @@ class Baseline(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementSet:
-    """Rows measured alike, and how predictions of them are judged.
+    """Rows measured in one way, and how predictions of them are judged.
 
     `metrics` are the measured columns that are scored, most important first. `configuration`
     names the labels that make a configuration (its rows stay together in a split), `group_by`

@@ -14,7 +14,7 @@ _FIRST: Final = re.compile(r"(?:>=)?(?P<day>\d{4}(?:-\d{2}(?:-\d{2})?)?)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Who says so, and when.
+    """The source of a figure, with its date.
 
     `date` is an ISO date, a month, a year, a range such as ``>=2025-06``, or ``undated``.
     `verified` is False for a figure that was guessed rather than read or measured.

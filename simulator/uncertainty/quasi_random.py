@@ -75,7 +75,6 @@ def _directions(column: int, bits: int) -> list[int]:
 
 @cache
 def _classes(bits: int) -> NDArray[np.float64]:
-    """Normal quantiles in the middle of ``2**bits`` equally likely classes."""
     normal, count = NormalDist(), 2**bits
     return np.array([normal.inv_cdf((i + 0.5) / count) for i in range(count)])
 

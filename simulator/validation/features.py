@@ -70,7 +70,6 @@ def slowest_part(prediction: Prediction) -> Seconds:
 
 
 def _operations(job: Job, model: Model) -> Flops:
-    """Operations of one sample [FLOP], as counted from the model's shape; recomputing not."""
     times = FORWARD_AND_BACKWARD if job.mode is Mode.TRAIN else 1.0
     return times * float(forward_flops(model, 1.0, job.train.precision))
 
@@ -112,7 +111,7 @@ def _links(host: Host) -> dict[str, float]:
 
 
 def _layout(job: Job) -> dict[str, float]:
-    """How a model is spread over accelerators, and how often it is written down."""
+    """Return how a model is spread over accelerators, and how often it is saved."""
     spread, checkpointing = job.parallelism, job.train.checkpointing
     return {
         "tensor ranks": float(spread.tensor),

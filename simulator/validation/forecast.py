@@ -36,7 +36,7 @@ Intervals = Mapping[str, tuple[float, float]]
 
 
 def is_service(base: str) -> bool:
-    """Whether a base describes a service."""
+    """Return whether a base describes a service."""
     return _reader(base, ()) is not None
 
 
@@ -54,7 +54,7 @@ def forecast_service(
     *,
     intervals: bool = True,
 ) -> tuple[Figures, Intervals, Features]:
-    """What is predicted of a service: figures, their P10 and P90, and what describes it.
+    """Predict a service: figures, their P10 and P90, and its features.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def forecast_service(
 
 
 def _features(service: Service) -> Features:
-    """What describes a service in a few numbers and words."""
+    """Return the features of a service."""
     serving, load = service.serving, service.load
     ways = load.arrivals
     at_once = ways.concurrency if isinstance(ways, ClosedLoop) else load.requests or 1
@@ -152,7 +152,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What is predicted of a case: figures, their intervals (P10, P90), and its facts.
+    """A prediction of a case: figures, their intervals (P10, P90), and its features.
 
     `refused` says why there is none, and `bug` that it is our fault; `problems` are mistakes in
     the scenario itself.
@@ -266,7 +266,7 @@ def _all_fittings(sets: Sequence[MeasurementSet], profiles: tuple[Path, ...]) ->
 
 
 def part(progress: Progress | None, start: float, end: float) -> Progress | None:
-    """What tells of one part of some work from `start` to `end` of the whole."""
+    """Return a callback for one part of some work, from `start` to `end` of the whole."""
     if progress is None:
         return None
     return lambda share: progress(start + (end - start) * share)
@@ -296,7 +296,7 @@ def case_of(
     constants: Mapping[GroupKey, Fitted],
     profiles: tuple[Path, ...],
 ) -> Case:
-    """What is asked about a row, with the constants of its group."""
+    """Return the case of a row, with the constants of its group."""
     key = (found.name, row.key(found.group_by))
     group = constants.get(key, Fitted(key=key))
     return Case(
@@ -324,7 +324,7 @@ def fitted_group(task: Fitting) -> Fitted:
 
 
 def noise(anchors: Sequence[Row]) -> float:
-    """How far the mean of what was measured on anchors may be off, as a log deviation.
+    """Return the log deviation of the mean of what was measured on anchors.
 
     The range of a few repeats is about twice their standard deviation.
     """
@@ -333,7 +333,6 @@ def noise(anchors: Sequence[Row]) -> float:
 
 
 def _place(row: Row, profiles: tuple[Path, ...]) -> Place:
-    """Where a row's scenario lies along the axes of the evidence."""
     scenario = load_scenario(row.base, overrides=row.overrides, profiles=profiles)
     return tuple(placed(scenario).items())
 
@@ -341,7 +340,7 @@ def _place(row: Row, profiles: tuple[Path, ...]) -> Place:
 def _predicted(
     task: Fitting, row: Row, overrides: tuple[str, ...], metrics: Sequence[str]
 ) -> Mapping[str, float | None]:
-    """What an anchor comes to with more overrides, for the fit."""
+    """Predict an anchor with more overrides, for the fit."""
     given = (*row.overrides, *overrides)
     answer = forecast(_plain(task, row, given))
     if answer.problems:
@@ -363,7 +362,7 @@ def _plain(task: Fitting, row: Row, overrides: tuple[str, ...]) -> Case:
 
 
 def _refusal(row: Row, task: Fitting) -> str:
-    """Why an anchor cannot be predicted; empty if it can, or if its scenario has mistakes."""
+    """Return why an anchor is not modelled; empty if it is, or its scenario has mistakes."""
     answer = forecast(_plain(task, row, row.overrides))
     if answer.problems:
         return "its anchor's scenario has mistakes"
@@ -410,7 +409,6 @@ def forecast(case: Case) -> Forecast:
 
 
 def _of_service(case: Case) -> Forecast:
-    """The forecast of a run of a service."""
     given = case.base, case.overrides, case.metrics, case.profiles
     figures, intervals, features = forecast_service(*given, intervals=case.intervals)
     return Forecast(figures=figures, intervals=intervals, features=features)

@@ -122,7 +122,6 @@ def nearest(  # noqa: PLR0913 - what to compare, and how
 
 
 def _reach(rows: Sequence[Near]) -> float:
-    """How far rows may be for their errors to be mixed: twice the nearest, within bounds."""
     least = min((near.distance for near in rows), default=SCALE)
     return min(SCALE, max(SIMILAR, 2.0 * least))
 
@@ -192,7 +191,7 @@ def _scores(rows: Sequence[Near]) -> dict[str, Score]:
 
 
 def distance(one: Features, other: Features) -> float:
-    """How far apart two scenarios are; 1 is a factor of two in one number.
+    """Return the distance of two scenarios; 1 is a factor of two in one number.
 
     Examples
     --------
@@ -219,7 +218,7 @@ def _parts(one: Features, other: Features) -> dict[str, float]:
 
 
 def differences(own: Features, theirs: Features) -> dict[str, str]:
-    """What sets a row apart, largest first: ``{"batch size": "4x"}``."""
+    """Return the differences of a row, largest first: ``{"batch size": "4x"}``."""
     parts = sorted(_parts(own, theirs).items(), key=lambda item: -item[1])
     return {name: _said(name, own, theirs) for name, part in parts[:MAX_NAMED] if part > 0.0}
 
@@ -324,7 +323,7 @@ def _is_same(row: Row, own: Features, catalogue: Catalogue) -> bool:
 
 
 def _beyond(prediction: Prediction, run: Run) -> Iterator[Outside]:
-    """What a run measured beyond the intervals of a prediction."""
+    """Return what a run measured beyond the intervals of a prediction."""
     for metric, measured in run.row.measured.items():
         own, band = number_at(prediction, metric), prediction.interval.get(metric)
         if own is None or band is None or not own > 0.0 < measured:
@@ -380,7 +379,7 @@ def _is_outside(prediction: Prediction, judged: Judged) -> bool:
 
 
 def _implied(metric: str, ratio: float) -> Iterator[tuple[str, float]]:
-    """What a measured figure says of others: how many times as large as predicted each is."""
+    """Return the ratios to the prediction that a measured figure implies for others."""
     if metric not in {*_LENGTHS, *_RATES}:
         yield metric, ratio
         return

@@ -37,7 +37,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """How wrong the predictions of some rows are.
+    """Errors of the predictions of some rows.
 
     `median`, `mean`, `p90` and `largest` are of absolute errors, `bias` is the mean signed one.
     `coverage` is the share of measured values within P10 to P90, `interval_score` the Winkler
@@ -246,7 +246,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bands:
-    """What share of held-out figures lies within P10 to P90, and how the intervals score.
+    """Share of held-out figures within P10 to P90, and score of the intervals.
 
     `constant_score` is that of one relative width for all, fitted on the figures that may be
     fitted to. `off` are families whose coverage lies outside `FAMILY_COVERAGE`.
@@ -260,7 +260,7 @@ class Bands:
 
     @property
     def holds(self) -> bool:
-        """Whether coverage is as it should be, in all and in every family."""
+        """Return whether coverage is as it should be, in all and in every family."""
         low, high = COVERAGE
         return low <= self.coverage <= high and not self.off
 
@@ -310,12 +310,12 @@ class Seen:
 
 
 def is_speed(metric: str) -> bool:
-    """Whether a metric says how long a step takes, or how many samples it makes of a second."""
+    """Return whether a metric is the time of a step, or a rate of samples."""
     return metric.endswith((*STEP_METRICS, RATE_METRIC))
 
 
 def baseline(found: MeasurementSet, seen: Sequence[Seen], metric: str) -> Mapping[str, float]:
-    """What the set's naive predictor says about `metric`, by row id."""
+    """Return the set's naive prediction of `metric`, by row id."""
     rule: Rule = _RULES[found.baseline]
     rows = [one for one in seen if metric in one.row.measured]
     return dict(rule(found, rows, metric))
@@ -339,7 +339,6 @@ def _constant(
 
 
 def _size(metric: str, features: Features) -> float:
-    """What a constant counts per: a device for rates, the whole run for everything else."""
     return float(features.devices) if metric.endswith(RATE_METRIC) else 1.0
 
 
@@ -373,7 +372,7 @@ def _linear(
 def _slowest_part(
     found: MeasurementSet, seen: Sequence[Seen], metric: str
 ) -> Iterator[tuple[str, float]]:
-    """What the slowest of device, cores and store takes for a step, as if it were alone."""
+    """Return the longest time of a step among device, cores and store, each as if alone."""
     del found
     for one in seen:
         slowest = one.features.slowest
@@ -411,19 +410,16 @@ def _shares(seen: Sequence[Seen], metric: str) -> list[float]:
 
 
 def _ideal(features: Features) -> Seconds:
-    """A step at the devices' peak [s]; infinite or NaN where that is not known."""
     if not features.operations or not features.peak:
         return math.inf
     return features.operations / features.peak
 
 
 def _rate(value: float, metric: str, features: Features) -> float:
-    """Samples per second, from a throughput or a step time."""
     return value if metric.endswith(RATE_METRIC) else features.samples / value
 
 
 def _figure(rate: float, metric: str, features: Features) -> float:
-    """The metric at a rate of samples per second."""
     return rate if metric.endswith(RATE_METRIC) else features.samples / rate
 
 

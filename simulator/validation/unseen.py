@@ -55,7 +55,7 @@ Vector: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constants:
-    """What was fitted to one group of a submitter: texts by key."""
+    """Constants fitted to one group of a submitter: texts by key."""
 
     submitter: Submitter
     values: Mapping[str, str]
@@ -145,7 +145,6 @@ def _spread(logs: Vector, weights: Vector, bounds: tuple[float, float]) -> float
 
 
 def _bounds(parameter: Parameter) -> tuple[float, float]:
-    """Logarithms of the least and the largest value that a fit may find."""
     kind = numeric_key(parameter.key)
     return math.log(kind.value(parameter.low)), math.log(kind.value(parameter.high))
 
@@ -158,7 +157,6 @@ def correlation(one: Vector, other: Vector, weights: Vector) -> float:
 
 
 def _weights(others: Sequence[Constants]) -> Vector:
-    """Each submitter counts as one."""
     groups = Counter(one.submitter for one in others)
     return np.array([1.0 / (groups[one.submitter] * len(groups)) for one in others])
 
@@ -196,7 +194,6 @@ def _logs(
 
 
 def _slower(own: Mapping[Submitter, float], theirs: Mapping[Submitter, float]) -> float:
-    """Mean log ratio of what two systems take for what both did; 0 where they did nothing alike."""
     both = own.keys() & theirs.keys()
     return float(np.mean([own[one] - theirs[one] for one in both])) if both else 0.0
 
@@ -224,7 +221,7 @@ _HARDWARE: Final = "hardware."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speedup:
-    """How many times as fast a job ran on `faster` as on `slower`, measured and predicted.
+    """Speedup of a job on `faster` over `slower`, measured and predicted.
 
     The two are full names of accelerators; `rows` are the ids of their runs in that order.
     """
@@ -328,7 +325,7 @@ AS_SHIPPED: Final = "as shipped: nothing was fitted to it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unseen:
-    """How wrong one family is, unseen and as shipped, in one metric.
+    """Errors of one family, unseen and as shipped, in one metric.
 
     `name` is `EVERY_FAMILY` for all of a set. `by` says what it was predicted by.
     `constant_width_score` is the interval score of the one width that would have served all unseen
@@ -346,7 +343,7 @@ class Unseen:
 
     @property
     def off(self) -> bool:
-        """Whether coverage is not what it should be, where there are enough rows to say."""
+        """Return whether coverage is not what it should be, where there are enough rows to say."""
         low, high = UNSEEN_COVERAGE if self.name == EVERY_FAMILY else UNSEEN_FAMILY_COVERAGE
         share = self.unseen.coverage
         return (
@@ -358,7 +355,7 @@ class Unseen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """What leaving out found.
+    """Result of leaving series out.
 
     `families` are in the order of the rows, each set's total last. `judged` are the unseen
     figures, `speedups` what they say of jobs that ran on two types of accelerators. `resting` says
@@ -384,7 +381,7 @@ def leave_out(
     progress: Progress | None = None,
     profiles: tuple[Path, ...] = (),
 ) -> LeftOut:
-    """Predict every row by figures that it and its siblings had no part in, and as shipped.
+    """Predict every row by figures fitted without it and its siblings, and as shipped.
 
     Parameters
     ----------
@@ -393,7 +390,7 @@ def leave_out(
     processes : int, optional
         How many to spread the work over; all cores by default.
     progress : callable, optional
-        Told the share that is done, 0 to 1.
+        Called with the finished share, 0 to 1.
     profiles : tuple of pathlib.Path
         Folders of hardware profiles that come before the usual ones.
 
@@ -448,7 +445,6 @@ def _resting(found: MeasurementSet) -> str:
 
 
 def _rows(found: MeasurementSet) -> Iterator[Row]:
-    """Rows that can be predicted without having been seen; anchors set the level of the others."""
     return (row for row in found.rows if not row.excluded and not (found.fit and row.anchor))
 
 
@@ -464,7 +460,7 @@ def _case(
     constants: Mapping[GroupKey, Fitted],
     profiles: tuple[Path, ...],
 ) -> Case:
-    """What is asked about a row as if nobody had measured its series."""
+    """Return the case of a row as if its series had not been measured."""
     bare = case_of(found, row, {}, profiles)
     if found.submitter:
         return _elsewhere(bare, found, row, constants)
@@ -521,7 +517,6 @@ def _families(
 
 
 def _one_width(points: Sequence[Point], width: float | None, *, absolute: bool) -> float | None:
-    """The interval score of points with one width, where they have intervals of their own."""
     if width is None or any(point.p10 is None for point in points):
         return None
     return interval_score(with_width(points, width, absolute=absolute), absolute=absolute)

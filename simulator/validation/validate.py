@@ -49,7 +49,7 @@ TOLD: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """One measured figure of one row beside its prediction."""
+    """One measured figure of one row with its prediction."""
 
     set: str
     id: str
@@ -81,7 +81,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """How wrong one family is in one split and metric; `name` is `EVERY_FAMILY` for all of a set.
+    """Errors of one family in one split and metric; `name` is `EVERY_FAMILY` for all of a set.
 
     `over` says which tolerances it exceeds. `constant_width_score` is the interval score of one
     width for all, fitted on the set's fit rows: what intervals have to beat.
@@ -102,7 +102,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validated:
-    """What validation found.
+    """Result of a validation.
 
     `totals` are over all families of a set, `regimes` over the rows of a regime. `unfitted` lists
     groups that no constant was fitted for, with the reason. `bands` judges the intervals over all
@@ -144,7 +144,7 @@ def validate(
     processes : int, optional
         How many to spread the work over; all cores by default.
     progress : callable, optional
-        Told the share that is done, 0 to 1.
+        Called with the finished share, 0 to 1.
     profiles : tuple of pathlib.Path
         Folders of hardware profiles that come before the usual ones.
 
@@ -313,13 +313,12 @@ def _finished(family: Family, rows: Sequence[Judged], excluded: int, width: floa
 
 
 def _width(judged: Sequence[Judged], metric: str) -> float | None:
-    """The one width that would have served the fit rows of a set best."""
     rows = [one for one in judged if one.metric == metric and one.split is Split.FIT]
     return constant_width([one.point for one in rows], absolute=any(o.absolute for o in rows))
 
 
 def _tolerances(found: MeasurementSet, family: str, metric: str) -> Iterator[Tolerance]:
-    """What the set allows a family: what is said of it, else what is said of every family."""
+    """Return the tolerances of a family: its own, else those of every family."""
     about = [t for t in found.tolerances if t.metric == metric]
     own = [t for t in about if t.family == family]
     general = [t for t in about if not t.family] if family != EVERY_FAMILY else []

@@ -40,7 +40,7 @@ def test_a_misspelt_format(plan: Run) -> None:
     """The nearest one is offered."""
     outcome = plan("import", "nccl-test", "x")
     assert outcome.code == Exit.BAD_INPUT
-    assert "there is no format 'nccl-test'; did you mean 'nccl-tests'?" in outcome.err
+    assert "unknown format 'nccl-test'; did you mean 'nccl-tests'?" in outcome.err
 
 
 def test_a_profile_is_printed(plan: Run) -> None:
@@ -175,7 +175,7 @@ def test_quantities_need_units(plan: Run, option: str, text: str, message: str) 
 def test_utilization_beside_a_scenario(plan: Run) -> None:
     """Counts of GPUs and cores come from the scenario."""
     log = str(DATA / "cloudwatch-invented.json")
-    outcome = plan("import", "utilization", log, "--beside", SCENARIO)
+    outcome = plan("import", "utilization", log, "--scenario", SCENARIO)
     assert outcome.code == Exit.FINE
     assert "predicted: resnet50-imagenet-p4d" in outcome.out
     rows = [line.split() for line in outcome.out.splitlines() if line.startswith("CPU: busy")]
@@ -195,7 +195,7 @@ def test_set_needs_beside(plan: Run) -> None:
     """A key without a scenario changes nothing."""
     outcome = plan("import", "utilization", "x", "--set", "input.workers=8")
     assert outcome.code == Exit.BAD_INPUT
-    assert "--beside" in outcome.err
+    assert "--scenario" in outcome.err
 
 
 def test_mlperf_logs_become_a_set(plan: Run, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_the_script_is_installed_as_plan() -> None:
     [
         ([], "Usage: plan"),
         (["simulat", "x"], "did you mean 'simulate'?"),
-        (["xyzzy"], "there is no command 'xyzzy'"),
+        (["xyzzy"], "unknown command 'xyzzy'"),
         (["simulate"], "SCENARIO"),
         (["simulate", SCENARIO, "--sed", "1"], "--seed"),
         (["simulate", SCENARIO, "--seed", "-1"], "--seed"),

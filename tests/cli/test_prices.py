@@ -94,7 +94,7 @@ def test_a_second_import_replaces_the_first(plan: Run, csv: Path) -> None:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        (("--cloud", "awz"), "--cloud: is no cloud with machines in the catalogue, found awz"),
+        (("--cloud", "awz"), "--cloud: has no machines in the catalogue, found awz"),
         (("--date", "soon"), "--date: is not a date, found soon"),
         (("--date", "2999-01-01"), "--date: lies in the future"),
         (("--region", "us-east1"), "did you mean us-east-1"),

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.importing import ANSWERS, DATA, call, refused
 
-from converters.door import import_table
+from converters.converter import import_table
 from simulator.importers import mlperf_storage
 from simulator.importers.mlperf_storage import COLUMNS, Given
 

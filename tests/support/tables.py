@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from converters import TableRow
-from converters.door import converter, never_read
+from converters.converter import converter, never_read
 from simulator.reading.table import read_table
 
 READABLE = ("measured.", "spread.")

@@ -34,7 +34,6 @@ def generic_framework(row: TableRow) -> str:
 
 
 def _by_layout(row: TableRow) -> str:
-    """Model parallelism is Megatron's, ZeRO DeepSpeed's, and the rest is PyTorch's FSDP."""
     if max(row.number(degree) or 1.0 for degree in ("tp", "pp")) > 1.0:
         return "megatron-core"
     return "deepspeed" if "ZeRO" in row.text("zero_stage_or_fsdp") else "fsdp"
@@ -75,7 +74,7 @@ def _expert_cells(row: TableRow) -> dict[str, str]:
 
 
 def _is_gated(row: TableRow) -> bool:
-    """Whether the feed-forward layers have a gate: by the name, else by their width."""
+    """Return whether the feed-forward layers have a gate: by the name, else by their width."""
     if row.text("model").lower().startswith(_GATED):
         return True
     width, hidden = row.number("ffn_hidden"), row.number("hidden")

@@ -91,7 +91,6 @@ def _staged(row: TableRow) -> str:
 
 
 def _megatron_2020(row: TableRow) -> Cells:
-    """With torch's DistributedDataParallel, which overlaps its buckets (as torch 2.0.0 does)."""
     return {**_megatron(row), "train.overlap_communication": _YES}
 
 

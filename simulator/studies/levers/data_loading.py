@@ -247,13 +247,11 @@ def ram_bandwidth_knob(scenario: Scenario) -> Iterator[Knob]:
 
 
 def _named_store(scenario: Scenario) -> tuple[Storage, float]:
-    """Return the store that the file's keys describe, and its calibration factor."""
     group = scenario.cluster.trainers
     return group.origin or group.storage, scenario.calibration.value("storage")
 
 
 def _before_placement(group: Group) -> Group:
-    """Return the group before its data was placed, which the file's keys describe."""
     return group if group.origin is None else replace(group, storage=group.origin, origin=None)
 
 

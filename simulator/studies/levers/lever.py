@@ -130,7 +130,7 @@ class ServiceSituation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchPoint:
-    """Where a search extends a candidate: a machine, and the settings so far."""
+    """A point that a search extends: a machine, and the settings so far."""
 
     baseline: Baseline
     goal: Goal

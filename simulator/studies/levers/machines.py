@@ -37,7 +37,7 @@ MAX_MACHINES: Final = 8
 """Machines that a search tries where no limit says how many there may be."""
 GPU: Final = "hardware.gpu"
 _MACHINE_FIGURES: Final = ("gpu", "vcpus", "cores", "ram", "memory_bandwidth", "network_bandwidth")
-"""Keys that describe a machine in place of its profile."""
+"""Keys that describe a machine instead of its profile."""
 
 
 def _is_described(baseline: Baseline) -> bool:

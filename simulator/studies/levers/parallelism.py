@@ -20,7 +20,7 @@ MIN_TOKENS: Final = 8192
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What of a model bounds how it can be spread: layers, tokens of a sample, experts of a layer.
+    """Properties of a model that limit parallelism: layers, tokens of a sample, experts of a layer.
 
     There are no experts (0) where every token passes the same layers.
     """
@@ -73,21 +73,19 @@ def _cuts(gpus: int, machines: int, shape: Shape) -> Iterator[tuple[int, int]]:
 
 
 def _contexts(most: int, shape: Shape) -> Iterator[int]:
-    """Parts of a sample that are no shorter than `MIN_TOKENS`."""
     yield from (
         parts for parts in _powers(most) if parts == 1 or shape.tokens >= parts * MIN_TOKENS
     )
 
 
 def _experts(most: int, gpus: int, shape: Shape) -> Iterator[int]:
-    """Ranks over which experts are spread: none, a machine, as many as there are."""
     possible = [n for n in _powers(min(most, shape.experts)) if shape.experts % n == 0]
     within = [n for n in possible if n <= gpus]
     yield from sorted({1, *within[-1:], *possible[-1:]})
 
 
 def _shardings(tensor: int, pipeline: int, sharers: int) -> Iterator[Sharding]:
-    """What to share of the state: all of it where no pipeline gathers it for every micro-batch."""
+    """Return how much of the state to shard: all unless a pipeline would gather it repeatedly."""
     if sharers == 1:
         yield Sharding.NONE
         return
@@ -114,7 +112,6 @@ def _way(tensor: int, pipeline: int, context: int, expert: int, sharding: Shardi
 
 
 def _powers(most: int) -> tuple[int, ...]:
-    """Powers of two up to a number."""
     return tuple(2**k for k in range(most.bit_length()))
 
 

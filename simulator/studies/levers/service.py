@@ -245,7 +245,6 @@ def _with_host(service: Service, host: Host) -> Service:
 
 
 def _is_modeled(host: Host) -> bool:
-    """Return whether rates of the accelerator, or of the cores without one, are known."""
     known = host.cpu.base_clock is not None and host.memory_bandwidth is not None
     return host.gpu is not None or known
 

@@ -138,7 +138,6 @@ def batch_candidates(at: SearchPoint) -> Iterator[Settings]:
 
 
 def _recomputations(at: SearchPoint) -> tuple[Settings, ...]:
-    """Return amounts of recomputation, the least first, where the model is split."""
     if RECOMPUTE in at.point or not at.sets("parallelism."):
         return ({},)
     return tuple({RECOMPUTE: level.value} for level in RECOMPUTATIONS)

@@ -132,13 +132,13 @@ class _ConflictSearch:
         while (found := self._keeping(names)) is not None:
             kinds.append(self._broken(found))
             smallest = smallest_conflict(order, kinds)
-            if smallest is None:  # one keeps all limits, but has no value by the goal
+            if smallest is None:  # one keeps all limits, but has no value under the goal
                 return ()
             names = smallest
         return names
 
     def why_none(self) -> tuple[str, ...]:
-        """Why nothing is best although no limits exclude each other."""
+        """Return why there is no best choice although no limits exclude each other."""
         known = self.search.known.values()
         if any(self.problem.judged(one).is_predicted for one in known):
             metric = self.problem.goal.objective.metric
@@ -148,7 +148,7 @@ class _ConflictSearch:
         return tuple(reason for reason, _ in told.most_common(MAX_REASONS))
 
     def way_out(self, name: str) -> str:
-        """What a limit would have to be for the others to be kept; empty if that is no help."""
+        """Return the value of a limit at which the others can be met; empty if there is none."""
         others = [rule.name for rule in self.problem.rules if rule.name != name]
         others += [
             f"{PIN_PREFIX}{key}" for key in self.problem.goal.pins if f"{PIN_PREFIX}{key}" != name
@@ -191,7 +191,7 @@ class _ConflictSearch:
         return [groups[count] for count in sorted(groups)]
 
     def _condition(self, names: Collection[str]) -> str:
-        """Those of the limits that a prediction is needed for."""
+        """Return the limits that need a prediction, as a condition."""
         limits = self.problem.goal.limits
         return limits_as_text(
             Limits(
@@ -214,7 +214,6 @@ class _ConflictSearch:
         return frozenset({*broken(rules, subject), *(f"{PIN_PREFIX}{key}" for key in loose)})
 
     def _broken(self, choice: Choice) -> frozenset[str]:
-        """Limits and pins that a predicted choice does not keep."""
         return frozenset(choice.broken) | self._known_broken(choice.outcome.candidate)
 
 

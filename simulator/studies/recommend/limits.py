@@ -29,7 +29,7 @@ _WILDCARDS: Final = frozenset("*?[")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What a job's program runs on: `stacks` as it is, `ported` if the user ports it.
+    """Accelerator software of a job's program: `stacks` as it is, `ported` if the user ports it.
 
     `gpus` are accelerators that the user wants by name, whatever they are programmed with.
     """
@@ -39,17 +39,17 @@ class Program:
     gpus: tuple[str, ...] = ()
 
     def runs_on(self, machine: Machine) -> bool:
-        """Whether it runs there as it is; a machine without an accelerator needs no port."""
+        """Return whether it runs there as it is; a machine without an accelerator needs no port."""
         return not machine.stack or machine.stack in self.stacks
 
     def may_run_on(self, machine: Machine) -> bool:
-        """Whether it runs there as it is, or the user would port it."""
+        """Return whether it runs there as it is, or the user would port it."""
         wanted = any(is_called(machine.gpu, name) for name in self.gpus)
         return self.runs_on(machine) or machine.stack in self.ported or wanted
 
 
 def program_of(framework: str, own: Machine, goal: Goal) -> Program:
-    """What a job's program runs on.
+    """Return the accelerator software that a job's program runs on.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def program_of(framework: str, own: Machine, goal: Goal) -> Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuledOffer:
-    """What a rule looks at; `figures` hold the candidate's settings too, under their keys."""
+    """The subject of a rule; `figures` hold the candidate's settings too, under their keys."""
 
     machine: Machine
     count: int
@@ -207,7 +207,7 @@ def _at_most(name: str, most: float) -> Check:
 
 
 def _leaves_margin(what: str, verdict: str, margin: float) -> Check:
-    """Whether it surely fits and leaves a share free; what has no such memory keeps the rule."""
+    """Return a check that it surely fits and leaves a share free; met without such memory."""
 
     def keeps(subject: RuledOffer) -> bool:
         if subject.figures.get(verdict) == Verdict.UNCERTAIN:

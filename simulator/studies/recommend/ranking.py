@@ -59,7 +59,7 @@ class Choice:
 
     @property
     def settings(self) -> Mapping[str, Plain]:
-        """What sets it apart from the scenario."""
+        """Return the settings that differ from the scenario."""
         return self.outcome.candidate.settings
 
     @property
@@ -69,17 +69,17 @@ class Choice:
 
     @property
     def is_predicted(self) -> bool:
-        """Whether its figures come from a prediction."""
+        """Return whether its figures come from a prediction."""
         return self.outcome.status is Status.PREDICTED
 
     @property
     def is_sound(self) -> bool:
-        """Whether it was predicted, keeps every limit and has a value."""
+        """Return whether it was predicted, keeps every limit and has a value."""
         return self.is_predicted and not self.broken and self.value is not None
 
     @property
     def hardware(self) -> tuple[object, ...]:
-        """What is bought: two choices that differ only in settings of the program are alike."""
+        """Return the bought hardware, equal for choices that differ only in program settings."""
         named: dict[str, Plain] = {
             "hardware.machine": self.machine.name,
             "hardware.count": self.count,
@@ -88,13 +88,13 @@ class Choice:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """The machines it is about, in whatever number and wherever the data lie."""
+        """Return the kind of machines, independent of their number and of where the data is."""
         keys = ("remote.machine", "cost.purchase")
         return (self.machine.name, *(self.settings.get(key) for key in keys))
 
 
 def hardware_of(settings: Mapping[str, Plain]) -> tuple[object, ...]:
-    """What is bought with a candidate, whatever its program is set to."""
+    """Return the bought hardware of a candidate, independent of settings of the program."""
     return tuple(settings.get(key) for key in _HARDWARE_KEYS)
 
 
@@ -114,7 +114,7 @@ GoalValue = Callable[[Mapping[str, Value]], float | None]
 
 
 def goal_value_of(objective: Objective) -> GoalValue:
-    """How the goal values figures.
+    """Return the function that values figures under the goal.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def runner_up(ranked: Sequence[Choice]) -> Choice | None:
 
 
 def equals(objective: Objective, ranked: Sequence[Choice]) -> list[Choice]:
-    """Those of ranked choices whose value reads the same as that of the best, itself included."""
+    """Return ranked choices whose value reads the same as the best one, itself included."""
     best = ranked[0].value if ranked else None
     if best is None:
         return []
@@ -186,7 +186,7 @@ def front(choices: Iterable[Choice]) -> list[Choice]:
 
 
 def with_choice(points: Sequence[Choice], taken: Choice) -> list[Choice]:
-    """A front that shows `taken` in place of one that reads the same in time and cost."""
+    """Return a front that shows `taken` instead of one that reads the same in time and cost."""
 
     def alike(choice: Choice) -> bool:
         pairs = ((number(one.figures, name) for one in (choice, taken)) for name in (TIME, MONEY))
@@ -199,7 +199,7 @@ def with_choice(points: Sequence[Choice], taken: Choice) -> list[Choice]:
 
 
 def distinct(points: Sequence[Choice], always: Choice | None = None) -> list[Choice]:
-    """A front without what is hardly faster than a cheaper point of it, but with `always`."""
+    """Return a front without points barely faster than a cheaper one, but with `always`."""
     kept: list[Choice] = []
     for choice in reversed(points):
         time = number(choice.figures, TIME) or 0.0
@@ -210,7 +210,7 @@ def distinct(points: Sequence[Choice], always: Choice | None = None) -> list[Cho
 
 
 def by_factor(factor: float, word: str) -> str:
-    """How much worse or better something is by a ratio above 1, in words.
+    """Return a ratio above 1 as text, with `word` for better or worse.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def by_factor(factor: float, word: str) -> str:
 
 
 def ratio(objective: Objective, best: float, other: float) -> float | None:
-    """How many times as good the best value is; None where the two can't be divided.
+    """Return the factor by which the best value is better; None where the two can't be divided.
 
     Values of a utility may be zero or of different sign.
     """
@@ -240,9 +240,9 @@ GPU: Final = "gpu"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confidence:
-    """How often each is best, in the order given, and how often the first keeps its limits.
+    """Probability of being best for each choice, and of the first being within its limits.
 
-    `limits` is None where no limit depends on a figure uncertain.
+    `limits` is None where no limit depends on an uncertain figure.
     """
 
     best: tuple[float, ...]
@@ -250,7 +250,7 @@ class Confidence:
 
 
 def cause(choice: Choice) -> tuple[object, ...]:
-    """What limits a choice, and of which make: choices of one cause err alike."""
+    """Return what limits a choice, and of which make: choices of one cause share their errors."""
     limit = choice.figures.get("bottleneck")
     if limit == GPU:
         return (limit, choice.machine.gpu)
@@ -264,7 +264,7 @@ def confidence_of(
     limits: Mapping[str, float],
     seed: int = 0,
 ) -> Confidence:
-    """How often each of several machines is best, in whichever of its variants.
+    """Return how often each of several machines is best, in any of its variants.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def confidence_of(
 
 
 def chance_kept(choice: Choice, limits: Mapping[str, float]) -> float:
-    """How probable it is that a choice keeps its limits; 1 where none is on a figure uncertain."""
+    """Return the probability that a choice is within its limits; 1 where none is uncertain."""
     reach = [
         math.log(most / told) / deviation
         for told, deviation, most in _uncertain(choice, limits)
@@ -311,7 +311,7 @@ def chance_kept(choice: Choice, limits: Mapping[str, float]) -> float:
 
 
 def _uncertain(choice: Choice, limits: Mapping[str, float]) -> Iterator[tuple[float, float, float]]:
-    """Figures uncertain with a limit: what is told, the deviation of its logarithm, the limit."""
+    """Return uncertain figures with a limit: value, deviation of its logarithm, limit."""
     for name, most in limits.items():
         told, band = number(choice.figures, name), choice.outcome.intervals.get(name)
         if told is not None and band is not None and band["p10"] > 0.0 < told:
@@ -345,7 +345,6 @@ def _value_at(choice: Choice, goal_value: GoalValue, side: str) -> float:
 
 
 def _figure_quantile(choice: Choice, name: str, band: Mapping[str, float], side: str) -> float:
-    """A quantile as the figures count it: rates fall where times rise."""
     taken = {"p10": "p90", "p90": "p10"}[side] if name in _HIGHER_IS_BETTER else side
     told, middle = number(choice.figures, name), band["p50"]
     return band[taken] if told is None or middle <= 0.0 else told * band[taken] / middle
@@ -383,7 +382,7 @@ ConfidenceOf = Callable[[Sequence[Sequence[Choice]]], Confidence]
 class Selection:
     """The sound choices with the one to take first.
 
-    `equals` are as good by the goal as that one, on other machines or another number of them.
+    `equals` are as good under the goal as that one, on other machines or another number of them.
     `contenders` are the best variants of each machine, in the order of `sure`.
     """
 
@@ -406,7 +405,7 @@ class Tradeoff:
 
 
 def select_winner(objective: Objective, ranked: Sequence[Choice], sure: ConfidenceOf) -> Selection:
-    """Take one of the choices that are best by the goal.
+    """Select one of the choices that are best under the goal.
 
     Of several that are as good, one that was measured like comes before one outside of the
     evidence, then the one that is best in more of the worlds drawn by a tenth of them or more,
@@ -449,13 +448,12 @@ def select_winner(objective: Objective, ranked: Sequence[Choice], sure: Confiden
 
 
 def _time_times_money(choice: Choice) -> float:
-    """Time and money together, as their product; infinite where one is not known."""
     time, money = number(choice.figures, TIME), number(choice.figures, MONEY)
     return math.inf if time is None or money is None else time * money
 
 
 def is_outside_evidence(choice: Choice) -> bool:
-    """Whether nothing like it was ever measured."""
+    """Return whether nothing like it was ever measured."""
     return any(text.startswith(OUTSIDE_EVIDENCE) for text in choice.outcome.warnings)
 
 
@@ -471,7 +469,7 @@ def _best_by_machine(ranked: Iterable[Choice]) -> Mapping[tuple[object, ...], li
 
 
 def tradeoffs(front: Iterable[Choice], winner: Choice) -> tuple[Tradeoff, ...]:
-    """What others of the front trade: time for money, or money for time.
+    """Return choices of the front that trade time for money, or money for time.
 
     The faster one that a percent of the cost buys most of, the one that is fastest and cheapest
     together, and the cheaper one that gains most over what it loses.
@@ -500,12 +498,10 @@ def tradeoffs(front: Iterable[Choice], winner: Choice) -> tuple[Tradeoff, ...]:
 
 
 def _total_gain(trade: Tradeoff, base: float) -> float:
-    """How much faster and cheaper together, in logarithms."""
     return -math.log(trade.time) - _log_cost(trade, base)
 
 
 def _speed_per_cost(trade: Tradeoff, base: float) -> float:
-    """How much faster for how much dearer, in logarithms; without end where it is no dearer."""
     dearer = _log_cost(trade, base)
     return -math.log(trade.time) / dearer if dearer > 0.0 else math.inf
 

@@ -59,7 +59,7 @@ class Loser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinPrice:
-    """What keeping a key at a value costs: the best with it beside the best without."""
+    """The price of fixing a key: the best choice with it and the best without."""
 
     key: str
     value: Plain
@@ -77,7 +77,7 @@ class Recommendation:
     `against` the pins that each of those does not keep, by its index. `missing` counts candidates
     that could be best and were not predicted, as only what is stored was looked at: then there is
     no winner. `bugs` are the reasons of candidates that a bug of ours spoilt.
-    `equals` are as good by the goal as the winner, `trades` faster or cheaper ones,
+    `equals` are as good under the goal as the winner, `trades` faster or cheaper ones,
     `moves` copies of the data that the winner needs first, which its figures count, `safer` the
     best that keeps deadline and budget in nearly all cases, with its probability. `off_axes`: the
     scenario as it stands lies off the axes of the search. `program` is what the job's program runs
@@ -203,7 +203,7 @@ _BOUND_BY: Final[Mapping[str, str]] = {
 
 
 def reason_lost(choice: Choice, winner: Choice, objective: Objective, rules: Sequence[Rule]) -> str:
-    """Why a choice lost to the winner."""
+    """Return why a choice lost to the winner."""
     if not choice.is_predicted:
         return choice.outcome.reason or "its best case is worse than what others reach"
     parts = [
@@ -237,7 +237,7 @@ def _disadvantages(choice: Choice, winner: Choice, objective: Objective) -> Iter
 
 
 def _bottleneck(choice: Choice) -> str:
-    """What limits it, and how busy that leaves the accelerators."""
+    """Return the bottleneck of a choice, and how busy that leaves the accelerators."""
     limit = str(choice.figures.get("bottleneck") or "")
     group, _, resource = limit.rpartition(".")
     busy = number(choice.figures, "accelerator_utilization")
@@ -252,7 +252,7 @@ def _bottleneck(choice: Choice) -> str:
 
 
 def is_cpu_bound(choice: Choice) -> bool:
-    """Whether the processors that make batches hold the accelerators up."""
+    """Return whether the processors that make batches hold the accelerators up."""
     stall = number(choice.figures, "step_split_s.data_stall")
     step = number(choice.figures, "step_time_s.mean")
     limit = str(choice.figures.get("bottleneck") or "").rpartition(".")[2]
@@ -261,7 +261,7 @@ def is_cpu_bound(choice: Choice) -> bool:
 
 
 MIN_PREDICTED: Final = 3
-"""Best candidates by the goal that are predicted for sure."""
+"""Best candidates under the goal that are predicted for sure."""
 SEARCH_TOLERANCE: Final = 0.01
 """What is better by no more than this share is not looked for beside the best of all: the front,
 who comes second, and what pins and remedies come to are known that well."""
@@ -336,7 +336,7 @@ def recommend(
 
 
 def _survey(problem: SearchProblem, search: Search) -> None:
-    """The best by the goal, what comes second on other hardware, and the front."""
+    """Find the best under the goal, the runner-up on other hardware, and the front."""
     search.backend.progress.begin(SURVEY_SHARE)
     search.best_of(search.candidates, top=MIN_PREDICTED)
     search.backend.progress.begin(SURVEY_SHARE)
@@ -351,7 +351,7 @@ def _survey(problem: SearchProblem, search: Search) -> None:
 
 
 def _eligible(problem: SearchProblem, search: Search) -> list[Choice]:
-    """What is known of those that may win: they keep the pins and need nobody's consent."""
+    """Return known choices that may win: within the pins and without need for consent."""
     choices = (problem.judged(outcome) for outcome in search.known.values())
     return [
         c
@@ -367,7 +367,7 @@ def _predict_groups(
 ) -> None:
     """Predict the best of every kind: of each accelerator, with each pin left out, of each idea.
 
-    The best of an accelerator only says why it lost: there another that is hardly better is not
+    The best of an accelerator only says why it lost: there another that is barely better is not
     looked for.
     """
     groups: dict[tuple[str, str], list[Candidate]] = {}
@@ -458,13 +458,11 @@ def _explained(
 def _confidence(
     problem: SearchProblem, seed: int
 ) -> Callable[[Sequence[Sequence[Choice]]], Confidence]:
-    """How sure the best of several machines is, within the deadline and the budget."""
     goal, most = problem.goal, _upper_limits(problem)
     return lambda variants: confidence_of(variants, goal.objective, problem.worth, most, seed)
 
 
 def _upper_limits(problem: SearchProblem) -> dict[str, float]:
-    """The most that a run may take and cost, where the goal says so."""
     limits = problem.goal.limits
     most = {TIME: limits.deadline, MONEY: limits.budget}
     return {name: value for name, value in most.items() if value is not None}
@@ -506,7 +504,6 @@ def _losers(problem: SearchProblem, choices: Sequence[Choice], winner: Choice) -
 
 
 def _best_of(problem: SearchProblem, group: Iterable[Choice]) -> Choice | None:
-    """The best of a group: sound ones first, then predicted ones, then the most telling."""
     return min(group, key=lambda choice: _order(problem, choice), default=None)
 
 

@@ -93,7 +93,7 @@ class Interruption:
 def interrupted(
     scenario: Scenario, spot: Spot, total: Seconds, step: Seconds
 ) -> Interruption | None:
-    """What interruptions do to a run; None for machines bought on demand.
+    """Return the effect of interruptions on a run; None for machines bought on demand.
 
     Parameters
     ----------
@@ -238,25 +238,25 @@ class SearchProblem:
         return figures if lost is None else with_losses(figures, lost)
 
     def is_searched(self, settings: Settings) -> bool:
-        """Whether a candidate lies on the axes that the goal names itself."""
+        """Return whether a candidate lies on the axes that the goal names itself."""
         return _is_on_axes(self.baseline, self.seeds, settings)
 
     def needs_consent(self, settings: Settings) -> bool:
-        """Whether a candidate changes how samples are prepared, which the user must want."""
+        """Return whether a candidate changes how samples are prepared, which the user must want."""
         own = self.baseline.scenario.job.preprocessing.where.value
         return settings.get(PREPARED_WHERE, own) != own
 
     def count(self, settings: Settings) -> int:
-        """How many machines of it train."""
+        """Return the number of machines that train."""
         return int(settings[COUNT])
 
     def keeps(self, settings: Settings, key: str) -> bool:
-        """Whether a candidate keeps one of the pins."""
+        """Return whether a candidate keeps one of the pins."""
         value = self.goal.pins[key]
         return keeps_pin(self.baseline, self.machine(settings), settings, key, value)
 
     def pinned(self, choice: Choice, without: str = "") -> bool:
-        """Whether a choice keeps the pins, one of them left out."""
+        """Return whether a choice keeps the pins, one of them left out."""
         pins = {key: value for key, value in self.goal.pins.items() if key != without}
         return keeps_pins(self.baseline, choice.machine, choice.settings, pins)
 
@@ -335,7 +335,7 @@ def _allowed_machines(
 
 
 def _program(baseline: Baseline, goal: Goal) -> Program | None:
-    """What the job's program runs on; a job that processors do has no such rule."""
+    """Return the accelerator software of the job's program; None for a job on processors."""
     if not any(baseline.gpus(machine) for machine in baseline.machines):
         return None
     own = baseline.own if baseline.gpus(baseline.own) else replace(baseline.own, stack="")
@@ -343,7 +343,6 @@ def _program(baseline: Baseline, goal: Goal) -> Program | None:
 
 
 def _is_on_axes(baseline: Baseline, seeds: Iterable[Settings], settings: Settings) -> bool:
-    """Whether all keys of some point have its values, as set or as the file says."""
     machine = baseline.machine(str(settings[MACHINE]))
     return any(keeps_pins(baseline, machine, settings, seed) for seed in seeds)
 
@@ -353,7 +352,7 @@ HELPER_LIMITS = frozenset({"clouds", "regions"})
 
 
 def _helper_machines(baseline: Baseline, rules: Iterable[Rule]) -> tuple[Machine, ...]:
-    """Machines that may prepare batches beside: limits on accelerators are not about them."""
+    """Return machines that may prepare batches: limits on accelerators do not apply to them."""
     kept = [rule for rule in rules if rule.name in HELPER_LIMITS]
     return tuple(
         machine
@@ -367,13 +366,13 @@ FIRST_PER_WANTED: Final = 1
 
 
 class SearchProgress:
-    """How far a search of several requests is as a whole.
+    """Progress of a search of several requests.
 
     Parameters
     ----------
     tell : callable, optional
-        Told the share that is done, and how far the request of the moment is; what it has counted
-        are predictions of all requests so far.
+        Called with the finished share, and how far the request of the moment is; what it has
+        counted are predictions of all requests so far.
     """
 
     def __init__(self, tell: Callable[[float, Standing], None] | None = None) -> None:
@@ -398,7 +397,7 @@ class SearchProgress:
             self._predicted, self._stored = self._last.predicted, self._last.stored
 
     def told(self, standing: Standing) -> None:
-        """How far the request of the moment is."""
+        """Report the progress of the current request."""
         self._last = replace(
             standing,
             predicted=self._predicted + standing.predicted,
@@ -410,7 +409,7 @@ class SearchProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchBackend:
-    """Who answers a request.
+    """The predictor of requests.
 
     `bounds` tells what is known without any prediction, `progress` is told which share of the whole
     follows. `missing` are the keys of candidates that were wanted and that nobody has predicted.
@@ -429,7 +428,7 @@ def search_backend(
     *,
     stored_only: bool = False,
 ) -> SearchBackend:
-    """Ask for whatever could still be wanted.
+    """Return a backend that predicts all that could still be wanted.
 
     Parameters
     ----------
@@ -438,7 +437,7 @@ def search_backend(
     store : Store, optional
         What it has is not predicted again.
     tell : callable, optional
-        Told how far all of it is.
+        Called with the finished share.
     stored_only : bool
         Predict nothing; what the store does not have is `missing`.
     """
@@ -504,7 +503,7 @@ class Search:
         close: float = 0.0,
         within_limits: bool = True,
     ) -> None:
-        """Make sure that the best of these by the goal are predicted, if any may be best.
+        """Make sure that the best of these under the goal are predicted, if any may be best.
 
         Parameters
         ----------
@@ -563,7 +562,6 @@ class Search:
                 self.known[outcome.candidate.index] = outcome
 
     def _memory(self) -> str:
-        """The limits that are not on time or cost, as a condition."""
         return limits_as_text(replace(self.goal.limits, deadline=None, budget=None))
 
 

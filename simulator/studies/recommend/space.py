@@ -75,12 +75,11 @@ def space_of(
 
 
 def _named(machines: Sequence[Machine], seed: Settings) -> list[Machine]:
-    """The machine that is searched for, or all of them."""
     return [machine for machine in machines if seed.get(MACHINE) in (None, machine.name)]
 
 
 def _said(error: PlanError) -> str:
-    """What is wrong, without the file and line: nobody wrote these settings."""
+    """Return the mistake without file and line, since the settings are in no file."""
     if not isinstance(error, InputError):
         return str(error).splitlines()[0]
     first = error.problems[0]
@@ -109,7 +108,7 @@ def _on(at: SearchPoint) -> Iterator[Settings]:
 
 
 def _check_device(at: SearchPoint) -> None:
-    """A neural network on cores alone takes a time that nobody has measured."""
+    """Refuse a neural network on processors alone, whose speed is unknown."""
     job, baseline = at.baseline.scenario.job, at.baseline
     if at.machine.gpus or not baseline.gpus(baseline.own) or job.step_times is not None:
         return

@@ -81,7 +81,7 @@ def best_cases(scenarios: Sequence[Scenario]) -> tuple[BestCase, ...]:
 
 
 def best_with(scenario: Scenario, later: Seconds, best: Mapping[str, float]) -> dict[str, float]:
-    """The best figures of one candidate of which it is known how long its later epochs take.
+    """Return the best figures of a candidate whose later epochs are known.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ def _counted(floors: Floors) -> Real:
 
 
 def _alike(cold: Sequence[StageDemands], warm: Sequence[StageDemands]) -> bool:
-    """Whether caches change nothing: only reads depend on them."""
+    """Return whether caches change nothing: only reads depend on them."""
     return all(
         np.array_equal(a.amount, b.amount) and np.array_equal(a.latency, b.latency)
         for one, other in zip(cold, warm, strict=True)
@@ -250,7 +250,7 @@ def _total(length: Lengths, first: Real, later: Real, beside: Extras) -> Real:
 
 
 def _costs(scenario: Scenario, times: Columns) -> dict[str, Real]:
-    """What the least times cost at least, machines and data; nothing where a price is unknown."""
+    """Return the least cost of the least times, machines and data; nothing without a price."""
     price = machines_price(scenario)
     if price is None:
         return {}
@@ -288,7 +288,7 @@ def _memory(scenario: Scenario) -> tuple[dict[str, Real], list[Words]]:
 
 
 def _short(what: str, needed: Real, there: Real, verdict: Real | Verdict) -> Words:
-    """Why a memory is too small, for each candidate; empty where it is not."""
+    """Return why a memory is too small, for each candidate; empty where it is not."""
     short = np.asarray(verdict) == Verdict.NO
     if not np.any(short):
         return np.asarray("", dtype=object)

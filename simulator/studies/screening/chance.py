@@ -37,7 +37,7 @@ UNEVEN: Final = 0.025
 
 
 def random(scenario: Scenario) -> bool:
-    """Whether samples differ by chance."""
+    """Return whether samples differ by chance."""
     return _deviation(scenario) > 0.0
 
 
@@ -100,7 +100,6 @@ def expected(scenario: Scenario, lengths: Lengths) -> Real:
 
 
 def _errors(scenario: Scenario, lengths: Lengths) -> Real:
-    """What draws may lie below what they were drawn from, as a part of that."""
     drawn = np.maximum(1.0, scenario.job.train.batch_size * _batches(lengths))
     errors: Real = STANDARD_ERRORS * _deviation(scenario) / np.sqrt(drawn)
     return np.minimum(1.0, errors)

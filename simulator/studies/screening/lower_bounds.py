@@ -5,7 +5,7 @@ Each floor looks at one thing that works serially, or at one unit that all share
 - *Work*. A unit carries all that is asked of it, an actor does its batches one after another. A
   step of n batches takes at least n times what a batch asks of it. A processor is counted with the
   capacity it has for as many threads as the job can ever keep runnable, not for all it could run.
-- *Before and after*. Where workers begin each epoch anew, nothing is ready at its start: before a
+- *Before and after*. Where workers begin each epoch again, nothing is ready at its start: before a
   unit's first work some batch must have come there, through all that stands before it, alone on
   idle machines at best; and whatever the unit worked on last must go through all that comes behind,
   to the end of a step. Work, way there and way on follow one another, so their times add up.
@@ -91,7 +91,7 @@ class Floors:
 
     @cached_property
     def settling(self) -> Real:
-        """How much longer than its floors an epoch is expected to be [s]; 0 where nothing is known.
+        """Return the expected excess of an epoch over its floors [s]; 0 where unknown.
 
         By what workers and pin-memory threads that share cores settle to
         (`SharedCores.equilibrium`), which no invariant assures.
@@ -108,17 +108,17 @@ class Floors:
 
     @cached_property
     def goes_on(self) -> Real:
-        """What a mean step surely comes to, as a long run cannot live on what was made before."""
+        """Return a bound for long runs, which prefetched batches cannot sustain."""
         return self._least * self.lengths.accumulation * self._assured[0]
 
     @cached_property
     def device(self) -> Real:
-        """What a device does in a step: the last to end one does all of the next after that."""
+        """Return the time of the device in a step: the last to end one does all of the next."""
         return self.lengths.accumulation * self._per_batch + self._per_step
 
     @cached_property
     def epoch(self) -> Real:
-        """An epoch whose workers begin anew, from when they begin."""
+        """Return a bound of an epoch whose workers start empty."""
         units = longest(self._unit_epochs())
         used = self._receive, self._copy, self._per_batch, self._per_step
         made = np.maximum(
@@ -130,29 +130,26 @@ class Floors:
 
     @cached_property
     def _shared_epoch(self) -> Real:
-        """An epoch of workers and pin-memory threads that share the cores."""
         apart = self._received + self._last * self._copy + self._after
         return self._cores.span(self._work, apart)
 
     @cached_property
     def chance(self) -> Real:
-        """What a run may leave of the workers' work; 1 where steps repeat."""
+        """Return the share of the workers' work that chance may save; 1 where steps repeat."""
         producers = [producer_count(self.scenario, self.topology, group) for group in self._groups]
         return share_of_making(self.scenario, self.lengths, producers)
 
     @cached_property
     def window(self) -> Real:
-        """What a run may leave of work ahead of the device; 1 where nothing is random."""
+        """Return the share of work that batches ahead of the device may save; 1 without chance."""
         return share_ahead(self.scenario, self.lengths)
 
     @cached_property
     def _assured(self) -> tuple[Real, Real]:
-        """Parts of the least step that a step and an epoch of a long run surely come to."""
         return assured(self.scenario, self.lengths)
 
     @cached_property
     def _least(self) -> Real:
-        """Least mean time between two batches of a rank in a run that goes on for ever."""
         return least_batch(self.scenario, self.topology, self.stages)
 
     # what a batch takes, alone on idle machines
@@ -163,7 +160,6 @@ class Floors:
 
     @cached_property
     def _least_made(self) -> Real:
-        """Share of a worker's work on a batch that every batch takes: quick workers take less."""
         factors = [min(1.0, s.factor) for s in self.scenario.job.loader.stragglers]
         return float(np.prod(factors))
 
@@ -195,12 +191,10 @@ class Floors:
 
     @cached_property
     def _there(self) -> Real:
-        """From when workers begin to when whichever batch comes first is handed over."""
         return np.maximum(self._first * self._made, self._crowd.first)
 
     @cached_property
     def _received(self) -> Real:
-        """Return the same up to the start of the pin-memory thread, which takes any batch."""
         among_first = self.lengths.batches <= self._crowd.begun
         least = np.where(among_first, self._last, self._first) * self._made
         return np.maximum(least, self._crowd.first)
@@ -210,7 +204,6 @@ class Floors:
         return random(self.scenario)
 
     def _of(self, actor: Actor) -> Real:
-        """What the first rank's actor spends on a batch."""
         own = (s for s in self.stages if s.actor is actor)
         return _total(self._quick(demand) for s in own for demand in s.demands)
 
@@ -239,12 +232,10 @@ class Floors:
 
     @cached_property
     def _per_batch(self) -> Real:
-        """What the device does for each batch."""
         return self._device_step.per_batch
 
     @cached_property
     def _per_step(self) -> Real:
-        """What it does, or waits for, once a step."""
         return self._device_step.per_step + self._device_step.exposed
 
     # who works serially
@@ -272,7 +263,7 @@ class Floors:
         return np.where(rate > 0.0, 1.0 / np.maximum(rate, 1e-300), 0.0)[()]
 
     def _serial(self, group: str) -> Real:
-        """What one worker of a group spends on a batch; the longer of two that hand over."""
+        """Return the time of one worker for a batch; the longer of two that hand over."""
         whole = self._making(group, frozenset({Actor.WORKER}))
         if group or not self.scenario.job.loader.policy.reads_ahead:
             return whole
@@ -285,20 +276,18 @@ class Floors:
 
     @cached_property
     def _beside(self) -> bool:
-        """Whether copies run beside compute."""
         loader = self.scenario.job.loader
         return loader.pin_memory and loader.overlap_copies
 
     @cached_property
     def _main(self) -> Real:
-        """What the program's own thread does for a batch before it hands it to the device."""
         if not self._has_producers:
             return self._making("") * self.chance + self._receive
         return 0.0 if self.scenario.job.loader.pin_memory else self._receive
 
     @cached_property
     def _using_step(self) -> Real:
-        """A step of whoever uses batches."""
+        """Return a step of the stages that use batches."""
         job, n = self.scenario.job, self.lengths.accumulation
         batch, copy, once = self._per_batch, self._copy, self._per_step
         found = [n * self._receive, n * copy]
@@ -324,19 +313,16 @@ class Floors:
 
     @cached_property
     def _work(self) -> Real:
-        """Batches of an epoch, the last one counted as what it holds."""
         return self.lengths.batches - 1.0 + self._last
 
     @cached_property
     def _first(self) -> Real:
-        """Size of whichever batch comes first: the last one may, where order is not kept."""
         policy = self.scenario.job.loader.policy
         in_order = policy.in_order and self.scenario.job.remote is None
         return self._fullest if in_order else self._last
 
     @cached_property
     def _after(self) -> Real:
-        """From the last batch on the device to the end of its step."""
         return self._last * self._per_batch + self._per_step
 
     @cached_property
@@ -345,7 +331,7 @@ class Floors:
 
     @cached_property
     def _using_epoch(self) -> Real:
-        """An epoch of whoever uses batches."""
+        """Return an epoch of the stages that use batches."""
         steps, work = self.lengths.steps, self._work
         receive, copy, batch, once = self._receive, self._copy, self._per_batch, self._per_step
         arrives = self._there + self._first * receive
@@ -368,7 +354,7 @@ class Floors:
 
     @cached_property
     def _loads(self) -> tuple[tuple[str, Real], ...]:
-        """What a batch of every rank asks of each unit."""
+        """Return the load on each unit of a batch of every rank."""
         if len(self._groups) > 1:
             from simulator.pipeline.loads import fastest_batch  # noqa: PLC0415 - one of two ways
 
@@ -383,7 +369,6 @@ class Floors:
 
     @cached_property
     def _crowding(self) -> Real:
-        """Capacity of the processor over the most that this job's threads can get of it."""
         if self.scenario.job.remote is not None:
             return 1.0
         return self.topology.host.cpu.capacity / self._cores.most
@@ -409,13 +394,12 @@ class Floors:
 
     @cached_property
     def _used_once(self) -> frozenset[str]:
-        """Units that are used at the end of a step, behind all batches."""
         own = (s for s in self.stages if s.slot.once_a_step)
         ways = (self._units(demand, stage.group) for stage in own for demand in stage.demands)
         return frozenset(unit for way in ways for unit in way)
 
     def _chain(self) -> Iterator[tuple[frozenset[str], Real]]:
-        """What every batch goes through, one after another: the units it uses, and its time.
+        """Return the stages of a batch in order: the units they use, and their time.
 
         What goes on beside compute takes no time of its own.
         """

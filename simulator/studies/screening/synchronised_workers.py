@@ -109,7 +109,6 @@ class Crowd:
 
     @cached_property
     def _equal(self) -> bool:
-        """Whether all workers work on the machine that trains, and alike."""
         groups = {stage.group for stage in self.stages if stage.actor in PRODUCERS}
         uneven = self.scenario.job.loader.stragglers or random(self.scenario)
         return groups == {""} and not uneven
@@ -123,11 +122,10 @@ class Crowd:
         return tuple(d for s in self.stages if s.actor in PRODUCERS for d in s.demands)
 
     def _made(self, each: Real) -> Real:
-        """A batch of each of so many workers of every rank."""
         return _total(self._together(demand, each) for demand in self._making)
 
     def _together(self, demand: Demand, each: Real) -> Real:
-        """A demand that so many workers of every rank have at once, and nobody else."""
+        """Return the time of a demand that a number of workers of every rank have at once."""
         number = self.topology.ranks * each
         if demand.path is Path.CORES:
             pool = self.topology.host.cpu
@@ -140,7 +138,6 @@ class Crowd:
 
     @cached_property
     def _on_cores(self) -> Real:
-        """What a generation computes for, at least: then others get on with its batches."""
         working = (d for d in self._making if d.path is Path.CORES)
         return _total(self._together(demand, self._producers) for demand in working)
 
@@ -192,12 +189,11 @@ class Crowd:
 
     @cached_property
     def _used(self) -> tuple[Demand, ...]:
-        """All that becomes of a batch once it is received, as if each batch closed a step."""
         before = PRODUCERS | {Actor.PIN_MEMORY}
         return tuple(d for s in self.stages if s.actor not in before for d in s.demands)
 
     def _at_worst(self, demand: Demand) -> Real:
-        """A demand of whichever rank takes longest, beside all others while workers compute."""
+        """Return the longest time of a demand while workers compute and all other transfers run."""
         if demand.path is Path.COMPUTE:
             return demand.amount
         if demand.path is Path.CORES:
@@ -221,7 +217,6 @@ class Crowd:
         }
 
     def _taken(self, demand: Demand) -> Iterator[tuple[str, Real]]:
-        """What a demand of every rank takes of units for each unit of its rate."""
         for rank, alike in users(self.topology, demand.path):
             for unit, use in self.topology.way(demand, Location(rank=rank)):
                 yield unit, alike * use

@@ -24,7 +24,7 @@ MOST: Final = 10_000_000
 
 
 def expand(axes: Axes, reader: CandidateReader) -> tuple[Candidate, ...]:
-    """All candidates of a search, the last axis changing fastest where it is a grid.
+    """Return all candidates of a search, the last axis changing fastest where it is a grid.
 
     Parameters
     ----------
@@ -107,7 +107,6 @@ def _drawn(axes: Axes, found: Sequence[Axis]) -> Iterator[tuple[Plain, ...]]:
 
 
 def _marked(row: Iterable[tuple[Plain, ...]]) -> tuple[tuple[tuple[Plain, ...], Any], ...]:
-    """A row that differs from one of equal numbers of another type: true is not 1."""
     return tuple((values, tuple(type(value) for value in values)) for values in row)
 
 

@@ -34,11 +34,11 @@ class Loaded(Protocol):
 
     @property
     def scenario(self) -> Scenario:
-        """What is predicted."""
+        """Return the scenario to predict."""
 
     @property
     def key(self) -> str:
-        """Changes with whatever a prediction may depend on."""
+        """Return the content hash of all inputs of a prediction."""
 
 
 class Reader(Protocol):
@@ -48,12 +48,12 @@ class Reader(Protocol):
         """The scenario with some keys set."""
 
     def read_bare(self, candidates: Sequence[Mapping[str, Plain]]) -> Sequence[Loaded | PlanError]:
-        """Many of them for closed forms; a mistake in place of a scenario."""
+        """Read many of them for closed forms; an error takes the place of a scenario."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """What all candidates of a search have in common: the pickled reader and how to predict."""
+    """Common inputs of all candidates of a search: the pickled reader and how to predict."""
 
     reader: bytes
     seed: int = 0
@@ -76,7 +76,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounded:
-    """What is known of a candidate before it is predicted.
+    """A candidate with its bounds, before it is predicted.
 
     `best` no prediction undercuts; `expected` are the same figures with later epochs as they are
     expected to settle, which nothing proves. `outcome` is there if nothing more needs to be known:
@@ -156,7 +156,7 @@ def look_closer(chunk: Chunk) -> tuple[Outcome, ...]:
 
 
 def closer_key(key: str) -> str:
-    """What a closer look at a candidate goes by in a store, beside its prediction's key."""
+    """Return the store's key of a closer look at a candidate."""
     return f"{key}-later-epochs"
 
 
@@ -175,12 +175,12 @@ def evaluate(chunk: Chunk) -> tuple[Outcome, ...]:
 
 
 def stored_key(key: str, assignment: Assignment) -> str:
-    """What a stored outcome goes by: contents, seed and whether intervals were asked for."""
+    """Return the store's key of an outcome: contents, seed and whether it has intervals."""
     return f"{key}-{assignment.seed}{'-intervals' if assignment.intervals else ''}"
 
 
 def settled(candidate: Candidate, work: Callable[[Candidate], Answer]) -> Answer | Outcome:
-    """What `work` makes of a candidate, or why it makes nothing of it."""
+    """Return the result of `work` on a candidate, or the reason of its failure."""
     try:
         return work(candidate)
     except PlanError as error:
@@ -190,7 +190,6 @@ def settled(candidate: Candidate, work: Callable[[Candidate], Answer]) -> Answer
 
 
 def _first(error: PlanError) -> str:
-    """The first of the mistakes, in a line."""
     problems = error.problems if isinstance(error, InputError) else (error,)
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return " ".join(str(problems[0]).split()) + more
@@ -198,7 +197,6 @@ def _first(error: PlanError) -> str:
 
 @lru_cache(maxsize=2)
 def _unpacked(reader: bytes) -> Reader:
-    """Unpacked once in a process: a reader remembers what it has read."""
     unpacked: Reader = pickle.loads(reader)  # noqa: S301 - packed by `Assignment.of`, never a file
     return unpacked
 
@@ -220,7 +218,7 @@ def _outcome(candidate: Candidate, prediction: Prediction, key: str) -> Outcome:
 
 
 def shortages(prediction: Prediction) -> str:
-    """What the job does not fit into; empty if it fits, or may."""
+    """Return the memories that the job does not fit into; empty if it fits, or may."""
     ram, memory = prediction.host_ram, prediction.memory
     bug_reason: Iterable[tuple[str, Verdict, float, float]] = (
         ("host RAM", ram.verdict, ram.total, ram.capacity),

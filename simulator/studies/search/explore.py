@@ -98,14 +98,14 @@ class Rounds:
 
     @property
     def compares(self) -> bool:
-        """Whether a closer look at the round's candidates may spare predictions.
+        """Return whether a closer look at the round's candidates may spare predictions.
 
         Those of the first round are predicted before any is ruled out.
         """
         return len(self._found) > 0 and not self._whole
 
     def know(self, rows: Sequence[int], least: Sequence[Sequence[float]]) -> None:
-        """How good some candidates can be at best, as a closer look has told."""
+        """Tighten the bounds of some candidates after a closer look."""
         nearer = np.array(least, dtype=float).reshape(-1, self.least.shape[1])
         chosen = list(rows)
         self.least[chosen] = np.maximum(self.least[chosen], nearer)
@@ -126,13 +126,12 @@ class Rounds:
         return tuple(now)
 
     def tell(self, scores: Sequence[Sequence[float]]) -> None:
-        """What predicted candidates that count turned out to be, a row each."""
+        """Record predicted candidates that count, one row each."""
         found = np.array(scores, dtype=float).reshape(-1, self.least.shape[1])
         self._found = np.vstack([self._found, found])
         self.possible &= self._wanted(self.least)
 
     def _wanted(self, least: NDArray[np.float64]) -> Mask:
-        """Which rows may be wanted still."""
         return may_beat(least, self._found, top=self._top, margin=self._margin)
 
     def _promising(self, left: NDArray[np.intp], size: int) -> list[int]:
@@ -148,7 +147,6 @@ class Rounds:
         return chosen
 
     def _spread(self, layer: NDArray[np.intp], room: int) -> NDArray[np.intp]:
-        """So many of a front, evenly along it."""
         order = np.lexsort((layer, self.least[layer, 0]))
         places = np.linspace(0, len(layer) - 1, room).round().astype(int)
         return np.asarray(layer[order[places]])
@@ -202,7 +200,7 @@ Judge: TypeAlias = Callable[[Candidate, Mapping[str, Value]], Mapping[str, Value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is asked of a search.
+    """A request to search candidates.
 
     Parameters
     ----------
@@ -253,7 +251,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How far a search is: the share of the work that is `done`, and candidates by what is known.
+    """Progress of a search: the share of the work that is `done`, and counts of candidates.
 
     `settled` need no more work, `predicted` were worked out now and `stored` before.
     """
@@ -274,7 +272,7 @@ def explore(
     store: Store | None = None,
     progress: Callable[[Standing], None] | None = None,
 ) -> tuple[Outcome, ...]:
-    """What is known of every candidate, in their order.
+    """Return an outcome for every candidate, in their order.
 
     Parameters
     ----------
@@ -283,11 +281,11 @@ def explore(
     workers : Workers, optional
         Who does it; this process by default.
     executor : concurrent.futures.Executor, optional
-        In place of `workers`: any executor, which its owner shuts down.
+        Instead of `workers`: any executor, which its owner shuts down.
     store : Store, optional
         Answers what it has, and is given what is finished, as it comes.
     progress : callable, optional
-        Told how far the search is.
+        Called with the finished share.
 
     Raises
     ------
@@ -315,7 +313,7 @@ def bounds_of(
     store: Store | None = None,
     progress: Callable[[Standing], None] | None = None,
 ) -> dict[int, Bounded]:
-    """What is known of every candidate of a request without predicting it, by their index.
+    """Return bounds of every candidate of a request without predicting it, by their index.
 
     For several requests with parts of the same candidates. A store is given predictions of a few
     that seem good meanwhile, so that a search which is stopped early has done something.
@@ -362,7 +360,7 @@ def _in_rounds(
 
 
 class _Search:
-    """What is known so far, and the ways to know more."""
+    """The known outcomes and bounds of a search, and how to get more."""
 
     def __init__(
         self,
@@ -401,7 +399,7 @@ class _Search:
         return left
 
     def bounds(self) -> list[Bounded]:
-        """What is known of all candidates at once, in their order."""
+        """Return bounds of all candidates, in their order."""
         if self._bounded is not None:
             self._read = len(self._all)
             return [self._bounded[candidate.index] for candidate in self._all]
@@ -509,7 +507,7 @@ class _Search:
         )
 
     def tell(self, given_up: int | None = None) -> None:
-        """Tell the listener how far it is."""
+        """Record predicted candidates that count, one row each."""
         self._given_up = self._given_up if given_up is None else given_up
         settled = len(self.found) + self._given_up
         count = len(self._all)
@@ -535,7 +533,6 @@ class _Search:
         return outcome
 
     def _may_meet(self, one: Bounded) -> bool:
-        """Whether it may meet the condition: by what is known exactly, or at its best too."""
         if self._criteria.misses_early(one.candidate, one.best):
             return False
         return self._exhaustive or self._criteria.may_meet(one.candidate, one.best)
@@ -581,13 +578,12 @@ class _Search:
 
 
 def _parts(candidates: Sequence[Candidate], at_once: int) -> list[tuple[Candidate, ...]]:
-    """So many candidates each."""
     starts = range(0, len(candidates), at_once)
     return [tuple(candidates[start : start + at_once]) for start in starts]
 
 
 def alike_together(chosen: Sequence[Bounded]) -> list[tuple[Candidate, ...]]:
-    """Tasks of candidates whose later epochs are to be simulated.
+    """Group candidates whose later epochs are likely equal, so that one worker simulates them once.
 
     Those whose later epochs are equal at best are likely to have the same one, as where they differ
     in the store that data once came from. Whoever takes them together simulates it once.
@@ -602,7 +598,6 @@ def alike_together(chosen: Sequence[Bounded]) -> list[tuple[Candidate, ...]]:
 
 
 def _at_once(candidates: int) -> int:
-    """How many of so many candidates a worker takes as one task."""
     return min(PREDICTED_AT_ONCE, -(-candidates // TASKS_OF_A_ROUND) or 1)
 
 

@@ -81,7 +81,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why candidates were left out: in the words of the first of them, and how many there are."""
+    """A reason for leaving candidates out, in the words of the first, with their number."""
 
     text: str
     count: int
@@ -123,7 +123,7 @@ class Findings:
         return tuple(key for key in self.values if _makes_no_difference(key, predicted))
 
     def reasons(self, status: Status) -> tuple[Reason, ...]:
-        """Why candidates have a status, the commonest first; alike but for numbers is one."""
+        """Return reasons of a status, the most common first; numbers in texts are ignored."""
         told: dict[str, list[str]] = {}
         for outcome in self.outcomes:
             if outcome.status is status:

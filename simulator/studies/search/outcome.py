@@ -16,7 +16,7 @@ from simulator.schema.goal import Plain
 
 
 class Status(StrEnum):
-    """How far a candidate got."""
+    """State of a candidate in a search."""
 
     PREDICTED = "predicted"
     SCREENED = "screened"
@@ -59,7 +59,7 @@ class Outcome:
 
 
 def bug_reason(error: Exception) -> str:
-    """A bug as the reason why there is no figure.
+    """Return the text of an internal error as a reason for a missing figure.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class BugLog:
 
 
 def log_bug(error: BrokenInvariant, met: BugLog | None) -> str:
-    """The reason why there is no figure where a bug was met, noted in `met`.
+    """Return the reason for a figure that an internal error spoilt, after logging it in `met`.
 
     Raises
     ------

@@ -26,7 +26,7 @@ PAIR = 2
 
 
 def front(points: Points) -> Mask:
-    """Which points no other beats: strictly better in one objective and no worse in the others.
+    """Return which points no other beats: better in one objective and no worse in the others.
 
     Parameters
     ----------
@@ -58,7 +58,6 @@ def front(points: Points) -> Mask:
 
 
 def _of_two(ordered: Points) -> Mask:
-    """Of different points in lexicographic order with one or two objectives."""
     last = ordered[:, -1]
     least = np.minimum.accumulate(last)
     return np.concatenate(([True], last[1:] < least[:-1]))
@@ -79,7 +78,7 @@ def _of_more(ordered: Points) -> Mask:
 def may_beat(
     best_cases: Points, found: Points, *, top: int | None = None, margin: float = 0.0
 ) -> Mask:
-    """Which candidates could still be wanted, whatever they turn out to be.
+    """Return which candidates could still be wanted, given their best cases.
 
     Parameters
     ----------
@@ -125,17 +124,17 @@ def may_beat(
 
 
 def within(points: Points, margin: float) -> Mask:
-    """Which points are on the front, or worse than it by no more than a share."""
+    """Return which points are on the front, or worse than it by no more than a share."""
     return may_beat(points, points, margin=margin)
 
 
 def beats(point: Points, rows: Points) -> Mask:
-    """Which rows a point beats: strictly better in one objective and no worse in the others."""
+    """Return which rows a point beats: better in one objective and no worse in the others."""
     return np.asarray((point <= rows).all(axis=1) & (point < rows).any(axis=1))
 
 
 def comparable(points: Points) -> Mask:
-    """Which rows have a figure for every objective, if any has; otherwise all of them.
+    """Return which rows have a figure for every objective, if any has; otherwise all of them.
 
     A machine without a price is on no front of time and cost; where nothing has a price, cost
     tells nothing apart.
@@ -261,7 +260,7 @@ class _Goal:
 
 
 class Criteria:
-    """What a search is after.
+    """Criteria of a search: objectives and a condition.
 
     Parameters
     ----------
@@ -300,17 +299,17 @@ class Criteria:
         return tuple(goal.least(best) for goal in self._goals)
 
     def meets(self, candidate: Candidate, figures: Mapping[str, Any]) -> bool:
-        """Whether a predicted candidate meets the condition."""
+        """Return whether a predicted candidate meets the condition."""
         if self._condition is None:
             return True
         return self._condition.holds({**figures, **candidate.settings})
 
     def misses_early(self, candidate: Candidate, best: Mapping[str, float]) -> bool:
-        """Whether a candidate fails the condition by what is known before it is predicted."""
+        """Return whether a candidate is known to fail the condition before it is predicted."""
         return self._early and bool(best) and not self.meets(candidate, best)
 
     def may_meet(self, candidate: Candidate, best: Mapping[str, float]) -> bool:
-        """Whether a candidate that is no better than its best may meet the condition."""
+        """Return whether a candidate that is no better than its best may meet the condition."""
         if self._condition is None:
             return True
         known = {
@@ -342,7 +341,7 @@ def value_of(figures: Mapping[str, Any], objective: Objective) -> float | None:
 
 
 def exact(best: Mapping[str, float]) -> dict[str, float]:
-    """Those of a best case's figures that a prediction would repeat."""
+    """Return the figures of a best case that a prediction would repeat."""
     return {name: value for name, value in best.items() if name in _EXACT}
 
 

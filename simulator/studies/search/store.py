@@ -48,7 +48,7 @@ class StoreError(PlanError):
 
 
 def default_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the store lies unless a user says otherwise.
+    """Return the path of the store unless the user names one.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def default_path(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 class Store:
-    """Outcomes by key, in a file that survives whatever happens to this process.
+    """Outcomes by key, in a file that survives the death of this process.
 
     A row that cannot be read is forgotten, so that it is predicted again; `damaged` counts them.
 
@@ -117,7 +117,7 @@ class Store:
         self._open.close()
 
     def found(self, keys: Iterable[str]) -> dict[str, Outcome]:
-        """Those of `keys` that are there, each as an outcome of no candidate in particular."""
+        """Return stored outcomes by key, not assigned to candidates."""
         if not self._resume:
             return {}
         wanted = list(dict.fromkeys(keys))
@@ -227,7 +227,7 @@ class Store:
 
 
 def _hint(error: sqlite3.Error) -> str:
-    """What a user may do about it."""
+    """Return advice for an error of the store."""
     told = str(error)
     if "full" in told or "disk I/O" in told:
         return "; what was finished is kept: make room, or name another file with --store"

@@ -44,13 +44,13 @@ MAX_DEATHS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """In place of an answer: every worker that was given the task died."""
+    """Result of a task over which every worker died."""
 
     deaths: int = MAX_DEATHS
 
 
 class Team(Protocol):
-    """Where processes come from."""
+    """A source of processes."""
 
     @property
     def window(self) -> int:
@@ -63,7 +63,7 @@ class Team(Protocol):
         """End it and everything it runs."""
 
     def deaths(self, error: BaseException) -> int:
-        """How many workers an answer's error says are gone; 0 for any other error."""
+        """Return how many workers died according to an error; 0 for any other error."""
 
 
 class Workers:
@@ -89,7 +89,7 @@ class Workers:
         progress: Progress | None = None,
         weights: Sequence[float] | None = None,
     ) -> list[Answer]:
-        """`function` of every task; `progress` is told the share of the `weights` that is done.
+        """Return `function` of every task; `progress` takes the finished share of the weights.
 
         Raises
         ------
@@ -116,7 +116,7 @@ class Workers:
         *,
         weight: float | None = None,
     ) -> Iterator[tuple[int, Answer | Lost]]:
-        """Number and answer of every task, in whatever order they come.
+        """Return number and answer of every task, in order of completion.
 
         `weight` is how much there is to do, in tasks of usual length. What `function` raises comes
         out here; it must not raise because of a worker.
@@ -142,7 +142,7 @@ class Workers:
 
 @dataclass(slots=True, kw_only=True)
 class _Batch(Generic[Task, Answer]):
-    """Tasks on their way: what waits, what flies, and what was there when a worker died.
+    """Tasks in progress: waiting, running, and running when a worker died.
 
     Nobody says over which task a process died, so all that flew are suspects: each is tried again
     alone, and only then is a death surely its own.
@@ -239,7 +239,7 @@ class _Processes:
 
 @dataclass(frozen=True, slots=True)
 class _Borrowed:
-    """An executor that somebody else made and ends: it is never shut down here."""
+    """An executor of the caller's: it is never shut down here."""
 
     executor: Executor
 
@@ -255,7 +255,7 @@ class _Borrowed:
         """Its owner ends it."""
 
     def deaths(self, error: BaseException) -> int:
-        """A broken executor of somebody else's cannot be made anew: its error is the answer."""
+        """Return how many workers died according to an error; 0 for any other error."""
         del error
         return 0
 
@@ -312,7 +312,7 @@ def _leave_with_parent() -> None:
 
 
 LOCAL_CLUSTER: Final = "local"
-"""In place of an address: a cluster of this machine's processes."""
+"""Instead of an address: a cluster of this machine's processes."""
 IN_FLIGHT: Final = 512
 """Tasks the scheduler holds at a time."""
 CONNECT_TIMEOUT: Final = 10.0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from converters import TableRow
-from converters.door import import_table
+from converters.converter import import_table
 from converters.imread_benchmark import COLUMNS, convert
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.shipped import set_folder

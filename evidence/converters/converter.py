@@ -1,4 +1,4 @@
-"""Tables of measurements as measurement sets: one converter a table, one door for all.
+"""Tables of measurements as measurement sets: one function a table, one entry point.
 
 The converters and what they have to keep: `converters`.
 """
@@ -104,7 +104,7 @@ def import_table(
         The set's TOML file; the CSV file lies beside it under the same name.
     by_configuration : bool or None
         Whether configurations are held out by their hash; else every row that is no anchor is. By
-        default what the declaration says where the shipped set is written anew, else no.
+        default what the declaration says where the shipped set is written again, else no.
     only : mapping of str to str, optional
         Beginnings of cells by column: other rows of the file are not read.
 
@@ -224,7 +224,6 @@ def _converted(
 
 
 def _labels(row: Mapping[str, str]) -> dict[str, str]:
-    """What says which row it is, without what it would be predicted from."""
     return {c: cell for c, cell in row.items() if "." not in c and c not in ("base", "anchor")}
 
 

@@ -1,4 +1,4 @@
-"""`evidence/convert.py`: the door of all converters, with a converter made up here."""
+"""`evidence/convert.py`: the converter of all converters, with a converter made up here."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import convert
-from converters import Columns, TableRow, door
-from converters.door import import_table, table_names
+from converters import Columns, TableRow, converter
+from converters.converter import import_table, table_names
 from simulator.errors import InputError, UnknownName
 from simulator.reading.measured.measurement_set import load_set
 from simulator.uncertainty.measurement import Split
@@ -83,8 +83,8 @@ def shipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "shipped"
     folder.mkdir()
     (folder / "made_up.toml").write_text(DECLARED, encoding="utf-8")
-    monkeypatch.setattr(door, "set_folder", lambda: folder)
-    monkeypatch.setattr(door, "converter", lambda _: MadeUp())
+    monkeypatch.setattr(converter, "set_folder", lambda: folder)
+    monkeypatch.setattr(converter, "converter", lambda _: MadeUp())
     return folder
 
 
@@ -255,7 +255,7 @@ def test_an_odd_row_is_no_anchor(
             cells = super().convert(rows)
             return [{**one, "anchor": yes} for one, yes in zip(cells, anchor, strict=True)]
 
-    monkeypatch.setattr(door, "converter", lambda _: Smallest())
+    monkeypatch.setattr(converter, "converter", lambda _: Smallest())
     path = table("machine,workers,step_ms\nm1,1,0\nm1,2,110\nm1,4,60\n")
     made = import_table("made_up", path, tmp_path / "mine.toml", by_configuration=False)
     assert [row.anchor for row in made.found.rows] == [False, True, False]
@@ -289,7 +289,7 @@ def test_what_converters_share_is_no_table(name: str) -> None:
     """A module beside the converters has no table's name."""
     assert name not in table_names()
     with pytest.raises(UnknownName, match="there is no table"):
-        door.converter(name)
+        converter.converter(name)
 
 
 def test_an_unknown_table(table: Write, tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ def test_an_unknown_table(table: Write, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", table_names())
 def test_every_converter_has_its_declaration(name: str) -> None:
     """A converter says what columns it reads and which shipped set declares its table."""
-    module = door.converter(name)
+    module = converter.converter(name)
     assert set(module.COLUMNS.filled) <= set(module.COLUMNS.required)
     assert module.COLUMNS.measured
     assert load_set(module.SHIPPED).metrics
