@@ -39,7 +39,7 @@ def chains() -> list[Chain]:
     return [
         Chain(
             number=one["number"],
-            command=("simulate", one["scenario"], "--full", "--no-actions"),
+            command=("simulate", one["scenario"], "--no-actions", *(["--full"] * one["full"])),
             chain=tuple(one["chain"]),
         )
         for one in tomllib.loads(text)["numbers"]
@@ -52,34 +52,32 @@ def problems(chain: Chain) -> Iterator[str]:
     for entry in chain.chain:
         if source(entry) is None:
             yield f"{chain.number}: {entry} is gone"
-        elif not is_field(entry) and entry not in run:
+        elif is_function(entry) and entry not in run:
             yield f"{chain.number}: {entry} does not run"
     for here, there in zip(chain.chain, chain.chain[1:], strict=False):
-        if (here, there) not in calls and not _names(here, there):
+        if not ({(here, there), (there, here)} & calls or _names(here, there)):
             yield f"{chain.number}: {here} neither calls nor names {there}"
 
 
 def _names(here: str, there: str) -> bool:
-    """Whether one of two entries names the other: a field by whom reads or fills it in."""
-    if is_field(here):
-        return _mentions(there, here)
-    return _mentions(here, there)
+    """Whether one of two entries names the other: a field by what reads or fills it in."""
+    return _mentions(here, there) or (not is_function(here) and _mentions(there, here))
 
 
 def _mentions(entry: str, named: str) -> bool:
-    name = named.rpartition(":")[2].rpartition(".")[2]
-    return re.search(rf"\b{re.escape(name)}\b", source(entry) or "") is not None
+    name = named.rpartition(":")[2].strip('"')
+    name = name if '"' in named else name.rpartition(".")[2]
+    return re.search(rf"\b{re.escape(name)}\b", source(entry) or "", re.IGNORECASE) is not None
 
 
-def is_field(entry: str) -> bool:
-    """Whether an entry is a field of a class, no function."""
-    node = _node(entry)
-    return isinstance(node, ast.AnnAssign)
+def is_function(entry: str) -> bool:
+    """Whether an entry is a function or method: no field of a class, no row of a table."""
+    return isinstance(_node(entry), ast.FunctionDef)
 
 
 @cache
 def source(entry: str) -> str | None:
-    """Return the code of ``file:function``, ``file:Class.method`` or ``file:Class.field``."""
+    """Return the code of an entry: a function, a class, its member, or a row of a table."""
     node = _node(entry)
     return None if node is None else ast.unparse(node)
 
@@ -91,10 +89,20 @@ def _node(entry: str) -> ast.AST | None:
     if not path.exists():
         return None
     node: ast.AST | None = ast.parse(path.read_text(encoding="utf-8"))
+    if name.startswith('"'):
+        return next((one for one in ast.walk(node) if _is_row(one, name.strip('"'))), None)
     for part in name.split("."):
         body: Sequence[ast.AST] = getattr(node, "body", ())
         node = next((one for one in body if _called(one) == part), None)
     return node
+
+
+def _is_row(node: ast.AST, name: str) -> bool:
+    """Whether a node is a call with this name as its first or its `name` argument."""
+    if not isinstance(node, ast.Call):
+        return False
+    named = [*node.args[:1], *(one.value for one in node.keywords if one.arg == "name")]
+    return any(isinstance(one, ast.Constant) and one.value == name for one in named)
 
 
 def _called(node: ast.AST) -> str:
