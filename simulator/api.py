@@ -446,7 +446,7 @@ class ServiceConfiguration(_Configuration[ServiceSubject]):
         InputError
             If a key is none of a service.
         """
-        from simulator.reading.service.axes import variants
+        from simulator.reading.service.scenario import variants
         from simulator.studies.service_sizing import sweep
 
         points = [

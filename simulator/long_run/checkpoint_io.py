@@ -21,7 +21,6 @@ from simulator.results.prediction import Timing
 from simulator.schema.hardware.storage import Storage
 from simulator.schema.long_run import Checkpoints, Near, Target
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.train import Checkpointing
 from simulator.units import Seconds
 
 RESTART_SHARE: Final = 0.215
@@ -94,7 +93,7 @@ def checkpoint_times(
 def _written(scenario: Scenario, topology: Topology) -> tuple[Seconds, Demand]:
     """The copy to host RAM [s], and what then goes to the store."""
     job = scenario.job
-    writing = replace(job.train, checkpointing=Checkpointing(every_steps=1.0))
+    writing = replace(job.train, checkpoint_every_steps=1.0)
     stages = ask(CHECKPOINTING, replace(scenario, jobs=(replace(job, train=writing),)), Phase.WARM)
     demands = [demand for stage in stages for demand in stage.demands]
     place = Location(rank=0)
@@ -167,7 +166,7 @@ def _meeting(
 def _used(scenario: Scenario, timing: Timing, resource: Resource) -> float:
     """Share of a resource that training itself keeps busy; its own checkpoints left out."""
     usage: Mapping[str, float] = {name: use.mean for name, use in timing.usage.items()}
-    writing = scenario.job.train.checkpointing is not None and timing.step_time.mean > 0.0
+    writing = scenario.job.train.checkpoint_every_steps is not None and timing.step_time.mean > 0.0
     own = timing.split.checkpoint / timing.step_time.mean if writing else 0.0
     return min(1.0, max(0.0, usage.get(str(resource), 0.0) - own))
 

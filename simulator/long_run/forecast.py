@@ -275,11 +275,11 @@ def _long_run(
     daly = min(run.work, float(best_checkpoint_interval(rate, blocking)))
     young = min(run.work, math.sqrt(2.0 * blocking / rate))
     best = _best_interval(run, daly, TRIAL_STOPS / rate, seed)
-    every = scenario.job.train.checkpointing
+    every = scenario.job.train.checkpoint_every_steps
     used = given.interval
     if used is None:
         step = prediction.timing.step_time.mean
-        used = best if every is None else every.every_steps * step
+        used = best if every is None else every * step
     found = Intervals(used=used, young=young, daly=daly, simulated=best)
     return replace(run, saving=replace(run.saving, interval=used)), found
 

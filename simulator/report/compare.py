@@ -162,7 +162,8 @@ def _heads(sides: _Sides) -> list[str]:
 
 
 def _labelled_heads(sides: _Sides) -> tuple[str, ...]:
-    return tuple(f"[{number}] {side.label}" for number, side in enumerate(sides, start=1))
+    labels = [side.label for side in sides]
+    return tuple(f"[{number}] {label}" for number, label in enumerate(labels, start=1))
 
 
 def _text(side: Told, name: str) -> str | None:
@@ -607,7 +608,8 @@ def _prices(side: ServiceSide) -> tuple[str, ...]:
     if price is None or service.owned is not None:
         return ()
     name = short_name(service.group.host.name)
-    return (f"{name}: {price.purchase} in {price.region}{dated(price)}",)
+    where = "" if price.region == "all" else f" in {price.region}"
+    return (f"{name}: {price.purchase}{where}{dated(price)}",)
 
 
 def _services_table(sides: Sequence[ServiceSide]) -> Table:

@@ -245,7 +245,8 @@ class ServiceReport:
         """Return the answer of `plan whatif`."""
         from simulator.report.service_studies import changed
 
-        return render(changed(*found, metric), form)
+        base, worths = found
+        return render(changed(base, worths, metric), form)
 
     def device(self, job: None) -> str:  # noqa: ARG002 - of jobs
         """Return the word for its accelerators."""

@@ -34,7 +34,8 @@ def dated_prices(scenario: Scenario) -> Iterator[str]:
     """Whose listed prices are in the bill, machines and stores: where each holds, and its date."""
     for one in dict.fromkeys(listed_prices(scenario)):
         price = one.price
-        yield f"{one.machine} {price.purchase} in {price.region}, {price.source.date}"
+        where = "" if price.region == "all" else f" in {price.region}"
+        yield f"{one.machine} {price.purchase}{where}, {price.source.date}"
     yield from dict.fromkeys(_bought(scenario))
     yield from priced(scenario)
 

@@ -79,7 +79,7 @@ def data_stores(scenario: Scenario) -> tuple[Storage, ...]:
     """The stores that hold the data when a run begins: of trainers that read, or of helpers."""
     job, trainers = scenario.job, scenario.cluster.trainers
     staged = job.dataset.placement is Placement.STAGE
-    preloaded = job.dataset.cache_policy is CachePolicy.PRELOADED
+    preloaded = job.dataset.cache is CachePolicy.PRELOADED
     if job.remote is None or staged or preloaded:
         return (trainers.origin or trainers.storage,)
     helpers = (g for g in scenario.cluster.groups if g.name == job.remote.group)

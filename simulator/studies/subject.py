@@ -771,7 +771,7 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
         progress: ProgressLine = no_progress,
     ) -> Study[Sequence[Variant]]:
         """Predict every combination of the values of some keys; see `Subject.sweep`."""
-        from simulator.reading.service.axes import variants
+        from simulator.reading.service.scenario import variants
         from simulator.studies.service_sizing import sweep
 
         if not options.over:
@@ -857,7 +857,7 @@ def read_subject(
     UnknownName
         If there is no such scenario.
     """
-    from simulator.reading.service.mode import describes_service
+    from simulator.reading.merge_documents import describes_service
 
     chain = chain_of(name_or_path, None if stdin is None else BytesIO(stdin))
     if not describes_service(chain):

@@ -9,8 +9,8 @@ import pytest
 from simulator.errors import InputError
 from simulator.predict import layout_of, predict_service
 from simulator.reading.merge_documents import chain_of
+from simulator.reading.service.load import STREAMED, TEXT
 from simulator.reading.service.scenario import ServiceReader
-from simulator.reading.service.traffic import STREAMED, TEXT
 from simulator.results.metrics import service_figures
 from simulator.results.serving import ServicePrediction
 from simulator.schema.serving import Routing, Service

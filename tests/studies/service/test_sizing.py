@@ -10,8 +10,7 @@ import pytest
 from simulator.errors import InputError, NotModelled
 from simulator.predict import layout_of, predict_service
 from simulator.reading.merge_documents import chain_of
-from simulator.reading.service.axes import variants
-from simulator.reading.service.scenario import ServiceReader
+from simulator.reading.service.scenario import ServiceReader, variants
 from simulator.results.serving import ServicePrediction
 from simulator.schema.serving import ClosedLoop, Service, Slo
 from simulator.serving import intervals
