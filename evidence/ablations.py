@@ -40,9 +40,9 @@ from simulator.reading.convert import framework_figures as software
 from simulator.reading.convert import training as convert_training
 from simulator.reading.convert.framework_figures import HabitTable
 from simulator.reading.fitted import kernels as fitted_kernels
-from simulator.reading.fitted.kernel_figures import KernelFile, kernel_files, with_values
+from simulator.reading.fitted.kernel_files import KernelFile, kernel_files, with_values
 from simulator.reading.fitted.kernels import DeviceShares
-from simulator.reading.fitted.unseen import unseen_groups
+from simulator.reading.fitted.uncertainty import unseen_groups
 from simulator.schema.workload.software import MemoryFormat
 from simulator.terms import Term, stated
 

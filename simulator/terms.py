@@ -46,7 +46,8 @@ class Term:
 
     def again(self) -> Real:
         """Recompute the value from the inputs."""
-        return self.equation(**{name: plain(given) for name, given in self.inputs.items()})
+        values = {name: plain(given) for name, given in self.inputs.items()}
+        return self.equation(*values.values()) if self.is_arithmetic else self.equation(**values)
 
     def within(self) -> Iterator[Term]:
         """Yield the term itself and all terms among its inputs."""
@@ -73,11 +74,10 @@ def term(equation: Callable[..., Real], **inputs: Given) -> Term:
     >>> sent.name, float(sent.value), float(sent.again())
     ('collectives.ring_wire_bytes', 150000000.0, 150000000.0)
     """
-    for given in inputs.values():
-        if isinstance(given, Term):
-            plainly = {name: plain(one) for name, one in inputs.items()}
-            return Term(equation(**plainly), equation, inputs)
-    return Term(equation(**inputs), equation, inputs)
+    values = {
+        name: given.value if isinstance(given, Term) else given for name, given in inputs.items()
+    }
+    return Term(equation(**values), equation, inputs)
 
 
 def stated(**figure: Real) -> Term:
@@ -87,7 +87,7 @@ def stated(**figure: Real) -> Term:
     >>> overhead.name, overhead.value
     ('overhead', 0.5)
     """
-    return term(_sum, **figure)
+    return _recorded(_sum, figure)
 
 
 def sum_of(**addends: Term | Real) -> Term:
@@ -97,7 +97,7 @@ def sum_of(**addends: Term | Real) -> Term:
     >>> both.name, both.value
     ('update + launches', 0.75)
     """
-    return term(_sum, **addends)
+    return _recorded(_sum, addends)
 
 
 def product_of(**factors: Term | Real) -> Term:
@@ -106,7 +106,7 @@ def product_of(**factors: Term | Real) -> Term:
     >>> product_of(bubble=0.5, slowness=1.5).name
     'bubble x slowness'
     """
-    return term(_product, **factors)
+    return _recorded(_product, factors)
 
 
 def quotient_of(**operands: Term | Real) -> Term:
@@ -115,7 +115,7 @@ def quotient_of(**operands: Term | Real) -> Term:
     >>> quotient_of(sent=8e6, devices=8.0).value
     1000000.0
     """
-    return term(_quotient, **operands)
+    return _recorded(_quotient, operands)
 
 
 def excess_of(**operands: Term | Real) -> Term:
@@ -124,30 +124,31 @@ def excess_of(**operands: Term | Real) -> Term:
     >>> excess_of(working=3.0, logits=2.0).name, excess_of(working=1.0, logits=2.0).value
     ('max(working - logits, 0)', 0.0)
     """
-    return term(_excess, **operands)
+    return _recorded(_excess, operands)
 
 
-def _sum(**addends: Real) -> Real:
-    first, *others = addends.values()
+def _recorded(arithmetic: Callable[..., Real], operands: Mapping[str, Term | Real]) -> Term:
+    values = [one.value if isinstance(one, Term) else one for one in operands.values()]
+    return Term(arithmetic(*values), arithmetic, operands)
+
+
+def _sum(first: Real, *others: Real) -> Real:
     for addend in others:
         first = first + addend
     return first
 
 
-def _product(**factors: Real) -> Real:
-    first, *others = factors.values()
+def _product(first: Real, *others: Real) -> Real:
     for factor in others:
         first = first * factor
     return first
 
 
-def _quotient(**operands: Real) -> Real:
-    dividend, divisor = operands.values()
+def _quotient(dividend: Real, divisor: Real) -> Real:
     return dividend / divisor
 
 
-def _excess(**operands: Real) -> Real:
-    needed, counted = operands.values()
+def _excess(needed: Real, counted: Real) -> Real:
     return at_least(needed - counted, 0.0)
 
 

@@ -22,10 +22,8 @@ from converters import Columns, TableRow
 from simulator.errors import InputError, Problem, UnknownName
 from simulator.reading.document import SCHEMA, check, parse_document, read_document
 from simulator.reading.hardware.profile_text import quote
-from simulator.reading.measured.measurement_set import parse_set
-from simulator.reading.measured.rows import Context, Heading, described_by, rows_of
-from simulator.reading.measured.sections import SetFile
-from simulator.reading.measured.write import set_csv
+from simulator.reading.measured.measurement_set import parse_set, set_csv
+from simulator.reading.measured.rows import Context, Heading, SetFile, described_by, rows_of
 from simulator.reading.shipped import set_folder
 from simulator.reading.table import Line, Table, capped, parse_table, read_table
 from simulator.schema.fields import nearest_hint

@@ -36,16 +36,16 @@ from fitting.language_models import SET, Runs, runs, stacked
 from fitting.part import Outcome, Say
 from simulator.equations.uncertainty import doublings_outside
 from simulator.physics.training_step import launch_share, small_kernels_share
-from simulator.reading.fitted.deviations import (
+from simulator.reading.fitted.grades import (
     MEMORY,
     UNLIKE,
     graded,
     memory_deviations,
     shipped_envelope,
 )
-from simulator.reading.fitted.kernel_figures import kernel_files, with_values
+from simulator.reading.fitted.kernel_files import kernel_files, with_values
 from simulator.reading.fitted.kernels import ANY
-from simulator.reading.fitted.unseen import siblings, unseen_groups
+from simulator.reading.fitted.uncertainty import siblings, unseen_groups
 from simulator.results.envelope import (
     ARCHITECTURE,
     FAMILY,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.reading.document import check, read_document
-from simulator.reading.fitted.kernel_figures import kernel_files
+from simulator.reading.fitted.kernel_files import kernel_files
 from simulator.schema.fields import NumberField, NumberOrZeroField, TextField
 
 Vector = NDArray[np.float64]

@@ -19,7 +19,7 @@ from fitting.figures import Free, Part, at_bound, changed_texts, free, rounded, 
 from fitting.language_models import SET, Runs, runs
 from fitting.part import DATA, Outcome, Say
 from fitting.posterior import DEVIATIONS, MOST, Posterior, fit, weights
-from simulator.reading.fitted.kernel_figures import with_values
+from simulator.reading.fitted.kernel_files import with_values
 
 Vector = NDArray[np.float64]
 FOLDER: Final = "kernels"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from simulator.physics.footprint import memory_fit
 from simulator.physics.training_step import training_step
 from simulator.physics.transformer import TransformerStep, kernels_of, transformer_step
-from simulator.reading.fitted.kernel_figures import KernelFiles
+from simulator.reading.fitted.kernel_files import KernelFiles
 from simulator.reading.fitted.kernels import Use, kernels, memory_figures, use_of
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.measured.measurement_set import load_set

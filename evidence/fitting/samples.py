@@ -21,7 +21,7 @@ from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.topology import build
 from simulator.predict import predict
 from simulator.reading.convert.models import model_names
-from simulator.reading.fitted.kernel_figures import kernel_files
+from simulator.reading.fitted.kernel_files import kernel_files
 from simulator.reading.fitted.uncertainty import calibrated, rate_of
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.measured.measurement_set import load_set

@@ -21,8 +21,8 @@ from fitting.kernels import expected, fit_part, measured
 from fitting.language_models import SET, Runs, runs
 from fitting.part import Outcome, Say
 from simulator.reading.document import check, read_document
-from simulator.reading.fitted.kernel_figures import with_values
-from simulator.reading.fitted.unseen import unseen_groups
+from simulator.reading.fitted.kernel_files import with_values
+from simulator.reading.fitted.uncertainty import unseen_groups
 from simulator.schema.fields import TextField
 
 Vector = NDArray[np.float64]

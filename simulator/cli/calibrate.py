@@ -236,7 +236,7 @@ def calibrated(
         If a set has no runs of services, runs are of several, or none may be fitted to.
     """
     from simulator.calibration.service_factors import calibrate_service, settings_of
-    from simulator.reading.service.text import fitted_service
+    from simulator.reading.service.scenario import fitted_service
     from simulator.report.calibration import service_document
     from simulator.report.render import render
     from simulator.uncertainty.measurement import Split

@@ -292,7 +292,7 @@ def with_measured(job: Scenario | None, prediction: Any, profiles: tuple[Path, .
     """
     if job is None or not prediction.interval:
         return prediction
-    from simulator.reading.measured.alike import rows_alike
+    from simulator.reading.measured.measurement_set import rows_alike
 
     alike = rows_alike(job)
     if not alike:

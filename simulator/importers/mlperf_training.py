@@ -22,7 +22,7 @@ from simulator.errors import Problem
 from simulator.importers.foreign import Entry, read_text, refuse
 from simulator.importers.result import MeasuredRun, set_rows
 from simulator.reading.hardware.profile_text import quote
-from simulator.reading.measured.write import set_csv
+from simulator.reading.measured.measurement_set import set_csv
 from simulator.reading.reading import fail
 from simulator.uncertainty.provenance import Source
 from simulator.units import Seconds

@@ -21,8 +21,8 @@ import numpy as np
 from simulator.errors import InputError, Problem
 from simulator.importers.foreign import changed
 from simulator.reading.hardware.profile_text import quote
-from simulator.reading.measured.write import set_csv
-from simulator.reading.service.request_trace import OWN, moment
+from simulator.reading.measured.measurement_set import set_csv
+from simulator.reading.service.load import OWN, moment
 from simulator.reading.table import Line, Table, capped, read_table
 
 COLUMNS: Final = {

@@ -25,6 +25,7 @@ from simulator.reading.lines import DEEPEST, KeyPath, TooDeepError, key_lines
 from simulator.reading.reading import LARGEST, fail, neighbour
 from simulator.reading.shipped import find_scenario, nearest_scenarios
 from simulator.reading.tables import FileTable, key_at
+from simulator.schema.workload.train import Mode
 
 STANDARD_INPUT: Final = "-"
 _OWN: Final = ("schema", "name", "title")
@@ -309,3 +310,33 @@ def _inner_paths(value: object, path: KeyPath) -> Iterator[KeyPath]:
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _inner_paths(inner, (*path, key))
+
+
+MODE: Final = "mode"
+_OF_JOBS: Final = tuple(Mode)
+
+
+def describes_service(chain: Sequence[Document]) -> bool:
+    """Whether a document, or one that it extends, describes a service."""
+    return any(_is_service(document) for document in chain)
+
+
+def _is_service(document: Document) -> bool:
+    return document.data.get(MODE, _OF_JOBS[0]) not in _OF_JOBS
+
+
+def refuse_service(document: Document) -> None:
+    """Refuse a document of a service where a job is asked for.
+
+    Raises
+    ------
+    InputError
+        If it has the key of a service.
+    """
+    if _is_service(document):
+        hint = (
+            "plan simulate, sweep, whatif, explain, report, compare, recommend and size answer "
+            "about them"
+        )
+        message = "makes this file a service, which has no training job"
+        raise InputError((document.problem((MODE,), message, hint=hint),))

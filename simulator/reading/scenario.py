@@ -32,15 +32,14 @@ from simulator.reading.convert.training import (
     training_notes,
 )
 from simulator.reading.document import Document
-from simulator.reading.fitted.sisters import sister_of
+from simulator.reading.fitted.grades import sister_of
 from simulator.reading.fitted.uncertainty import with_uncertainties
 from simulator.reading.hardware.burst_credits import with_mean_rates
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.long_run.bills import energy_of, ownership_of
 from simulator.reading.long_run.interruptions import stated_interruptions
-from simulator.reading.merge_documents import STANDARD_INPUT, gather
+from simulator.reading.merge_documents import STANDARD_INPUT, gather, refuse_service
 from simulator.reading.sections import ScenarioFile
-from simulator.reading.service.mode import refuse_service
 from simulator.reading.unresolved import UnresolvedScenario, find_problems, read_sections
 from simulator.schema.scenario import Job, Scenario
 from simulator.schema.workload.models import Model

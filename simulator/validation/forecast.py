@@ -13,13 +13,11 @@ from typing import Final, TypeAlias
 from simulator.calibration.samples import anchored
 from simulator.errors import BrokenInvariant, InputError, NotModelled, PlanError, Problem
 from simulator.predict import predict, predict_service
-from simulator.reading.fitted.uncertainty import calibrated, known_elsewhere
-from simulator.reading.fitted.unseen import before
+from simulator.reading.fitted.uncertainty import before, calibrated, known_elsewhere
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.reading.merge_documents import chain_of
+from simulator.reading.merge_documents import chain_of, describes_service
 from simulator.reading.scenario import load_scenario
 from simulator.reading.service.figures import unseen
-from simulator.reading.service.mode import describes_service
 from simulator.reading.service.scenario import ServiceReader
 from simulator.results.envelope import placed
 from simulator.results.metrics import number_at, service_figures

@@ -13,8 +13,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.reading.fitted.uncertainty import sign_of
-from simulator.reading.fitted.unseen import siblings
+from simulator.reading.fitted.uncertainty import siblings, sign_of
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.keys import Key, numeric_key
 from simulator.studies.search.workers import Progress, cores, local_workers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import ablations
-from simulator.reading.fitted.kernel_figures import with_values
+from simulator.reading.fitted.kernel_files import with_values
 
 
 def test_what_is_taken_away_is_in_the_package() -> None:

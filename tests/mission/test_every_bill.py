@@ -7,9 +7,8 @@ from support.catalogue import each
 
 from simulator.predict import predict
 from simulator.reading.document import read_document
-from simulator.reading.merge_documents import chain_of
+from simulator.reading.merge_documents import chain_of, describes_service
 from simulator.reading.scenario import load_scenario
-from simulator.reading.service.mode import describes_service
 from simulator.reading.service.scenario import ServiceReader
 from simulator.reading.shipped import scenario_names, scenario_path, service_names
 from simulator.report.prediction.rows import cost_rows

@@ -9,12 +9,12 @@ import pytest
 from simulator.errors import InputError
 from simulator.predict import layout_of, predict_service
 from simulator.reading.merge_documents import chain_of
+from simulator.reading.service.load import STREAMED, TEXT
 from simulator.reading.service.scenario import ServiceReader
-from simulator.reading.service.traffic import STREAMED, TEXT
 from simulator.results.metrics import service_figures
 from simulator.results.serving import ServicePrediction
 from simulator.schema.serving import Routing, Service
-from simulator.serving.clients import Clients
+from simulator.serving.fleet import Clients
 from simulator.serving.fleet import run as run_fleet
 from simulator.serving.layout import Wire
 from simulator.serving.load import Requests

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from simulator.predict import predict
-from simulator.reading.measured.alike import rows_alike
+from simulator.reading.measured.measurement_set import rows_alike
 from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario

@@ -1,33 +1,273 @@
-"""What stands behind each rate of a scenario: what its file states, what was measured or fitted."""
+"""Evidence for each rate of a scenario: stated, measured, fitted or computed.
+
+Deviations are in ``data/uncertainty.toml``, the range of measured runs in ``data/envelope.toml``.
+Measured steps are carried over from cards of the same chip, or of another one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Annotated, Final, TypeAlias
 
+from simulator.memo import cached
 from simulator.physics.device_time import (
     is_carried,
     is_measured,
     is_on_cores,
     is_timed,
+    of_totals,
     uses_fitted_kernels,
 )
 from simulator.pipeline.stages.input import most_samples
-from simulator.reading.fitted.deviations import (
-    shipped_envelope,
-)
+from simulator.reading.convert.model_sections import SourcedTable
+from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernels import stood_in
-from simulator.reading.fitted.sisters import is_sister
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.shipped import DATA
 from simulator.reading.unresolved import UnresolvedScenario
-from simulator.results.envelope import FRAMEWORK, GPU, SHARDING
+from simulator.results.envelope import FRAMEWORK, GPU, SHARDING, Apart, Envelope, Measured, Span
+from simulator.schema.fields import (
+    Choice,
+    NumberField,
+    NumberOrZeroField,
+    TextField,
+    TimeOrZeroField,
+)
+from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.hardware.link import Link
 from simulator.schema.hardware.storage import Scope
+from simulator.schema.precision import Precision
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.loader import CostBasis
+from simulator.schema.workload.models import Model
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.parallelism import Sharding
-from simulator.uncertainty.components import Axis, Grade, Rate
+from simulator.schema.workload.train import Mode, Train
+from simulator.uncertainty.components import Axis, Grade, Rate, Reach
+from simulator.uncertainty.provenance import Source
 from simulator.units import anywhere
+
+_DATA: Final = DATA
+
+RateField: TypeAlias = Annotated[Rate, Choice(Rate)]
+AxisField: TypeAlias = Annotated[Axis, Choice(Axis)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoubtTable(SourcedTable):
+    """How far a rate may be off, given what stands behind its figure."""
+
+    rate: RateField
+    """Which rate."""
+    grade: Annotated[Grade, Choice(Grade)]
+    """What stands behind the figure."""
+    log_sd: NumberOrZeroField
+    """Standard deviation of the rate's logarithm."""
+    seconds: TimeOrZeroField = 0.0
+    """Deviation of a step beside it that does not grow with the step."""
+    per_doubling: dict[AxisField, NumberOrZeroField] = field(default_factory=dict)
+    """What each doubling beyond what was measured adds, by axis."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutsideTable(SourcedTable):
+    """How much less is known of a rate outside of all that was measured."""
+
+    kind: AxisField
+    """The axis along which it is outside."""
+    rate: RateField
+    """The rate that is known less well."""
+    log_sd: NumberOrZeroField
+    """Log deviation that each doubling along the axis adds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApartTable(SourcedTable):
+    """How much less is known of what differs from measured runs in one respect."""
+
+    kind: TextField
+    """What differs: a name, or a place along an axis."""
+    log_sd: NumberOrZeroField
+    """Log deviation that is added: once for a name, for each doubling along an axis."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryTable(SourcedTable):
+    """How far the memory of an accelerator may be off."""
+
+    kind: TextField
+    """Of what: all, or what differs from measured runs."""
+    log_sd: NumberOrZeroField
+    """Standard deviation of its logarithm."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncertaintyFile:
+    """Deviations by evidence."""
+
+    doubt: list[DoubtTable]
+    """Inside of what was measured."""
+    outside: list[OutsideTable]
+    """Outside of it."""
+    apart: list[ApartTable]
+    """Where the device's time is computed: away from the runs that are most like it."""
+    memory: list[MemoryTable]
+    """Of the memory of an accelerator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredTable:
+    """Runs of one kind and series that were measured."""
+
+    series: TextField
+    """Their series."""
+    names: dict[str, TextField]
+    """What they have in common, by kind."""
+    spans: dict[AxisField, list[NumberField]]
+    """Least and largest value by axis."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanTable:
+    """A range that was measured."""
+
+    axis: AxisField
+    """What ranges."""
+    low: NumberField
+    """Least measured value."""
+    high: NumberField
+    """Largest measured value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvelopeFile:
+    """What all measured runs together cover."""
+
+    source: TextField
+    """The sets it was made from."""
+    date: TextField
+    """When."""
+    measured: list[MeasuredTable] = field(default_factory=list)
+    """Runs whose device time a prediction computes."""
+    span: list[SpanTable] = field(default_factory=list)
+    """Ranges."""
+
+
+@cache
+def _deviations() -> UncertaintyFile:
+    return check(UncertaintyFile, read_document(_DATA / "uncertainty.toml"))
+
+
+@cache
+def shipped_envelope() -> Envelope:
+    """What the shipped measurement sets and step times cover."""
+    file = check(EnvelopeFile, read_document(_DATA / "envelope.toml"))
+    tables = {table.kind: table for table in _deviations().outside}
+    made = Source(reference=file.source, date=file.date)
+    measured = tuple(
+        Measured(
+            series=one.series,
+            names=one.names,
+            spans={axis: (ends[0], ends[-1]) for axis, ends in one.spans.items()},
+        )
+        for one in file.measured
+    )
+    spans = tuple(
+        Span(
+            reach=Reach(
+                axis=one.axis, low=one.low, high=one.high, per_doubling=tables[one.axis].log_sd
+            ),
+            rate=tables[one.axis].rate,
+            source=made,
+        )
+        for one in file.span
+    )
+    apart = {one.kind: Apart(log_sd=one.log_sd, source=one.origin) for one in _deviations().apart}
+    return Envelope(measured=measured, apart=apart, spans=spans)
+
+
+MEMORY: Final = "as a whole"
+UNLIKE: Final = "unlike measured runs"
+
+
+@cache
+def memory_deviations() -> Mapping[str, float]:
+    """Log deviations of an accelerator's memory: `MEMORY`, and what it adds to be `UNLIKE`."""
+    return {one.kind: one.log_sd for one in _deviations().memory}
+
+
+@cache
+def graded(rate: Rate, grade: Grade) -> DoubtTable:
+    """How far a rate may be off at a grade of evidence.
+
+    Raises
+    ------
+    KeyError
+        If there is no figure for it, which is a bug.
+    """
+    tables = {(table.rate, table.grade): table for table in _deviations().doubt}
+    return tables[rate, grade]
+
+
+_ALIKE: Final = 0.1
+"""How far the ratio of matrix to vector rate may lie apart on cards of one chip, as a logarithm."""
+
+
+@cached()
+def sister_of(train: Train, gpu: Gpu | None, model: Model | None, framework: str) -> Gpu | None:
+    """The nearest card of the same chip that the model was measured on, where its own has no row.
+
+    Frequencies, memory and enabled units differ between such cards, so a measured step is carried
+    over as a ratio. The precision and the framework are those of the job. A model that is known by
+    its totals takes twice as long and more than those tell, so that its steps are carried over from
+    any card, in a precision of the same width.
+    """
+    if gpu is None or model is None or train.mode is not Mode.TRAIN:
+        return None
+    precision, framework = train.precision, framework.lower()
+    own = [times for times in model.step_times if times.gpu and times.framework == framework]
+    exact = {times.gpu or "" for times in own if times.precision is precision}
+    if gpu.name in exact:
+        return None
+    names, width = exact, precision.bytes_per_element
+    if of_totals(model):
+        wide = [(times.gpu or "", times.precision or Precision.FP32) for times in own]
+        names = {name for name, given in wide if given.bytes_per_element == width}
+    cards = [_shipped(name) for name in sorted(names)]
+    alike = [card for card in cards if is_sister(gpu, card)]
+    anywhere = cards if of_totals(model) else []
+    return min(alike or anywhere, key=lambda card: _distance(gpu, card), default=None)
+
+
+@cache
+def _shipped(name: str) -> Gpu:
+    return Catalogue.default().gpu(name)
+
+
+def is_sister(one: Gpu, other: Gpu) -> bool:
+    """Whether two cards have the same chip: one architecture, and units of the same kinds."""
+    ratios = [_matrix(card) / card.peak.get(Precision.FP32, math.inf) for card in (one, other)]
+    if one.architecture != other.architecture or not all(ratios):
+        return False
+    return abs(math.log(ratios[0] / ratios[1])) < _ALIKE
+
+
+def _matrix(card: Gpu) -> float:
+    """The rate of matrix products in 16 bit, where there is none the best rate there is."""
+    wide = (card.peak.get(name) for name in (Precision.FP16, Precision.BF16, Precision.FP32))
+    return next(filter(None, wide), max(card.peak.values(), default=0.0))
+
+
+def _distance(one: Gpu, other: Gpu) -> float:
+    """How far the data sheets of two cards lie apart, as logarithms of rates that both state."""
+    pairs = (
+        (_matrix(one), _matrix(other)),
+        (one.memory_bandwidth, other.memory_bandwidth),
+    )
+    return sum(abs(math.log(mine / theirs)) for mine, theirs in pairs if mine and theirs)
 
 
 def grades(scenario: Scenario, file: UnresolvedScenario) -> Iterator[tuple[Rate, Grade]]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -16,19 +17,22 @@ from simulator.physics.device_time import carried_times, measured_times
 from simulator.physics.training_step import launch_share, network_share, small_kernels_share
 from simulator.physics.transformer import TransformerStep, kernels_of, of_tokens, transformer_step
 from simulator.pipeline.stages.input import transfer_share
-from simulator.reading.fitted.deviations import (
+from simulator.reading.document import check, read_document
+from simulator.reading.fitted.grades import (
     MEMORY,
     UNLIKE,
     graded,
+    grades,
     memory_deviations,
     shipped_envelope,
 )
-from simulator.reading.fitted.grades import grades
-from simulator.reading.fitted.kernels import stood_in
+from simulator.reading.fitted.kernel_files import with_values
+from simulator.reading.fitted.kernels import stood_in, with_kernel_files
 from simulator.reading.keys import numeric_key
+from simulator.reading.shipped import DATA
 from simulator.reading.unresolved import UnresolvedScenario
 from simulator.results.envelope import outside, placed
-from simulator.schema.fields import Quantity
+from simulator.schema.fields import NumberOrZeroField, Quantity, TextField
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.kernels import Kernels
 from simulator.schema.workload.models.recommender import Dlrm
@@ -398,3 +402,52 @@ def _reaches(overlay: Overlay, rate: Rate) -> tuple[Reach, ...]:
         for axis, (low, high) in ranges.items()
         if axis in slopes and low > 0
     )
+
+
+_FILE: Final = DATA / "unseen.toml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithoutTable:
+    """Figures that a group of series had no part in."""
+
+    series: list[TextField]
+    """Those measured by the same people on the same machines."""
+    figures: dict[str, NumberOrZeroField] = field(default_factory=dict)
+    """By name; none where nothing was fitted to the group, so that the shipped ones do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnseenFile:
+    """All of them."""
+
+    without: list[WithoutTable] = field(default_factory=list)
+    """By group."""
+
+
+@cache
+def unseen_groups() -> tuple[WithoutTable, ...]:
+    """All groups of series with the figures fitted without them."""
+    return tuple(check(UnseenFile, read_document(_FILE)).without)
+
+
+def siblings(series: str) -> tuple[str, ...]:
+    """The series that are left out with one, itself among them; empty if nobody leaves it out."""
+    found = (tuple(group.series) for group in unseen_groups() if series in group.series)
+    return next(found, ())
+
+
+def before(scenario: Scenario, series: str) -> Scenario:
+    """The scenario as it was predicted before a series and its siblings were measured.
+
+    Kernel figures are those fitted without them, and they are no evidence of how sure it is.
+
+    Raises
+    ------
+    StopIteration
+        If the series stands in no group, which is a bug.
+    """
+    group = next(group for group in unseen_groups() if series in group.series)
+    if group.figures:
+        scenario = with_kernel_files(scenario, with_values(group.figures))
+    return as_unseen(scenario, group.series)

@@ -23,9 +23,8 @@ from simulator.reading.document import (
     read_document,
     schema_problem,
 )
-from simulator.reading.hardware.accelerator_swap import swapped
 from simulator.reading.hardware.devices import Cite, to_cpu, to_gpu, to_link, to_storage
-from simulator.reading.hardware.machine import DefaultsFile, to_host
+from simulator.reading.hardware.machine import DefaultsFile, swapped, to_host
 from simulator.reading.hardware.profile_text import price_table
 from simulator.reading.lines import KeyPath
 from simulator.reading.merge_documents import merge

@@ -1,4 +1,8 @@
-"""Profiles of machines: their tables, and the `Host` that they and the profiles of parts give."""
+"""Profiles of machines: their tables, and the `Host` that they and the profiles of parts give.
+
+The accelerators of a machine may be replaced by others: the machine stays as it is, but for its
+price.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,7 @@ from typing import Annotated, Final, Protocol, TypeVar
 
 from simulator.errors import InputError, Problem, UnknownName
 from simulator.reading.document import Document, check
-from simulator.reading.hardware.devices import Cite, refuse_if
-from simulator.reading.hardware.processors import vector_units_of
+from simulator.reading.hardware.devices import Cite, refuse_if, vector_units_of
 from simulator.reading.lines import KeyPath
 from simulator.schema.fields import Choice, CountOrZeroField, TextField
 from simulator.schema.figures import (
@@ -537,3 +540,38 @@ def _layout_problems(build: _Build, host: Host, layout: LayoutTable) -> Iterator
         if missing or len(set(below)) != len(below):
             hint = f"the machine has {count}, counted from 0, each below one switch"
             yield document.problem(("layout", "switches"), f"has wrong {key}", hint=hint)
+
+
+def swapped(host: Host, name: str, parts: Parts) -> Host:
+    """The machine with as many accelerators called `name` in place of its own.
+
+    Processors, RAM, drives, network and PCIe slots stay; a card that is slower than its slot sets
+    the pace of its link. Where accelerators have links among each other, the new ones bring their
+    own, or go over PCIe if they have none. Nobody sells the result, so that it has no price.
+
+    Raises
+    ------
+    UnknownName
+        If there is no such accelerator.
+    InputError
+        If a profile has mistakes.
+    """
+    gpu = parts.gpu(name)
+    linked = host.peer_topology in {PeerTopology.SWITCHED, PeerTopology.MESH}
+    peer = parts.link(gpu.peer_link) if linked and gpu.peer_link is not None else None
+    return replace(
+        host,
+        gpu=gpu,
+        host_link=_slot(host, gpu, parts),
+        peer_link=peer,
+        peer_topology=PeerTopology.PCIE if linked and peer is None else host.peer_topology,
+        prices=(),
+    )
+
+
+def _slot(host: Host, gpu: Gpu, parts: Parts) -> Link | None:
+    if gpu.unified_memory:
+        return None
+    own = None if gpu.host_link is None else parts.link(gpu.host_link)
+    known = [link for link in (host.host_link, own) if link is not None]
+    return min(known, key=lambda link: link.rate, default=None)

@@ -367,10 +367,10 @@ def stated_interruptions(file: UnresolvedScenario) -> Interruptions | None:
 def _interruptions(
     document: Document,
     devices: int,
-    spot: bool,  # noqa: FBT001
+    spot: bool,  # noqa: FBT001 - part of the key of the cache
     machines: int,
     cards: int,
-    *sections: object,  # noqa: ARG001
+    *sections: object,  # noqa: ARG001 - part of the key of the cache
 ) -> Interruptions:
     return interruptions_of(document, devices=devices, spot=spot, machines=machines, cards=cards)
 

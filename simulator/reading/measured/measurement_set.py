@@ -1,25 +1,46 @@
-"""The door from a measurement set's TOML and CSV files to a `MeasurementSet`.
+"""Measurement sets from their TOML and CSV files, or from a table of runs alone.
 
-Every mistake of both files is reported at once. What a row's scenario lacks only when its base
-and all of its keys come together is found when it is predicted.
+Every mistake of both files is reported at once. Keys that a row's scenario lacks only when its base
+and all of its keys come together are found when it is predicted. A table of one's own runs needs no
+second file: its columns are keys of the scenario or of the service, short where that is clear
+(``workers``, ``concurrency``), and measured figures as people call them (``samples/s``, ``step``,
+``ttft``) or as metrics are named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+import csv
+import io
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
+from typing import Final, TypeAlias
 
 from simulator.errors import InputError, Problem, UnknownName
 from simulator.reading.document import Document, check, parse_document, read_document
+from simulator.reading.figures import NAMES, SERVICE_NAMES, figure_value
 from simulator.reading.keys import numeric_key
-from simulator.reading.measured.rows import Context, Heading, described_by, rows_of
-from simulator.reading.measured.runs_table import read_runs
-from simulator.reading.measured.sections import FitTable, SetFile, ToleranceTable
-from simulator.reading.merge_documents import chain_of
+from simulator.reading.measured.rows import (
+    MEASURED,
+    OWN,
+    SPREAD,
+    Context,
+    FitTable,
+    Heading,
+    SetFile,
+    ToleranceTable,
+    all_keys,
+    described_by,
+    rows_of,
+)
+from simulator.reading.merge_documents import chain_of, describes_service
 from simulator.reading.reading import refuse_irregular
-from simulator.reading.service.mode import describes_service
+from simulator.reading.sections import ScenarioFile
+from simulator.reading.service.sections import ServiceFile, ServiceMode
 from simulator.reading.shipped import (
+    find_base,
     find_scenario,
     find_set,
     nearest_scenarios,
@@ -28,10 +49,199 @@ from simulator.reading.shipped import (
     set_folder,
     set_names,
 )
-from simulator.reading.table import Table, capped, parse_table, read_table
+from simulator.reading.table import Line, Table, capped, parse_table, read_table
+from simulator.reading.tables import FileTable
+from simulator.results.metrics import measurable
 from simulator.schema.fields import nearest, nearest_hint
-from simulator.uncertainty.measurement import MeasurementSet, Parameter, Row, SplitRule, Tolerance
+from simulator.schema.scenario import Scenario
+from simulator.uncertainty.measurement import (
+    MeasurementSet,
+    Parameter,
+    Row,
+    Split,
+    SplitRule,
+    Tolerance,
+)
 from simulator.uncertainty.provenance import Source
+from simulator.units import Unit
+
+FIRST = ("id", "base", "family")
+LAST = ("split", "anchor", "exclude", "source")
+
+
+def set_csv(rows: Iterable[Mapping[str, str]], needed: Sequence[str] = ()) -> str:
+    """Rows as CSV: who they are, labels, keys, what was measured, and how they are used.
+
+    Parameters
+    ----------
+    rows : iterable of mapping of str to str
+        Cells by column; a row need not have them all.
+    needed : sequence of str
+        Columns that are there even if no row fills them.
+    """
+    every = list(rows)
+    filled = {column for row in every for column, cell in row.items() if cell}
+    order = dict.fromkeys(column for row in every for column in row)
+    columns = [c for c in dict.fromkeys((*order, *needed)) if c in filled or c in needed]
+    text = io.StringIO()
+    writer = csv.DictWriter(
+        text, fieldnames=sorted(columns, key=_place), restval="", lineterminator="\n"
+    )
+    writer.writeheader()
+    writer.writerows({c: row.get(c, "") for c in columns} for row in every)
+    return text.getvalue()
+
+
+def _place(column: str) -> int:
+    """Where a column stands: a stable sort keeps the order within each kind."""
+    if column in FIRST:
+        return FIRST.index(column)
+    if column in LAST:
+        return 100 + LAST.index(column)
+    kinds = {"measured.": 12, "spread.": 13}
+    kind = next((n for prefix, n in kinds.items() if column.startswith(prefix)), None)
+    return kind if kind is not None else 11 if "." in column else 10
+
+
+NOTES: Final = frozenset({"comment", "date", "name", "note", "notes", "run"})
+"""Columns that are for people; they are kept and not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What columns of a table may be called.
+
+    Keys of `sections` of the `file` may go by their last word, the first section that has it
+    counts; `also` are other names of keys, `figures` those of what is measured.
+    """
+
+    file: type[FileTable]
+    sections: tuple[str, ...]
+    also: Mapping[str, str]
+    figures: Mapping[str, str]
+    mode: ServiceMode | None = None
+
+    def meaning(self, column: str) -> str:
+        """What a column is called in a set; empty for one that means nothing."""
+        plain = column.strip().lower().replace(" ", "_")
+        if plain in OWN or plain in NOTES or column.startswith((MEASURED, SPREAD)):
+            return plain if plain in OWN or plain in NOTES else column
+        figure = self.figures.get(plain, column)
+        if measurable(figure) is not None:
+            return f"{MEASURED}{figure}"
+        known = all_keys(self.file)
+        named = (self.also.get(plain), column, *(f"{each}.{plain}" for each in self.sections))
+        return next((key for key in named if key in known), "")
+
+    def known(self) -> tuple[str, ...]:
+        """Figures and short names of keys."""
+        keys = (key for key in all_keys(self.file) if key.startswith(self.sections))
+        return (*self.figures, *(key.rpartition(".")[2] for key in keys))
+
+
+_MACHINES: Final = {"machines": "hardware.count", "nodes": "hardware.count"}
+_JOB: Final = _Words(
+    ScenarioFile,
+    ("hardware", "input", "data", "model", "train", "parallelism", "software"),
+    _MACHINES,
+    NAMES,
+)
+_SERVICE: Final = _Words(
+    ServiceFile,
+    ("load", "serving", "hardware", "model"),
+    _MACHINES,
+    SERVICE_NAMES,
+    ServiceMode.SERVE,
+)
+
+
+def read_runs(path: Path, scenario: str, *, serves: bool = False) -> tuple[SetFile, Table]:
+    """The set that a table of runs of a `scenario` is, and the table in a set's own words.
+
+    With `serves` they are runs of a service.
+
+    Raises
+    ------
+    InputError
+        With every column that means nothing, and every measured value that is none.
+    """
+    words = _SERVICE if serves else _JOB
+    plain = read_table(path)
+    meant = {column: words.meaning(column) for column in plain.columns}
+    problems = [*_column_problems(plain, meant, words)]
+    if problems:
+        raise InputError(capped(problems))
+    table = _translated(plain, meant)
+    problems = [*_value_problems(plain, meant)]
+    if problems:
+        raise InputError(capped(problems))
+    keys = [c for c in table.columns if "." in c and not c.startswith((MEASURED, SPREAD))]
+    metrics = [c.removeprefix(MEASURED) for c in table.columns if c.startswith(MEASURED)]
+    file = SetFile(
+        name=path.stem[:100],
+        title=f"runs of {scenario}",
+        data=path.name,
+        source=f"{path.name}, your own runs",
+        date="undated",
+        base=scenario,
+        metrics=metrics,
+        split=SplitRule.GIVEN,
+        configuration=keys,
+    )
+    return replace(file, mode=words.mode), table
+
+
+def _column_problems(table: Table, meant: dict[str, str], words: _Words) -> Iterator[Problem]:
+    """Columns that mean nothing, that mean the same, and that nothing was measured in."""
+    first: dict[str, str] = {}
+    for column, name in meant.items():
+        if not name:
+            hint = f"{nearest_hint(column, words.known())}; comments go into a column note"
+            yield table.about(column, "is neither a key of a scenario nor a figure", hint)
+        elif name in first:
+            yield table.about(column, f"means the same as {first[name]}", f"both are {name}")
+        first.setdefault(name, column)
+    if not any(name.startswith(MEASURED) for name in meant.values()):
+        yield Problem(
+            origin=table.origin,
+            line=1,
+            message="has no measured column",
+            hint=f"name one {', '.join(words.figures)}, or any of plan metrics",
+        )
+
+
+def _value_problems(table: Table, meant: dict[str, str]) -> Iterator[Problem]:
+    for line in table.lines:
+        for column, name in meant.items():
+            cell = line.cells[column]
+            unit = _unit(name)
+            if name.startswith(MEASURED) and cell and figure_value(cell, unit) is None:
+                hint = "write 45%" if unit is None else f"write a number, or one in {unit.symbol}"
+                yield table.problem(line, column, "is no value of that", hint)
+
+
+def _unit(name: str) -> Unit | None:
+    metric = measurable(name.removeprefix(MEASURED))
+    return None if metric is None else metric.unit
+
+
+def _translated(plain: Table, meant: dict[str, str]) -> Table:
+    """The table with the columns of a set: every row has a name, and may be fitted to."""
+    lines = tuple(_line(line, meant) for line in plain.lines)
+    return Table(origin=plain.origin, columns=tuple(lines[0].cells), lines=lines)
+
+
+def _line(line: Line, meant: dict[str, str]) -> Line:
+    cells = {"id": f"line {line.number}", "split": Split.FIT.value}
+    for column, name in meant.items():
+        cell = line.cells[column]
+        if name.startswith(MEASURED):
+            value = figure_value(cell, _unit(name)) if cell else None
+            cells[name] = "" if value is None else repr(value)
+        elif cell or name not in cells:
+            cells[name] = cell
+    return Line(number=line.number, cells=cells)
+
 
 _COLUMN_LISTS = ("configuration", "group_by", "baseline_by", "maker")
 _LEVELS = ("median", "mean", "p90", "largest")
@@ -238,3 +448,85 @@ def _parameter(table: FitTable) -> Parameter:
 
 def _tolerance(table: ToleranceTable) -> Tolerance:
     return Tolerance(**{**asdict(table), "family": table.family or ""})
+
+
+Plain: TypeAlias = str | float
+CLOSE: Final = 0.05
+"""Relative difference up to which two numbers are the same."""
+_MOST_BASES: Final = 10
+"""Files that one may extend in a row; no shipped one has so many."""
+
+
+def rows_alike(scenario: Scenario) -> tuple[tuple[str, Row], ...]:
+    """Rows that are not excluded and contradict no key of a scenario, each with its set's name.
+
+    It takes a thirtieth of a second where there are none.
+    """
+    group, job = scenario.cluster.trainers, scenario.job
+    keys: dict[str, Plain] = {
+        "train.batch_size": float(job.train.batch_size),
+        "train.accumulation": float(job.train.accumulation),
+        "train.precision": str(job.train.precision),
+        "software.framework": job.software.framework,
+        "hardware.count": float(group.count),
+        "hardware.gpus": float(group.gpus_per_host),
+        "input.workers": float(job.loader.workers),
+    }
+    return tuple((name, row) for name in set_names() for row in _of_set(name, keys))
+
+
+def _of_set(name: str, keys: Mapping[str, Plain]) -> Iterator[Row]:
+    path = set_folder() / f"{name}.toml"
+    plain = tomllib.loads(path.read_text(encoding="utf-8"))
+    usual = str(plain.get("base", ""))
+    if "mode" in plain:
+        return
+    with (path.parent / str(plain["data"])).open(encoding="utf-8", newline="") as file:
+        reader = csv.reader(file)
+        columns = tuple(next(reader))
+        places = [(columns.index(key), keys[key]) for key in keys if key in columns]
+        found = [
+            Line(number=reader.line_num, cells=dict(zip(columns, cells, strict=True)))
+            for cells in reader
+            if cells and all(_same(cells[place], value) for place, value in places)
+        ]
+    found = [line for line in found if _may_be(line.cells, usual, path.parent, keys)]
+    if not found:
+        return
+    table = Table(origin=name, columns=columns, lines=tuple(found))
+    # Tolerances name families that have to be there, and only a few rows are.
+    document = read_document(path)
+    few = replace(document, data={k: v for k, v in document.data.items() if k != "tolerance"})
+    yield from (row for row in to_set(few, path.parent, lambda _: table).rows if not row.excluded)
+
+
+def _may_be(cells: Mapping[str, str], usual: str, folder: Path, keys: Mapping[str, Plain]) -> bool:
+    given = _given(cells.get("base") or usual, folder)
+    return all(cells.get(key) or _same(given.get(key, ""), value) for key, value in keys.items())
+
+
+def _same(cell: str, value: Plain) -> bool:
+    """Whether a cell says the same, or nothing."""
+    if not cell:
+        return True
+    if isinstance(value, str):
+        return cell.lower() == value.lower()
+    try:
+        return abs(float(cell) - value) <= CLOSE * max(abs(value), 1.0)
+    except ValueError:
+        return True
+
+
+@cache
+def _given(base: str, folder: Path) -> Mapping[str, str]:
+    """What a base and the files it extends spell out, as text by key."""
+    path, found = find_base(base, folder), dict[str, str]()
+    for _ in range(_MOST_BASES):
+        if path is None:
+            break
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+        for section, table in tree.items():
+            if isinstance(table, dict):
+                found = {f"{section}.{k}": str(v) for k, v in table.items()} | found
+        path = find_base(str(tree["extends"]), path.parent) if "extends" in tree else None
+    return found

@@ -21,7 +21,13 @@ from simulator.reading.content import content_key
 from simulator.reading.document import Document
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.lines import KeyPath
-from simulator.reading.merge_documents import chain_of, joined, merged_tables, parse_override
+from simulator.reading.merge_documents import (
+    chain_of,
+    joined,
+    merged_tables,
+    parse_override,
+    refuse_service,
+)
 from simulator.reading.scenario import (
     default_name_of,
     from_document,
@@ -33,7 +39,6 @@ from simulator.reading.search.alternatives import without_key
 from simulator.reading.search.goal_section import goal_of
 from simulator.reading.search.sweep_section import axes_of
 from simulator.reading.sections import ScenarioFile
-from simulator.reading.service.mode import refuse_service
 from simulator.reading.settings import as_option, possible_names
 from simulator.reading.tables import BROKEN, Reading
 from simulator.reading.unresolved import (

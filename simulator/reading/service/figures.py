@@ -1,11 +1,12 @@
 """Fitted figures of engines that serve language models: ``data/forward_pass.toml``.
 
-What older versions of an engine reached on an architecture stands in
-``data/forward_pass_earlier.toml`` and wins there.
+Figures of older versions of an engine on an architecture are in ``data/forward_pass_earlier.toml``
+and win there.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,9 +14,8 @@ from statistics import geometric_mean
 from typing import Final
 
 from simulator.reading.document import check, read_document
-from simulator.reading.fitted.kernel_figures import SourceTable
+from simulator.reading.fitted.kernel_files import SourceTable
 from simulator.reading.fitted.kernels import ANY, Use, kernels
-from simulator.reading.service.engine_version import version_number
 from simulator.reading.shipped import DATA
 from simulator.schema.fields import NumberOrZeroField, TextField
 from simulator.schema.hardware.gpu import Gpu, Stack
@@ -26,6 +26,15 @@ from simulator.schema.workload.kernels import Kernels, ProductFigures
 from simulator.schema.workload.serving_figures import ServiceFactors, ServingFigures
 from simulator.schema.workload.software import Software
 from simulator.uncertainty.provenance import Source
+
+_VERSION: Final = re.compile(r"v?(\d+(?:\.\d+)*)(?:[.+-]?[a-z].*)?")
+
+
+def version_number(text: str) -> tuple[int, ...] | None:
+    """A version as numbers that compare; None if it is none."""
+    found = _VERSION.fullmatch(text.strip().lower())
+    return None if found is None else tuple(int(part) for part in found[1].split("."))
+
 
 PATH: Final = DATA / "forward_pass.toml"
 
@@ -322,7 +331,7 @@ def serving_kernels(gpu: Gpu, weights: Precision) -> Kernels | None:
     Kernels or None
         None where nothing is known of its architecture and of none like it.
     """
-    software = Software(framework=ANY, compiled=True, fused_attention=True)
+    software = Software(framework=ANY, compile=True, fused_attention=True)
     return kernels(gpu, Use(software=software, precision=weights, summed_in=weights))
 
 

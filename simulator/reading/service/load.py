@@ -1,20 +1,28 @@
-"""The [load] section as the requests of a service."""
+"""The [load] section as the requests of a service: arrivals, lengths, traces, traffic, inputs.
+
+Requests of a trace are recorded in a CSV file. The job that reads what requests hold from a store
+writes their answers back.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 
-from simulator.errors import Problem
+from simulator.errors import InputError, Problem
+from simulator.memo import cached
 from simulator.reading.document import Document
-from simulator.reading.service.request_trace import read_requests
-from simulator.reading.service.sections import Arrivals, LoadSection
-from simulator.reading.service.traffic import traffic_of
+from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.scenario import from_document, to_scenario
+from simulator.reading.service.sections import Arrivals, InputsSection, LoadSection, ServiceFile
+from simulator.reading.table import Line, Table, capped, read_table
+from simulator.schema.scenario import Scenario
 from simulator.schema.serving import (
     ClosedLoop,
     Lengths,
@@ -22,10 +30,159 @@ from simulator.schema.serving import (
     OpenLoop,
     RateCurve,
     Trace,
+    Traffic,
 )
 from simulator.schema.workload.models import Model
 from simulator.uncertainty.provenance import Assumption, Source
-from simulator.units import HOUR, PerSecond
+from simulator.units import BYTE, HOUR, Bytes, PerSecond, show
+
+OWN: Final = ("arrival_s", "prompt_tokens", "output_tokens")
+CLOCKED: Final = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
+"""Columns of the traces of Azure/AzurePublicDataset, AzureLLMInferenceTrace, 2023."""
+
+
+def read_requests(path: Path) -> Trace:
+    """A trace in the order of its arrivals, which begin at 0.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        A CSV file with the columns `OWN`, or `CLOCKED`, whose times are of a clock.
+
+    Raises
+    ------
+    InputError
+        With all its mistakes: columns that are missing, times that are no numbers or go back,
+        lengths that are no whole numbers of at least one token.
+    """
+    table = read_table(path)
+    names = CLOCKED if set(CLOCKED) <= set(table.columns) else OWN
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        hint = f"columns: {', '.join(OWN)}"
+        raise InputError(tuple(table.about(name, "is missing", hint=hint) for name in missing))
+    problems = list[Problem]()
+    arrivals = _arrival_times(table, names[0], problems)
+    prompts = [_tokens(table, line, names[1], problems) for line in table.lines]
+    outputs = [_tokens(table, line, names[2], problems) for line in table.lines]
+    if problems:
+        raise InputError(capped(problems))
+    begin = arrivals[0]
+    return Trace(
+        arrivals=tuple(time - begin for time in arrivals),
+        prompts=tuple(prompts),
+        outputs=tuple(outputs),
+        origin=str(path),
+    )
+
+
+def _arrival_times(table: Table, name: str, problems: list[Problem]) -> list[float]:
+    times = [moment(line.cells[name]) for line in table.lines]
+    problems += _wrong_times(table, name, times)
+    return times
+
+
+def _wrong_times(table: Table, name: str, times: list[float]) -> Iterator[Problem]:
+    before = -math.inf
+    for line, time in zip(table.lines, times, strict=True):
+        if not math.isfinite(time) or time < 0.0:
+            yield table.problem(line, name, "is no time of an arrival", "seconds, 0 or more")
+        elif time < before:
+            hint = "sort the trace by its arrivals"
+            yield table.problem(line, name, "is earlier than the arrival before it", hint)
+        else:
+            before = time
+
+
+def moment(text: str) -> float:
+    """Seconds, from a number or a date with a time of day; not a number if it is neither.
+
+    Examples
+    --------
+    >>> moment("12.5"), moment("1970-01-01 00:01:00.5"), moment("soon")
+    (12.5, 60.5, nan)
+    """
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    whole, _, part = text.partition(".")
+    try:
+        moment = datetime.fromisoformat(f"{whole}+00:00")
+        return moment.timestamp() + float(f"0.{part or 0}")
+    except ValueError:
+        return math.nan
+
+
+def _tokens(table: Table, line: Line, name: str, problems: list[Problem]) -> int:
+    text = line.cells[name]
+    if text.isascii() and text.isdigit() and int(text) > 0:
+        return int(text)
+    problems.append(table.problem(line, name, "is no number of tokens", "a whole number above 0"))
+    return 1
+
+
+TEXT: Final = 4.0
+"""Bytes of text for each token: 3.94 characters of English (The Llama 3 Herd of Models, 2024,
+section 3.2)."""
+STREAMED: Final = 300.0
+"""Bytes that bring a client one token: an event of its own with its JSON around it. A guess,
+2026-11-24, by the chunks of OpenAI's interface, which serving engines follow."""
+ANSWER: Final = 1000.0
+"""Bytes of the answer of a model that answers in one pass, with its head. A guess, 2026-11-24."""
+
+
+def traffic_of(given: LoadSection, load: Load, one_pass: Model | None) -> Traffic:
+    """Bytes for each token of a prompt and of an answer; what is given wins.
+
+    Requests that are all there from the start come from no client.
+
+    Parameters
+    ----------
+    given : LoadSection
+        The section.
+    load : Load
+        The same, read.
+    one_pass : Model or None
+        The model, where it answers in one pass: its clients send what it takes in.
+    """
+    if given.arrivals is Arrivals.AT_ONCE:
+        return Traffic()
+    prompt, token = (TEXT, STREAMED) if one_pass is None else (one_pass.input_bytes, ANSWER)
+    if given.request_bytes is not None:
+        prompt = given.request_bytes / load.prompt.mean
+    if given.answer_bytes is not None:
+        token = given.answer_bytes / load.output.mean
+    return Traffic(prompt_token=prompt, token=token)
+
+
+def traffic_notes(given: LoadSection, load: Load, one_pass: Model | None) -> Iterator[Assumption]:
+    """What is taken for the bytes of requests and answers where the file says nothing."""
+    if given.arrivals is Arrivals.AT_ONCE:
+        return
+    guess = Source(reference="a guess", date="2026-11-24", verified=False)
+    if given.request_bytes is None:
+        source, what = _sent(one_pass)
+        value = _mean(load.prompt.mean * load.traffic.prompt_token)
+        yield Assumption(what=f"{what} (load.request_bytes not given)", value=value, source=source)
+    if given.answer_bytes is None:
+        each = "an answer" if one_pass is not None else "tokens, each streamed in an event"
+        what = f"bytes that a client gets for {each} (load.answer_bytes not given)"
+        value = _mean(load.output.mean * load.traffic.token)
+        yield Assumption(what=what, value=value, source=guess)
+
+
+def _sent(one_pass: Model | None) -> tuple[Source, str]:
+    if one_pass is not None:
+        reference = "the size of the model's inputs; encoded pictures are smaller"
+        return Source(reference=reference, date="2026-11-24"), "bytes of a request"
+    reference = "3.94 characters of English a token: The Llama 3 Herd of Models, section 3.2"
+    return Source(reference=reference, date="2024-07-31"), "bytes of a prompt"
+
+
+def _mean(size: Bytes) -> str:
+    return f"{show(size, BYTE, 2)} on average"
+
 
 _NEEDS: Final = {
     Arrivals.CLOSED: ("concurrency", "prompt", "output"),
@@ -223,3 +380,99 @@ def _rate(given: LoadSection) -> PerSecond:
     if given.users is not None and given.per_user is not None:
         return given.users * given.per_user
     return given.rate or math.inf
+
+
+_INPUTS: Final = ("load", "inputs")
+_KEYS: Final = {
+    "hardware.storage": "store",
+    "data.bytes_per_sample": "bytes",
+    "input.workers": "readers",
+    "input.output_bytes_per_sample": "answers",
+}
+"""Keys of the job that have another name in the service."""
+
+
+def reading_of(file: ServiceFile, document: Document, known: Catalogue) -> Scenario | None:
+    """The job that reads the requests of a service; None where they are there already.
+
+    Parameters
+    ----------
+    file : ServiceFile
+        The service; requests are samples, each of a machine's readers is a worker, and answers
+        are what it writes.
+    document : Document
+        What it says and where.
+    known : Catalogue
+        Machines and stores.
+
+    Raises
+    ------
+    InputError
+        If the store is none, or cannot be reached from the machines.
+    """
+    inputs = file.load.inputs
+    if inputs is None:
+        return None
+    asked = _Asked(
+        origin=document.origin,
+        machine=file.hardware.machine,
+        count=file.hardware.count,
+        store=inputs.store,
+        size=inputs.bytes,
+        readers=inputs.readers,
+        requests=file.load.requests or 1,
+        answers=_written(file.load, inputs),
+    )
+    try:
+        return _job(asked, known)
+    except InputError as error:
+        raise InputError(tuple(_own(one, document) for one in error.problems)) from None
+
+
+def _written(load: LoadSection, inputs: InputsSection) -> Bytes:
+    """What is written for a mean answer [B]."""
+    if inputs.answers is not None:
+        return inputs.answers
+    return 0.0 if load.output is None else TEXT * load.output.tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What decides how requests are read, and answers written: of many changes few touch it."""
+
+    origin: str
+    machine: str
+    count: int
+    store: str
+    size: Bytes
+    readers: int
+    requests: int
+    answers: Bytes
+
+
+@cached(most=64, by_value=(_Asked,))
+def _job(asked: _Asked, known: Catalogue) -> Scenario:
+    hardware = {"machine": asked.machine, "count": asked.count, "storage": asked.store}
+    data = {
+        "schema": 1,
+        "hardware": hardware,
+        "data": {
+            "samples": asked.requests,
+            "bytes_per_sample": f"{asked.size} B",
+            "cache": "none",
+        },
+        "input": {
+            "workers": asked.readers,
+            "output_bytes_per_sample": f"{asked.answers} B",
+        },
+        "train": {"mode": "prepare", "batch_size": 1},
+    }
+    document = Document(origin=asked.origin, data=data, lines={})
+    return to_scenario(from_document(document, known, ()), "inputs")
+
+
+def _own(problem: Problem, document: Document) -> Problem:
+    """A mistake of the job as one of the service that it was made from."""
+    key = _KEYS.get(problem.key or "")
+    path = _INPUTS if key is None else (*_INPUTS, key)
+    return document.problem(path, problem.message, hint=problem.hint, show=key is not None)

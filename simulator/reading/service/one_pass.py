@@ -10,15 +10,17 @@ from simulator.errors import InputError, NotModelled, Problem
 from simulator.physics.device_time import is_timed
 from simulator.reading.document import Document
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.reading.hardware.processors import share_note
+from simulator.reading.hardware.devices import share_note
 from simulator.reading.scenario import from_document, to_scenario
-from simulator.reading.service.engine_settings import (
+from simulator.reading.service.engines import (
     Devices,
     autoscaling_of,
+    engine_file,
+    engine_of,
     guessed_notes,
     version_notes,
+    version_of,
 )
-from simulator.reading.service.engines import engine_file, engine_of, version_of
 from simulator.reading.service.sections import ServiceFile
 from simulator.reading.shipped import DATA
 from simulator.schema.hardware.host import Host
@@ -199,7 +201,7 @@ def batch_problems(given: Serving, document: Document) -> Iterator[Problem]:
 def one_pass_notes(given: Serving, one: OnePass, serving: Serving) -> Iterator[Assumption]:
     """What the answer rests on beside the file."""
     guess = Source(reference="a guess", date="2026-11-23", verified=False)
-    what = "how far a batch's time may be off"
+    what = "model error of a batch's time"
     yield Assumption(what=what, value=either_way(uncertainty_of(one)), source=guess)
     yield from guessed_notes(given)
     yield from version_notes(given, serving)

@@ -1,11 +1,13 @@
-"""The door from a file with ``mode = "serve"`` to a `Service`: read, check, look up, convert.
+"""Services: from a file with ``mode = "serve"`` to a `Service`, and variants of it.
 
-Arrivals may be others than a file's own, said by an option or by a file that extends it. What the
-former ones needed, such as a rate, means nothing then and is left out.
+Arrivals may be others than a file's own, given by an option or by a file that extends it. Keys that
+only the former ones need, such as a rate, are left out then. Variants are written like
+``load.rate=1 /s,2 /s`` or ``serving.tensor=1,2,4``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -20,21 +22,23 @@ from simulator.reading.checks.price import service_price_problems
 from simulator.reading.convert.models import build_model, load_model, read_model
 from simulator.reading.document import Document, check
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.reading.hardware.processors import core_notes
+from simulator.reading.hardware.devices import core_notes
+from simulator.reading.hardware.profile_text import quote
 from simulator.reading.lines import KeyPath
 from simulator.reading.long_run.bills import electricity, ownership
 from simulator.reading.merge_documents import joined
 from simulator.reading.search.axes import is_pattern, matching
-from simulator.reading.service.engine_settings import (
+from simulator.reading.service.engines import (
     Devices,
+    engine_file,
     latent_notes,
     replicas_problems,
     serving_notes,
     serving_of,
     serving_problems,
     unknown_version,
+    usual_settings,
 )
-from simulator.reading.service.engines import engine_file, usual_settings
 from simulator.reading.service.figures import (
     calibrated,
     deviation,
@@ -51,6 +55,8 @@ from simulator.reading.service.load import (
     load_of,
     load_problems,
     means_something,
+    reading_of,
+    traffic_notes,
 )
 from simulator.reading.service.one_pass import (
     TRITON,
@@ -61,14 +67,13 @@ from simulator.reading.service.one_pass import (
     one_pass_problems,
     uncertainty_of,
 )
-from simulator.reading.service.request_inputs import reading_of
 from simulator.reading.service.sections import (
     Arrivals,
     ServiceFile,
     ServiceGoal,
 )
-from simulator.reading.service.traffic import traffic_notes
 from simulator.reading.settings import as_option
+from simulator.reading.tables import key_at, table_keys
 from simulator.results.assumptions import electricity_notes, owned_notes
 from simulator.schema.energy import EnergyPlan
 from simulator.schema.fields import nearest_hint
@@ -498,3 +503,89 @@ def without_former_load(document: Document, chain: Sequence[Document]) -> Docume
         if age(_KIND) >= age((_LOAD, key)) or means_something(Arrivals(str(kind)), key, table)
     }
     return replace(document, data={**document.data, _LOAD: left})
+
+
+_RANGE: Final = re.compile(r"(\d+)\.\.(\d+)(?:\s+step\s+(\d+)|\s+x(\d+))?")
+"""Whole numbers from one to another: each, in steps, or each so many times the one before."""
+
+
+def variants(texts: Sequence[str]) -> tuple[dict[str, Plain], ...]:
+    """Every combination of the values of some keys.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        Each ``key=value,value``; whole numbers also as ``1..8``, ``64..512 step 64`` or
+        ``1..64 x2``.
+
+    Raises
+    ------
+    InputError
+        If a key is none, or has no values.
+
+    Examples
+    --------
+    >>> variants(["serving.tensor=1..4 x2"])
+    ({'serving.tensor': 1}, {'serving.tensor': 2}, {'serving.tensor': 4})
+    """
+    axes = dict[str, list[Plain]]()
+    for text in texts:
+        key, equals, values = (part.strip() for part in text.partition("="))
+        if not equals or not values:
+            hint = "write key=values, such as load.rate=1 /s,2 /s"
+            _refuse(text, "has no values", hint)
+        if key_at(ServiceFile, tuple(key.split("."))) is None or "." not in key:
+            _refuse(text, f"'{key}' is no key of a service", nearest_hint(key, _keys()))
+        axes[key] = [value for part in values.split(",") for value in _values(part.strip())]
+    return tuple(dict(zip(axes, point, strict=True)) for point in product(*axes.values()))
+
+
+def _values(text: str) -> list[Plain]:
+    found = _RANGE.fullmatch(text)
+    if found is None:
+        return [text]
+    low, high = int(found[1]), int(found[2])
+    if found[4] is None:
+        return list(range(low, high + 1, max(1, int(found[3] or 1))))
+    values = list[Plain]()
+    while 0 < low <= high and int(found[4]) > 1:
+        values.append(low)
+        low *= int(found[4])
+    return values
+
+
+def _keys() -> tuple[str, ...]:
+    """Keys of the sections of a service."""
+    return tuple(
+        f"{section}.{name}"
+        for section, each in table_keys(ServiceFile).items()
+        for name in (() if each.table is None else table_keys(each.table))
+    )
+
+
+def _refuse(text: str, message: str, hint: str) -> None:
+    raise InputError((Problem(origin=f"--over {text}", message=message, hint=hint or None),))
+
+
+DIGITS: Final = 4
+"""Significant digits of a factor."""
+
+
+def fitted_service(base: str, settings: Mapping[str, float], rows: int) -> str:
+    """The file of a service as `base` has it, with fitted settings.
+
+    Examples
+    --------
+    >>> print(fitted_service("chat.toml", {"calibration.compute": 1.25}, 3).splitlines()[-1])
+    compute = 1.25
+    """
+    lines = [
+        f"# Written by plan calibrate: what {rows} measured runs tell of this service.",
+        "schema = 1",
+        'mode = "serve"',
+        f"extends = {quote(base)}",
+        "",
+        "[calibration]",
+    ]
+    lines += [f"{key.partition('.')[2]} = {value:.{DIGITS}g}" for key, value in settings.items()]
+    return "\n".join(lines) + "\n"

@@ -16,7 +16,7 @@ from fitting.figures import (
 )
 from fitting.kernels import FOLDER
 from fitting.part import DATA
-from simulator.reading.fitted.kernel_figures import with_values
+from simulator.reading.fitted.kernel_files import with_values
 
 ALL = [table for part in ("step", "memory", "expected") for table in free(part).tables]
 

@@ -11,7 +11,7 @@ from fitting.language_models import Runs, runs
 from simulator.physics.footprint import memory_fit
 from simulator.physics.training_step import training_step
 from simulator.physics.transformer import kernels_of, transformer_step
-from simulator.reading.fitted.kernel_figures import kernel_files, with_values
+from simulator.reading.fitted.kernel_files import kernel_files, with_values
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ import pytest
 
 from simulator.physics.device_time import device_time, is_carried
 from simulator.predict import predict
-from simulator.reading.fitted.sisters import is_sister
+from simulator.reading.fitted.grades import is_sister
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
 from simulator.uncertainty.components import Grade

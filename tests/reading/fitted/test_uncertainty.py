@@ -10,7 +10,7 @@ from support.catalogue import each
 from support.stages import sampled
 
 from simulator.predict import predict
-from simulator.reading.fitted.deviations import graded, shipped_envelope
+from simulator.reading.fitted.grades import graded, shipped_envelope
 from simulator.reading.fitted.overlay import overlay_text
 from simulator.reading.fitted.uncertainty import as_unseen, calibrated, rate_of, sign_of
 from simulator.reading.measured.measurement_set import load_set

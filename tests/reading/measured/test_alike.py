@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from simulator.reading.measured.alike import rows_alike
-from simulator.reading.measured.measurement_set import load_set
+from simulator.reading.measured.measurement_set import load_set, rows_alike
 from simulator.reading.scenario import load_scenario
 
 

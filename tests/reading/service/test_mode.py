@@ -8,8 +8,8 @@ import pytest
 
 from simulator.errors import InputError
 from simulator.reading.document import parse_document
+from simulator.reading.merge_documents import describes_service
 from simulator.reading.scenario import load_scenario
-from simulator.reading.service.mode import describes_service
 
 
 @pytest.mark.parametrize(("text", "serves"), [("serve", True), ("srve", True), ("prepare", False)])

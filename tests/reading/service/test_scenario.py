@@ -11,11 +11,10 @@ import pytest
 
 from simulator.errors import InputError
 from simulator.predict import pass_of
-from simulator.reading.merge_documents import chain_of
+from simulator.reading.merge_documents import chain_of, describes_service
 from simulator.reading.scenario import load_scenario
 from simulator.reading.service.engines import engine_file, engine_names, version_of
-from simulator.reading.service.mode import describes_service
-from simulator.reading.service.request_trace import read_requests
+from simulator.reading.service.load import read_requests
 from simulator.reading.service.scenario import ServiceReader
 from simulator.reading.shipped import service_names
 from simulator.report.prediction.service import load_called

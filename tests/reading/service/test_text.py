@@ -8,8 +8,7 @@ import pytest
 
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.figures import deviation
-from simulator.reading.service.scenario import ServiceReader
-from simulator.reading.service.text import fitted_service
+from simulator.reading.service.scenario import ServiceReader, fitted_service
 
 
 def test_what_is_written_is_read_as_the_same_service_with_factors(tmp_path: Path) -> None:
