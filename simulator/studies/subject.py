@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 from simulator.errors import InputError, PlanError, Problem, UnknownName
 from simulator.reading.merge_documents import chain_of
@@ -126,7 +126,7 @@ class Subject(ABC, Generic[Described, Predicted]):
     def name(self) -> str:
         """Its name in reports."""
 
-    def with_(self, settings: Settings) -> Subject[Described, Predicted]:
+    def with_(self, settings: Settings) -> Self:
         """Return the same subject with these settings over its own."""
         return type(self)(self.name_or_path, self.reader.over(settings))
 
