@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from simulator.report.document import (
     Actions,
@@ -15,18 +17,25 @@ from simulator.report.document import (
     Rows,
     Section,
     Table,
+    rows,
     sides,
 )
 from simulator.report.text import printable
 
 
 def render(document: Document) -> str:
-    """Return a document as Markdown, without a final line end: headings, tables, lists."""
+    """Return a document as Markdown, without a final line end: headings, tables, lists.
+
+    A document without rows, tables and bars is printed as the table of its CSV.
+    """
+    items = [item for part in document.sections for item in part.items]
+    if not any(isinstance(item, Table | Rows | Bars) for item in items):
+        return as_markdown(document.table())
     blocks = [block for part in document.preface for block in _section(part)]
     if document.title:
         blocks.append(f"# {escaped(document.title)}")
     if document.question:
-        blocks.append(_item(Rows(rows=document.question)))
+        blocks.append(_item(rows(document.question)))
     blocks += [escaped(text) for text in document.verdict]
     blocks += [block for part in document.sections for block in _section(part)]
     return "\n\n".join(blocks)
@@ -94,6 +103,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def escaped(text: str) -> str:
     """Return `text` as one cell or line: no line ends, no bars, no markup."""
     plain = " ".join(printable(text).split())
-    for mark in ("\\", "|", "<", "*", "_", "`"):
-        plain = plain.replace(mark, f"\\{mark}")
-    return plain
+    return _MARKUP.sub(r"\\\g<0>", plain)
+
+
+_MARKUP: Final = re.compile(r"[\\|<*`]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+"""What Markdown reads as markup; an underscore inside a word is none."""

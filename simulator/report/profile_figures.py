@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
 from types import MappingProxyType, UnionType
-from typing import Annotated, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from simulator.report.text import count, printable
 from simulator.schema.fields import Quantity
@@ -204,7 +204,7 @@ def _plain(
 
 
 @cache
-def units_of(cls: type[object]) -> dict[str, Unit]:
+def units_of(cls: type[Any]) -> dict[str, Unit]:
     """Return the units of a class's fields, read from their annotations."""
     hints = get_type_hints(cls, include_extras=True)
     found = {name: _unit_in(hint) for name, hint in hints.items()}

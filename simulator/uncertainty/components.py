@@ -131,15 +131,15 @@ class Reach:
 
 
 def either_way(log_sd: float) -> str:
-    """A standard deviation of a logarithm as people say it: where two of three cases lie.
+    """Return a standard deviation of a logarithm as a range in per cent.
 
     Examples
     --------
     >>> either_way(0.15)
-    '14% less to 16% more in two of three cases'
+    '-14% to +16% (1 sigma)'
     """
     less, more = 1.0 - math.exp(-log_sd), math.exp(log_sd) - 1.0
-    return f"{less:.0%} less to {more:.0%} more in two of three cases"
+    return f"-{less:.0%} to +{more:.0%} (1 sigma)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

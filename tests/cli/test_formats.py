@@ -78,7 +78,7 @@ def test_numbers_of_a_table_read_back_exactly(plan: Run) -> None:
     mean = tree["step_time_s"]["mean"]
     assert (float(values["step_time_s.mean"][0]), values["step_time_s.mean"][1]) == (mean, "s")
     page = plan("simulate", SCENARIO, "--format", "markdown").out
-    assert "| step_time_s.mean | " in page
+    assert "| Step | 380 ms" in page
     assert repr(mean) not in page
 
 

@@ -61,7 +61,7 @@ def test_the_report_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == Exit.FINE
     assert 'Set cost.purchase = "spot"' in " ".join(out.split())
     lines = out.splitlines()
-    assert len(lines) <= 45
+    assert len(lines) <= 50
     assert max(map(len, lines)) <= 100
     main(["simulate", NODE, "--no-actions"])
     assert "Do next" not in capsys.readouterr().out

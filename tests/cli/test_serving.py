@@ -45,7 +45,7 @@ def test_simulate_in_every_form(capsys: pytest.CaptureFixture[str]) -> None:
     _, page, _ = run(capsys, "simulate", CHAT, "--format", "markdown")
     assert "first token (TTFT)" in text
     assert csv.startswith("metric,value,p10,p90\n")
-    assert "| first_token_s.p99 |" in page
+    assert "| first token (TTFT) |" in page
 
 
 def test_beyond_saturation(capsys: pytest.CaptureFixture[str]) -> None:
@@ -239,7 +239,7 @@ def test_a_classifier_has_no_tokens(capsys: pytest.CaptureFixture[str]) -> None:
     rates = [one["samples_per_s"] for one in batches]
     assert rates == sorted(rates)
     _, page, _ = run(capsys, "explain", CLASSIFIER)
-    assert "what a batch of resnet50 takes" in page
+    assert "time of a batch of resnet50 on a device" in page
 
 
 def test_a_classifier_is_sized_on_accelerators_and_cores(

@@ -92,8 +92,8 @@ def test_observed_in_json(plan: Run) -> None:
     [
         ("utilisation=45%", "did you mean 'utilization'?"),
         ("utilization", "has no value"),
-        ("step=fast", "is no value of step"),
-        ("utilization=0%", "is no value"),
+        ("step=fast", "is not a value of step"),
+        ("utilization=0%", "is not a value"),
     ],
 )
 def test_observations_that_are_none(plan: Run, text: str, said: str) -> None:

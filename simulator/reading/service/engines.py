@@ -364,7 +364,7 @@ def serving_notes(
     `uncertainty` is the standard deviation of the logarithm of that, and what says so.
     """
     off, why = component
-    yield Assumption(what="how far the forward pass may be off", value=either_way(off), source=why)
+    yield Assumption(what="model error of a forward pass", value=either_way(off), source=why)
     yield from guessed_notes(given)
     yield from version_notes(given, found)
     named = {

@@ -201,7 +201,7 @@ def batch_problems(given: Serving, document: Document) -> Iterator[Problem]:
 def one_pass_notes(given: Serving, one: OnePass, serving: Serving) -> Iterator[Assumption]:
     """What the answer rests on beside the file."""
     guess = Source(reference="a guess", date="2026-11-23", verified=False)
-    what = "how far a batch's time may be off"
+    what = "model error of a batch's time"
     yield Assumption(what=what, value=either_way(uncertainty_of(one)), source=guess)
     yield from guessed_notes(given)
     yield from version_notes(given, serving)

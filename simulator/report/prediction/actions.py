@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from simulator.report.numbers import bracketed, interval, quantity, significant
+from simulator.report.numbers import bracketed, interval, joined, quantity, significant
 from simulator.report.prediction.service import kept_share
 from simulator.results.prediction import Prediction
 from simulator.results.serving import ServicePrediction
@@ -191,7 +191,7 @@ def _served(after: ServicePrediction) -> str:
     low, high = (
         kept_share(end, wanted) for end in sorted((ends["p10"] or 0.0, ends["p90"] or 0.0))
     )
-    return f"{kept} within the SLO{f' ({low} to {high})' if low != high else ''}"
+    return f"{kept} within the SLO{bracketed(joined(low, high))}"
 
 
 def _service_price(action: ServiceAction, base: ServicePrediction) -> str:

@@ -145,7 +145,7 @@ def other_purchases(situation: ServiceSituation) -> Iterator[Change]:
         if cost.price is None and cost.purchase is not purchase:
             yield Change(
                 kind=ServiceKind.PURCHASE,
-                name=f"machines bought as {purchase}",
+                name=f"buy the machines as {purchase}",
                 settings={"cost.purchase": str(purchase)},
                 note=note,
             )
