@@ -13,8 +13,8 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
+from simulator.schema.measurement import MeasurementSet, Row
 from simulator.schema.scenario import Scenario
-from simulator.uncertainty.measurement import MeasurementSet, Row
 from simulator.validation.features import Features, features_of
 
 if TYPE_CHECKING:
