@@ -13,9 +13,9 @@ from simulator import units
 from simulator.physics.operators import operator_time, rates_of
 from simulator.physics.training_step import training_step
 from simulator.physics.transformer import kernels_of, transformer_step
-from simulator.reading.convert.models import load_model
 from simulator.reading.fitted.kernel_files import kernel_files
 from simulator.reading.fitted.kernels import Use, kernels
+from simulator.reading.model_library import load_model
 from simulator.reading.scenario import load_scenario
 from simulator.schema.hardware.gpu import Gpu, Stack
 from simulator.schema.precision import Precision

@@ -10,8 +10,8 @@ import pytest
 from support.catalogue import each
 
 from simulator.errors import InputError, NotModelled, UnknownName
-from simulator.reading.convert.models import load_model, model_names, parse_model, read_model
 from simulator.reading.document import parse_document
+from simulator.reading.model_library import load_model, model_names, parse_model, read_model
 from simulator.schema.precision import Precision
 from simulator.schema.workload.models import forward_flops
 from simulator.schema.workload.models.transformer import Transformer
