@@ -26,7 +26,7 @@ from simulator.schema.workload.models.families import with_attention
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.software import Software
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def accelerator(name: str) -> Gpu:

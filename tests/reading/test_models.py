@@ -17,7 +17,7 @@ from simulator.schema.workload.models import forward_flops
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.train import Recompute
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "simulator" / "data" / "models"
 NAMES = model_names()
 ON_DEVICE = tuple(name for name in NAMES if read_model(name).about.family != "cpu-only")
