@@ -30,7 +30,7 @@ WRITE_LOG_SD: Final = 0.28
 """Standard deviation of the logarithm of what a checkpoint takes, a guess: chosen so that its 80%
 interval, 30% less to 43% more, holds the eight published times that are compared in
 `docs/how-to/checkpoints.md`; no others were at hand to judge it by."""
-FAIR: Final = 0.5
+MIN_FAIR_SHARE: Final = 0.5
 """Share of a unit that one of two flows gets at least, where both want more."""
 
 
@@ -183,6 +183,6 @@ def _shared(wanted: float, used: float) -> _Meeting:
     """
     if wanted <= 0.0 or used <= 0.0 or wanted + used <= 1.0:
         return _Meeting()
-    got = min(wanted, max(FAIR, 1.0 - used))
-    left = min(used, max(FAIR, 1.0 - wanted))
+    got = min(wanted, max(MIN_FAIR_SHARE, 1.0 - used))
+    left = min(used, max(MIN_FAIR_SHARE, 1.0 - wanted))
     return _Meeting(slower=wanted / got, dragged=1.0 - left / used)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from simulator.errors import BrokenInvariant, PlanError
 from simulator.physics.footprint import host_ram, memory_fit, page_cache_bytes
@@ -29,7 +29,9 @@ from simulator.results.cost import machines_price
 from simulator.results.metrics import JOB_METRICS, Value
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
-from simulator.studies.levers.lever import Settings
+
+if TYPE_CHECKING:
+    from simulator.studies.levers.lever import Settings
 
 STEPS: Final = 40
 """Steps over which a key is looked for in the simulation."""
@@ -48,7 +50,7 @@ class Reader(Protocol):
         """The same with one of its keys left out; refused if that is needed."""
 
 
-def idle_keys(reader: Reader) -> tuple[str, ...]:
+def unused_keys(reader: Reader) -> tuple[str, ...]:
     """The keys of a scenario that have no effect on its prediction, in order of the sections.
 
     Parameters
@@ -65,9 +67,9 @@ def idle_keys(reader: Reader) -> tuple[str, ...]:
     )
 
 
-def with_idle_keys(prediction: Prediction, reader: Reader) -> Prediction:
+def with_unused_keys(prediction: Prediction, reader: Reader) -> Prediction:
     """Add a warning that names the keys of a scenario without effect on its prediction."""
-    idle = idle_keys(reader)
+    idle = unused_keys(reader)
     if not idle:
         return prediction
     them = "it" if len(idle) == 1 else "them"

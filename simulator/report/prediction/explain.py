@@ -41,11 +41,10 @@ from simulator.report.prediction.origins import Origin, find, origins, resting
 from simulator.report.prediction.rows import parts, run_rows
 from simulator.report.prediction.verdict import verdict
 from simulator.report.text import WIDTH, bar, columns, count, percent, wrapped
-from simulator.results.cost import listed_price, paid_time
+from simulator.results.cost import listed_price, paid_time, priced
+from simulator.results.energy import draws
 from simulator.results.metrics import Metric, select
-from simulator.results.power import draws
 from simulator.results.prediction import Prediction
-from simulator.results.storage_bill import priced
 from simulator.schema.hardware.naming import short_name
 from simulator.terms import SAME_UNIT, Term, plain, units_of
 from simulator.units import (
@@ -54,8 +53,14 @@ from simulator.units import (
     FLOP,
     FLOP_PER_SECOND,
     JOULE,
+    KILOGRAM,
+    KILOGRAM_PER_JOULE,
+    PER_SECOND,
     SECOND,
     USD,
+    USD_PER_BYTE,
+    USD_PER_BYTE_SECOND,
+    USD_PER_JOULE,
     USD_PER_SECOND,
     WATT,
     Unit,
@@ -89,6 +94,14 @@ _SYMBOLS: Final = {
         FLOP_PER_SECOND,
         USD,
         USD_PER_SECOND,
+        USD_PER_BYTE,
+        USD_PER_BYTE_SECOND,
+        USD_PER_JOULE,
+        PER_SECOND,
+        WATT,
+        JOULE,
+        KILOGRAM,
+        KILOGRAM_PER_JOULE,
         CORE_SECOND,
     )
 }
