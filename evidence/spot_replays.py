@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from simulator.errors import InputError
-from simulator.long_run.attempts import lives
+from simulator.long_run.attempts import simulate_runs
 from simulator.reading.long_run.interruptions import made_up, read_trace
 from simulator.schema.long_run import Failures, LongRun, Restart, Saving, Spells
 from simulator.units import HOUR
@@ -93,7 +93,7 @@ def job_of(restart: float, interval: float) -> LongRun:
 
 def ends(job: LongRun, spells: Spells) -> Ends:
     """When a job ends that meets these spells."""
-    drawn = lives(replace(job, spells=spells), draws=DRAWS)
+    drawn = simulate_runs(replace(job, spells=spells), draws=DRAWS)
     return Ends(*(float(one) for one in np.quantile(drawn.finish, (0.5, 0.9), method="higher")))
 
 

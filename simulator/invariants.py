@@ -275,7 +275,7 @@ def chance(prediction: Prediction) -> float:
     """
     job, timing = prediction.scenario.job, prediction.timing
     spreads = (job.dataset.size_spread, job.preprocessing.cost_spread)
-    deviation = max((s.relative_deviation for s in spreads if s.varies), default=0.0)
+    deviation = max((s.deviation for s in spreads if s.varies), default=0.0)
     if deviation == 0.0:
         return 0.0
     drawn = job.train.batch_size * job.train.accumulation * max(1.0, timing.simulated_steps / 4.0)

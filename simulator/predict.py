@@ -39,11 +39,9 @@ from simulator.pipeline.stages.input import helpers_alone, hit_ratio
 from simulator.pipeline.topology import NO_SPEEDS, Speeds, build, scale_stage, scale_topology
 from simulator.results.assumptions import assumptions, warnings
 from simulator.results.binding import FULL
-from simulator.results.cost import bill, cpu_need
+from simulator.results.cost import belongs_elsewhere, bill, bill_of_stores, cpu_need
 from simulator.results.energy import energy_of
 from simulator.results.prediction import Bounds, Prediction, Timing
-from simulator.results.storage_bill import bill_of_stores
-from simulator.results.stores import belongs_elsewhere
 from simulator.schema.long_run import Interruptions
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.dataset import Placement
@@ -54,8 +52,8 @@ if TYPE_CHECKING:
     from simulator.physics.forward_pass import ForwardPass
     from simulator.results.serving import Answered, AtSaturation, Saturation, ServicePrediction
     from simulator.schema.serving import Service, Serving
-    from simulator.serving.forward import Pass
     from simulator.serving.layout import Layout, Reading
+    from simulator.serving.replica import Pass
 
 
 SIZES: Final = 4

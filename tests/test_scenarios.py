@@ -114,7 +114,7 @@ def test_the_page_cache_answers_what_its_policy_says() -> None:
     """Random replacement, with the RAM that the job leaves over."""
     cached = answer("imagenet-page-cache-g4dn")
     dataset = cached.scenario.job.dataset
-    assert dataset.cache_policy is CachePolicy.RANDOM
+    assert dataset.cache is CachePolicy.RANDOM
     share = cached.page_cache_bytes / dataset.total_bytes
     assert share == pytest.approx(0.43, abs=0.005)
     hit = float(page_cache.hit_ratio_random(np.float64(share)))

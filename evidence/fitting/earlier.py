@@ -41,7 +41,7 @@ from simulator.reading.service.figures import (
 )
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.precision import Precision
-from simulator.serving.kv_pool import pool_of
+from simulator.serving.replica import pool_of
 
 Vector = NDArray[np.float64]
 

@@ -23,12 +23,12 @@ from simulator.physics.forward_pass import ForwardPass
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.service.engines import engine_file, usual_settings
 from simulator.reading.service.figures import engines
-from simulator.schema.serving import ClosedLoop, Lengths, Load, Slo, Spread
+from simulator.schema.serving import ClosedLoop, LengthDistribution, Lengths, Load, Slo
 from simulator.serving.engine import Replica
 from simulator.serving.fleet import Fleet, run
-from simulator.serving.kv_pool import pool_of
-from simulator.serving.latencies import Ran, answered
 from simulator.serving.load import requests_of, usual_count
+from simulator.serving.replica import pool_of
+from simulator.serving.run import Ran, answered
 
 Vector = NDArray[np.float64]
 
@@ -79,7 +79,7 @@ def simulated(row: ServingRow, one: ForwardPass, catalogue: Catalogue) -> Simula
 
 
 def _lengths(tokens: int, ratio: float) -> Lengths:
-    return Lengths(tokens=tokens, spread=Spread.UNIFORM, ratio=ratio)
+    return Lengths(tokens=tokens, spread=LengthDistribution.UNIFORM, ratio=ratio)
 
 
 def fit(rows: Sequence[ServingRow], found: Sequence[Simulated]) -> Mapping[str, float]:

@@ -25,11 +25,11 @@ from simulator.uncertainty.components import Rate
 
 Read = Callable[[Mapping[str, Plain]], Scenario]
 
-CLOSE: Final = 0.01
+AGREEMENT: Final = 0.01
 """Share by which a prediction may miss the observation and still agree with it."""
-TOLERANCE: Final = 0.003
+FACTOR_TOLERANCE: Final = 0.003
 """Of a factor's logarithm: a prediction is not known better."""
-UNKNOWN: Final = 0.5
+DEFAULT_LOG_SD: Final = 0.5
 """Standard deviation of the logarithm of a rate that no uncertainty is stated for."""
 _RATES: Final[Mapping[str, tuple[Rate, ...]]] = {
     "compute": (Rate.DEVICE, Rate.STEP),
@@ -90,7 +90,7 @@ class Explained:
     @property
     def agrees(self) -> bool:
         """Return whether the prediction as it stands is what was observed."""
-        return abs(math.log(self.predicted / self.observation.value)) <= CLOSE
+        return abs(math.log(self.predicted / self.observation.value)) <= AGREEMENT
 
 
 def explain_observation(
@@ -140,7 +140,7 @@ def explain_observation(
 def known_within(kind: FactorKind, scenario: Scenario) -> float:
     """Standard deviation of the logarithm of the rates that a factor makes faster, in a job."""
     variances = [d.log_sd**2 for d in scenario.uncertainties if d.rate in _RATES[kind.name]]
-    return max(math.sqrt(sum(variances)) if variances else UNKNOWN, TOLERANCE)
+    return max(math.sqrt(sum(variances)) if variances else DEFAULT_LOG_SD, FACTOR_TOLERANCE)
 
 
 def _explanation(job: _Job, kind: FactorKind, factor: float) -> Explanation:
@@ -179,6 +179,6 @@ class _Job:
         for end in (low, high):
             there = off(end)
             if math.isfinite(there) and (there < 0.0) != (here < 0.0):
-                root = brentq(off, min(0.0, end), max(0.0, end), xtol=TOLERANCE, maxiter=40)
+                root = brentq(off, min(0.0, end), max(0.0, end), xtol=FACTOR_TOLERANCE, maxiter=40)
                 return math.exp(float(root))
         return None

@@ -41,15 +41,15 @@ SPREADS: Final = {"compute": 0.25, "device_memory": 0.12, "engine": 0.4, "reques
 Expected, from figures of single models beside those of all (``evidence/fitting/serving.toml``):
 nothing is fitted to them.
 """
-REPEATS: Final = {"first_token_s": 0.15}
+REPEAT_SPREADS: Final = {"first_token_s": 0.15}
 """Log error that repeats of a configuration have, by kind of figure: 3 to 26% of a first token."""
-REPEATED: Final = 0.05
+REPEAT_SPREAD: Final = 0.05
 """That of all other figures: up to 9% of a token."""
 _NONE: Final = Saturation(request_rate=math.inf, output_rate=math.inf, headroom=None, drift=None)
 _STEP: Final = 0.2
 """Change of a factor by which slopes are taken, in its spreads."""
-_FARTHEST: Final = 3.0
-_MOST: Final = 6
+_MAX_DEVIATIONS: Final = 3.0
+_MAX_EVALUATIONS: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,9 @@ def calibrate_service(
         message = "hold no measured figure to fit to"
         raise InputError((Problem(origin="the rows", message=message),))
     measured = np.log([value for _, _, value in every])
-    widths = np.array([REPEATS.get(name.split(".")[0], REPEATED) for _, name, _ in every])
+    widths = np.array(
+        [REPEAT_SPREADS.get(name.split(".")[0], REPEAT_SPREAD) for _, name, _ in every]
+    )
 
     def logs(x: Vector) -> Vector:
         known = {row.id: predictor(row, _factors(x), wanted) for row in rows}
@@ -190,8 +192,8 @@ def _most_likely(errors: Callable[[Vector], Vector]) -> _Found:
         residuals,
         np.zeros(count),
         jac=slopes,
-        bounds=(-_FARTHEST, _FARTHEST),
-        max_nfev=_MOST,
+        bounds=(-_MAX_DEVIATIONS, _MAX_DEVIATIONS),
+        max_nfev=_MAX_EVALUATIONS,
         xtol=1e-2,
         ftol=1e-3,
     )

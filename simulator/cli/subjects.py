@@ -20,8 +20,8 @@ from simulator.cli.progress import progress_line
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
+    from simulator.results.cost import Listed
     from simulator.results.prediction import Prediction
-    from simulator.results.price_age import Listed
     from simulator.schema.scenario import Scenario
     from simulator.studies.subject import JobSubject, Subject
     from simulator.validation.local_coverage import Neighbourhood
@@ -216,7 +216,7 @@ def warn_of_old(prices: Iterable[Listed], age: str | None) -> None:
     if age is None:
         return
     from simulator.report.hardware import old_price_line
-    from simulator.results.price_age import older
+    from simulator.results.cost import older
 
     complain(*(old_price_line(price, age) for price in older(prices, _first_day(age))))
 

@@ -34,13 +34,11 @@ from simulator.pipeline.loads import (
 from simulator.pipeline.run_length import worker_start
 from simulator.pipeline.stages.base import PRODUCERS, Actor, Phase, StageDemands
 from simulator.pipeline.topology import Speeds, Topology, scale_stage, scale_topology
-from simulator.results.cost import paid_time
-from simulator.results.energy import electricity_of, energy_of
+from simulator.results.cost import bill_of_stores, paid_time
+from simulator.results.energy import LOG_SD as POWER_LOG_SD
+from simulator.results.energy import electricity_of, energy_of, joules_per_step
 from simulator.results.metrics import JOB_METRICS
-from simulator.results.power import LOG_SD as POWER_LOG_SD
-from simulator.results.power import joules_per_step
 from simulator.results.prediction import Cost, Prediction, StepSplit, Timing
-from simulator.results.storage_bill import bill_of_stores
 from simulator.uncertainty.components import Rate, UncertaintyComponent, covariance, within_reason
 from simulator.uncertainty.provenance import Source
 from simulator.uncertainty.quasi_random import normal_points

@@ -127,7 +127,7 @@ class Draws:
 
     def _more(self) -> list[float]:
         if self._spread.shape in ADDS_UP:
-            shape = self._samples * self._spread.relative_deviation**-2.0
+            shape = self._samples * self._spread.deviation**-2.0
             drawn: list[float] = (self._generator.gamma(shape, 1.0, AHEAD) / shape).tolist()
             return drawn
         each = self._sample(AHEAD * self._samples).reshape(AHEAD, self._samples)
@@ -135,7 +135,7 @@ class Draws:
         return means
 
     def _sample(self, count: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        deviation = self._spread.relative_deviation
+        deviation = self._spread.deviation
         if self._spread.shape is Shape.UNIFORM:
             half = deviation * np.sqrt(3.0)
             return np.maximum(self._generator.uniform(1.0 - half, 1.0 + half, count), 0.0)

@@ -172,7 +172,7 @@ class Observer:
         self._floor = 0.0
         self._closed_at = 0
         spreads = (job.dataset.size_spread, job.preprocessing.cost_spread)
-        self._deviation = max((s.relative_deviation for s in spreads if s.varies), default=0.0)
+        self._deviation = max((s.deviation for s in spreads if s.varies), default=0.0)
         self._random = self._deviation > 0.0
         self._samples = plan.batches * job.train.batch_size
         self._per_step = job.train.accumulation

@@ -1,21 +1,16 @@
-"""Lives of a long run, drawn attempt by attempt: failures, lost work, restarts, waits.
-
-All draws go on side by side: one turn of the loop takes every run that has not ended from one event
-to the next, so that the cost grows with the events of one run and hardly with the draws.
-"""
+"""Simulated runs with failures: attempts, progress between checkpoints, waiting for machines."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from simulator.equations.reliability import interruption_rate
-from simulator.long_run.memoryless import is_memoryless, memoryless_lives
-from simulator.long_run.progress import Array, Lives, goes_on, leaves_near, longest, undisturbed
-from simulator.long_run.progress import kept as kept_work
-from simulator.results.outlook import (
+from simulator.results.prediction import (
     BLOCKED,
     CAPACITY,
     DETECTION,
@@ -29,8 +24,221 @@ from simulator.results.outlook import (
     USEFUL,
     Cause,
 )
-from simulator.schema.long_run import LongRun, Spares, Spells
+from simulator.schema.long_run import Failures, LongRun, Restart, Saving, Spares, Spells
 from simulator.units import Seconds
+
+Array: TypeAlias = NDArray[np.float64]
+MAX_SLOWDOWN: Final = 10.0
+"""A run that takes so many times its undisturbed time, beside pauses, is said never to end."""
+MAX_PAUSES: Final = 100.0
+"""As many typical pauses are waited for besides, so that a short run may wait for machines."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedRuns:
+    """What the draws came to, an entry for each.
+
+    `finish` is the time to the end (infinite: it never ends) and `parts` how it was spent, both
+    [s]; `interruptions` says how often each was interrupted, by cause. `away` is how long machines
+    were in repair or not yet replaced, the times of all of them added up, and `elsewhere` how long
+    the job was on machines bought on demand because no spot ones could be had [s].
+    """
+
+    finish: Array
+    parts: Mapping[str, Array]
+    interruptions: Mapping[Cause, Array]
+    away: Array
+    elsewhere: Array
+
+
+def undisturbed(run: LongRun, work: Array) -> Array:
+    """Time for so much work with its checkpoints and without an interruption [s]."""
+    return work + _marks(work, run.saving) * run.saving.blocking
+
+
+def longest(run: LongRun, work: Array, pause: Seconds) -> Array:
+    """When a run of so much work and of such pauses is said never to end [s]."""
+    return MAX_SLOWDOWN * undisturbed(run, work) + MAX_PAUSES * pause
+
+
+def goes_on(
+    run: LongRun, clock: Array, done: Array, work: Array, latest: Array
+) -> NDArray[np.bool_]:
+    """Whether each of some draws may still end by its `latest` time.
+
+    One that after a tenth of that time would not get there at 1.5 times its pace so far is given
+    up, but not on spot capacity, whose waits may be as long.
+    """
+    in_time: NDArray[np.bool_] = clock < latest
+    if run.spells is not None:
+        return in_time
+    return in_time & ((clock < 0.1 * latest) | (1.5 * done * latest >= work * clock))
+
+
+def _marks(work: Array, saving: Saving) -> Array:
+    """Checkpoints before so much work is done; none after its end."""
+    return np.maximum(0.0, np.ceil(work / saving.interval - 1e-9) - 1.0)
+
+
+def kept_work(run: LongRun, passed: Array, cause: NDArray[np.int_]) -> tuple[Array, Array]:
+    """Work done in an attempt that is cut off, and what of it a checkpoint holds [s]."""
+    saving = run.saving
+    if np.isinf(saving.interval):
+        progress, durable = passed, np.zeros_like(passed)
+    else:
+        period = saving.interval + saving.blocking
+        whole = np.floor(passed / period)
+        rest = np.minimum(passed - whole * period, saving.interval)
+        progress = whole * saving.interval + rest
+        durable = _durable(run.saving, passed, period)
+        if saving.near is not None:
+            late = saving.near.durable - saving.blocking
+            close = np.floor(np.maximum(0.0, passed - late) / period) * saving.interval
+            durable = np.where(leaves_near(run.saving, cause), np.maximum(close, durable), durable)
+    notice = 0.0 if run.spells is None else run.spells.notice
+    warned = (cause == int(Cause.CAPACITY)) & (notice >= saving.durable)
+    saved = np.maximum(durable, progress - np.where(warned, saving.durable, 0.0))
+    return progress, np.where(warned | is_announced(cause), saved, durable)
+
+
+def is_announced(cause: NDArray[np.int_]) -> NDArray[np.bool_]:
+    """Whether each of these waits until training has saved what it did."""
+    moved = (cause == int(Cause.RETURNED)) | (cause == int(Cause.MOVED))
+    told: NDArray[np.bool_] = (cause == int(Cause.PLANNED)) | moved
+    return told
+
+
+def _durable(saving: Saving, passed: Array, period: Seconds) -> Array:
+    """Work that a checkpoint in the store holds [s]; it takes one write at a time."""
+    late = saving.durable - saving.blocking
+    stride = max(1.0, np.ceil(late / period - 1e-9)) * period
+    work = stride / period * saving.interval
+    return np.asarray(np.floor(np.maximum(0.0, passed - late) / stride) * work)
+
+
+def leaves_near(saving: Saving, cause: NDArray[np.int_]) -> NDArray[np.bool_]:
+    """Whether a nearer copy than the store's is left after each of these."""
+    near = saving.near
+    if near is None:
+        return np.zeros(cause.shape, dtype=bool)
+    # A job that moves to other machines leaves what they keep behind.
+    here = is_announced(cause) & (cause != Cause.MOVED)
+    stays: NDArray[np.bool_] = (cause == Cause.JOB) | here
+    outlived: NDArray[np.bool_] = (cause == Cause.MACHINE) & near.outlives_machine
+    return np.logical_or(stays, outlived)
+
+
+GAPS_AT_ONCE: Final = 64
+"""Gaps of each life that are taken at once, where lives are not too many."""
+MAX_GAPS: Final = 2_000_000
+"""Gaps of all lives that are taken at once: some 15 numbers each, 240 MB."""
+
+
+def is_memoryless(run: LongRun) -> bool:
+    """Whether what happens next does not depend on what happened before."""
+    failures = run.failures
+    forgets = failures is not None and failures.spares is None and failures.lemons is None
+    return forgets and run.spells is None and run.saving.near is None
+
+
+def memoryless_runs(run: LongRun, work: Array, random: np.random.Generator) -> SimulatedRuns:
+    """SimulatedRuns of a run with so much `work` each [s]; the run has to be memoryless."""
+    if run.failures is None:
+        msg = "a run without failures has no gaps between them"
+        raise TypeError(msg)
+    gaps = _Gaps(run, run.failures, work, random)
+    latest = longest(run, work, run.failures.restart.total)
+    while gaps.live.any():
+        gaps.take()
+        gaps.live &= goes_on(run, gaps.clock, gaps.done, work, latest)
+    finish = np.where(gaps.ended, gaps.clock, np.inf)
+    none = np.zeros_like(work)
+    return SimulatedRuns(
+        finish=finish, parts=gaps.parts, interruptions=gaps.struck, away=none, elsewhere=none
+    )
+
+
+class _Gaps:
+    """Where each life stands after the gaps it has lived through."""
+
+    def __init__(
+        self, run: LongRun, failures: Failures, work: Array, random: np.random.Generator
+    ) -> None:
+        draws = work.size
+        self._run, self._work, self._random = run, work, random
+        self._many = max(1, min(GAPS_AT_ONCE, MAX_GAPS // max(1, draws)))
+        scale = np.exp(failures.doubt * random.standard_normal(draws))
+        machine = float(interruption_rate(run.machines, failures.per_machine, 0.0))
+        self._rates = (scale * machine, scale * failures.per_job, np.full(draws, failures.planned))
+        self._restart = failures.restart
+        self.done = np.zeros(draws)
+        self._before = np.full(draws, -1)
+        self.clock = np.zeros(draws)
+        self.live = np.ones(draws, dtype=bool)
+        self.ended = np.zeros(draws, dtype=bool)
+        self.parts = {name: np.zeros(draws) for name in PARTS}
+        self.struck = {cause: np.zeros(draws) for cause in Cause}
+
+    def take(self) -> None:
+        """The next gaps of all lives, up to the one in which each ends."""
+        chance = self._random.random((2, self._work.size, self._many))
+        some = np.flatnonzero(self.live)
+        gap, cause = self._drawn(chance[:, some], some)
+        before = np.concatenate([self._before[some, None], cause[:, :-1]], axis=1)
+        spent = _restarts(self._restart, gap, before)
+        trained = gap - sum(spent.values())
+        progress, held = kept_work(self._run, trained, cause)
+        done = self.done[some, None] + np.cumsum(held, axis=1) - held
+        left = self._work[some, None] - done
+        takes = undisturbed(self._run, left)
+        last = (takes <= trained) & (trained > 0.0)
+        ends = last.any(axis=1)
+        number = np.where(ends, last.argmax(axis=1), self._many)
+        place = np.arange(self._many)
+        whole, final = place < number[:, None], place == number[:, None]
+        self._add(USEFUL, some, np.where(final, left, held), whole | final)
+        self._add(LOST, some, np.where(final, 0.0, progress - held), whole)
+        self._add(BLOCKED, some, np.where(final, takes - left, trained - progress), whole | final)
+        for name, time in spent.items():
+            self._add(name, some, time, whole | final)
+        for each in Cause:
+            self.struck[each][some] += (whole & (cause == each)).sum(axis=1)
+        passed = np.where(final, gap - trained + takes, gap)
+        self.clock[some] += np.where(whole | final, passed, 0.0).sum(axis=1)
+        self.done[some] = np.where(ends, self._work[some], done[:, -1] + held[:, -1])
+        self._before[some] = cause[:, -1]
+        self.ended[some], self.live[some] = ends, ~ends
+
+    def _add(
+        self, name: str, some: NDArray[np.intp], time: Array, counts: NDArray[np.bool_]
+    ) -> None:
+        self.parts[name][some] += np.where(counts, time, 0.0).sum(axis=1)
+
+    def _drawn(self, chance: Array, some: NDArray[np.intp]) -> tuple[Array, NDArray[np.int_]]:
+        """Times between failures, and what each failure is."""
+        machine, job, planned = (rate[some, None] for rate in self._rates)
+        total = machine + job + planned
+        with np.errstate(divide="ignore"):
+            gap = -np.log1p(-chance[0]) / total
+        which = chance[1] * total
+        cause = np.where(which < machine, Cause.MACHINE, Cause.JOB)
+        return gap, np.where(which >= machine + job, Cause.PLANNED, cause)
+
+
+def _restarts(restart: Restart, gap: Array, before: NDArray[np.int_]) -> dict[str, Array]:
+    """What of each gap goes to the parts of the restart that it begins with [s].
+
+    What was announced need not be noticed; a life begins without a restart.
+    """
+    spent: dict[str, Array] = {}
+    begun = np.zeros_like(gap)
+    for name in RESTARTING:
+        noticed = (before == Cause.PLANNED) & (name == DETECTION)
+        takes = np.where((before < 0) | noticed, 0.0, float(getattr(restart, name)))
+        spent[name] = np.clip(gap - begun, 0.0, takes)
+        begun = begun + takes
+    return spent
+
 
 Some: TypeAlias = NDArray[np.intp]
 """Numbers of draws."""
@@ -38,7 +246,7 @@ MACHINE, JOB, PLANNED, GONE, RETURNED, MOVED = (int(cause) for cause in Cause)
 """Causes as the plain numbers that arrays are compared with fastest."""
 
 
-def lives(run: LongRun, *, draws: int, seed: int = 0) -> Lives:
+def simulate_runs(run: LongRun, *, draws: int, seed: int = 0) -> SimulatedRuns:
     """Draw lives of a run.
 
     Parameters
@@ -53,7 +261,7 @@ def lives(run: LongRun, *, draws: int, seed: int = 0) -> Lives:
 
     Returns
     -------
-    Lives
+    SimulatedRuns
         Arrays of `draws` entries.
     """
     random = np.random.default_rng(seed)
@@ -61,7 +269,7 @@ def lives(run: LongRun, *, draws: int, seed: int = 0) -> Lives:
     if run.spells is None and not _ever_fails(run):
         return _plain(run, work)
     if is_memoryless(run):
-        return memoryless_lives(run, work, random)
+        return memoryless_runs(run, work, random)
     return _Drawing(run, work, random).ended()
 
 
@@ -71,7 +279,7 @@ def _ever_fails(run: LongRun) -> bool:
     return failures is not None and (failures.per_machine + failures.per_job + failures.planned) > 0
 
 
-def _plain(run: LongRun, work: Array) -> Lives:
+def _plain(run: LongRun, work: Array) -> SimulatedRuns:
     """Nothing happens: work and checkpoints."""
     parts = {name: np.zeros_like(work) for name in PARTS}
     parts[USEFUL] += work
@@ -79,7 +287,9 @@ def _plain(run: LongRun, work: Array) -> Lives:
     none = np.zeros_like(work)
     struck = dict.fromkeys(Cause, none)
     finish = undisturbed(run, work)
-    return Lives(finish=finish, parts=parts, interruptions=struck, away=none, elsewhere=none)
+    return SimulatedRuns(
+        finish=finish, parts=parts, interruptions=struck, away=none, elsewhere=none
+    )
 
 
 class _Drawing:
@@ -108,7 +318,7 @@ class _Drawing:
         if run.spells is not None:
             self._enter_spells(run.spells)
 
-    def ended(self) -> Lives:
+    def ended(self) -> SimulatedRuns:
         """Take every draw to its end."""
         latest = longest(self.run, self._work, self._pause())
         while self._live.any():
@@ -123,7 +333,7 @@ class _Drawing:
         away = self._machines.time_away(self._clock)
         struck = {cause: self._struck[cause] for cause in Cause}
         self._leave_demand(np.flatnonzero(np.isfinite(self._since)))
-        return Lives(
+        return SimulatedRuns(
             finish=finish,
             parts=self._parts,
             interruptions=struck,
@@ -141,7 +351,7 @@ class _Drawing:
         return down + failures.restart.total + repair
 
     def _enter_spells(self, spells: Spells) -> None:
-        """Begin anywhere in the course of spells: in a pair of them as likely as it is long."""
+        """Begin anywhere in the simulation of spells: in a pair of them as likely as it is long."""
         up, down = self._up, self._down
         each = up.size // spells.zones
         for zone in range(spells.zones):

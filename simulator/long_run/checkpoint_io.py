@@ -21,7 +21,6 @@ from simulator.results.prediction import Timing
 from simulator.schema.hardware.storage import Storage
 from simulator.schema.long_run import Checkpoints, Near, Target
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.train import Checkpointing
 from simulator.units import Seconds
 
 RESTART_SHARE: Final = 0.215
@@ -31,7 +30,7 @@ WRITE_LOG_SD: Final = 0.28
 """Standard deviation of the logarithm of what a checkpoint takes, a guess: chosen so that its 80%
 interval, 30% less to 43% more, holds the eight published times that are compared in
 `docs/how-to/checkpoints.md`; no others were at hand to judge it by."""
-FAIR: Final = 0.5
+MIN_FAIR_SHARE: Final = 0.5
 """Share of a unit that one of two flows gets at least, where both want more."""
 
 
@@ -94,7 +93,7 @@ def checkpoint_times(
 def _written(scenario: Scenario, topology: Topology) -> tuple[Seconds, Demand]:
     """The copy to host RAM [s], and what then goes to the store."""
     job = scenario.job
-    writing = replace(job.train, checkpointing=Checkpointing(every_steps=1.0))
+    writing = replace(job.train, checkpoint_every_steps=1.0)
     stages = ask(CHECKPOINTING, replace(scenario, jobs=(replace(job, train=writing),)), Phase.WARM)
     demands = [demand for stage in stages for demand in stage.demands]
     place = Location(rank=0)
@@ -167,7 +166,7 @@ def _meeting(
 def _used(scenario: Scenario, timing: Timing, resource: Resource) -> float:
     """Share of a resource that training itself keeps busy; its own checkpoints left out."""
     usage: Mapping[str, float] = {name: use.mean for name, use in timing.usage.items()}
-    writing = scenario.job.train.checkpointing is not None and timing.step_time.mean > 0.0
+    writing = scenario.job.train.checkpoint_every_steps is not None and timing.step_time.mean > 0.0
     own = timing.split.checkpoint / timing.step_time.mean if writing else 0.0
     return min(1.0, max(0.0, usage.get(str(resource), 0.0) - own))
 
@@ -184,6 +183,6 @@ def _shared(wanted: float, used: float) -> _Meeting:
     """
     if wanted <= 0.0 or used <= 0.0 or wanted + used <= 1.0:
         return _Meeting()
-    got = min(wanted, max(FAIR, 1.0 - used))
-    left = min(used, max(FAIR, 1.0 - wanted))
+    got = min(wanted, max(MIN_FAIR_SHARE, 1.0 - used))
+    left = min(used, max(MIN_FAIR_SHARE, 1.0 - wanted))
     return _Meeting(slower=wanted / got, dragged=1.0 - left / used)

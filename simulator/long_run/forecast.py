@@ -1,24 +1,40 @@
-"""When a run of a scenario ends and what it costs, once interruptions are counted."""
+"""Forecast of a long run: its end and its cost over many simulated runs."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from simulator.equations.cost import block_time
 from simulator.equations.reliability import best_checkpoint_interval, interruption_rate
-from simulator.long_run.attempts import lives
-from simulator.long_run.bills import bills, cost_of_stores, life_of
+from simulator.long_run.attempts import Array, SimulatedRuns, simulate_runs
 from simulator.long_run.checkpoint_io import WRITE_LOG_SD, checkpoint_times
-from simulator.long_run.progress import Array, Lives
 from simulator.pipeline.run_length import checkpoints
-from simulator.results.cost import listed_price, machines_price, price_spread
-from simulator.results.outlook import PARTS, QUANTILES, Cause, Intervals, Outlook
-from simulator.results.prediction import Prediction
-from simulator.results.price_age import prices_of
+from simulator.results.cost import (
+    StoreActivity,
+    bill_of,
+    listed_price,
+    machines_price,
+    price_spread,
+    prices_of,
+    uses,
+)
+from simulator.results.prediction import (
+    CAPACITY,
+    LOST,
+    PARTS,
+    QUANTILES,
+    USEFUL,
+    Cause,
+    Intervals,
+    Outlook,
+    Prediction,
+)
 from simulator.schema.hardware.price import Purchase
 from simulator.schema.long_run import (
     Checkpoints,
@@ -29,32 +45,125 @@ from simulator.schema.long_run import (
 )
 from simulator.schema.scenario import Scenario
 from simulator.uncertainty.components import P90
-from simulator.units import Seconds, Usd
+from simulator.units import Seconds, Usd, UsdPerSecond
 
-TRIED: Final = tuple(float(factor) for factor in np.geomspace(1 / 16, 4.0, 13))
+BY_THE_HOUR: Final = frozenset({Purchase.ON_DEMAND, Purchase.SPOT})
+"""Ways to buy hours of machines of which nobody pays for one that is gone."""
+
+
+def bills(  # noqa: PLR0913 - what machines and how they are bought
+    run: LongRun,
+    drawn: SimulatedRuns,
+    *,
+    price: UsdPerSecond | Array,
+    on_demand: UsdPerSecond = 0.0,
+    purchase: Purchase,
+    provisioning: Seconds = 0.0,
+) -> Array:
+    """Bill of each activity: machines of the job and the spares that stand by, as long as held.
+
+    Spot machines are not held while they cannot be had. Those rented by the hour are not paid while
+    they are away; those that are reserved or owned are. A capacity block is paid to its end.
+
+    Parameters
+    ----------
+    run : LongRun
+        With its number of machines and spares.
+    drawn : SimulatedRuns
+        How long each activity takes, and how long machines are away in it.
+    price : float or array
+        Of all machines of the job together, without spares, in each activity [$/s].
+    on_demand : float
+        The same of machines bought on demand while no spot ones can be had [$/s].
+    purchase : Purchase
+        How their hours are bought.
+    provisioning : float
+        Billed before the run begins [s].
+
+    Returns
+    -------
+    array
+        Dollars; infinite for a activity that never ends.
+    """
+    spares = None if run.failures is None else run.failures.spares
+    held = run.machines + (0 if spares is None else spares.count)
+    ended = np.isfinite(drawn.finish)
+    time = np.where(ended, drawn.finish - drawn.parts[CAPACITY], np.inf)
+    elsewhere = np.where(ended, drawn.elsewhere, 0.0)
+    paid = time - elsewhere + provisioning
+    if purchase is Purchase.CAPACITY_BLOCK:
+        paid = np.asarray(block_time(paid))
+    paid = held * paid
+    if purchase in BY_THE_HOUR:
+        paid = paid - np.where(ended, drawn.away, 0.0)
+    whole = paid * price + held * elsewhere * on_demand
+    return np.asarray(whole / run.machines, dtype=np.float64)
+
+
+def store_activity(run: LongRun, parts: Mapping[str, float], stops: float) -> StoreActivity:
+    """What a store sees of a run: checkpoints, loads after stops, and work that is done again.
+
+    Parameters
+    ----------
+    run : LongRun
+        With the work between two checkpoints.
+    parts : mapping
+        Shares of the run's time.
+    stops : float
+        Mean number of interruptions; each loads a checkpoint once one is written.
+    """
+    useful = parts[USEFUL]
+    again = 1.0 if useful <= 0.0 else (useful + parts[LOST]) / useful
+    if math.isinf(run.saving.interval):
+        return StoreActivity(checkpoints=0.0, again=again)
+    return StoreActivity(
+        checkpoints=again * run.work / run.saving.interval, loads=stops, again=again
+    )
+
+
+def cost_of_stores(
+    scenario: Scenario, activity: StoreActivity, finish: Array
+) -> tuple[Array, tuple[str, ...]]:
+    """Bills of the stores of runs that end at different times.
+
+    Returns
+    -------
+    tuple
+        What of each bill is known [$], infinite where the run never ends; and the prices that are
+        not known.
+    """
+    ended = np.isfinite(finish)
+    bill = bill_of(scenario, uses(scenario, activity), finish[ended] + scenario.cost.provisioning)
+    found = np.full(finish.shape, math.inf)
+    found[ended] = bill.known
+    return found, bill.missing
+
+
+INTERVAL_FACTORS: Final = tuple(float(factor) for factor in np.geomspace(1 / 16, 4.0, 13))
 """Multiples of Daly's interval among which the best one is looked for."""
 TRIAL_DRAWS: Final = 200
 TRIAL_STOPS: Final = 300.0
-"""Interruptions, in the mean, of a life by which intervals are tried: of a longer run a part is."""
+"""Interruptions, in the mean, of the part of a run by which
+intervals are tried."""
 ZONE_DRAWS: Final = 100
-RANGED: Final = (0.5, 0.9)
-"""Lives in each zone, and the quantiles of the end whose range over zones is told."""
+ZONE_QUANTILES: Final = (0.5, 0.9)
+"""SimulatedRuns in each zone, and the quantiles of the end whose range over zones is told."""
 NEVER: Final = math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class RunSimulation:
     """How the machines of a run fare, whatever they cost: the run, its checkpoints, its lives."""
 
     run: LongRun
     intervals: Intervals | None
-    drawn: Lives
+    drawn: SimulatedRuns
     seed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paid:
-    """Bills of all lives of a course [$], None where no price is known.
+    """Bills of all lives of a simulation [$], None where no price is known.
 
     `stores` is the part of it for stores, as far as known: `unpriced` names what is missing.
     """
@@ -91,7 +200,9 @@ def outlook(  # noqa: PLR0913 - what is asked
     rates_with_fewer : tuple of float
         How fast the job goes on without one machine, two and so on, over its rate with all.
     """
-    found = course(prediction, told, draws=draws, seed=seed, rates_with_fewer=rates_with_fewer)
+    found = simulation_of(
+        prediction, told, draws=draws, seed=seed, rates_with_fewer=rates_with_fewer
+    )
     terms = replace(
         told.terms,
         deadline=told.terms.deadline if deadline is None else deadline,
@@ -101,25 +212,25 @@ def outlook(  # noqa: PLR0913 - what is asked
     return summary(prediction, replace(told, terms=terms), found, paid)
 
 
-def course(
+def simulation_of(
     prediction: Prediction,
     told: Interruptions,
     *,
     draws: int,
     seed: int,
     rates_with_fewer: tuple[float, ...] = (),
-) -> Course:
+) -> RunSimulation:
     """Draw lives of a run; arguments as those of `outlook`."""
     run, intervals = _long_run(prediction, told, seed, rates_with_fewer)
-    drawn = lives(run, draws=draws, seed=seed)
-    return Course(run=run, intervals=intervals, drawn=drawn, seed=seed)
+    drawn = simulate_runs(run, draws=draws, seed=seed)
+    return RunSimulation(run=run, intervals=intervals, drawn=drawn, seed=seed)
 
 
-def paid_for(prediction: Prediction, found: Course) -> Paid:
-    """What the lives of a course cost, bought as the prediction's scenario says."""
+def paid_for(prediction: Prediction, found: RunSimulation) -> Paid:
+    """What the lives of a simulation cost, bought as the prediction's scenario says."""
     run, drawn, cost = found.run, found.drawn, prediction.scenario.cost
-    life = life_of(run, _shares(drawn), sum(_causes(drawn).values()))
-    stores, unpriced = cost_of_stores(prediction.scenario, life, drawn.finish)
+    activity = store_activity(run, _shares(drawn), sum(_causes(drawn).values()))
+    stores, unpriced = cost_of_stores(prediction.scenario, activity, drawn.finish)
     price, on_demand = _prices(prediction, found), 0.0
     if run.spells is not None and run.spells.fallback:
         rent = machines_price(on_demand_instead(prediction.scenario))
@@ -145,7 +256,9 @@ def on_demand_instead(scenario: Scenario) -> Scenario:
     return replace(scenario, cost=cost)
 
 
-def summary(prediction: Prediction, told: Interruptions, found: Course, paid: Paid) -> Outlook:
+def summary(
+    prediction: Prediction, told: Interruptions, found: RunSimulation, paid: Paid
+) -> Outlook:
     """Quantiles, shares and chances of the lives of a course."""
     scenario, run, drawn = prediction.scenario, found.run, found.drawn
     causes, latest, most = _causes(drawn), told.terms.deadline, told.terms.budget
@@ -177,7 +290,7 @@ def summary(prediction: Prediction, told: Interruptions, found: Course, paid: Pa
     )
 
 
-def finish_range(found: Course) -> dict[float, tuple[Seconds, Seconds]]:
+def finish_range(found: RunSimulation) -> dict[float, tuple[Seconds, Seconds]]:
     """The 80% interval of quantiles of the end, over zones whose spells have the same means.
 
     Nothing where a trace says how long spells are, or machines are no spot ones.
@@ -188,14 +301,14 @@ def finish_range(found: Course) -> dict[float, tuple[Seconds, Seconds]]:
     zones = spells.others.zones
     others = replace(spells.others, notice=spells.notice, fallback=spells.fallback)
     run = replace(found.run, spells=others)
-    finish = lives(run, draws=zones * ZONE_DRAWS, seed=found.seed).finish
+    finish = simulate_runs(run, draws=zones * ZONE_DRAWS, seed=found.seed).finish
     of_zones = [_quantiles(finish[zone::zones]) for zone in range(zones)]
-    ranges = {q: _quantiles(np.array([one[q] for one in of_zones])) for q in RANGED}
+    ranges = {q: _quantiles(np.array([one[q] for one in of_zones])) for q in ZONE_QUANTILES}
     return {q: (one[0.1], one[0.9]) for q, one in ranges.items()}
 
 
-def _prices(prediction: Prediction, found: Course) -> Array | None:
-    """What machines cost while they are held, in each life [$/s].
+def _prices(prediction: Prediction, found: RunSimulation) -> Array | None:
+    """What machines cost while they are held, in each activity [$/s].
 
     Owned ones draw as in the undisturbed run. A price that moves is drawn between the lowest and
     the highest seen: lives of one seed have it at the same place.
@@ -210,8 +323,8 @@ def _prices(prediction: Prediction, found: Course) -> Array | None:
     return np.asarray(price + place * price_spread(prediction.scenario), dtype=np.float64)
 
 
-def _causes(drawn: Lives) -> dict[Cause, float]:
-    """How often a life that ends is interrupted in the mean, by cause."""
+def _causes(drawn: SimulatedRuns) -> dict[Cause, float]:
+    """How often a activity that ends is interrupted in the mean, by cause."""
     ended = np.isfinite(drawn.finish)
     many = max(1, int(ended.sum()))
     return {cause: float(count[ended].sum()) / many for cause, count in drawn.interruptions.items()}
@@ -222,7 +335,7 @@ def finishes(prediction: Prediction, *, seed: int = 0) -> tuple[Seconds, ...]:
     found = prediction.outlook
     if found is None:
         found = outlook(prediction, Interruptions(), draws=TRIAL_DRAWS, seed=seed)
-    drawn = lives(found.run, draws=TRIAL_DRAWS, seed=seed)
+    drawn = simulate_runs(found.run, draws=TRIAL_DRAWS, seed=seed)
     return tuple(float(time) for time in drawn.finish)
 
 
@@ -233,7 +346,7 @@ def _quantiles(values: NDArray[np.float64]) -> dict[float, float]:
     return {q: float(ordered[place]) for q, place in zip(QUANTILES, places, strict=True)}
 
 
-def _shares(drawn: Lives) -> dict[str, float]:
+def _shares(drawn: SimulatedRuns) -> dict[str, float]:
     ended = np.isfinite(drawn.finish)
     whole = sum(float(drawn.parts[name][ended].sum()) for name in PARTS)
     if not whole:
@@ -275,11 +388,11 @@ def _long_run(
     daly = min(run.work, float(best_checkpoint_interval(rate, blocking)))
     young = min(run.work, math.sqrt(2.0 * blocking / rate))
     best = _best_interval(run, daly, TRIAL_STOPS / rate, seed)
-    every = scenario.job.train.checkpointing
+    every = scenario.job.train.checkpoint_every_steps
     used = given.interval
     if used is None:
         step = prediction.timing.step_time.mean
-        used = best if every is None else every.every_steps * step
+        used = best if every is None else every * step
     found = Intervals(used=used, young=young, daly=daly, simulated=best)
     return replace(run, saving=replace(run.saving, interval=used)), found
 
@@ -306,11 +419,11 @@ def _best_interval(run: LongRun, daly: Seconds, long: Seconds, seed: int) -> Sec
 
     def mean(interval: Seconds) -> float:
         tried = replace(sure, saving=replace(run.saving, interval=interval))
-        return float(lives(tried, draws=TRIAL_DRAWS, seed=seed).finish.mean())
+        return float(simulate_runs(tried, draws=TRIAL_DRAWS, seed=seed).finish.mean())
 
     saving = run.saving
     least = (saving.durable if saving.near is None else saving.near.durable) - saving.blocking
-    choices = sorted({min(run.work, max(least, daly * factor)) for factor in TRIED})
+    choices = sorted({min(run.work, max(least, daly * factor)) for factor in INTERVAL_FACTORS})
     return min(choices, key=mean)
 
 

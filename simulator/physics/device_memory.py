@@ -461,13 +461,13 @@ def _holding(
 
 def weight_width(train: Train) -> Bytes:
     """Return the width of a stored weight, its gradient and each optimizer state [B]."""
-    return FULL_PRECISION if train.mixed else train.precision.bytes_per_element
+    return FULL_PRECISION if train.mixed_precision else train.precision.bytes_per_element
 
 
 def state_of(train: Train) -> OptimizerState:
     """Return the bytes of a parameter in addition to its weight and gradient."""
     width = weight_width(train)
-    copied = train.mixed and train.precision not in FULL
+    copied = train.mixed_precision and train.precision not in FULL
     return OptimizerState(
         master=width if copied else 0.0, moments=state_bytes(train.optimizer, width)
     )

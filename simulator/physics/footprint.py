@@ -114,7 +114,7 @@ def _saved_parts(scenario: Scenario) -> tuple[tuple[Bytes | Real, Real], ...]:
     sharded = np.minimum(scenario.devices, degrees.devices * group)
     if degrees.sharding is Sharding.NONE:
         return ((weights, replica), (moments, replica))
-    of_state = job.train.mixed or degrees.sharding is Sharding.PARAMETERS
+    of_state = job.train.mixed_precision or degrees.sharding is Sharding.PARAMETERS
     return ((weights, sharded if of_state else replica), (moments, sharded))
 
 
@@ -333,7 +333,7 @@ def host_ram(scenario: Scenario) -> HostRam:
 
 def _dataset_in_ram(job: Job) -> bool:
     """Return whether all samples are in RAM; actors' samples exist one batch at a time."""
-    preloaded = job.dataset.cache_policy is CachePolicy.PRELOADED
+    preloaded = job.dataset.cache is CachePolicy.PRELOADED
     read = job.loader.kind is not LoaderKind.ACTORS
     return read and (preloaded or job.dataset.placement is Placement.PRELOAD)
 

@@ -441,7 +441,7 @@ def _layout(scenario: Scenario) -> Layout:
 def gradient_precision(job: Job) -> Precision:
     """Return the precision in which gradients are exchanged."""
     given = job.train.gradient_precision
-    full = job.train.mixed or job.train.precision in FULL
+    full = job.train.mixed_precision or job.train.precision in FULL
     return given or (Precision.FP32 if full else Precision.BF16)
 
 

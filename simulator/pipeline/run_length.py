@@ -187,7 +187,7 @@ def preparation(scenario: Scenario) -> Scenario:
     raw = replace(
         job.dataset,
         placement=Placement.STREAM,
-        cache_policy=CachePolicy.NONE,
+        cache=CachePolicy.NONE,
         window=None,
         chunk_size=None,
     )
@@ -203,8 +203,8 @@ def _checkpoint_share(scenario: Scenario, topology: Topology) -> Seconds:
 
 def checkpoints(scenario: Scenario) -> Real:
     """Return the number of checkpoints of a run."""
-    every = scenario.job.train.checkpointing
-    return 0.0 if every is None else lengths(scenario).total_steps // every.every_steps
+    every = scenario.job.train.checkpoint_every_steps
+    return 0.0 if every is None else lengths(scenario).total_steps // every
 
 
 def checkpoint_time(topology: Topology, stages: Sequence[StageDemands]) -> Seconds:

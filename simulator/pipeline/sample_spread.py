@@ -92,7 +92,7 @@ def _varied(scenario: Scenario) -> Scenario:
     )
     note = Assumption(
         what="spread of samples in size and cost (data.size_spread, input.cost_spread not given)",
-        value=f"{ASSUMED.relative_deviation:.0%} of the mean, {ASSUMED.shape}",
+        value=f"{ASSUMED.deviation:.0%} of the mean, {ASSUMED.shape}",
         source=_SOURCE,
     )
     notes = (*scenario.notes, note)

@@ -55,7 +55,7 @@ def slowest_factor(device: Spread, step: Spread, devices: int) -> float:
         return _largest(varying[0], devices)
     if device.shape is step.shape is Shape.LOGNORMAL:
         return _largest(_together(device, step), devices)
-    less, more = sorted(varying, key=lambda spread: spread.relative_deviation)
+    less, more = sorted(varying, key=lambda spread: spread.deviation)
     first, second = _quantile(less), _quantile(more)
     ends = np.array([-FAR, FAR])
     least, most = first(ends) * second(ends)
@@ -71,13 +71,13 @@ def _largest(spread: Spread, devices: int) -> float:
 
 def _together(one: Spread, other: Spread) -> Spread:
     """Return the distribution of the product of two lognormal factors."""
-    square = (1.0 + one.relative_deviation**2) * (1.0 + other.relative_deviation**2)
+    square = (1.0 + one.deviation**2) * (1.0 + other.deviation**2)
     return Spread(shape=Shape.LOGNORMAL, relative_deviation=float(np.sqrt(square - 1.0)))
 
 
 def _quantile(spread: Spread) -> Curve:
     """Return the quantile function of factors, at normal scores."""
-    deviation = spread.relative_deviation
+    deviation = spread.deviation
     curves: dict[Shape, Callable[[Values], Values]] = {
         Shape.LOGNORMAL: lambda score: _lognormal(score, deviation),
         Shape.UNIFORM: lambda score: 1.0 + deviation * np.sqrt(3.0) * (1.0 - 2.0 * _above(score)),
@@ -92,7 +92,7 @@ def _share_below(spread: Spread) -> Curve:
     """Return the distribution function of factors."""
     from scipy.special import gammainc, ndtr  # noqa: PLC0415 - slow to load, and rarely needed
 
-    deviation = spread.relative_deviation
+    deviation = spread.deviation
     sigma, half = _sigma(deviation), deviation * np.sqrt(3.0)
     curves: dict[Shape, Callable[[Values], Values]] = {
         Shape.LOGNORMAL: lambda amount: ndtr(np.log(amount) / sigma + sigma / 2.0),

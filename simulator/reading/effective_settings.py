@@ -13,6 +13,7 @@ from simulator.reading.reading import dotted
 from simulator.reading.service.sections import ServiceFile
 from simulator.reading.tables import FileTable, table_keys
 from simulator.reading.unresolved import read_sections
+from simulator.schema.fields import Section
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import Service, Serving
 
@@ -95,9 +96,12 @@ def _inputs(
 
 
 def _leaves(table: FileTable, path: KeyPath) -> Iterator[tuple[KeyPath, object]]:
-    for name in table_keys(type(table)):
+    for name, key in table_keys(type(table)).items():
         value = getattr(table, name)
         here = (*path, name)
+        stated = not isinstance(table, Section) or table.states(name)
+        if not stated and (key.depends or is_dataclass(value)):
+            value = None
         if is_dataclass(value) and not isinstance(value, type):
             yield from _leaves(value, here)
         elif isinstance(value, dict):

@@ -33,16 +33,23 @@ from simulator.schema.fields import (
 )
 from simulator.schema.long_run import Checkpoints, FailuresSection, SpotSection, Terms
 from simulator.schema.owned import Ownership
-from simulator.schema.precision import PrecisionField
 from simulator.schema.scenario import CostPlan, Memory
 from simulator.schema.store_plan import DURING_THE_RUN, StorePlan
-from simulator.schema.workload.dataset import Access, CachePolicy, Layout, Placement
-from simulator.schema.workload.distribution import Shape
-from simulator.schema.workload.loader import CostBasis, LoaderKind, Preparation, Transport
+from simulator.schema.workload.dataset import Dataset
+from simulator.schema.workload.distribution import CONSTANT, Spread
+from simulator.schema.workload.loader import (
+    CostBasis,
+    LoaderKind,
+    Preparation,
+    Straggler,
+    Transport,
+)
 from simulator.schema.workload.parallelism import ONE_DEVICE, Parallelism
 from simulator.schema.workload.serving_figures import SpeedField
-from simulator.schema.workload.software import CudaGraphs, GradientSum, MemoryFormat, Scaling
-from simulator.schema.workload.train import Mode, OptimizerField, Recompute, Targets, Trained
+from simulator.schema.workload.software import (
+    Software,
+)
+from simulator.schema.workload.train import Train
 
 ImbalanceField = Annotated[float, Number(low=1.0, high=1e3)]
 
@@ -81,48 +88,6 @@ class RemoteSection(Section):
     """CPU time of a remote worker to serialise and send, for each sample."""
     price: PriceOrZeroField | None = None
     """Price of one of these machines, such as $3.06/h; the profile's by default."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SoftwareSection(Section):
-    """The software the job runs on."""
-
-    framework: TextField = "pytorch"
-    """Name of the framework."""
-    version: TextField | None = None
-    """Its version, as text."""
-    compile: bool = False
-    """Whether the model is compiled (torch.compile and its kin)."""
-    fused_attention: bool | None = None
-    """Whether attention runs as one fused kernel; by default as the library's model says."""
-    memory_format: Annotated[MemoryFormat, Choice(MemoryFormat)] | None = None
-    """Order in which images lie in device memory: channels-first (NCHW) or channels-last (NHWC);
-    the framework's own by default."""
-    cuda_graphs: Annotated[CudaGraphs, Choice(CudaGraphs)] = CudaGraphs.NONE
-    """What the host launches as one recorded graph: nothing, each layer (the framework's own
-    graphs), parts of layers, or a full step."""
-    blocking_launches: bool = False
-    """Whether the host waits for each kernel it launches (CUDA_LAUNCH_BLOCKING)."""
-    fused_experts: bool = False
-    """Whether activation, casts and permutation of experts are fused into their products."""
-    attention_kernel: TextField | None = None
-    """Name of the fused attention kernel: triton, flash-2 or cudnn; the framework's by default."""
-    padded_vocabulary: bool = True
-    """Whether the table of tokens is padded to whole tiles for every tensor-parallel rank."""
-    fp8_recipe: Annotated[Scaling, Choice(Scaling)] = Scaling.TENSOR
-    """How numbers of 8 bit and less are scaled: tensor by tensor, or block by block."""
-    gradient_sum: Annotated[GradientSum, Choice(GradientSum)] | None = None
-    """How weight gradients of micro-batches are added up: by a separate kernel, fused into the
-    matrix product, or in-place; the framework's usual way by default."""
-    compiled_loss: bool | None = None
-    """Whether the loss is compiled too, which saves copies of the scores; as compile by default."""
-    chunked_loss: bool = False
-    """Whether the head and the loss work on parts of the tokens, whose scores never lie in memory
-    together."""
-    profiled_kernels: bool = False
-    """Whether the step is put together from kernels timed one by one on a cool device."""
-    degraded: bool = False
-    """Whether it ran while the machines had a fault that was found later."""
 
 
 # Far beyond any fitted factor, near enough to catch a per cent written for a share.
@@ -210,63 +175,6 @@ class HardwareSection(Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpreadTable:
-    """How an amount varies around its mean: of one sample, one device or one step."""
-
-    shape: Annotated[Shape, Choice(Shape)]
-    """Family of the distribution."""
-    relative_deviation: NumberOrZeroField | None = None
-    """Standard deviation as a fraction of the mean; constant and exponential imply it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataSection(Section):
-    """The samples of one epoch, and how they lie on the store."""
-
-    samples: CountField
-    """Samples in one epoch, over all machines."""
-    bytes_per_sample: ByteField
-    """Mean size of a sample on the store, such as 114 kB."""
-    name: TextField | None = None
-    """Name of the dataset, for people."""
-    size_spread: SpreadTable | None = None
-    """How sizes vary; by default all are equal, while workers drift apart; constant: in step."""
-    layout: Annotated[Layout, Choice(Layout)] = Layout.FILES
-    """One file a sample, shards of many samples, or a flat array of tokens."""
-    access: Annotated[Access, Choice(Access)] | None = None
-    """Each sample where it lies (random), or front to back (sequential), as readers of shards do;
-    sequential by default for shards, random otherwise."""
-    shard_size: ByteField | None = None
-    """Size of one shard; required for shards."""
-    cache: Annotated[CachePolicy, Choice(CachePolicy)] | None = None
-    """What stays in memory between epochs; random replacement by default, scan if sequential."""
-    read_time: TimeField | None = None
-    """Measured time for one reader to fetch one sample, in place of the store's latency."""
-    readers: CountField = 1
-    """Requests that one worker keeps open."""
-    placement: Annotated[Placement, Choice(Placement)] = Placement.STREAM
-    """Read as needed, or first copied to the machine's own drives (stage) or into RAM (preload)."""
-    window: ByteField | None = None
-    """Part of each sample that is needed, such as a crop; all of it by default."""
-    chunk_size: ByteField | None = None
-    """Samples are read in whole chunks of this size; the window's by default."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StragglerTable:
-    """Some batches, one worker, or the workers of one rank, that take longer."""
-
-    factor: NumberField
-    """How many times as long."""
-    worker: CountOrZeroField | None = None
-    """Index of the slow worker within a rank, from 0."""
-    every: CountField | None = None
-    """Every batch whose number is a multiple of this is slow, beginning with batch 0."""
-    rank: CountOrZeroField | None = None
-    """Index of the process on its machine all of whose workers are slow, from 0."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class InputSection(Section):
     """The input pipeline of one process that trains, and what its work costs."""
 
@@ -300,7 +208,7 @@ class InputSection(Section):
     """Time at the start of each epoch before its first batch is asked for, to set up its order."""
     worker_memory: ByteOrZeroField | None = None
     """Memory that one worker has to itself, beside its batches."""
-    straggler: list[StragglerTable] = field(default_factory=list)
+    straggler: list[Straggler] = field(default_factory=list)
     """Batches or workers that take longer."""
     decode: TimeOrZeroField = 0.0
     """CPU time to decode one sample, such as 1.5 ms."""
@@ -312,7 +220,7 @@ class InputSection(Section):
     """CPU time of one batch beside the work on its samples."""
     output_bytes_per_sample: ByteOrZeroField | None = None
     """Bytes of a finished sample in memory; by default what the model takes."""
-    cost_spread: SpreadTable | None = None
+    cost_spread: Spread = CONSTANT
     """How the CPU time of samples varies; by default and constant as with size_spread."""
     cost_basis: Annotated[CostBasis, Choice(CostBasis)] = CostBasis.CORE
     """What the CPU times were measured on: an idle core, or a vCPU of a busy machine."""
@@ -382,104 +290,14 @@ class ModelSection(Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationTable:
-    """A forward-only pass between epochs."""
-
-    samples: CountField
-    """Samples evaluated, over all machines."""
-    every_epochs: NumberField = 1.0
-    """Epochs between two passes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainSection(Section):
-    """How the model is trained."""
-
-    batch_size: BatchField
-    """Samples each data-parallel rank takes per forward pass."""
-    mode: Annotated[Mode, Choice(Mode)] = Mode.TRAIN
-    """What the job does: train; infer and rollout (a policy that acts) only run the forward pass;
-    prepare reads, works and writes output_bytes_per_sample, without a model."""
-    copies: HelpersField = 1
-    """Equal, independent jobs side by side; each has an equal part of the accelerators."""
-    global_batch_size: CountField | None = None
-    """Samples of a step over all ranks: batch_size x accumulation x ranks."""
-    accumulation: Annotated[int, Number(low=1.0, high=1e6, whole=True)] | None = None
-    """Forward and backward passes per optimizer step; by default as many as global_batch_size asks
-    for, else 1."""
-    epochs: Annotated[float, Number(high=1e6, above=True)] = 1.0
-    """Passes over the data; may be a fraction."""
-    precision: PrecisionField | None = None
-    """Number format of the bulk of the arithmetic; required with a model or an accelerator."""
-    gradient_precision: PrecisionField | None = None
-    """What gradients are exchanged in; by default fp32 where weights are kept so, else 16 bit."""
-    accumulation_precision: PrecisionField | None = None
-    """What gradients of several batches are added up in; by default as they are exchanged."""
-    trained: Annotated[Trained, Choice(Trained)] = Trained.ALL
-    """What learns: all parameters, adapters beside frozen ones (LoRA), or the last layer."""
-    lora_rank: CountField | None = None
-    """Rank of those adapters; 16 by default."""
-    lora_targets: Annotated[Targets, Choice(Targets)] | None = None
-    """Products of a layer that have an adapter; linear (all but those of experts) by default."""
-    frozen_precision: PrecisionField | None = None
-    """What weights of frozen layers are stored in, such as fp4 for QLoRA; by default as they
-    compute. Narrower ones are brought to that for each pass."""
-    optimizer: OptimizerField | None = None
-    """Optimizer, for the memory of its state; momentum by default, none outside training."""
-    mixed_precision: bool | None = None
-    """Whether weights are kept in fp32 beside the compute precision; false by default."""
-    recompute: Annotated[Recompute, Choice(Recompute)] = Recompute.NONE
-    """Which activations are computed again in the backward pass."""
-    recompute_share: PositiveShareField = 1.0
-    """Share of the layers in which they are, such as 0.5 for every second one; the others keep
-    all."""
-    sync_every_step: bool = False
-    """Whether the program waits for the device after each step, to read the loss."""
-    straggling: NumberOrZeroField = 0.0
-    """Mean random delay of a rank's step as a share of its compute time; all wait for the slowest,
-    so it costs the more the more ranks there are."""
-    device_spread: SpreadTable | None = None
-    """Time of one device's compute over the mean device's, the same in all steps; all wait for the
-    slowest device."""
-    step_jitter: SpreadTable | None = None
-    """Time of a device's compute in one step over its mean; all wait for the slowest device."""
-    step_overhead: TimeOrZeroField = 0.0
-    """Time in each step that the device waits for the program: logging, statistics, callbacks."""
-    host_threads: NumberOrZeroField | None = None
-    """Hardware threads that each training process keeps busy while its device works: it launches
-    kernels and waits in a loop. 1 by default; none where input.cost_basis is vcpu, as the cost was
-    then measured with everything running."""
-    exchange_delay: TimeOrZeroField = 0.0
-    """Time in each step in which several ranks agree on what to exchange, pack and unpack it."""
-    exchange_contention: NumberOrZeroField = 0.0
-    """Longer compute, as a share of the gradients' exchange that goes on beside it."""
-    overlap_communication: bool | None = None
-    """Whether gradients are exchanged while the backward pass goes on; as the framework does by
-    default."""
-    bucket_size: ByteField | None = None
-    """Size of a gradient bucket; 25 MiB by default."""
-    evaluation: EvaluationTable | None = None
-    """Evaluation passes; none by default."""
-    checkpoint_every_steps: CountField | None = None
-    """Steps between two checkpoints; none are written by default."""
-    checkpoint_process_rate: ByteRateField | None = None
-    """Fastest that one process serialises its part of a checkpoint; 0.6 GB/s by default, that of
-    torch.save (a writer that copies tensors straight to files reaches 1.4)."""
-    start_up: TimeOrZeroField = 0.0
-    """Billed time from the start of the job to its first step."""
-    shut_down: TimeOrZeroField = 0.0
-    """Billed time after its last step."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioFile:
     """One question to plan: a machine, the data, the input pipeline, a model, how it is trained."""
 
     hardware: HardwareSection
     """The machine the job runs on."""
-    data: DataSection
+    data: Dataset
     """The samples of one epoch."""
-    train: TrainSection
+    train: Train
     """How the model is trained."""
     name: TextField | None = None
     """Short name of the scenario; the file's name by default."""
@@ -491,7 +309,7 @@ class ScenarioFile:
     """The input pipeline."""
     model: ModelSection | None = None
     """The model; none for a job that only prepares data."""
-    software: SoftwareSection = field(default_factory=SoftwareSection)
+    software: Software = field(default_factory=Software)
     """The software the job runs on."""
     cost: CostPlan = field(default_factory=CostPlan)
     """How the bill is counted."""

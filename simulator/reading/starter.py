@@ -16,15 +16,7 @@ from simulator.reading.convert.models import load_model, model_names
 from simulator.reading.field_docs import meaning
 from simulator.reading.hardware.profile_text import quote
 from simulator.reading.merge_documents import parse_override
-from simulator.reading.sections import (
-    DataSection,
-    HardwareSection,
-    InputSection,
-    ModelSection,
-    ScenarioFile,
-    SoftwareSection,
-    TrainSection,
-)
+from simulator.reading.sections import HardwareSection, InputSection, ModelSection, ScenarioFile
 from simulator.reading.shipped import DATA
 from simulator.reading.tables import FileTable
 from simulator.schema.goal import Plain
@@ -32,25 +24,27 @@ from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.hardware.host import Host
 from simulator.schema.precision import Precision
 from simulator.schema.scenario import CostPlan
+from simulator.schema.workload.dataset import Dataset
 from simulator.schema.workload.models import Model
 from simulator.schema.workload.models.cpu_only import CpuOnly
 from simulator.schema.workload.models.encoder_decoder import EncoderDecoder
 from simulator.schema.workload.models.recommender import Dlrm
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.parallelism import Parallelism
-from simulator.schema.workload.train import Mode
+from simulator.schema.workload.software import Software
+from simulator.schema.workload.train import Mode, Train
 from simulator.units import BYTE, parse
 
 WIDTH: Final = 100
 """Columns of the file."""
 _SECTIONS: Final[Mapping[str, type[FileTable]]] = {
     "hardware": HardwareSection,
-    "data": DataSection,
+    "data": Dataset,
     "input": InputSection,
     "model": ModelSection,
-    "train": TrainSection,
+    "train": Train,
     "parallelism": Parallelism,
-    "software": SoftwareSection,
+    "software": Software,
     "cost": CostPlan,
 }
 _FORMATS: Final = (Precision.BF16, Precision.FP16, Precision.FP32)

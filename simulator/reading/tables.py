@@ -181,7 +181,8 @@ def _keys_of(table: type[FileTable]) -> Mapping[str, TableKey]:
         each.name: TableKey(
             name=each.name,
             kind=hints[each.name],
-            required=each.default is MISSING and each.default_factory is MISSING,
+            required="required" in each.metadata
+            or (each.default is MISSING and each.default_factory is MISSING),
             default=each.default if each.default_factory is MISSING else each.default_factory(),
             depends="depends" in each.metadata,
             marker=_marker(hints[each.name]),

@@ -20,15 +20,12 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.lines import KeyPath
 from simulator.reading.sections import (
     CalibrationSection,
-    DataSection,
     HardwareSection,
     InputSection,
     ModelSection,
     RemoteSection,
     ScenarioFile,
-    SoftwareSection,
     StepTimeTable,
-    TrainSection,
 )
 from simulator.reading.tables import FileTable, Reading, table_keys
 from simulator.schema.energy import EnergySection
@@ -40,10 +37,12 @@ from simulator.schema.long_run import Checkpoints, FailuresSection, SpotSection,
 from simulator.schema.owned import Ownership
 from simulator.schema.scenario import CostPlan, Memory
 from simulator.schema.store_plan import StorePlan
+from simulator.schema.workload.dataset import Dataset
 from simulator.schema.workload.loader import CostBasis, LoaderKind
 from simulator.schema.workload.models import Model
 from simulator.schema.workload.parallelism import Parallelism
-from simulator.schema.workload.train import Mode
+from simulator.schema.workload.software import Software
+from simulator.schema.workload.train import Mode, Train
 
 OF_A_SEARCH: Final = frozenset({"sweep", "goal"})
 """Sections that describe a search, not a job: `plan sweep` and `plan recommend` read them."""
@@ -118,11 +117,11 @@ class UnresolvedScenario:
     """
 
     hardware: HardwareSection
-    data: DataSection
-    train: TrainSection
+    data: Dataset
+    train: Train
     input: InputSection
     model: ModelSection | None
-    software: SoftwareSection
+    software: Software
     cost: CostPlan
     memory: Memory
     calibration: CalibrationSection
@@ -198,7 +197,7 @@ class UnresolvedScenario:
             return ()
         if model.step_time is None or model.step_times:
             return tuple(model.step_times)
-        batch = model.step_time_batch or self._step_batch or self.train.batch_size
+        batch = model.step_time_batch or self._step_batch or int(self.train.batch_size)
         return _one_step(model, batch)
 
     @cached_property
@@ -246,9 +245,9 @@ class UnresolvedScenario:
     def accumulation(self) -> int:
         """Batches of a rank in a step: as stated, else as the global batch asks for."""
         train = self.train
-        if train.accumulation is None and train.global_batch_size is not None:
-            return max(1, train.global_batch_size // (train.batch_size * self.ranks))
-        return train.accumulation or 1
+        if train.states("accumulation") or train.global_batch_size is None:
+            return train.accumulation
+        return max(1, int(train.global_batch_size // (train.batch_size * self.ranks)))
 
     @property
     def learns_on_host(self) -> bool:
@@ -320,7 +319,8 @@ class UnresolvedScenario:
         for key in ("fused_attention", *LIBRARY_CHANGES):
             section = self.software if key == "fused_attention" else self.model
             try:
-                value = getattr(section, key)
+                stated = section is not None and section.states(key)
+                value = getattr(section, key) if stated else None
             except BrokenKeyError:
                 continue
             if value is not None and key in figures:

@@ -44,6 +44,7 @@ from simulator.report.prediction.job import SCHEMA
 from simulator.report.prediction.service import kept_share
 from simulator.report.prediction.settings import setting_rows
 from simulator.report.text import percent
+from simulator.results.cost import dated_prices, prices_of
 from simulator.results.metrics import (
     USD_PER_HOUR,
     is_utilization,
@@ -52,22 +53,21 @@ from simulator.results.metrics import (
     service_figures,
 )
 from simulator.results.prediction import Prediction
-from simulator.results.price_age import dated_prices, prices_of
 from simulator.schema.hardware.link import LinkKind
 from simulator.schema.hardware.naming import short_name
 from simulator.schema.hardware.price import Purchase
 from simulator.serving.cost import listed_price
 from simulator.studies.compare import (
-    Beside,
-    Rule,
+    ComparedSide,
+    PricePerformance,
+    ServiceRatio,
     ServiceSide,
     Side,
-    Told,
-    beside,
     differing,
     error,
-    published_rule,
-    rule,
+    price_performance,
+    published_price_performance,
+    service_ratio,
 )
 from simulator.studies.purchase import RentOrBuy, cheapest_rent, rent_or_buy
 from simulator.units import BYTE, HOUR, KILOGRAM, KILOWATT_HOURS, MONTH, SECOND, USD, WATT, Unit
@@ -166,7 +166,7 @@ def _labelled_heads(sides: _Sides) -> tuple[str, ...]:
     return tuple(f"[{number}] {label}" for number, label in enumerate(labels, start=1))
 
 
-def _text(side: Told, name: str) -> str | None:
+def _text(side: ComparedSide, name: str) -> str | None:
     """Return the value of a key as text; None if the side has no such key."""
     value = side.inputs.get(name)
     return None if value is None else value.text
@@ -356,8 +356,8 @@ def _busy(prediction: Prediction, name: str) -> float | None:
 def _rules(sides: Sequence[Side]) -> Iterator[str]:
     for number, other in enumerate(sides[1:], start=2):
         for source, found in (
-            ("", rule(sides[0], other)),
-            (", as published", published_rule(sides[0], other)),
+            ("", price_performance(sides[0], other)),
+            (", as published", published_price_performance(sides[0], other)),
         ):
             if found is not None:
                 price = _ratio_of(found.price, "the price", "same price")
@@ -461,7 +461,7 @@ def _job_object(first: Side, side: Side) -> dict[str, Any]:
         "utilization": {str(name): usage.mean for name, usage in timing.usage.items()},
         "bottleneck": timing.bottleneck,
         "fits": side.prediction.fits,
-        "beside_first": None if side is first else _rule_object(rule(first, side)),
+        "beside_first": None if side is first else _rule_object(price_performance(first, side)),
         "cheapest_chance": {}
         if (found := side.prediction.outlook) is None
         else {
@@ -470,12 +470,12 @@ def _job_object(first: Side, side: Side) -> dict[str, Any]:
         "published": side.measured,
         "published_beside_first": None
         if side is first
-        else _rule_object(published_rule(first, side)),
+        else _rule_object(published_price_performance(first, side)),
         "sources": list(dict.fromkeys(row.source for row in side.published)),
     }
 
 
-def _rule_object(found: Rule | None) -> dict[str, float] | None:
+def _rule_object(found: PricePerformance | None) -> dict[str, float] | None:
     if found is None:
         return None
     return {
@@ -584,7 +584,7 @@ def _band(name: str, shown: Figure, side: ServiceSide) -> str:
 
 def _service_rules(sides: Sequence[ServiceSide]) -> Iterator[str]:
     for number, other in enumerate(sides[1:], start=2):
-        found = beside(sides[0], other)
+        found = service_ratio(sides[0], other)
         if found is not None:
             loads = (side.prediction.service.load for side in (sides[0], other))
             lengths = [(load.prompt, load.output) for load in loads]
@@ -593,7 +593,7 @@ def _service_rules(sides: Sequence[ServiceSide]) -> Iterator[str]:
     yield from dict.fromkeys(text for side in sides for text in _prices(side))
 
 
-def _service_rule(found: Beside) -> str:
+def _service_rule(found: ServiceRatio) -> str:
     requests = _ratio_of(found.requests, "the capacity", "equal capacity")
     if found.price is None or found.saved is None:
         return f"{requests}; a price is unknown"
@@ -636,7 +636,7 @@ def _services_object(sides: Sequence[ServiceSide]) -> dict[str, Any]:
 
 def _service_object(first: ServiceSide, side: ServiceSide) -> dict[str, Any]:
     prediction = side.prediction
-    found = None if side is first else beside(first, side)
+    found = None if side is first else service_ratio(first, side)
     return {
         "label": side.label,
         "scenario": prediction.service.name,

@@ -11,7 +11,7 @@ from simulator.report.document import Cell, Document, Row, Table, grid, notes, s
 from simulator.report.document import rows as rows_of
 from simulator.report.numbers import interval, joined, rough_usd
 from simulator.report.text import percent
-from simulator.results.outlook import QUANTILES, USEFUL, Outlook, Way
+from simulator.results.prediction import QUANTILES, USEFUL, Outlook, Way
 from simulator.uncertainty.components import P90
 from simulator.units import SECOND, Seconds, Usd, show
 

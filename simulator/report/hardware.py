@@ -13,7 +13,7 @@ from simulator.importers.prices import Moved
 from simulator.report.document import Cell, Code, Document, Table, grid, notes, section
 from simulator.report.profile_figures import Figure, Profile, figures
 from simulator.report.text import INDENT, columns, printable, wrapped
-from simulator.results.price_age import Listed
+from simulator.results.cost import Listed
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.naming import short_name
 from simulator.uncertainty.provenance import Source

@@ -106,7 +106,9 @@ def _accelerate(scenario: Scenario, nodes: int, devices: int) -> str:
     train = scenario.job.train
     strategy = _STRATEGIES[scenario.job.parallelism.sharding]
     meeting = " --machine_rank $RANK --main_process_ip $HEAD" if nodes > 1 else ""
-    mixed = train.precision.value if train.mixed and train.precision.value != "fp32" else "no"
+    mixed = (
+        train.precision.value if train.mixed_precision and train.precision.value != "fp32" else "no"
+    )
     return (
         f"accelerate launch --num_machines {nodes} --num_processes {nodes * devices}{meeting} "
         f"--mixed_precision {mixed} --use_fsdp --fsdp_sharding_strategy {strategy} "

@@ -36,7 +36,7 @@ from simulator.schema.goal import Plain
 from simulator.schema.hardware.naming import short_name
 from simulator.schema.serving import Service
 from simulator.schema.workload.serving_figures import ServingFigures
-from simulator.serving.energy import energy_of
+from simulator.serving.cost import energy_of
 from simulator.studies.service_sizing import Choice, Need, Refused, Sized, Variant, Worth, cost_at
 from simulator.units import BYTE, HOUR, SECOND, USD, USD_PER_SECOND, WATT, show
 

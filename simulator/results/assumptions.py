@@ -12,11 +12,9 @@ from simulator.physics.transformer import kernels_of
 from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.input import helpers_alone
 from simulator.pipeline.topology import drives_used
-from simulator.results.cost import listed_price
-from simulator.results.ownership import in_a_rack
+from simulator.results.cost import elsewhere, listed_price, uses
+from simulator.results.energy import in_a_rack
 from simulator.results.prediction import Timing
-from simulator.results.storage_bill import elsewhere
-from simulator.results.stores import uses
 from simulator.schema.energy import EnergyPlan
 from simulator.schema.hardware.cluster import Group
 from simulator.schema.hardware.gpu import Gpu

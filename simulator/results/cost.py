@@ -1,27 +1,62 @@
-"""What a run costs, and how many processors its devices need to stay busy."""
+"""The bill of a job: machines, stores, and the dates of the prices behind it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import cast
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import reduce
+from typing import TypeAlias, cast
 
 from simulator.equations import cost as equations
+from simulator.equations.cost import upload_requests
 from simulator.equations.cpu import speed_ratio, vcpus_short, vcpus_to_feed
+from simulator.equations.storage import operations_per_sample
 from simulator.physics.device_time import device_time
+from simulator.physics.footprint import checkpoint_shares, sample_bytes
 from simulator.pipeline.program import makes_own_batches
-from simulator.pipeline.run_length import samples_of_an_epoch
-from simulator.pipeline.stages.base import Path, StageDemands
+from simulator.pipeline.run_length import (
+    checkpoints,
+    lengths,
+    preparation,
+    samples_of_an_epoch,
+)
+from simulator.pipeline.stages.base import Path, Phase, StageDemands
+from simulator.pipeline.stages.input import bytes_per_file, read_from_store, write_operations
 from simulator.pipeline.topology import Site, Topology
-from simulator.results.energy import electricity_in_a_step, electricity_of
-from simulator.results.ownership import is_owned, owned_price
-from simulator.results.power import joules_per_step
-from simulator.results.prediction import Cost, CpuNeed, Timing
+from simulator.results.energy import (
+    electricity_in_a_step,
+    electricity_of,
+    is_owned,
+    joules_per_step,
+    owned_price,
+)
+from simulator.results.prediction import Cost, CpuNeed, StorageBill, Timing
 from simulator.schema.hardware.cluster import Group
+from simulator.schema.hardware.naming import short_name
 from simulator.schema.hardware.price import Price, Purchase, price_of
+from simulator.schema.hardware.storage import Charges, Scope, Storage
 from simulator.schema.scenario import Scenario
+from simulator.schema.store_plan import Location
+from simulator.schema.workload.dataset import CachePolicy, Placement
+from simulator.schema.workload.loader import Preparation
+from simulator.schema.workload.train import Mode
 from simulator.terms import Term, product_of, sum_of, term
-from simulator.units import Real, UsdPerSecond
+from simulator.units import (
+    BYTE,
+    MONTH,
+    PER_SECOND,
+    USD_PER_BYTE,
+    Bytes,
+    Real,
+    Seconds,
+    Usd,
+    UsdPerSecond,
+    anywhere,
+    at_least,
+    show,
+)
 
 
 def bill(scenario: Scenario, timing: Timing) -> Cost:
@@ -209,3 +244,473 @@ def _own_vcpus(topology: Topology, site: Site) -> float:
         return pool.threads
     ratio = speed_ratio(pool.coremark / pool.threads, own.coremark / own.threads)
     return float(pool.threads * ratio)
+
+
+UNLIMITED = math.inf
+_CARRIED = frozenset({Scope.OBJECT, Scope.NETWORK})
+"""Stores that are reached over a network; drives and volumes are where their machines are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What a run does with a store.
+
+    `held` are the bytes that lie there, `reads` and `writes` requests over the whole run, `carried`
+    the bytes that are read and `written` those that are written.
+    """
+
+    store: Storage
+    held: Bytes = 0.0
+    reads: float = 0.0
+    writes: float = 0.0
+    carried: Bytes = 0.0
+    written: Bytes = 0.0
+
+
+def location_of(scenario: Scenario, store: Storage) -> Location:
+    """Where a store is for its machines: as the file says, else by the clouds of both."""
+    if scenario.store.location is not None:
+        return scenario.store.location
+    far = store.scope in _CARRIED and bool(foreign_cloud(scenario, store))
+    return Location.OTHER_CLOUD if far else Location.SAME_REGION
+
+
+def foreign_cloud(scenario: Scenario, store: Storage) -> str:
+    """The cloud of machines that use a store which belongs to another one; empty if none do."""
+    if not store.clouds:
+        return ""
+    using = (
+        group.host.cloud
+        for group in scenario.cluster.groups
+        if store.name in {one.name for one in (group.storage, group.origin) if one is not None}
+    )
+    return next((cloud for cloud in using if cloud and cloud not in store.clouds), "")
+
+
+def belongs_elsewhere(scenario: Scenario, store: Storage) -> str:
+    """That a store belongs to another cloud than machines that use it; empty if it does not."""
+    cloud = foreign_cloud(scenario, store)
+    if not cloud:
+        return ""
+    return f"{short_name(store.name)} belongs to {store.clouds[0]}, the machines to {cloud}"
+
+
+def data_stores(scenario: Scenario) -> tuple[Storage, ...]:
+    """The stores that hold the data when a run begins: of trainers that read, or of helpers."""
+    job, trainers = scenario.job, scenario.cluster.trainers
+    staged = job.dataset.placement is Placement.STAGE
+    preloaded = job.dataset.cache is CachePolicy.PRELOADED
+    if job.remote is None or staged or preloaded:
+        return (trainers.origin or trainers.storage,)
+    helpers = (g for g in scenario.cluster.groups if g.name == job.remote.group)
+    return tuple(group.origin or group.storage for group in helpers)
+
+
+def data_rent(scenario: Scenario) -> UsdPerSecond:
+    """What stores that hold the data cost [$/s]; one whose price is not known counts nothing.
+
+    Rates held ready are in it; drives of a machine are paid with the machine.
+    """
+    size = scenario.job.stored_total
+    rented = (store for store in data_stores(scenario) if store.scope is not Scope.LOCAL)
+    return sum((store.standing(size) or 0.0 for store in rented), 0.0)
+
+
+def rent_of_data(scenario: Scenario) -> Real:
+    """What the data as given costs by time where it lies, for one candidate or many [$/s]."""
+    dataset = scenario.job.dataset
+    rented = (store for store in data_stores(scenario) if store.scope is not Scope.LOCAL)
+    prices: list[Real] = [store.price for store in rented if store.price is not None]
+    return dataset.total_bytes * sum(prices, 0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreActivity:
+    """What interruptions make of a run: `checkpoints` written, `loads` of one, work done `again`.
+
+    `again` is all work over the work that counts.
+    """
+
+    checkpoints: float
+    loads: float = 0.0
+    again: float = 1.0
+
+
+def uses(scenario: Scenario, activity: StoreActivity | None = None) -> tuple[Use, ...]:
+    """What a run does with every store that is not part of a machine; undisturbed by default."""
+    known = (
+        StoreActivity(checkpoints=float(checkpoints(scenario))) if activity is None else activity
+    )
+    parts = (
+        *_data(scenario),
+        *_epochs(scenario, known.again),
+        *_placement(scenario),
+        *_results(scenario, known),
+    )
+    outside = [one for one in parts if one.store.scope is not Scope.LOCAL]
+    names = dict.fromkeys(one.store.name for one in outside)
+    return tuple(_together([one for one in outside if one.store.name == name]) for name in names)
+
+
+def _together(parts: Sequence[Use]) -> Use:
+    return Use(
+        store=parts[0].store,
+        held=sum(one.held for one in parts),
+        reads=sum(one.reads for one in parts),
+        writes=sum(one.writes for one in parts),
+        carried=sum(one.carried for one in parts),
+        written=sum(one.written for one in parts),
+    )
+
+
+def _data(scenario: Scenario) -> Iterator[Use]:
+    """The data as given, and prepared copies of it; preparing them reads and writes all of it."""
+    job = scenario.job
+    given = job.dataset.total_bytes
+    prepared = job.preprocessing.where is Preparation.BEFOREHAND and job.mode is not Mode.PREPARE
+    for store in data_stores(scenario):
+        yield Use(store=store, held=given)
+        if prepared:
+            yield Use(store=store, held=job.stored_total)
+    if prepared:
+        raw = read_from_store(preparation(scenario), Phase.COLD)
+        share = job.dataset.samples / job.train.batch_size
+        store = scenario.cluster.trainers.storage
+        written = write_operations(job.dataset, job.stored_bytes, store)
+        yield Use(
+            store=store,
+            reads=float(raw.operations * share),
+            carried=float(raw.amount * share),
+            writes=float(written * job.dataset.samples),
+            written=float(job.stored_total),
+        )
+
+
+def _epochs(scenario: Scenario, again: float) -> Iterator[Use]:
+    """What epochs and evaluation passes read past all caches, so many times over.
+
+    Where the machines that train make batches beside helpers, those of helpers stand for all.
+    """
+    job = scenario.job
+    view = scenario if job.remote is None else replace(scenario, at=job.remote.group)
+    epochs, once = lengths(scenario).epochs, float(samples_of_an_epoch(scenario))
+    evaluated = 0.0
+    if job.train.evaluation is not None:
+        passes = job.train.epochs // job.train.evaluation.every_epochs
+        evaluated = passes * job.train.evaluation.samples
+    read = {
+        Phase.COLD: once * min(1.0, epochs),
+        Phase.WARM: once * max(0.0, epochs - 1.0) + evaluated,
+    }
+    for phase, samples in read.items():
+        demand, batches = read_from_store(view, phase), again * samples / job.train.batch_size
+        yield Use(
+            store=view.site.storage,
+            reads=float(demand.operations * batches),
+            carried=float(demand.amount * batches),
+        )
+
+
+def _placement(scenario: Scenario) -> Iterator[Use]:
+    """What is read to copy the data to all machines that train."""
+    job, group = scenario.job, scenario.cluster.trainers
+    if job.dataset.placement is Placement.STREAM:
+        return
+    store = group.origin or group.storage
+    each = operations_per_sample(
+        job.stored_bytes,
+        bytes_per_file(job.dataset, job.stored_bytes),
+        store.operation_size or UNLIMITED,
+        sequential=True,
+    )
+    yield Use(
+        store=store,
+        reads=float(each * job.dataset.samples * group.count),
+        carried=float(job.stored_total * group.count),
+    )
+
+
+def _results(scenario: Scenario, activity: StoreActivity) -> Iterator[Use]:
+    """What a run writes: checkpoints, or the samples that it is there to prepare."""
+    job, store = scenario.job, scenario.cluster.trainers.storage
+    if job.mode is Mode.PREPARE:
+        samples = float(samples_of_an_epoch(scenario) * lengths(scenario).epochs)
+        size = float(sample_bytes(scenario)) * samples
+        each = write_operations(job.dataset, sample_bytes(scenario), store)
+        yield Use(store=store, held=size, writes=float(each * samples), written=size)
+        return
+    if job.model is not None and activity.checkpoints > 0.0:
+        yield _of_checkpoints(scenario, activity)
+
+
+def _of_checkpoints(scenario: Scenario, activity: StoreActivity) -> Use:
+    """What checkpoints ask of the store, some of which are kept and some read again."""
+    shares, group = checkpoint_shares(scenario), scenario.cluster.trainers
+    store, share, whole = group.storage, float(shares.device.value), float(shares.whole)
+    number, part = activity.checkpoints, store.operation_size or UNLIMITED
+    # All machines read at once, each what its own processes hold.
+    readers, read = float(shares.processes) * group.count, float(shares.machine.value) * group.count
+    return Use(
+        store=store,
+        held=min(number, scenario.store.checkpoints) * whole,
+        writes=float(number * upload_requests(share, part)) * whole / share,
+        written=number * whole,
+        reads=activity.loads * readers * max(1.0, math.ceil(share / part)),
+        carried=activity.loads * read,
+    )
+
+
+RENT, READY, REQUESTS, EGRESS = "rent", "provisioned", "requests", "egress"
+PARTS = (RENT, READY, REQUESTS, EGRESS)
+"""What a store is paid for."""
+Priced: TypeAlias = tuple[str, Term]
+
+
+def bill_of_stores(scenario: Scenario, timing: Timing) -> StorageBill:
+    """What the stores of a run cost; drives inside machines are paid with the machines.
+
+    Data, prepared copies and kept checkpoints are counted from the first second to the last, rates
+    held ready as well; interruptions are left out, as in all figures of the undisturbed run.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        With its stores, what they charge, and how long they hold what they hold.
+    timing : Timing
+        How long the run takes.
+    """
+    return bill_of(scenario, uses(scenario), timing.total_time + scenario.cost.provisioning)
+
+
+def bill_of(scenario: Scenario, used: tuple[Use, ...], billed: Seconds | Real) -> StorageBill:
+    """The same of stated use, over the time that machines are billed."""
+    time = at_least(scenario.store.kept or 0.0, billed)
+    terms: dict[str, Term] = {}
+    for one in used:
+        for part, price in _charged(scenario, one, time, billed):
+            known = terms.get(part)
+            terms[part] = price if known is None else _and(known, price)
+    missing = [named for one in used for named in _missing(scenario, one)]
+    unknown = {part for part, _ in missing}
+    found = {part: None if part in unknown else _usd_of(terms.get(part)) for part in PARTS}
+    charged = [terms[part] for part in PARTS if part in terms]
+    whole = reduce(_and, charged) if charged else None
+    if whole is not None and not missing:
+        terms["total"] = whole
+    return StorageBill(
+        total=None if missing else _usd_of(whole),
+        known=_usd_of(whole),
+        rent=found[RENT],
+        provisioned=found[READY],
+        requests=found[REQUESTS],
+        egress=found[EGRESS],
+        missing=tuple(text for _, text in missing),
+        notes=tuple(text for one in used for text in _notes(scenario, one, billed)),
+        terms=terms,
+    )
+
+
+def _and(one: Term, other: Term) -> Term:
+    return sum_of(before=one, further=other)
+
+
+def _usd_of(known: Term | None) -> Usd:
+    return 0.0 if known is None else cast("float", known.value)
+
+
+def _charged(scenario: Scenario, use: Use, time: Real, billed: Real) -> Iterator[Priced]:
+    """Everything that is charged for one store at a known price.
+
+    It holds what it holds for so much `time`, and is read as long as machines are `billed` [s].
+    """
+    store, charges = use.store, use.store.charges
+    if store.price is not None:
+        size = store.rented(use.held)
+        yield RENT, term(equations.rent, size=size, price=store.price, time=time)
+    if charges is None:
+        return
+    for rate, free, price in store.provisioned.values():
+        ready = term(equations.provisioned_price, rate=rate, free=free, price=price)
+        yield READY, product_of(price=ready, time=time)
+    if charges.reads is not None and charges.writes is not None:
+        yield (
+            REQUESTS,
+            term(
+                equations.requests_cost,
+                reads=use.reads,
+                read_price=charges.reads,
+                writes=use.writes,
+                write_price=charges.writes,
+            ),
+        )
+    yield from _egress(scenario, use, charges, billed)
+
+
+def _egress(scenario: Scenario, use: Use, charges: Charges, billed: Real) -> Iterator[Priced]:
+    """Bytes that leave a region: what is read, and between regions of a cloud what is written."""
+    where = location_of(scenario, use.store)
+    if where is Location.OTHER_REGION and charges.other_region is not None:
+        price = charges.other_region
+        yield EGRESS, product_of(price=price, size=use.carried + use.written)
+    if where is Location.OTHER_CLOUD and charges.internet:
+        yield (
+            EGRESS,
+            term(
+                equations.egress_cost,
+                size=use.carried,
+                months=billed / MONTH,
+                ends=tuple(tier.to for tier in charges.internet if tier.to is not None),
+                prices=tuple(tier.value for tier in charges.internet),
+            ),
+        )
+
+
+def _missing(scenario: Scenario, use: Use) -> Iterator[tuple[str, str]]:
+    """Prices without which a part of the bill of a store is not known."""
+    store, charges, named = use.store, use.store.charges, short_name(use.store.name)
+    if store.price is None:
+        yield RENT, f"the rent of {named}: its profile states no price"
+    asked = store.scope is Scope.OBJECT and use.reads + use.writes > 0.0
+    if asked and (charges is None or charges.reads is None or charges.writes is None):
+        yield REQUESTS, f"what {named} charges for requests: its profile states no price"
+    if charges is not None:
+        for text in charges.unpriced:
+            yield REQUESTS, f"what {named} charges for {text}: no source states a price"
+    yield from _missing_egress(scenario, use)
+
+
+def _missing_egress(scenario: Scenario, use: Use) -> Iterator[tuple[str, str]]:
+    store, charges, named = use.store, use.store.charges, short_name(use.store.name)
+    where = location_of(scenario, store)
+    stated = {
+        Location.SAME_REGION: True,
+        Location.OTHER_REGION: charges is not None and charges.other_region is not None,
+        Location.OTHER_CLOUD: charges is not None and bool(charges.internet),
+    }
+    if use.carried > 0.0 and not stated[where]:
+        text = f"what {named} charges for bytes that leave: its profile states no price"
+        yield EGRESS, text
+    if use.written > 0.0 and where is Location.OTHER_CLOUD:
+        yield EGRESS, f"what the cloud of the machines charges for bytes written to {named}"
+
+
+def _notes(scenario: Scenario, use: Use, billed: Real) -> Iterator[str]:
+    """How the prices that were used may not be those that will be paid."""
+    store, charges, named = use.store, use.store.charges, short_name(use.store.name)
+    if charges is None:
+        return
+    here = listed_price(scenario, scenario.cluster.trainers)
+    same = location_of(scenario, store) is Location.SAME_REGION
+    if same and here is not None and not _alike(here.region, charges.region):
+        yield f"prices of {named} are those of {charges.region}, not of {here.region}"
+    if charges.by_capacity and store.capacity is not None and use.held > store.capacity:
+        held, room = show(use.held, BYTE), show(store.capacity, BYTE)
+        yield f"{held} are to lie on {named}, which has {room}: the rent is for all of it"
+    if charges.rent_to is not None and store.rented(use.held) > charges.rent_to:
+        end = show(charges.rent_to, BYTE)
+        yield f"the rent of {named} is at most that: above {end} a byte is cheaper"
+    if charges.operations_to is not None and _ready(store) > charges.operations_to:
+        end = show(charges.operations_to, PER_SECOND)
+        yield f"operations of {named} cost at most that: above {end} they are cheaper"
+    yield from _beyond_tiers(scenario, use, charges, billed)
+
+
+def _beyond_tiers(scenario: Scenario, use: Use, charges: Charges, billed: Real) -> Iterator[str]:
+    if location_of(scenario, use.store) is not Location.OTHER_CLOUD or not charges.internet:
+        return
+    end = charges.internet[-1].to
+    if end is not None and anywhere(use.carried / at_least(1.0, billed / MONTH) > end):
+        name, size = use.store.name, show(end, BYTE)
+        yield f"bytes that leave {name} cost at most that: above {size} a month they are cheaper"
+
+
+def _ready(store: Storage) -> float:
+    return store.provisioned["operations"][0] if "operations" in store.provisioned else 0.0
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether one region is the other, or a part of it: us-east-1 is in us."""
+    return one.startswith(other) or other.startswith(one)
+
+
+def elsewhere(scenario: Scenario) -> tuple[str, ...]:
+    """What to know of stores of another cloud than the machines', where the file says nothing."""
+    if scenario.store.location is not None:
+        return ()
+    groups = scenario.cluster.groups
+    stores = {one.name: one for g in groups for one in (g.origin, g.storage) if one is not None}
+    return tuple(
+        f"{far}: {_of_another(scenario, store)}"
+        for store in stores.values()
+        if (far := belongs_elsewhere(scenario, store))
+    )
+
+
+def _of_another(scenario: Scenario, store: Storage) -> str:
+    """What follows from a store's being in another cloud."""
+    if location_of(scenario, store) is not Location.OTHER_CLOUD:
+        return "these do not reach it, and its rates and prices stand in for those of another store"
+    tiers = () if store.charges is None else store.charges.internet
+    if not tiers:
+        return "the bill leaves out what leaving its cloud costs, at a price that no source states"
+    price = f"{show(tiers[0].value, USD_PER_BYTE)}{' at first' if len(tiers) > 1 else ''}"
+    return f"bytes that leave its cloud are on the bill at {price}; store.location says otherwise"
+
+
+def priced(scenario: Scenario) -> tuple[str, ...]:
+    """The stores that have prices, each with where these hold and when they were read."""
+    stores = (one.store for one in uses(scenario))
+    return tuple(_place_and_date(store) for store in stores if store.price is not None)
+
+
+def _place_and_date(store: Storage) -> str:
+    region = "" if store.charges is None else f" in {store.charges.region}"
+    source = store.sources.get("price")
+    return f"{short_name(store.name)}{region}" + ("" if source is None else f", {source.date}")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The price of a machine by the profile of that name."""
+
+    machine: str
+    price: Price
+
+
+def listed_prices(scenario: Scenario) -> Iterator[Listed]:
+    """The profiles' prices that a job's machines are billed at; none that the user states."""
+    for group in scenario.cluster.groups:
+        price = listed_price(scenario, group)
+        if price is not None:
+            yield Listed(short_name(group.host.name), price)
+
+
+def dated_prices(scenario: Scenario) -> Iterator[str]:
+    """Whose listed prices are in the bill, machines and stores: where each holds, and its date."""
+    for one in dict.fromkeys(listed_prices(scenario)):
+        price = one.price
+        where = "" if price.region == "all" else f" in {price.region}"
+        yield f"{one.machine} {price.purchase}{where}, {price.source.date}"
+    yield from dict.fromkeys(_bought(scenario))
+    yield from priced(scenario)
+
+
+def prices_of(scenarios: Iterable[Scenario]) -> tuple[str, ...]:
+    """The same of several jobs, or of one bought in several ways, each price once."""
+    return tuple(dict.fromkeys(price for one in scenarios for price in dated_prices(one)))
+
+
+def _bought(scenario: Scenario) -> Iterator[str]:
+    """Machines that are owned, at the price of their profile."""
+    plan = scenario.owned
+    for group in scenario.cluster.groups:
+        stated = plan is not None and group is scenario.cluster.trainers and plan.capex is not None
+        source = group.host.sources.get("capex")
+        if is_owned(scenario, group) and source is not None and not stated:
+            yield f"{short_name(group.host.name)} to buy, {source.date}"
+
+
+def older(prices: Iterable[Listed], day: date) -> tuple[Listed, ...]:
+    """Those that may have been stated before `day`, each once; an undated one may have been."""
+    found = dict.fromkeys(prices)
+    return tuple(one for one in found if (one.price.source.oldest or date.min) < day)

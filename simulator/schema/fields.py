@@ -23,6 +23,8 @@ from simulator.units import Unit
 
 DERIVED: Final = {"derived": True}
 """Metadata of fields that are no keys: they follow from other fields, or from where keys stand."""
+REQUIRED: Final = {"required": True}
+"""Metadata of keys that files have to state, though the dataclass has a default."""
 DEPENDS: Final = {"depends": True}
 """Metadata of keys whose default depends on other keys: `resolve` puts it in where the key is not
 stated, and what the dataclass says holds where nothing else is known."""

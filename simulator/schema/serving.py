@@ -288,7 +288,7 @@ class Serving(Section):
         return prompts + self.replicas * self.tensor
 
 
-class Spread(StrEnum):
+class LengthDistribution(StrEnum):
     """Family of a distribution of lengths."""
 
     CONSTANT = "constant"
@@ -303,7 +303,7 @@ class Lengths:
 
     tokens: NumberField
     """Their mean; with uniform lengths, the largest."""
-    spread: Annotated[Spread, Choice(Spread)] = Spread.CONSTANT
+    spread: Annotated[LengthDistribution, Choice(LengthDistribution)] = LengthDistribution.CONSTANT
     """How they vary: constant, uniform, lognormal or exponential."""
     ratio: PositiveShareField = 1.0
     """Shortest over longest, of uniform lengths, all of which are equally likely; InferenceX draws
@@ -317,7 +317,7 @@ class Lengths:
     @property
     def mean(self) -> float:
         """The mean [tokens]."""
-        if self.spread is Spread.UNIFORM:
+        if self.spread is LengthDistribution.UNIFORM:
             return 0.5 * (int(self.ratio * self.tokens) + self.tokens)
         return self.tokens
 

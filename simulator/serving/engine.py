@@ -10,8 +10,8 @@ from typing import Final
 
 from simulator.physics.forward_pass import Iteration
 from simulator.schema.serving import Serving
-from simulator.serving.forward import Pass
 from simulator.serving.load import Requests
+from simulator.serving.replica import Pass
 from simulator.serving.scheduler import NOTHING, Batch, Reuse, Scheduler
 from simulator.units import Seconds
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from simulator.errors import NotModelled
 from simulator.schema.hardware.link import LinkKind
 from simulator.schema.serving import Batching, Load, Service, Serving
-from simulator.serving.forward import Pass, ScaledPass, SpeculativePass
-from simulator.serving.kv_pool import Pool, pool_of
+from simulator.serving.replica import Pass, Pool, ScaledPass, SpeculativePass, pool_of
 from simulator.serving.scheduler import Reuse
 from simulator.units import Bytes, PerSecond, Seconds
 

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from simulator.schema.serving import (
     ClosedLoop,
+    LengthDistribution,
     Lengths,
     Load,
     OpenLoop,
     RateCurve,
-    Spread,
     Trace,
 )
 from simulator.units import Seconds
@@ -103,14 +103,14 @@ def usual_count(load: Load) -> int | None:
 
 def _lengths(lengths: Lengths, count: int, draw: np.random.RandomState) -> list[int]:
     mean = lengths.tokens
-    if lengths.spread is Spread.UNIFORM:
+    if lengths.spread is LengthDistribution.UNIFORM:
         found: npt.NDArray[np.float64] = draw.randint(
             int(lengths.ratio * mean), int(mean) + 1, size=count
         ).astype(float)
-    elif lengths.spread is Spread.LOGNORMAL:
+    elif lengths.spread is LengthDistribution.LOGNORMAL:
         variance = math.log1p(lengths.deviation**2)
         found = draw.lognormal(math.log(mean) - 0.5 * variance, math.sqrt(variance), count)
-    elif lengths.spread is Spread.EXPONENTIAL:
+    elif lengths.spread is LengthDistribution.EXPONENTIAL:
         # A geometric distribution: whole tokens, with that mean.
         found = draw.geometric(min(1.0, 1.0 / mean), count).astype(float)
     else:
@@ -136,7 +136,7 @@ def _arrivals(ways: OpenLoop, count: int, draw: np.random.RandomState) -> list[S
     return times
 
 
-FINE: Final = 4096
+PERIOD_PARTS: Final = 4096
 """Parts of a period in which a rate that rises and falls is taken as even."""
 
 
@@ -146,7 +146,7 @@ def _along(ways: RateCurve, count: int, draw: np.random.RandomState) -> list[Sec
     `count` of them come in the time in which so many are expected.
     """
     shares = np.asarray([*ways.shares, ways.shares[0]])
-    inner = np.linspace(0.0, 1.0, FINE + 1)
+    inner = np.linspace(0.0, 1.0, PERIOD_PARTS + 1)
     rates = np.interp(inner, np.linspace(0.0, 1.0, len(shares)), shares)
     passed = np.concatenate(([0.0], np.cumsum(0.5 * (rates[1:] + rates[:-1]))))
     expected = passed * ways.mean * ways.period / passed[-1]

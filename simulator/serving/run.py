@@ -1,33 +1,274 @@
-"""All replicas of a service under its load: a finite run, or one to the steady state."""
+"""The simulated run of a service: latencies under its load, and its rate at saturation."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from simulator.equations.serving import causal_pairs
+import numpy as np
+import numpy.typing as npt
+
+from simulator.equations.serving import blocks_of, causal_pairs, little
 from simulator.physics.forward_pass import Iteration
-from simulator.results.serving import Answered, Saturation
-from simulator.schema.serving import Load, OpenLoop, RateCurve, Service, Trace
-from simulator.serving.clients import Clients
-from simulator.serving.engine import Replica
-from simulator.serving.fleet import Fleet, run
-from simulator.serving.inputs import Inputs
-from simulator.serving.latencies import Ran, answered
+from simulator.results.serving import Answered, Latency, Saturation
+from simulator.schema.serving import (
+    Lengths,
+    Load,
+    OpenLoop,
+    RateCurve,
+    Routing,
+    Service,
+    Slo,
+    Trace,
+)
+from simulator.serving.engine import Counts, Replica
+from simulator.serving.fleet import (
+    Clients,
+    Fleet,
+    Inputs,
+    Line,
+    links_of,
+    links_of_both,
+    run,
+    run_split,
+    with_clients,
+    with_inputs,
+)
 from simulator.serving.layout import Layout, Side, mean_transfer
-from simulator.serving.links import links_of, links_of_both, with_clients, with_inputs
 from simulator.serving.load import Requests, requests_of, usual_count
-from simulator.serving.saturation import LEAST, ROUGHLY, saturation_rates
-from simulator.serving.split import Line, run_split
 from simulator.units import PerSecond, Seconds
 
-FEWEST: Final = 2000
-MOST: Final = 8000
+Times = npt.NDArray[np.float64]
+BATCHES: Final = 30
+"""Batches of equal numbers of requests whose means give the half-width."""
+STUDENT_QUANTILE: Final = 2.045
+"""Of Student's distribution with `BATCHES` - 1 degrees of freedom, for 95%."""
+EDGE_SHARE: Final = 0.1
+"""Share of the requests of a steady run that are left out at its beginning and at its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a run added up to: replicas that write answers, and those that compute prompts alone.
+
+    `transfer` is the mean time of a request between the two [s], `threads` how many of the host
+    each replica has. `links` is the share of the time in which links carry something, by name.
+    """
+
+    counts: Counts
+    prompts: Counts | None = None
+    transfer: Seconds = 0.0
+    threads: float = 1.0
+    links: Mapping[str, float] = field(default_factory=dict)
+
+
+def answered(  # noqa: PLR0913 - what a run left, and how it is read
+    requests: Requests,
+    ran: Ran,
+    slo: Slo,
+    *,
+    blocks: int,
+    steady: bool,
+    lag: float = 0.0,
+) -> Answered:
+    """What the requests of all replicas saw.
+
+    Parameters
+    ----------
+    requests : Requests
+        All of them, answered.
+    ran : Ran
+        What their run added up to.
+    slo : Slo
+        The limits.
+    blocks : int
+        Blocks of the cache of one replica.
+    steady : bool
+        Whether the beginning and the end are left out; a benchmark or a trace counts whole.
+    lag : float
+        Iterations that pass until a token reaches the client; each takes as long as those of the
+        request's own tokens.
+    """
+    columns = _columns(requests)
+    counted = _counted(columns["arrivals"], steady=steady)
+    first, each, whole, waited = _times(columns, counted, lag)
+    answers = columns["outputs"][counted]
+    duration = _duration(columns, counted, steady=steady)
+    rate = len(first) / duration
+    kept = _kept({"first_token": first, "per_token": each, "end_to_end": whole}, slo)
+    share = float(np.logical_and.reduce([*kept.values(), whole >= 0.0]).mean())
+    counts = ran.counts
+    provided = max(counts.provided, 1e-12)
+    groups = {} if ran.prompts is None else {"prompts": ran.prompts, "answers": counts}
+    return Answered(
+        requests=len(first),
+        duration=duration,
+        first_token=_latency(first),
+        per_token=_latency(each[answers > 1.0]),
+        end_to_end=_latency(whole),
+        wait=_latency(waited),
+        request_rate=rate,
+        prompt_rate=float(columns["prompts"][counted].sum()) / duration,
+        output_rate=float(answers.sum()) / duration,
+        within={name: float(each_kept.mean()) for name, each_kept in kept.items()},
+        attainment=share,
+        goodput=share * rate,
+        running=float(little(rate, (whole - waited).mean())),
+        waiting=float(little(rate, waited.mean())),
+        busy=counts.busy / provided,
+        busy_of={name: each.busy / max(each.provided, 1e-12) for name, each in groups.items()},
+        links=ran.links,
+        transfer=ran.transfer,
+        host_busy=counts.prepared / (provided * ran.threads),
+        replicas=provided / max(counts.end, 1e-12),
+        cache_mean=counts.held / (provided * blocks),
+        cache_peak=counts.peak / blocks,
+        batch=(counts.decoded or counts.prefilled) / max(1, counts.iterations),
+        iterations=counts.iterations,
+        preemptions=counts.preemptions,
+        half_width=half_width(whole),
+    )
+
+
+def _times(columns: Mapping[str, Times], counted: slice, lag: float) -> tuple[Times, ...]:
+    """To the first token, for each further one, to the last, and until a request first ran [s]."""
+    arrived = columns["arrivals"]
+    first = (columns["first"] - arrived)[counted]
+    whole = (columns["last"] - arrived)[counted]
+    later = columns["outputs"][counted] - 1.0
+    each = np.where(later > 0.0, (whole - first) / np.maximum(later, 1.0), 0.0)
+    waited = (columns["scheduled"] - arrived)[counted]
+    return first + lag * each, each, whole + lag * each, waited
+
+
+def _duration(columns: Mapping[str, Times], counted: slice, *, steady: bool) -> Seconds:
+    """Time over which rates are counted [s]."""
+    arrived = columns["arrivals"][counted]
+    stop = arrived.max() if steady else columns["last"].max()
+    return max(float(stop - arrived.min()), 1e-12)
+
+
+def half_width(values: Times) -> float:
+    """95% half-width of the mean of values in the order of their requests, by batch means."""
+    if len(values) < 2 * BATCHES:
+        return float(STUDENT_QUANTILE * values.std() / max(1, len(values)) ** 0.5)
+    size = len(values) // BATCHES
+    means = values[: size * BATCHES].reshape(BATCHES, size).mean(axis=1)
+    return float(STUDENT_QUANTILE * means.std(ddof=1) / BATCHES**0.5)
+
+
+def _columns(requests: Requests) -> dict[str, Times]:
+    """All requests in the order of their arrivals, column by column."""
+    names = ("arrivals", "prompts", "outputs", "scheduled", "first", "last")
+    return {name: np.asarray(getattr(requests, name), dtype=float) for name in names}
+
+
+def _counted(arrived: Times, *, steady: bool) -> slice:
+    left_out = int(EDGE_SHARE * len(arrived)) if steady else 0
+    return slice(left_out, len(arrived) - left_out)
+
+
+def _latency(times: Times) -> Latency:
+    if not len(times):
+        return Latency(mean=0.0, p50=0.0, p90=0.0, p99=0.0)
+    half, most, nearly_all = np.quantile(times, (0.5, 0.9, 0.99)).tolist()
+    return Latency(mean=float(times.mean()), p50=half, p90=most, p99=nearly_all)
+
+
+def _kept(latencies: Mapping[str, Times], slo: Slo) -> dict[str, npt.NDArray[np.bool_]]:
+    """Which requests keep each limit."""
+    return {name: latencies[name] <= limit for name, limit in slo.limits.items()}
+
+
+MIN_REQUESTS: Final = 3000
+MIN_REQUESTS_ROUGH: Final = 1000
+"""Requests of such a run, at least: of one service, and of one of many that are tried."""
+MIN_WAVES: Final = 3
+"""Times as many of them as run at once, at least."""
+
+
+def saturation_rates(
+    service: Service, layout: Layout, seed: int, least: int = MIN_REQUESTS
+) -> tuple[PerSecond, PerSecond]:
+    """Requests and output tokens a second that all replicas complete while others always wait.
+
+    Of replicas that compute prompts, those that decode, what is between them, and what brings
+    requests the slowest counts.
+    """
+    rate, output = _side_rate(service, layout.main, seed, least)
+    rate *= layout.main.serving.replicas
+    if layout.prompts is not None and layout.transfer is not None:
+        alone = replace(service, load=replace(service.load, output=Lengths(tokens=1.0)))
+        prompts, _ = _side_rate(alone, layout.prompts, seed, least)
+        between = layout.transfer.senders / mean_transfer(layout, service.load)
+        rate = min(rate, layout.prompts.serving.replicas * prompts, between)
+    rate = min(rate, let_through(service, layout))
+    return rate, rate * output
+
+
+def let_through(service: Service, layout: Layout) -> PerSecond:
+    """Requests that a store and the clients' network bring in a second; infinite without both."""
+    wire, reading = layout.wire, layout.reading
+    sent = math.inf if wire is None else service.group.count * wire.most(service.load)
+    return sent if reading is None else min(sent, reading.rate)
+
+
+def _side_rate(service: Service, side: Side, seed: int, least: int) -> tuple[PerSecond, float]:
+    """Requests a second that one replica completes, and their mean output tokens.
+
+    All requests are there from the start. Those that start at once begin somewhere within their
+    answers, as in a run that has gone on for long; without, equal answers would end in waves. The
+    rate is that at which the others start.
+    """
+    every = _at_once(service, least, seed, side.pool.tokens)
+    together = _at_most(side, every)
+    if MIN_WAVES * together > least:
+        every = _at_once(service, MIN_WAVES * together, seed, side.pool.tokens)
+    _spread_out(every, together, seed)
+    replica = Replica(side.serving, side.pool.blocks, side.work, every, side.reuse)
+    run(Fleet(lambda: replica, 1, Routing.ROUND_ROBIN), every)
+    starts = sorted(every.scheduled[together:])
+    rate = (len(starts) - 1) / max(1e-12, starts[-1] - starts[0])
+    return rate, float(np.mean(every.outputs[together:]))
+
+
+def _at_once(service: Service, count: int, seed: int, most: int) -> Requests:
+    load = service.load
+    if isinstance(load.arrivals, Trace):
+        there = len(load.arrivals.prompts)
+        order = [index % there for index in range(count)]
+        prompts = [load.arrivals.prompts[index] for index in order]
+        longest = math.inf if load.output.tokens > 1.0 else 1
+        outputs = [int(min(longest, load.arrivals.outputs[index])) for index in order]
+        return Requests(prompts, outputs, [0.0] * count)
+    drawn = requests_of(load, count, seed, most)
+    return Requests(drawn.prompts, drawn.outputs, [0.0] * count)
+
+
+def _at_most(side: Side, every: Requests) -> int:
+    """About how many requests run at once where many wait."""
+    size = np.mean(every.prompts) + np.mean(every.outputs)
+    within = side.pool.blocks // max(1, blocks_of(round(float(size)), side.serving.block_tokens))
+    return max(1, min(side.serving.max_sequences, within))
+
+
+def _spread_out(every: Requests, together: int, seed: int) -> None:
+    """Let the first requests be somewhere within their answers, each place as likely."""
+    shares = np.random.RandomState(seed).random_sample(together)
+    for request, share in enumerate(shares.tolist()):
+        done = int(share * (every.outputs[request] - 1))
+        every.outputs[request] -= done
+        every.prompts[request] += done
+
+
+MIN_STEADY_REQUESTS: Final = 2000
+MAX_STEADY_REQUESTS: Final = 8000
 """Requests of a run to the steady state, at least and at most."""
-STAYS: Final = 40.0
+MIN_LIFETIMES: Final = 40.0
 """Times that one request alone would take which such a run lasts at least."""
-TOGETHER: Final = 16
+MAX_REPLICAS: Final = 16
 """Replicas that a run to the steady state simulates together, at most.
 
 Those of a larger fleet do as so many of them do with their share of the load.
@@ -66,7 +307,7 @@ class ServiceRun:
 
     def saturation(self, *, rough: bool = False) -> Saturation:
         """The most that the replicas complete for ever, and how far the load is from it."""
-        least = ROUGHLY if rough else LEAST
+        least = MIN_REQUESTS_ROUGH if rough else MIN_REQUESTS
         rate, tokens = saturation_rates(self.service, self.layout, self.seed, least)
         return saturated(rate, tokens, offered_rate(self.service))
 
@@ -150,11 +391,13 @@ class ServiceRun:
         groups = math.gcd(
             serving.replicas, serving.replicas if before is None else before.serving.replicas
         )
-        each = STAYS * alone(self.service, self.layout) * rate / groups
+        each = MIN_LIFETIMES * alone(self.service, self.layout) * rate / groups
         fewest = 1.0 if before is not None else 2.0
-        most = int(min(TOGETHER, max(fewest, MOST / max(1.0, each))))
+        most = int(min(MAX_REPLICAS, max(fewest, MAX_STEADY_REQUESTS / max(1.0, each))))
         together = min(groups, most)
-        return together / groups, int(min(MOST, max(FEWEST, together * each)))
+        return together / groups, int(
+            min(MAX_STEADY_REQUESTS, max(MIN_STEADY_REQUESTS, together * each))
+        )
 
 
 def alone(service: Service, layout: Layout) -> Seconds:

@@ -23,8 +23,8 @@ from typing import Final, NamedTuple
 from simulator.equations.serving import blocks_of, causal_pairs
 from simulator.physics.forward_pass import Iteration
 from simulator.schema.serving import Admission, Batching, Dynamic, Held, Serving
-from simulator.serving.kv_pool import Decoding
 from simulator.serving.load import Requests
+from simulator.serving.replica import Decoding
 from simulator.units import Seconds
 
 RECHECK = 16

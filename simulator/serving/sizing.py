@@ -10,19 +10,23 @@ from typing import Final
 from simulator.errors import NotModelled
 from simulator.results.serving import Answered
 from simulator.schema.serving import OpenLoop, Service, Serving
-from simulator.serving.answers import lack, meets
-from simulator.serving.intervals import uncertain
+from simulator.serving.answers import lack, meets, uncertain
 from simulator.serving.layout import Layout, Side
-from simulator.serving.run import ServiceRun, offered_rate, saturated
-from simulator.serving.saturation import ROUGHLY, saturation_rates
+from simulator.serving.run import (
+    MIN_REQUESTS_ROUGH,
+    ServiceRun,
+    offered_rate,
+    saturated,
+    saturation_rates,
+)
 from simulator.units import SECOND, PerSecond, UsdPerSecond, show
 
-IDLE: Final = 0.02
+IDLE_SHARE: Final = 0.02
 """Share of saturation at which limits that are not kept never will be, on any number of machines.
 
 One request in fifty meets another: what it takes is its own forward pass.
 """
-HALVINGS: Final = 5
+MAX_HALVINGS: Final = 5
 """How often the range of rates is halved in which the highest one lies that keeps all limits."""
 
 
@@ -66,7 +70,7 @@ class Sizing:
     @cached_property
     def saturation(self) -> tuple[PerSecond, PerSecond]:
         """Requests and output tokens a second that one machine completes for ever."""
-        return saturation_rates(self.service, self.layout, self.seed, ROUGHLY)
+        return saturation_rates(self.service, self.layout, self.seed, MIN_REQUESTS_ROUGH)
 
     @cached_property
     def hindrance(self) -> str:
@@ -89,7 +93,7 @@ class Sizing:
     @property
     def idle(self) -> int:
         """Machines that have all but nothing to do."""
-        return math.ceil(self.least / IDLE)
+        return math.ceil(self.least / IDLE_SHARE)
 
     def on(self, machines: int) -> Service:
         """The service on so many machines."""
@@ -127,7 +131,7 @@ class Sizing:
             Machines that keep them at the rate of the load.
         """
         kept, missed = self.offered, machines * self.saturation[0]
-        for _ in range(HALVINGS):
+        for _ in range(MAX_HALVINGS):
             middle = 0.5 * (kept + missed)
             told = self.answered(machines, middle)
             if told is not None and all(meets(self.service, told).values()):

@@ -27,11 +27,9 @@ from simulator.physics.footprint import HostRam, MemoryFit, Verdict, host_ram, m
 from simulator.pipeline.limits import check_modelled
 from simulator.predict import layout_of, predict, predict_service, saturation_of, simulation_input
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.results.cost import machines_price
+from simulator.results.cost import bill_of, data_rent, machines_price, uses
 from simulator.results.prediction import STARVED, Prediction
 from simulator.results.serving import AtSaturation, ServicePrediction
-from simulator.results.storage_bill import bill_of
-from simulator.results.stores import data_rent, uses
 from simulator.schema.goal import Plain
 from simulator.schema.hardware.gpu import Stack
 from simulator.schema.hardware.host import Host

@@ -362,9 +362,9 @@ def _stores(catalogue: Catalogue) -> list[Storage]:
     return found
 
 
-DEVICE = "hardware.gpu"
+GPU_KEY = "hardware.gpu"
 """Pinned, this is the accelerator a machine comes with; it is never put into another machine."""
-MACHINE_KEYS = frozenset({MACHINE, DEVICE})
+MACHINE_KEYS = frozenset({MACHINE, GPU_KEY})
 
 
 def keeps_pin(
@@ -373,7 +373,7 @@ def keeps_pin(
     """Return whether a candidate has a key at the pinned value."""
     if key == MACHINE:
         return fnmatch.fnmatch(machine.name, str(value))
-    if key == DEVICE:
+    if key == GPU_KEY:
         return is_called(machine.gpu, str(value))
     own = settings.get(key, baseline.reader.given(key))
     if key == STORE:

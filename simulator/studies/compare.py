@@ -16,7 +16,7 @@ from simulator.uncertainty.measurement import Row
 from simulator.units import PerSecond, UsdPerSecond
 
 
-class Told(Protocol):
+class ComparedSide(Protocol):
     """A thing that is compared: it has a name and keys."""
 
     @property
@@ -47,7 +47,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class PricePerformance:
     """Price-performance relative to the first scenario: ratios of price and of time a sample.
 
     `cost` is the product of both: worth it below 1.
@@ -67,13 +67,13 @@ class Rule:
         return float(saving(1.0, self.cost))
 
 
-def differing(sides: Sequence[Told]) -> tuple[str, ...]:
+def differing(sides: Sequence[ComparedSide]) -> tuple[str, ...]:
     """Keys whose values are not the same in all scenarios, in the order of their sections."""
     names = dict.fromkeys(name for side in sides for name in side.inputs)
     return tuple(name for name in names if _differs(name, sides))
 
 
-def _differs(name: str, sides: Sequence[Told]) -> bool:
+def _differs(name: str, sides: Sequence[ComparedSide]) -> bool:
     """Return whether a stated value differs between the sides; derived values do not count."""
     found = [side.inputs.get(name) for side in sides]
     if not any(one is not None and one.given for one in found):
@@ -82,7 +82,7 @@ def _differs(name: str, sides: Sequence[Told]) -> bool:
     return any((one and one.value) != (first and first.value) for one in found)
 
 
-def rule(first: Side, other: Side) -> Rule | None:
+def price_performance(first: Side, other: Side) -> PricePerformance | None:
     """The price-performance rule for two predictions; None where a price is unknown."""
     return rule_of(_paid(first.prediction), _paid(other.prediction))
 
@@ -95,22 +95,22 @@ def _paid(prediction: Prediction) -> tuple[UsdPerSecond | None, PerSecond]:
 
 def rule_of(
     first: tuple[UsdPerSecond | None, PerSecond], other: tuple[UsdPerSecond | None, PerSecond]
-) -> Rule | None:
+) -> PricePerformance | None:
     """The same of prices [$/s] and rates [samples/s]."""
     (was, slow), (now, fast) = first, other
     if not was or not now or not slow or not fast:
         return None
-    return Rule(price=now / was, time=slow / fast)
+    return PricePerformance(price=now / was, time=slow / fast)
 
 
-def published_rule(first: Side, other: Side) -> Rule | None:
+def published_price_performance(first: Side, other: Side) -> PricePerformance | None:
     """The same as published: prices by the hour, and times of steps of equally many samples."""
     price, step = "cost.usd_per_h", "step_time_s.mean"
     here, there = first.measured, other.measured
     equal = _samples(first) == _samples(other)
     if not equal or not all(name in one for name in (price, step) for one in (here, there)):
         return None
-    return Rule(price=there[price] / here[price], time=there[step] / here[step])
+    return PricePerformance(price=there[price] / here[price], time=there[step] / here[step])
 
 
 def _samples(side: Side) -> float:
@@ -135,7 +135,7 @@ class ServiceSide:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class ServiceRatio:
     """One service relative to the first: ratios of the machines' price and of capacity.
 
     `price` is None where one of the prices is not known.
@@ -155,13 +155,13 @@ class Beside:
         return None if self.cost is None else float(saving(1.0, self.cost))
 
 
-def beside(first: ServiceSide, other: ServiceSide) -> Beside | None:
+def service_ratio(first: ServiceSide, other: ServiceSide) -> ServiceRatio | None:
     """Compare a service with the first; None where one of them does not fit its devices."""
     was, now = first.prediction, other.prediction
     if was.saturation is None or now.saturation is None or not was.saturation.request_rate:
         return None
     paid, pays = _full(was), _full(now)
-    return Beside(
+    return ServiceRatio(
         price=None if not paid or not pays else pays / paid,
         requests=now.saturation.request_rate / was.saturation.request_rate,
     )

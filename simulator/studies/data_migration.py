@@ -9,8 +9,8 @@ from typing import Final
 from simulator.equations.cost import egress_cost, requests_cost
 from simulator.equations.storage import operations_per_sample
 from simulator.pipeline.stages.input import bytes_per_file, drives_of, write_operations
+from simulator.results.cost import UNLIMITED, data_stores
 from simulator.results.metrics import Value
-from simulator.results.stores import UNLIMITED, data_stores
 from simulator.schema.hardware.storage import Scope, Storage
 from simulator.schema.scenario import Scenario
 from simulator.studies.recommend.ranking import MONEY, TIME, number

@@ -10,17 +10,22 @@ import numpy as np
 
 from simulator.equations.cost import break_even_time, break_even_utilization
 from simulator.errors import InputError, PlanError
-from simulator.long_run.attempts import lives
-from simulator.long_run.forecast import Course, Paid, course, finish_range, paid_for, summary
-from simulator.long_run.progress import Array
+from simulator.long_run.attempts import Array, simulate_runs
+from simulator.long_run.forecast import (
+    Paid,
+    RunSimulation,
+    finish_range,
+    paid_for,
+    simulation_of,
+    summary,
+)
 from simulator.predict import predict, rates_with_fewer
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.long_run.interruptions import cards_of, interruptions_of
 from simulator.reading.search.candidates import CandidateReader
 from simulator.results.cost import bill
-from simulator.results.outlook import Outlook, Way
-from simulator.results.ownership import Standing, is_owned, missing, standing
-from simulator.results.prediction import Prediction
+from simulator.results.energy import Standing, is_owned, missing, standing
+from simulator.results.prediction import Outlook, Prediction, Way
 from simulator.schema.goal import Plain
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.price import MOST_IN_BLOCKS, Purchase
@@ -114,7 +119,7 @@ class _Purchase:
     """A way to buy with all that is known of it, before it is held against the others."""
 
     way: Way
-    course: Course | None = None
+    simulation: RunSimulation | None = None
     paid: Paid | None = None
 
 
@@ -160,7 +165,7 @@ def long_run(
 def with_ways(prediction: Prediction, reader: CandidateReader) -> Prediction:
     """A prediction whose long run has the ways to buy its machines; as it is without a long run.
 
-    `reader` reads its scenario. Lives and checkpoints are those that the prediction has.
+    `reader` reads its scenario. SimulatedRuns and checkpoints are those that the prediction has.
     """
     found, told = prediction.outlook, prediction.scenario.interruptions
     if found is None or told is None:
@@ -199,7 +204,7 @@ class _Purchases:
     ) -> None:
         self._reader, self._prediction, self._told = reader, prediction, told
         self._seed, self._fewer = seed, rates_with_fewer(prediction, told)
-        self._drawn: list[tuple[Interruptions, Course]] = []
+        self._drawn: list[tuple[Interruptions, RunSimulation]] = []
         self._ranges: dict[int, dict[float, tuple[Seconds, Seconds]]] = {}
 
     @property
@@ -210,18 +215,20 @@ class _Purchases:
 
     def know(self, found: Outlook) -> None:
         """Draw the lives of an outlook again, without looking for its checkpoints' interval."""
-        drawn = lives(found.run, draws=self._told.terms.draws, seed=self._seed)
-        course = Course(run=found.run, intervals=found.intervals, drawn=drawn, seed=self._seed)
-        self._drawn.append((self._told, course))
+        drawn = simulate_runs(found.run, draws=self._told.terms.draws, seed=self._seed)
+        simulation = RunSimulation(
+            run=found.run, intervals=found.intervals, drawn=drawn, seed=self._seed
+        )
+        self._drawn.append((self._told, simulation))
 
     def outlook(self) -> Outlook:
         """The run as its scenario buys machines."""
-        found = self._course(self._told)
+        found = self._simulation(self._told)
         paid = paid_for(self._prediction, found)
         return self._summary(self._prediction, self._told, found, paid)
 
     def _summary(
-        self, bought: Prediction, told: Interruptions, found: Course, paid: Paid
+        self, bought: Prediction, told: Interruptions, found: RunSimulation, paid: Paid
     ) -> Outlook:
         if id(found) not in self._ranges:
             self._ranges[id(found)] = finish_range(found)
@@ -233,7 +240,7 @@ class _Purchases:
         told = self._at(purchase, fallback=fallback)
         if isinstance(told, str):
             return _Purchase(way=Way(purchase=purchase, fallback=fallback, missing=told))
-        found = self._course(told)
+        found = self._simulation(told)
         paid = paid_for(bought, found)
         way = Way(
             purchase=purchase,
@@ -241,14 +248,14 @@ class _Purchases:
             outlook=self._summary(bought, told, found, paid),
             missing="" if paid.bills is not None else _unpriced(bought),
         )
-        return _Purchase(way=way, course=found, paid=paid)
+        return _Purchase(way=way, simulation=found, paid=paid)
 
-    def _course(self, told: Interruptions) -> Course:
+    def _simulation(self, told: Interruptions) -> RunSimulation:
         for known, found in self._drawn:
             if (known.failures, known.spells) == (told.failures, told.spells):
                 return found
         draws = told.terms.draws
-        more = course(
+        more = simulation_of(
             self._prediction, told, draws=draws, seed=self._seed, rates_with_fewer=self._fewer
         )
         self._drawn.append((told, more))

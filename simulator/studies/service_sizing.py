@@ -16,13 +16,18 @@ from simulator.results.serving import Answered, ServiceCost, ServicePrediction
 from simulator.schema.goal import Plain
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import OpenLoop, Service
-from simulator.serving.answers import lack
+from simulator.serving.answers import lack, uncertain
 from simulator.serving.cost import cost_of, price_of_all
-from simulator.serving.intervals import uncertain
 from simulator.serving.layout import Layout
 from simulator.serving.load import usual_count
-from simulator.serving.run import ServiceRun, at_peak, saturated
-from simulator.serving.saturation import ROUGHLY, let_through, saturation_rates
+from simulator.serving.run import (
+    MIN_REQUESTS_ROUGH,
+    ServiceRun,
+    at_peak,
+    let_through,
+    saturated,
+    saturation_rates,
+)
 from simulator.serving.sizing import LIMITS, Sizing, times
 from simulator.studies.levers.catalogue import variants
 from simulator.uncertainty.components import P90
@@ -147,7 +152,7 @@ class BulkSizing:
 
     @cached_property
     def _rate(self) -> PerSecond:
-        return saturation_rates(self.service, self._one, self.seed, ROUGHLY)[0]
+        return saturation_rates(self.service, self._one, self.seed, MIN_REQUESTS_ROUGH)[0]
 
     def _uncertain(self, service: Service) -> Layout:
         return uncertain(layout_of(service), service, self.deviations)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 from simulator.errors import InputError, PlanError, Problem, UnknownName
 from simulator.reading.merge_documents import chain_of
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from simulator.reading.document import Document
     from simulator.reading.search.candidates import CandidateReader
     from simulator.reading.service.scenario import ServiceReader
+    from simulator.results.cost import Listed
     from simulator.results.prediction import Prediction
-    from simulator.results.price_age import Listed
     from simulator.results.serving import ServicePrediction
     from simulator.schema.goal import Axes, Goal, Plain
     from simulator.schema.scenario import Scenario
@@ -126,7 +126,7 @@ class Subject(ABC, Generic[Described, Predicted]):
     def name(self) -> str:
         """Its name in reports."""
 
-    def with_(self, settings: Settings) -> Subject[Described, Predicted]:
+    def with_(self, settings: Settings) -> Self:
         """Return the same subject with these settings over its own."""
         return type(self)(self.name_or_path, self.reader.over(settings))
 
@@ -347,9 +347,9 @@ class JobSubject(Subject["Scenario", "Prediction"]):
     def completed(self, prediction: Prediction) -> Prediction:
         """Add the ways to buy machines for a long run, and a warning on keys without effect."""
         from simulator.studies.purchase import with_ways
-        from simulator.studies.unused_keys import with_idle_keys
+        from simulator.studies.unused_keys import with_unused_keys
 
-        return with_idle_keys(with_ways(prediction, self.reader), self.reader)
+        return with_unused_keys(with_ways(prediction, self.reader), self.reader)
 
     def succeeds(self, prediction: Prediction) -> bool:
         """Return whether RAM and device memory may be enough."""
@@ -357,7 +357,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
 
     def prices(self, prediction: Prediction) -> tuple[Listed, ...]:
         """Return the listed prices of its machines."""
-        from simulator.results.price_age import listed_prices
+        from simulator.results.cost import listed_prices
 
         return tuple(listed_prices(prediction.scenario))
 
@@ -473,8 +473,8 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         progress: ProgressLine = no_progress,  # noqa: ARG002 - that of the search
     ) -> Study[Findings]:
         """Search the variants of the job; see `Subject.sweep`."""
+        from simulator.results.cost import prices_of
         from simulator.results.metrics import old_names
-        from simulator.results.price_age import prices_of
         from simulator.studies.search.candidates import expand
         from simulator.studies.search.explore import TIME_AND_COST, Request
         from simulator.studies.search.findings import MAX_SHOWN, findings
@@ -542,8 +542,8 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         progress: ProgressLine = no_progress,  # noqa: ARG003 - that of the search
     ) -> Study[Sequence[Recommended]]:
         """Search the machines for the goal of each job, and for all; see `Subject.recommend`."""
+        from simulator.results.cost import listed_prices
         from simulator.results.metrics import old_names
-        from simulator.results.price_age import listed_prices
 
         goals = [subject.goal(goal) for subject in subjects]
         several = len(subjects) > 1
@@ -608,7 +608,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         """
         from simulator.reading.hardware.catalogue import Catalogue
         from simulator.reading.hardware.rented import RentingReader
-        from simulator.results.price_age import dated_prices
+        from simulator.results.cost import dated_prices
         from simulator.schema.goal import Axes
         from simulator.studies.baseline import MACHINE, baseline_of, with_full_name
         from simulator.studies.purchase import buying_option

@@ -48,7 +48,7 @@ class Reader(Protocol):
         """The same with one of its keys left out; refused if that is needed."""
 
 
-def idle_keys(reader: Reader) -> tuple[str, ...]:
+def unused_keys(reader: Reader) -> tuple[str, ...]:
     """The keys of a scenario that have no effect on its prediction, in order of the sections.
 
     Parameters
@@ -65,9 +65,9 @@ def idle_keys(reader: Reader) -> tuple[str, ...]:
     )
 
 
-def with_idle_keys(prediction: Prediction, reader: Reader) -> Prediction:
+def with_unused_keys(prediction: Prediction, reader: Reader) -> Prediction:
     """Add a warning that names the keys of a scenario without effect on its prediction."""
-    idle = idle_keys(reader)
+    idle = unused_keys(reader)
     if not idle:
         return prediction
     them = "it" if len(idle) == 1 else "them"

@@ -31,6 +31,7 @@ from simulator.results.metrics import measurable, number_at, select, unstarved_r
 from simulator.results.prediction import STARVED, Prediction
 from simulator.schema.fields import nearest_hint
 from simulator.schema.scenario import Job, Scenario
+from simulator.studies.baseline import GPU_KEY
 from simulator.studies.levers.knobs import turned
 from simulator.studies.levers.lever import Knob, Read
 from simulator.studies.search.outcome import BugLog, log_bug
@@ -460,7 +461,6 @@ def _guessed(search: _FlipSearch, near: float, far: float) -> float | None:
 
 ALL: Final = "all"
 """Stands for all accelerators."""
-GPU_KEY: Final = "hardware.gpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,13 +112,13 @@ def _links(host: Host) -> dict[str, float]:
 
 def _layout(job: Job) -> dict[str, float]:
     """Return how a model is spread over accelerators, and how often it is saved."""
-    spread, checkpointing = job.parallelism, job.train.checkpointing
+    spread, every = job.parallelism, job.train.checkpoint_every_steps
     return {
         "tensor ranks": float(spread.tensor),
         "pipeline stages": float(spread.pipeline),
         "context ranks": float(spread.context),
         "expert ranks": float(spread.expert),
-        "steps between checkpoints": 0.0 if checkpointing is None else checkpointing.every_steps,
+        "steps between checkpoints": 0.0 if every is None else every,
     }
 
 
@@ -136,5 +136,5 @@ def _words(scenario: Scenario) -> dict[str, str]:
         "layout": str(job.dataset.layout),
         "sharding": str(job.parallelism.sharding),
         "recomputation": str(job.train.recompute),
-        "compiled": str(job.software.compiled),
+        "compiled": str(job.software.compile),
     }

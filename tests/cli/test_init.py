@@ -254,7 +254,10 @@ def test_words_that_people_use() -> None:
     scenario = load_scenario("my-job.toml")
     assert scenario.cluster.trainers.host.name == "instance/aws/p4d.24xlarge"
     assert scenario.job.dataset.samples == 1_280_000
-    assert (scenario.job.train.precision.value, scenario.job.train.mixed) == ("fp16", True)
+    assert (scenario.job.train.precision.value, scenario.job.train.mixed_precision) == (
+        "fp16",
+        True,
+    )
 
 
 def test_units_and_numbers_as_people_write_them() -> None:

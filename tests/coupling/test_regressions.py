@@ -220,7 +220,7 @@ def test_copies_read_shared_data_once_in_a_cold_epoch() -> None:
 
     Were every copy to read for itself the store would take 204.8 s.
     """
-    job = with_data(sharing_a_store(4), cache_policy=CachePolicy.IDEAL)
+    job = with_data(sharing_a_store(4), cache=CachePolicy.IDEAL)
     roomy = with_job(job, memory=Memory(page_cache=1e12))
     assert predict(roomy).timing.first_epoch_time == pytest.approx(1600 * 0.05, rel=5e-3)
 
@@ -267,7 +267,7 @@ def preloaded_and_streamed(latency: float) -> tuple[Scenario, Scenario]:
     """Ten epochs of data that fit RAM, preloaded first or streamed from a store of 500 MB/s."""
     origin = remote_store(5e8, read_latency=latency)
     base = with_group(placed(Placement.PRELOAD), origin=origin)
-    preloaded = with_data(base, cache_policy=CachePolicy.IDEAL)
+    preloaded = with_data(base, cache=CachePolicy.IDEAL)
     streamed = with_data(preloaded, placement=Placement.STREAM)
     return in_step(preloaded), in_step(with_group(streamed, storage=origin, origin=None))
 

@@ -124,7 +124,7 @@ def test_data_larger_than_ram_and_drives_come_over_the_network() -> None:
     """
     job = behind_drives(0.5)
     size = job.job.dataset.total_bytes
-    cached = with_data(job, cache_policy=CachePolicy.IDEAL)
+    cached = with_data(job, cache=CachePolicy.IDEAL)
     memory = Memory(operating_system=2e9, application=2e9, page_cache=size / 4)
     assert size == pytest.approx(38.4e9)
     assert step(with_job(cached, memory=memory)) == pytest.approx(0.06, rel=0.02)

@@ -35,7 +35,7 @@ def test_a_batch_is_the_mean_of_its_samples(spread: Spread, samples: int) -> Non
     """Of 20,000 batches the mean is one, the deviation that of a sample over sqrt(samples)."""
     draws = Draws(spread, samples, np.random.default_rng(3))
     found = [draws.of(batch) for batch in range(20_000)]
-    deviation = spread.relative_deviation / samples**0.5
+    deviation = spread.deviation / samples**0.5
     assert np.mean(found) == pytest.approx(1.0, abs=5 * deviation / 20_000**0.5)
     assert np.std(found) == pytest.approx(deviation, rel=0.05)
 

@@ -91,7 +91,7 @@ def with_gradients(job: Scenario, bucket: float = 25e6) -> Scenario:
     """The same job with gradients to exchange, in buckets."""
     model = CustomModel(name="model/test", parameters=25e6, forward_flops=1e9)
     own = job.jobs[0]
-    train = replace(own.train, bucket_bytes=bucket)
+    train = replace(own.train, bucket_size=bucket)
     return replace(job, jobs=(replace(own, model=model, train=train),))
 
 

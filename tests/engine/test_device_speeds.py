@@ -169,7 +169,7 @@ def test_the_latest_of_all_buckets_hides_slow_devices() -> None:
     late = (Straggler(factor=1.1, rank=1),)
     machine = host(gpus=8, cores=64.0, nvlink=20e9)
     made = scenario(machine=machine, compute=COMPUTE, batches=20, batch_cpu=0.02, stragglers=late)
-    train = replace(made.job.train, bucket_bytes=25e6)
+    train = replace(made.job.train, bucket_size=25e6)
     model = CustomModel(name="test", parameters=25e6, forward_flops=1e9)
     in_buckets = spread(replace(made, jobs=(replace(made.job, train=train, model=model),)))
     assert len(bucket_shares(in_buckets)) > 1

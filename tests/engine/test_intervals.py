@@ -18,7 +18,7 @@ from simulator.pipeline.topology import Speeds, scale_stage, scale_topology
 from simulator.predict import predict, simulation_input
 from simulator.reading.scenario import load_scenario
 from simulator.results.cost import bill
-from simulator.results.power import LOG_SD, draws
+from simulator.results.energy import LOG_SD, draws
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import CostPlan, Scenario
 from simulator.schema.workload.distribution import Shape, Spread

@@ -1,4 +1,4 @@
-"""Lives of a run against closed forms, and what more failures or longer waits may do."""
+"""SimulatedRuns of a run against closed forms, and what more failures or longer waits may do."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from support.stages import sampled
 
 from simulator.equations.reliability import best_checkpoint_interval, time_with_interruptions
-from simulator.long_run.attempts import lives
-from simulator.long_run.memoryless import AT_ONCE as GAPS
-from simulator.long_run.progress import goes_on, kept
-from simulator.results.outlook import BLOCKED, CAPACITY, FEWER, LOST, REPAIR, USEFUL, Cause
+from simulator.long_run.attempts import GAPS_AT_ONCE as GAPS
+from simulator.long_run.attempts import goes_on, kept_work, simulate_runs
+from simulator.results.prediction import BLOCKED, CAPACITY, FEWER, LOST, REPAIR, USEFUL, Cause
 from simulator.schema.long_run import (
     Failures,
     Lemons,
@@ -28,7 +27,7 @@ from simulator.schema.long_run import (
 )
 
 HOUR, DAY = 3600.0, 86400.0
-AT_ONCE = Restart(detection=0.0, replacement=0.0, start=0.0, load=0.0)
+INSTANT_RESTART = Restart(detection=0.0, replacement=0.0, start=0.0, load=0.0)
 RESTART = Restart(detection=60.0, replacement=0.0, start=300.0, load=60.0)
 
 
@@ -50,7 +49,7 @@ def failing(  # noqa: PLR0913 - what a case varies
         failures=Failures(
             per_machine=0.0,
             per_job=1.0 / mean,
-            restart=replace(AT_ONCE, start=restart),
+            restart=replace(INSTANT_RESTART, start=restart),
             doubt=0.0,
         ),
     )
@@ -70,7 +69,7 @@ def failing(  # noqa: PLR0913 - what a case varies
 def test_daly(mean: float, write: float, restart: float, stretch: float) -> None:
     """The expected time of a run with exponential failures, those during restarts included."""
     run = failing(mean, write=write, restart=restart)
-    drawn = lives(run, draws=250)
+    drawn = simulate_runs(run, draws=250)
     assert drawn.finish.mean() / run.work == pytest.approx(stretch, rel=0.005)
     interval = run.saving.interval
     closed = time_with_interruptions(run.work, 1.0 / mean, interval, write, restart)
@@ -82,15 +81,15 @@ def test_without_checkpoints_it_begins_anew() -> None:
     mean, work, restart = 10.0 * HOUR, 5.0 * HOUR, 600.0
     run = failing(mean, write=0.0, restart=restart, interval=math.inf, work=work)
     closed = mean * math.exp(restart / mean) * math.expm1(work / mean)
-    assert lives(run, draws=20_000).finish.mean() == pytest.approx(closed, rel=0.02)
+    assert simulate_runs(run, draws=20_000).finish.mean() == pytest.approx(closed, rel=0.02)
 
 
 def test_nothing_happens() -> None:
     """Without failures every life takes the work and its checkpoints, to the last bit."""
     run = replace(failing(HOUR, interval=HOUR, work=10.5 * HOUR), failures=None)
-    assert (lives(run, draws=3).finish == 10.5 * HOUR + 10 * 300.0).all()
+    assert (simulate_runs(run, draws=3).finish == 10.5 * HOUR + 10 * 300.0).all()
     never = replace(run, saving=replace(run.saving, interval=math.inf))
-    assert (lives(never, draws=3).finish == 10.5 * HOUR).all()
+    assert (simulate_runs(never, draws=3).finish == 10.5 * HOUR).all()
 
 
 @pytest.mark.parametrize(
@@ -113,13 +112,13 @@ def test_spares(spares: int, technicians: int | None, share: float) -> None:
     failures = Failures(
         per_machine=5e-3 / DAY,
         per_job=0.0,
-        restart=AT_ONCE,
+        restart=INSTANT_RESTART,
         doubt=0.0,
         spares=Spares(count=spares, repair=2.0 * DAY, technicians=technicians),
     )
     saving = Saving(interval=600.0, blocking=0.0, durable=0.0)
     run = LongRun(work=2000.0 * DAY, machines=128, saving=saving, failures=failures)
-    drawn = lives(run, draws=60)
+    drawn = simulate_runs(run, draws=60)
     running = 1.0 - drawn.parts[REPAIR].sum() / drawn.finish.sum()
     assert running == pytest.approx(share, abs=0.01)
 
@@ -142,14 +141,16 @@ def test_a_large_published_run(
     mean = 54.0 * DAY / 419.0
     interval = max(durable, float(best_checkpoint_interval(1.0 / mean, write)))
     run = failing(mean, write=write, durable=durable, restart=restart, interval=interval)
-    drawn = lives(run, draws=300)
+    drawn = simulate_runs(run, draws=300)
     assert least < run.work / drawn.finish.mean() < most
 
 
 def test_what_is_not_durable_yet_is_lost() -> None:
     """A checkpoint that becomes safe later loses its delay with each failure."""
     early, late = (
-        lives(failing(2 * HOUR, write=1.0, durable=d, interval=120.0, restart=0.0), draws=200)
+        simulate_runs(
+            failing(2 * HOUR, write=1.0, durable=d, interval=120.0, restart=0.0), draws=200
+        )
         for d in (1.0, 61.0)
     )
     failures = late.interruptions[Cause.JOB].sum()
@@ -162,7 +163,7 @@ def test_a_write_that_takes_longer_than_the_interval_leaves_one_out() -> None:
     saving = Saving(interval=100.0, blocking=0.0, durable=150.0)
     run = LongRun(work=HOUR, machines=1, saving=saving)
     passed = np.array([340.0, 360.0, 460.0, 560.0])
-    progress, held = kept(run, passed, np.full(4, int(Cause.JOB)))
+    progress, held = kept_work(run, passed, np.full(4, int(Cause.JOB)))
     np.testing.assert_allclose(progress, passed)
     np.testing.assert_allclose(held, [0.0, 200.0, 200.0, 400.0])
 
@@ -180,7 +181,7 @@ def test_parts_add_up() -> None:
         spares=Spares(count=1, repair=DAY, technicians=1),
     )
     spells = Spells(up=(20 * HOUR, 5 * HOUR), down=(HOUR, 3 * HOUR), notice=400.0)
-    drawn = lives(replace(run, machines=16, failures=failures, spells=spells), draws=50)
+    drawn = simulate_runs(replace(run, machines=16, failures=failures, spells=spells), draws=50)
     np.testing.assert_allclose(sum(drawn.parts.values()), drawn.finish, rtol=1e-9)
     np.testing.assert_allclose(drawn.parts[USEFUL], run.work, rtol=1e-9)
 
@@ -188,7 +189,7 @@ def test_parts_add_up() -> None:
 def away(spares: Spares, *, mean: float, machines: int = 1, **more: object) -> LongRun:
     """Machines that fail `mean` apart each and are away for some time; nothing else is lost."""
     failures = Failures(
-        per_machine=1.0 / mean, per_job=0.0, restart=AT_ONCE, doubt=0.0, spares=spares
+        per_machine=1.0 / mean, per_job=0.0, restart=INSTANT_RESTART, doubt=0.0, spares=spares
     )
     saving = Saving(interval=1.0, blocking=0.0, durable=0.0)
     run = LongRun(work=500.0 * HOUR, machines=machines, saving=saving, failures=failures)
@@ -198,7 +199,7 @@ def away(spares: Spares, *, mean: float, machines: int = 1, **more: object) -> L
 def test_a_wait_of_known_length_adds_exactly_that() -> None:
     """One machine, and another one to be had after 5 h: each failure adds these 5 h."""
     run = away(Spares(count=0, repair=5.0 * HOUR, variation=0.0), mean=50.0 * HOUR)
-    drawn = lives(run, draws=50)
+    drawn = simulate_runs(run, draws=50)
     failed = drawn.interruptions[Cause.MACHINE]
     assert failed.sum() > 400
     np.testing.assert_allclose(drawn.parts[REPAIR], failed * 5.0 * HOUR, rtol=1e-12)
@@ -211,7 +212,7 @@ def test_a_wait_of_known_length_adds_exactly_that() -> None:
 def test_waits_have_their_mean_and_variation(variation: float) -> None:
     """A single failure a life, so that its wait is one draw."""
     run = away(Spares(count=0, repair=HOUR, variation=variation), mean=50.0 * HOUR)
-    drawn = lives(replace(run, work=5.0 * HOUR), draws=60_000)
+    drawn = simulate_runs(replace(run, work=5.0 * HOUR), draws=60_000)
     once = drawn.parts[REPAIR][drawn.interruptions[Cause.MACHINE] == 1]
     assert once.mean() == pytest.approx(HOUR, rel=0.1)
     assert once.std() / once.mean() == pytest.approx(variation, rel=0.25, abs=1e-9)
@@ -225,12 +226,12 @@ def test_a_job_that_goes_on_with_fewer() -> None:
         machines=4,
         rates_with_fewer=(0.75, 0.5, 0.25),
     )
-    drawn = lives(run, draws=400)
+    drawn = simulate_runs(run, draws=400)
     assert drawn.parts[USEFUL].sum() / drawn.finish.sum() == pytest.approx(1 / 1.05, rel=0.002)
     assert drawn.parts[FEWER].sum() / drawn.finish.sum() == pytest.approx(0.05 / 1.05, rel=0.03)
     # All four are away for (0.05 / 1.05)^4 of the time.
     assert drawn.parts[REPAIR].sum() < 3e-5 * drawn.finish.sum()
-    waiting = lives(replace(run, rates_with_fewer=()), draws=400)
+    waiting = simulate_runs(replace(run, rates_with_fewer=()), draws=400)
     assert waiting.finish.mean() > 1.1 * drawn.finish.mean()
 
 
@@ -242,7 +243,7 @@ def test_one_machine_of_n_away_for_good() -> None:
         machines=8,
         rates_with_fewer=tuple(1.0 - k / 8 for k in range(1, 8)),
     )
-    drawn = lives(run, draws=2000)
+    drawn = simulate_runs(run, draws=2000)
     once = drawn.interruptions[Cause.MACHINE] == 1
     slow = drawn.parts[FEWER][once] * 8.0
     fast = drawn.finish[once] - slow
@@ -253,12 +254,12 @@ def test_one_machine_of_n_away_for_good() -> None:
 def test_time_away_is_that_of_all_machines() -> None:
     """A machine that fails is away for its repair, cut at the end: counted by hand."""
     run = away(Spares(count=0, repair=5.0 * HOUR, variation=0.0), mean=50.0 * HOUR)
-    drawn = lives(run, draws=50)
+    drawn = simulate_runs(run, draws=50)
     failed = drawn.interruptions[Cause.MACHINE]
     np.testing.assert_allclose(drawn.away, failed * 5.0 * HOUR, rtol=1e-12)
     fewer = tuple(1.0 - k / 8 for k in range(1, 8))
     gone = replace(run, machines=8, rates_with_fewer=fewer)
-    lost = lives(gone, draws=50)
+    lost = simulate_runs(gone, draws=50)
     # Nothing else than the machines that are away makes it slower.
     slower = 8.0 * (lost.parts[FEWER] + lost.parts[REPAIR])
     np.testing.assert_allclose(lost.away, slower, rtol=1e-3)
@@ -268,7 +269,9 @@ def test_machines_in_repair_are_not_missed_while_none_can_be_had() -> None:
     """All spot machines are gone for an hour after each: what is away is away between those."""
     run = away(Spares(count=0, repair=1e9 * HOUR, variation=0.0), mean=300.0 * HOUR)
     spells = Spells(up=(10 * HOUR,), down=(HOUR,), notice=0.0)
-    drawn = lives(replace(run, rates_with_fewer=(0.5,), machines=2, spells=spells), draws=200)
+    drawn = simulate_runs(
+        replace(run, rates_with_fewer=(0.5,), machines=2, spells=spells), draws=200
+    )
     once = drawn.interruptions[Cause.MACHINE] == 1
     assert once.sum() > 20
     np.testing.assert_allclose(drawn.away[once], 2.0 * drawn.parts[FEWER][once], rtol=0.01)
@@ -277,8 +280,8 @@ def test_machines_in_repair_are_not_missed_while_none_can_be_had() -> None:
 def test_a_rate_of_zero_is_the_plain_run() -> None:
     """Machines that never fail, whatever would happen then: the plain run to the last bit."""
     run = away(Spares(count=0, repair=HOUR), mean=math.inf, rates_with_fewer=(0.5,), machines=2)
-    plain = lives(replace(run, failures=None), draws=4)
-    np.testing.assert_array_equal(lives(run, draws=4).finish, plain.finish)
+    plain = simulate_runs(replace(run, failures=None), draws=4)
+    np.testing.assert_array_equal(simulate_runs(run, draws=4).finish, plain.finish)
 
 
 def test_excluded_lemons_fail_once() -> None:
@@ -286,30 +289,30 @@ def test_excluded_lemons_fail_once() -> None:
     failures = Failures(
         per_machine=0.1 / DAY,
         per_job=0.0,
-        restart=AT_ONCE,
+        restart=INSTANT_RESTART,
         doubt=0.0,
         lemons=Lemons(share=0.05, factor=1e9, excluded=True),
     )
     saving = Saving(interval=600.0, blocking=0.0, durable=0.0)
     run = LongRun(work=200.0 * DAY, machines=100, saving=saving, failures=failures)
-    assert (lives(run, draws=20).interruptions[Cause.MACHINE] == 5.0).all()
+    assert (simulate_runs(run, draws=20).interruptions[Cause.MACHINE] == 5.0).all()
 
 
 def test_a_run_that_cannot_get_on_never_ends() -> None:
     """An interval of ten mean times between failures: infinite, not a loop without end."""
     run = failing(60.0, write=10.0, restart=10.0, interval=600.0, work=HOUR)
-    assert np.isinf(lives(run, draws=20).finish).mean() > 0.9
+    assert np.isinf(simulate_runs(run, draws=20).finish).mean() > 0.9
 
 
 def test_a_run_that_waits_for_repairs_most_of_the_time_is_given_up() -> None:
     """Machines fail each day and are away for four: no life is followed to its latest end."""
     spares = Spares(count=1, repair=4.0 * DAY)
     failures = Failures(
-        per_machine=1.0 / DAY, per_job=0.0, restart=AT_ONCE, doubt=0.0, spares=spares
+        per_machine=1.0 / DAY, per_job=0.0, restart=INSTANT_RESTART, doubt=0.0, spares=spares
     )
     saving = Saving(interval=600.0, blocking=1.0, durable=1.0)
     run = LongRun(work=1000.0 * DAY, machines=16, saving=saving, failures=failures)
-    found = lives(run, draws=3)
+    found = simulate_runs(run, draws=3)
     assert np.isinf(found.finish).all()
     assert sum(found.parts.values()).max() < 2000.0 * DAY
 
@@ -319,7 +322,7 @@ def test_a_trace_is_replayed_in_its_order() -> None:
     spells = Spells(up=(2 * HOUR,) * 5, down=(HOUR,) * 5, notice=0.0, in_order=True)
     saving = Saving(interval=60.0, blocking=0.0, durable=0.0)
     run = LongRun(work=5 * HOUR, machines=1, saving=saving, spells=spells)
-    drawn = lives(run, draws=250)
+    drawn = simulate_runs(run, draws=250)
     # Begun in a spell: two or three gaps, by how much of the first spell is left.
     assert drawn.finish.min() >= 7 * HOUR - 1.0
     assert drawn.finish.max() <= 8 * HOUR + 1.0
@@ -339,7 +342,7 @@ def test_a_life_stays_in_its_zone(in_order: bool) -> None:  # noqa: FBT001 - a p
     )
     saving = Saving(interval=60.0, blocking=0.0, durable=0.0)
     run = LongRun(work=50 * HOUR, machines=1, saving=saving, spells=spells)
-    drawn = lives(run, draws=40)
+    drawn = simulate_runs(run, draws=40)
     gaps = drawn.parts[CAPACITY] / drawn.interruptions[Cause.CAPACITY] / HOUR
     assert gaps[0::2] == pytest.approx(1.0, rel=0.05)
     assert gaps[1::2] == pytest.approx(3.0, rel=0.05)
@@ -351,7 +354,9 @@ def test_a_notice_saves_what_was_done() -> None:
     saving = Saving(interval=1800.0, blocking=30.0, durable=30.0)
     run = LongRun(work=20 * HOUR, machines=1, saving=saving, spells=spells)
     lost, saved = (
-        lives(replace(run, spells=replace(spells, notice=notice)), draws=50).parts[LOST].mean()
+        simulate_runs(replace(run, spells=replace(spells, notice=notice)), draws=50)
+        .parts[LOST]
+        .mean()
         for notice in (20.0, 120.0)
     )
     assert saved < lost / 20.0
@@ -373,7 +378,7 @@ def test_all_times_scaled(scale: float, mean: float, write: float) -> None:
         interval=HOUR * scale,
         work=40 * HOUR * scale,
     )
-    one, other = (lives(r, draws=20).finish for r in (run, wide))
+    one, other = (simulate_runs(r, draws=20).finish for r in (run, wide))
     np.testing.assert_allclose(other, one * scale, rtol=1e-6)
 
 
@@ -382,7 +387,7 @@ def test_all_times_scaled(scale: float, mean: float, write: float) -> None:
 def test_more_failures_never_end_earlier(mean: float, more: float, write: float) -> None:
     """In the mean of draws that get the same random numbers."""
     rare, often = (
-        lives(failing(m * HOUR, write=write, interval=HOUR, work=100 * HOUR), draws=400)
+        simulate_runs(failing(m * HOUR, write=write, interval=HOUR, work=100 * HOUR), draws=400)
         for m in (mean, mean / more)
     )
     assert often.finish.mean() >= rare.finish.mean() * 0.97
@@ -397,7 +402,9 @@ def test_memoryless_lives_are_those_of_events() -> None:
     run = replace(run, failures=replace(failures, restart=replace(RESTART, detection=300.0)))
     assert run.failures is not None
     plenty = replace(run.failures, spares=Spares(count=1000, repair=HOUR))
-    one, other = (lives(replace(run, failures=f), draws=1500) for f in (run.failures, plenty))
+    one, other = (
+        simulate_runs(replace(run, failures=f), draws=1500) for f in (run.failures, plenty)
+    )
     assert one.finish.mean() == pytest.approx(other.finish.mean(), rel=0.01)
     assert np.quantile(one.finish, 0.9) == pytest.approx(np.quantile(other.finish, 0.9), rel=0.02)
     for name in one.parts:
@@ -413,9 +420,7 @@ def year_of(failures: Failures) -> LongRun:
     return LongRun(work=365.0 * DAY, machines=2048, saving=saving, failures=failures)
 
 
-def turns(
-    run: LongRun, draws: int, module: str, monkeypatch: pytest.MonkeyPatch
-) -> tuple[int, float]:
+def turns(run: LongRun, draws: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, float]:
     """How often all lives together are taken on, and the interruptions of the one with most."""
     asked: list[int] = []
 
@@ -423,8 +428,8 @@ def turns(
         asked.append(len(args))
         return goes_on(*args)
 
-    monkeypatch.setattr(f"simulator.long_run.{module}.goes_on", counted)
-    drawn = lives(run, draws=draws)
+    monkeypatch.setattr("simulator.long_run.attempts.goes_on", counted)
+    drawn = simulate_runs(run, draws=draws)
     assert drawn.finish.min() > run.work
     return len(asked), float(np.sum(list(drawn.interruptions.values()), axis=0).max())
 
@@ -438,7 +443,7 @@ def test_a_year_of_many_gpus_is_taken_many_failures_at_once(
     How long that takes is printed by benchmarks/run.py.
     """
     failures = Failures(per_machine=0.0065 / DAY, per_job=0.0917 / HOUR, restart=RESTART, doubt=0.5)
-    made, most = turns(year_of(failures), draws, "memoryless", monkeypatch)
+    made, most = turns(year_of(failures), draws, monkeypatch)
     assert most > 5_000.0
     assert made == math.ceil((most + 1.0) / GAPS)
 
@@ -446,9 +451,9 @@ def test_a_year_of_many_gpus_is_taken_many_failures_at_once(
 def test_many_lives_take_fewer_failures_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that their memory is bounded; they fare as they do otherwise."""
     run = replace(failing(3 * HOUR, work=300 * HOUR), machines=8)
-    usual = lives(run, draws=1500)
-    monkeypatch.setattr("simulator.long_run.memoryless.MOST", 1500 * 7)
-    fewer = lives(run, draws=1500)
+    usual = simulate_runs(run, draws=1500)
+    monkeypatch.setattr("simulator.long_run.attempts.MAX_GAPS", 1500 * 7)
+    fewer = simulate_runs(run, draws=1500)
     assert fewer.finish.mean() == pytest.approx(usual.finish.mean(), rel=0.01)
     np.testing.assert_allclose(sum(fewer.parts.values()), fewer.finish, rtol=1e-9)
 
@@ -463,7 +468,7 @@ def test_a_year_of_many_gpus_with_spares_is_taken_all_lives_at_once(
     failures = Failures(
         per_machine=0.00379 / DAY, per_job=0.0, restart=RESTART, doubt=0.3, spares=spares
     )
-    made, most = turns(year_of(failures), draws, "attempts", monkeypatch)
+    made, most = turns(year_of(failures), draws, monkeypatch)
     assert most > 2_500.0
     assert made <= 3.0 * (most + 1.0)
 
@@ -485,7 +490,7 @@ def test_published_rates_of_a_research_cluster(machines: int, hours: float, with
 def on_spot(*, restart: float, fallback: bool) -> LongRun:
     """Thirty days of work on spot machines that are there for 5 h and away for 5 h, in turn."""
     failures = Failures(
-        per_machine=0.0, per_job=0.0, restart=replace(AT_ONCE, start=restart), doubt=0.0
+        per_machine=0.0, per_job=0.0, restart=replace(INSTANT_RESTART, start=restart), doubt=0.0
     )
     return LongRun(
         work=30 * DAY,
@@ -498,18 +503,18 @@ def on_spot(*, restart: float, fallback: bool) -> LongRun:
 
 def test_machines_on_demand_stand_in_for_spot_ones() -> None:
     """Moves that take no time leave the run as long as it is; half of it is on demand."""
-    found = lives(on_spot(restart=0.0, fallback=True), draws=100)
+    found = simulate_runs(on_spot(restart=0.0, fallback=True), draws=100)
     assert found.finish == pytest.approx(30 * DAY)
     assert found.parts[CAPACITY].max() == 0.0
     assert found.elsewhere == pytest.approx(15 * DAY, abs=5 * HOUR)
-    alone = lives(on_spot(restart=0.0, fallback=False), draws=100)
+    alone = simulate_runs(on_spot(restart=0.0, fallback=False), draws=100)
     assert alone.finish == pytest.approx(60 * DAY, abs=5 * HOUR)
     assert alone.elsewhere.max() == 0.0
 
 
 def test_every_move_between_spot_and_demand_takes_a_restart() -> None:
     """Of each 5 h, half an hour goes to starting anew."""
-    found = lives(on_spot(restart=HOUR / 2, fallback=True), draws=100)
+    found = simulate_runs(on_spot(restart=HOUR / 2, fallback=True), draws=100)
     assert found.finish == pytest.approx(30 * DAY / 0.9, abs=5 * HOUR)
     there, back = found.interruptions[Cause.CAPACITY], found.interruptions[Cause.MOVED]
     assert np.abs(there - back).max() <= 1.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simulator.long_run.bills import bills
-from simulator.long_run.progress import Lives
-from simulator.results.outlook import CAPACITY
+from simulator.long_run.attempts import SimulatedRuns
+from simulator.long_run.forecast import bills
+from simulator.results.prediction import CAPACITY
 from simulator.schema.hardware.price import Purchase
 from simulator.schema.long_run import Failures, LongRun, Restart, Saving, Spares
 
@@ -22,11 +22,11 @@ def drawn(
     capacity: float = 0.0,
     elsewhere: float = 0.0,
     finish: float = 10 * HOUR,
-) -> Lives:
+) -> SimulatedRuns:
     """A life of 10 h."""
     parts = {CAPACITY: np.array([capacity])}
     one = np.array([finish])
-    return Lives(
+    return SimulatedRuns(
         finish=one,
         parts=parts,
         interruptions={},
@@ -43,7 +43,9 @@ def run(spares: int) -> LongRun:
     return LongRun(work=9 * HOUR, machines=4, saving=saving, failures=failures)
 
 
-def usd(purchase: Purchase, life: Lives, spares: int = 0, provisioning: float = 0.0) -> float:
+def usd(
+    purchase: Purchase, life: SimulatedRuns, spares: int = 0, provisioning: float = 0.0
+) -> float:
     """The bill at a dollar for an hour of a machine."""
     price = 4.0 / HOUR
     told = {"price": price, "purchase": purchase, "provisioning": provisioning}

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from simulator.long_run.attempts import lives
+from simulator.long_run.attempts import simulate_runs
 from simulator.long_run.checkpoint_io import RESTART_SHARE, WRITE_LOG_SD, checkpoint_times
 from simulator.physics.footprint import checkpoint_shares, host_ram
 from simulator.pipeline.stages.waiting import AGREEING
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.results.outlook import LOADING, LOST
+from simulator.results.prediction import LOADING, LOST
 from simulator.schema.hardware.storage import Storage
 from simulator.schema.long_run import (
     Checkpoints,
@@ -227,7 +227,7 @@ def test_what_a_nearer_copy_saves() -> None:
     saving = Saving(interval=600.0, blocking=1.0, durable=900.0)
     run = LongRun(work=2e6, machines=1, saving=saving, failures=failures)
     far, own, peer = (
-        lives(replace(run, saving=replace(saving, near=near)), draws=200)
+        simulate_runs(replace(run, saving=replace(saving, near=near)), draws=200)
         for near in (
             None,
             Near(durable=5.0, load=5.0, outlives_machine=False),

@@ -8,15 +8,12 @@ from typing import Any
 
 import pytest
 
-from simulator.long_run.attempts import lives
-from simulator.long_run.bills import life_of
-from simulator.long_run.forecast import outlook
-from simulator.long_run.progress import Lives
+from simulator.long_run.attempts import SimulatedRuns, simulate_runs
+from simulator.long_run.forecast import outlook, store_activity
 from simulator.predict import predict, rates_with_fewer
 from simulator.reading.scenario import load_scenario
-from simulator.results.outlook import Cause, Outlook
-from simulator.results.prediction import Prediction
-from simulator.results.stores import Life, uses
+from simulator.results.cost import StoreActivity, uses
+from simulator.results.prediction import Cause, Outlook, Prediction
 from simulator.schema.long_run import Failures, Interruptions, LongRun, Restart
 
 DAY = 86400.0
@@ -102,11 +99,11 @@ def test_intervals_of_a_long_run_are_tried_by_a_part_of_it(
     """Of a run with ten times as many stops as a trial: the interval is that of the whole run."""
     tried: list[float] = []
 
-    def counted(run: LongRun, **more: Any) -> Lives:
+    def counted(run: LongRun, **more: Any) -> SimulatedRuns:
         tried.append(run.work)
-        return lives(run, **more)
+        return simulate_runs(run, **more)
 
-    monkeypatch.setattr("simulator.long_run.forecast.lives", counted)
+    monkeypatch.setattr("simulator.long_run.forecast.simulate_runs", counted)
     often = replace(RATES, per_machine=0.0, per_job=500.0 / prediction.timing.total_time)
     told = Interruptions(failures=often)
     monkeypatch.setattr("simulator.long_run.forecast.TRIAL_STOPS", 50.0)
@@ -168,13 +165,13 @@ def test_what_stores_cost_is_unknown_where_a_price_is() -> None:
 def test_stops_load_checkpoints_and_repeat_reads(prediction: Prediction) -> None:
     """A run that loses a tenth of its work reads a tenth more; each stop reads what ranks hold."""
     objects = load_scenario("llama3-405b-megatron", overrides=("hardware.storage=storage/s3",))
-    (calm,) = uses(objects, Life(checkpoints=10.0))
-    (struck,) = uses(objects, Life(checkpoints=10.0, loads=3.0))
-    (again,) = uses(objects, Life(checkpoints=10.0, again=1.1))
+    (calm,) = uses(objects, StoreActivity(checkpoints=10.0))
+    (struck,) = uses(objects, StoreActivity(checkpoints=10.0, loads=3.0))
+    (again,) = uses(objects, StoreActivity(checkpoints=10.0, again=1.1))
     assert struck.writes == calm.writes > 10.0
     assert struck.reads > calm.reads
     assert again.reads == pytest.approx(1.1 * calm.reads)
     run = asked(prediction).run
-    life = life_of(run, {"useful work": 0.8, "lost work": 0.08}, 5.0)
+    life = store_activity(run, {"useful work": 0.8, "lost work": 0.08}, 5.0)
     assert life.again == pytest.approx(1.1)
     assert life.checkpoints == pytest.approx(1.1 * run.work / run.saving.interval)

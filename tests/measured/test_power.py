@@ -15,7 +15,7 @@ from statistics import median
 import pytest
 
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.results.power import LOG_SD, draws_at
+from simulator.results.energy import LOG_SD, draws_at
 from simulator.schema.hardware.cluster import Group, Role
 from tests.support.scenarios import store
 

@@ -97,7 +97,7 @@ def in_memory(samples: float, size: float) -> Dataset:
         name="in memory",
         samples=samples,
         bytes_per_sample=size,
-        cache_policy=CachePolicy.PRELOADED,
+        cache=CachePolicy.PRELOADED,
     )
 
 

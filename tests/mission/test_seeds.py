@@ -37,7 +37,7 @@ def data_parallel(machine: str, model_name: str, batch: float, *, steps: int = 1
         batch=batch,
         loader=Loader(workers=4, pin_memory=True),
         work=Preprocessing(output_bytes=model.input_bytes),
-        train={"precision": Precision.FP16, "mixed": True, "bucket_bytes": BUCKET},
+        train={"precision": Precision.FP16, "mixed_precision": True, "bucket_size": BUCKET},
         model=model,
         software=in_pytorch(host),
     )
@@ -135,7 +135,7 @@ def reading(layout: Layout, where: Storage, size: float = 1e4, samples: float = 
         layout=layout,
         access=Access.RANDOM if by_file else Access.SEQUENTIAL,
         shard_size=None if by_file else 1e4 * size,
-        cache_policy=CachePolicy.NONE,
+        cache=CachePolicy.NONE,
     )
     made = job(dataset=data, batch=256, step=0.001, loader=Loader(workers=16, pin_memory=True))
     host = without_volume_limits(rented(P4D))
@@ -178,7 +178,7 @@ def large(total: float, *, cached: bool) -> Prediction:
         layout=Layout.SHARDS,
         access=Access.SEQUENTIAL,
         shard_size=1e8,
-        cache_policy=CachePolicy.NONE,
+        cache=CachePolicy.NONE,
     )
     made = job(
         dataset=data,

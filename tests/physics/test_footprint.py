@@ -72,7 +72,9 @@ SOFTWARE = Software(
         ),
     )
 )
-TRAIN = Train(batch_size=16, precision=Precision.FP16, mixed=True, optimizer=Optimizer.ADAM)
+TRAIN = Train(
+    batch_size=16, precision=Precision.FP16, mixed_precision=True, optimizer=Optimizer.ADAM
+)
 STATED = Memory(operating_system=2e9, application=3e9)
 
 
@@ -98,7 +100,7 @@ def scenario(gpus: int = 1, ram: float = 64e9, gpu: Gpu | None = V100, **job: An
         (BERT_LARGE, TRAIN),
         (
             replace(BERT_LARGE, fused_attention=True),
-            replace(TRAIN, precision=Precision.FP32, mixed=False),
+            replace(TRAIN, precision=Precision.FP32, mixed_precision=False),
         ),
     ],
     ids=["fp16 activations", "fp32, fused attention"],
@@ -112,7 +114,7 @@ def test_bert_large_as_published(model: Transformer, train: Train) -> None:
     software = replace(SOFTWARE, fused_attention=model.fused_attention)
     fit = memory_fit(scenario(model=model, train=train, software=software))
     assert fit is not None
-    weights = "master_weights" if train.mixed else "parameters"
+    weights = "master_weights" if train.mixed_precision else "parameters"
     published = {weights: 1.32e9, "optimizer": 2.64e9, "activations": 14.38e9}
     for name, size in published.items():
         assert fit.items[name] == pytest.approx(size, rel=0.10), name
@@ -156,7 +158,7 @@ def test_bert_large_as_measured(  # noqa: PLR0913 - one row of the published tab
     train = Train(
         batch_size=batch,
         precision=Precision.FP16 if mixed else Precision.FP32,
-        mixed=mixed,
+        mixed_precision=mixed,
         optimizer=optimizer,
         recompute=recompute,
     )
@@ -223,9 +225,7 @@ def test_a_sample_is_as_large_as_preprocessing_makes_it(size: float) -> None:
 
 def test_a_preloaded_data_set_stays_in_memory() -> None:
     """Data that is in memory before the run takes its whole size."""
-    dataset = Dataset(
-        name="d", samples=1e5, bytes_per_sample=1e5, cache_policy=CachePolicy.PRELOADED
-    )
+    dataset = Dataset(name="d", samples=1e5, bytes_per_sample=1e5, cache=CachePolicy.PRELOADED)
     assert host_ram(scenario(dataset=dataset)).items["dataset"] == pytest.approx(10e9)
     assert "dataset" not in host_ram(scenario()).items
 
@@ -348,7 +348,7 @@ def test_states_by_precision() -> None:
         (Precision.BF16, True),
         (Precision.BF16, False),
     ):
-        train = replace(TRAIN, precision=precision, mixed=mixed)
+        train = replace(TRAIN, precision=precision, mixed_precision=mixed)
         fit = memory_fit(scenario(model=BERT_LARGE, train=train))
         assert fit is not None
         found.append(sum(fit.items.get(n, 0.0) for n in states) / BERT_LARGE.parameters)

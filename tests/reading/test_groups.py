@@ -216,7 +216,7 @@ def test_what_actors_make_is_not_read() -> None:
     """No store, no RAM for the data; a queue as long as the prefetch."""
     scenario = load("input.loader=actors", "input.prefetch=16", "data.samples=1_000_000_000")
     assert scenario.job.loader.kind is LoaderKind.ACTORS
-    assert scenario.job.dataset.cache_policy is CachePolicy.PRELOADED
+    assert scenario.job.dataset.cache is CachePolicy.PRELOADED
     assert noted(scenario, "data.cache") == "none"
     assert "dataset" not in host_ram(scenario).items
     assert scenario.job.loader.policy.credits == 24
@@ -247,11 +247,11 @@ def test_several_machines_that_train_stand_alone() -> None:
     ("section", "keys"),
     [
         ("HardwareSection", {"cache"}),
-        ("DataSection", {"placement", "window", "chunk_size"}),
+        ("Dataset", {"placement", "window", "chunk_size"}),
         ("InputSection", {"where", "device_time", "prepared_bytes_per_sample", "socket"}),
         ("RemoteSection", {"machine", "workers", "shares_batches", "queue", "price"}),
-        ("TrainSection", {"copies"}),
-        ("StragglerTable", {"rank"}),
+        ("Train", {"copies"}),
+        ("Straggler", {"rank"}),
     ],
 )
 def test_editors_know_the_keys(section: str, keys: set[str]) -> None:

@@ -52,12 +52,12 @@ def test_sections_are_closed_and_null_is_never_offered() -> None:
 def test_quantities_are_text_with_examples_and_choices_are_lists() -> None:
     """What the editor can complete."""
     definitions = scenario_schema()["$defs"]
-    size = definitions["DataSection"]["properties"]["bytes_per_sample"]
+    size = definitions["Dataset"]["properties"]["bytes_per_sample"]
     assert size["type"] == "string"
     assert size["examples"] == ["114 kB"]
-    precision = definitions["TrainSection"]["properties"]["precision"]
+    precision = definitions["Train"]["properties"]["precision"]
     assert precision["enum"] == [form.value for form in Precision]
-    samples = definitions["DataSection"]["properties"]["samples"]
+    samples = definitions["Dataset"]["properties"]["samples"]
     assert (samples["type"], samples["minimum"]) == ("integer", 1)
 
 

@@ -24,7 +24,7 @@ from simulator.schema.workload.dataset import Access, CachePolicy, Layout
 from simulator.schema.workload.distribution import Shape, Spread
 from simulator.schema.workload.loader import CostBasis, LoaderKind, Straggler, Transport
 from simulator.schema.workload.models.custom import CustomModel
-from simulator.schema.workload.train import Checkpointing, Evaluation, Mode, Optimizer, Recompute
+from simulator.schema.workload.train import Evaluation, Mode, Optimizer, Recompute
 from simulator.units import BYTE, parse
 
 SOUND = Path(__file__).parents[1] / "data" / "broken" / "base" / "sound.toml"
@@ -73,7 +73,7 @@ def test_every_data_key_arrives() -> None:
     ).job.dataset
     assert (data.samples, data.bytes_per_sample, data.shard_size) == (1000.0, 2e6, 1e8)
     assert (data.layout, data.access) == (Layout.SHARDS, Access.SEQUENTIAL)
-    assert (data.cache_policy, data.read_time, data.readers) == (CachePolicy.LRU, 0.003, 4.0)
+    assert (data.cache, data.read_time, data.readers) == (CachePolicy.LRU, 0.003, 4.0)
     assert data.size_spread == Spread(shape=Shape.GAMMA, relative_deviation=0.4)
 
 
@@ -95,7 +95,7 @@ def test_shards_are_read_front_to_back_unless_the_file_says(
 ) -> None:
     """Only shards have an order of their own; each sample alone is a choice there."""
     data = load(*overrides).job.dataset
-    assert (data.access, data.cache_policy) == (access, policy)
+    assert (data.access, data.cache) == (access, policy)
 
 
 def test_a_default_order_is_an_assumption() -> None:
@@ -142,7 +142,8 @@ def test_every_input_key_arrives() -> None:
     assert loader.stragglers == (Straggler(factor=2, worker=1), Straggler(factor=8, every=10))
     assert (cpu.decode, cpu.augment, cpu.collate, cpu.per_batch) == (0.005, 0.006, 0.007, 0.008)
     assert cpu.output_bytes == 9e3
-    assert cpu.cost_spread == Spread(shape=Shape.EXPONENTIAL, relative_deviation=1.0)
+    assert cpu.cost_spread == Spread(shape=Shape.EXPONENTIAL)
+    assert cpu.cost_spread.deviation == 1.0
     assert cpu.basis is CostBasis.VCPU
     assert not any(key.startswith("input.") for key in notes(scenario))
 
@@ -172,13 +173,13 @@ def test_every_train_key_arrives() -> None:
     train = scenario.job.train
     assert (train.batch_size, train.accumulation, train.epochs) == (64.0, 2, 1.5)
     assert (train.precision, train.optimizer) == (Precision.TF32, Optimizer.ADAM)
-    assert train.mixed
+    assert train.mixed_precision
     assert train.recompute is Recompute.FULL
     assert train.sync_every_step
     assert not train.overlap_communication
-    assert train.bucket_bytes == 10 * 2.0**20
+    assert train.bucket_size == 10 * 2.0**20
     assert train.evaluation == Evaluation(samples=50_000.0, every_epochs=2.0)
-    assert train.checkpointing == Checkpointing(every_steps=100.0)
+    assert train.checkpoint_every_steps == 100.0
     assert train.checkpoint_process_rate == 1.4e9
     assert (train.start_up, train.shut_down) == (120.0, 30.0)
     assert train.device_spread == Spread(shape=Shape.LOGNORMAL, relative_deviation=0.02)
@@ -200,7 +201,7 @@ def test_software_cost_and_memory_arrive() -> None:
         "memory.page_cache=0 B",
     )
     software, memory = scenario.job.software, scenario.job.memory
-    assert (software.framework, software.version, software.compiled) == ("mxnet", "1.9", True)
+    assert (software.framework, software.version, software.compile) == ("mxnet", "1.9", True)
     assert software.kernels is not None
     assert software.kernels.kernel.others < 1.0
     assert scenario.cost.purchase is Purchase.SPOT
@@ -374,9 +375,9 @@ def test_a_finished_sample_is_what_the_model_takes() -> None:
 
 def test_front_to_back_reads_scan_the_page_cache() -> None:
     """The default policy fits the access, and is noted."""
-    assert load().job.dataset.cache_policy is CachePolicy.RANDOM
+    assert load().job.dataset.cache is CachePolicy.RANDOM
     scan = load("data.access=sequential")
-    assert scan.job.dataset.cache_policy is CachePolicy.SCAN
+    assert scan.job.dataset.cache is CachePolicy.SCAN
     assert notes(scan)["data.cache"] == "scan"
 
 

@@ -209,5 +209,5 @@ def simulated(scenario: Scenario) -> Prediction:
     Without a page cache all epochs are alike, so the traced one is the reported one.
     """
     job = scenario.job
-    uncached = replace(job, dataset=replace(job.dataset, cache_policy=CachePolicy.NONE))
+    uncached = replace(job, dataset=replace(job.dataset, cache=CachePolicy.NONE))
     return predict(replace(scenario, jobs=(uncached,)), trace=True)

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from simulator.report.hardware import old_price_line
-from simulator.results.price_age import Listed, older
+from simulator.results.cost import Listed, older
 from simulator.schema.hardware.price import Price, Purchase
 from simulator.uncertainty.provenance import Source
 

@@ -8,9 +8,8 @@ import pytest
 
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.results.energy import energy_of
+from simulator.results.energy import draws, energy_of
 from simulator.results.metrics import number_at
-from simulator.results.power import draws
 from simulator.results.prediction import Prediction
 from simulator.units import KILOWATT_HOUR
 

@@ -10,8 +10,8 @@ from simulator.predict import predict
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
 from simulator.results.assumptions import assumptions
+from simulator.results.energy import missing, standing
 from simulator.results.metrics import number_at
-from simulator.results.ownership import missing, standing
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
 from simulator.units import HOUR, YEAR

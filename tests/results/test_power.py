@@ -8,7 +8,7 @@ import pytest
 
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.results.power import (
+from simulator.results.energy import (
     CPU_IDLE,
     REST_FULL,
     REST_IDLE,

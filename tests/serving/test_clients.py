@@ -14,7 +14,7 @@ from simulator.reading.service.scenario import ServiceReader
 from simulator.results.metrics import service_figures
 from simulator.results.serving import ServicePrediction
 from simulator.schema.serving import Routing, Service
-from simulator.serving.clients import Clients
+from simulator.serving.fleet import Clients
 from simulator.serving.fleet import run as run_fleet
 from simulator.serving.layout import Wire
 from simulator.serving.load import Requests

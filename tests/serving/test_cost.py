@@ -10,8 +10,7 @@ import pytest
 
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
-from simulator.serving.cost import cost_of, price_of_all
-from simulator.serving.energy import energy_of
+from simulator.serving.cost import cost_of, energy_of, price_of_all
 
 TOLD: Any = SimpleNamespace(
     replicas=2.0,

@@ -11,10 +11,10 @@ import pytest
 from simulator.predict import predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
+from simulator.results.energy import GPU_IDLE, LOG_SD, REST_FULL, REST_IDLE, VCPU_FULL, VCPU_IDLE
 from simulator.results.metrics import service_figures
-from simulator.results.power import GPU_IDLE, LOG_SD, REST_FULL, REST_IDLE, VCPU_FULL, VCPU_IDLE
 from simulator.schema.serving import Service
-from simulator.serving.energy import energy_of
+from simulator.serving.cost import energy_of
 from simulator.uncertainty.components import P90
 
 

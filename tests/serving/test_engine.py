@@ -14,8 +14,8 @@ from simulator.physics.forward_pass import Iteration
 from simulator.schema.serving import Admission, Batching, Slo
 from simulator.serving.engine import iterations_until
 from simulator.serving.fleet import run as run_fleet
-from simulator.serving.latencies import Ran, answered
 from simulator.serving.load import Requests
+from simulator.serving.run import Ran, answered
 from simulator.serving.scheduler import Reuse
 from tests.support.serving import PLENTY, MadePass, fleet, run, settings, stays
 

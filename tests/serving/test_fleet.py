@@ -7,8 +7,8 @@ import pytest
 
 from simulator.schema.serving import Autoscaling, Routing
 from simulator.serving.fleet import run
-from simulator.serving.latencies import half_width
 from simulator.serving.load import Requests
+from simulator.serving.run import half_width
 from tests.serving.test_queues import SERVICE, STEP, agrees, erlang_wait, geometric
 from tests.support.serving import MadePass, fleet, poisson, settings, stays
 

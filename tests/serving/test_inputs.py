@@ -15,11 +15,9 @@ from simulator.report.render import Format, render
 from simulator.results.metrics import service_figures
 from simulator.results.serving import ServicePrediction
 from simulator.schema.serving import Routing, Service
-from simulator.serving.fleet import Fleet
+from simulator.serving.fleet import Fleet, Inputs, with_inputs
 from simulator.serving.fleet import run as run_fleet
-from simulator.serving.inputs import Inputs
 from simulator.serving.layout import Reading
-from simulator.serving.links import with_inputs
 from simulator.serving.load import Requests
 from simulator.studies.service_sizing import whatif
 from tests.support.serving import MadePass, fleet, settings

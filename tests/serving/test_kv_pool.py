@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.schema.serving import MemoryBase
-from simulator.serving.kv_pool import Decoding, pool_of
+from simulator.serving.replica import Decoding, pool_of
 from tests.support.serving import MadePass, settings
 
 GIGA = 1e9

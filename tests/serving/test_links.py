@@ -13,13 +13,11 @@ from simulator.results.metrics import service_figures
 from simulator.results.serving import ServicePrediction
 from simulator.schema.hardware.link import LinkKind
 from simulator.schema.serving import Speculation
-from simulator.serving.forward import ScaledPass, SpeculativePass
-from simulator.serving.kv_pool import Pool
+from simulator.serving.fleet import Line, links_of, links_of_both
 from simulator.serving.layout import Layout, Side, Transfer
-from simulator.serving.links import links_of, links_of_both
 from simulator.serving.load import Requests
+from simulator.serving.replica import Pool, ScaledPass, SpeculativePass
 from simulator.serving.scheduler import Reuse
-from simulator.serving.split import Line
 from tests.support.serving import MadePass, run, settings
 
 CARRIED = 1e-4

@@ -7,10 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from simulator.schema.serving import ClosedLoop, Lengths, Load, OpenLoop, RateCurve, Spread
+from simulator.schema.serving import (
+    ClosedLoop,
+    LengthDistribution,
+    Lengths,
+    Load,
+    OpenLoop,
+    RateCurve,
+)
 from simulator.serving.load import requests_of, usual_count
 
-UNIFORM = Lengths(tokens=1024, spread=Spread.UNIFORM, ratio=0.8)
+UNIFORM = Lengths(tokens=1024, spread=LengthDistribution.UNIFORM, ratio=0.8)
 
 
 def load(arrivals: ClosedLoop | OpenLoop | RateCurve, prompt: Lengths = UNIFORM) -> Load:
@@ -50,8 +57,8 @@ def test_arrivals_have_their_rate_and_burstiness(shape: float, variation: float)
     [
         UNIFORM,
         Lengths(tokens=300.0),
-        Lengths(tokens=300.0, spread=Spread.EXPONENTIAL),
-        Lengths(tokens=300.0, spread=Spread.LOGNORMAL, deviation=0.7),
+        Lengths(tokens=300.0, spread=LengthDistribution.EXPONENTIAL),
+        Lengths(tokens=300.0, spread=LengthDistribution.LOGNORMAL, deviation=0.7),
     ],
 )
 def test_lengths_have_their_mean(lengths: Lengths) -> None:
@@ -83,6 +90,6 @@ def test_an_even_curve_is_a_poisson_process() -> None:
 
 def test_requests_are_cut_to_what_a_cache_holds() -> None:
     """The tail of a distribution never exceeds the cache, which no request could leave again."""
-    tail = Lengths(tokens=1000.0, spread=Spread.LOGNORMAL, deviation=3.0)
+    tail = Lengths(tokens=1000.0, spread=LengthDistribution.LOGNORMAL, deviation=3.0)
     found = requests_of(load(OpenLoop(rate=1.0), tail), 5000, seed=4, most=4000)
     assert max(map(sum, zip(found.prompts, found.outputs, strict=True))) == 4000

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from support.stages import sampled
 
-from simulator.serving.latencies import half_width
 from simulator.serving.load import Requests
+from simulator.serving.run import half_width
 from tests.support.serving import MadePass, poisson, run, settings, stays
 
 STEP = 0.0005

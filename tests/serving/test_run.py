@@ -8,8 +8,8 @@ import pytest
 
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
-from simulator.serving.kv_pool import Pool
 from simulator.serving.layout import Layout, Side
+from simulator.serving.replica import Pool
 from simulator.serving.run import alone
 from simulator.serving.scheduler import Reuse
 from tests.support.serving import MadePass

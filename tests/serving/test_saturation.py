@@ -7,10 +7,9 @@ import pytest
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
 from simulator.schema.serving import Service
-from simulator.serving.forward import Pass, ScaledPass
-from simulator.serving.kv_pool import Pool
 from simulator.serving.layout import Layout, Side
-from simulator.serving.saturation import saturation_rates
+from simulator.serving.replica import Pass, Pool, ScaledPass
+from simulator.serving.run import saturation_rates
 from simulator.serving.scheduler import Reuse
 from tests.support.serving import MadePass
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from simulator.schema.serving import Dynamic, Serving
-from simulator.serving.latencies import half_width
 from simulator.serving.load import Requests
+from simulator.serving.run import half_width
 from simulator.serving.scheduler import Batcher
 from tests.support.serving import MadePass, poisson, run, settings, stays
 

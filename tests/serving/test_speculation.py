@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from simulator.physics.forward_pass import Iteration
 from simulator.schema.serving import Serving, Speculation
-from simulator.serving.forward import SpeculativePass
 from simulator.serving.load import Requests
+from simulator.serving.replica import SpeculativePass
 from tests.serving.test_engine import drawn
 from tests.support.serving import MadePass, run, settings, stays
 

@@ -14,11 +14,11 @@ from simulator.reading.service.scenario import ServiceReader
 from simulator.schema.hardware.link import LinkKind
 from simulator.schema.serving import Routing, Service
 from simulator.serving.engine import Counts
-from simulator.serving.latencies import half_width
+from simulator.serving.fleet import Line, run_split
 from simulator.serving.layout import Transfer
 from simulator.serving.load import Requests
+from simulator.serving.run import half_width
 from simulator.serving.scheduler import Reuse
-from simulator.serving.split import Line, run_split
 from tests.support.serving import MadePass, fleet, poisson, settings
 
 PROMPT = 0.1

@@ -8,7 +8,14 @@ from simulator.predict import predict
 from simulator.reading.effective_settings import inputs
 from simulator.reading.measured.measurement_set import published
 from simulator.reading.search.candidates import CandidateReader
-from simulator.studies.compare import Side, differing, error, published_rule, rule, rule_of
+from simulator.studies.compare import (
+    Side,
+    differing,
+    error,
+    price_performance,
+    published_price_performance,
+    rule_of,
+)
 
 
 def side(name: str, *overrides: str) -> Side:
@@ -34,7 +41,7 @@ def side(name: str, *overrides: str) -> Side:
 def test_the_published_comparison(alone: str, together: str, saved: float, faster: float) -> None:
     """A8 and A13: what helpers save a step, by the rule of A18 on the published figures."""
     first, other = side(alone), side(together)
-    found = published_rule(first, other)
+    found = published_price_performance(first, other)
     assert found is not None
     assert found.saved == pytest.approx(saved, abs=5e-5)
     assert 1.0 / found.time == pytest.approx(faster)
@@ -56,7 +63,7 @@ def test_predictions_lie_where_the_accuracy_table_says() -> None:
 def test_predicted_price_performance() -> None:
     """The ratio of costs is that of prices times that of times, as predicted too."""
     first, other = side("heterogeneous-tfdata-alone"), side("heterogeneous-tfdata")
-    found = rule(first, other)
+    found = price_performance(first, other)
     assert found is not None
     assert found.price == pytest.approx(45.032 / 37.688)
     costs = [one.prediction.cost.per_step for one in (first, other)]
@@ -72,7 +79,7 @@ def test_owned_machines_pay_for_their_electricity_in_the_rule() -> None:
         side("resnet50-imagenet-p4d", *owned, f"energy.tariff=${tariff}/kWh")
         for tariff in (0.2, 0.4)
     ]
-    found = rule(*sides)
+    found = price_performance(*sides)
     costs = [one.prediction.cost for one in sides]
     paid = [(cost.for_machines or 0.0) / cost.time_to_train for cost in costs]
     assert found is not None

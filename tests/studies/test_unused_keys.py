@@ -13,7 +13,7 @@ from simulator.errors import PlanError
 from simulator.predict import predict
 from simulator.reading.search.candidates import CandidateReader
 from simulator.reading.shipped import scenario_names
-from simulator.studies.unused_keys import idle_keys
+from simulator.studies.unused_keys import unused_keys
 
 MEASURED = """
 schema = 1
@@ -39,7 +39,7 @@ def idle(tmp_path: Path, text: str, *overrides: str) -> tuple[str, ...]:
     """Keys of a scenario that are without effect."""
     path = tmp_path / "mine.toml"
     path.write_text(text)
-    return idle_keys(CandidateReader(str(path), overrides=overrides))
+    return unused_keys(CandidateReader(str(path), overrides=overrides))
 
 
 def test_keys_that_matter_are_not_named(tmp_path: Path) -> None:
@@ -81,14 +81,14 @@ def test_a_dominated_figure_is_read_all_the_same(tmp_path: Path) -> None:
 def test_keys_of_what_a_file_extends_are_not_the_users(tmp_path: Path) -> None:
     """Only the user's own file, and options, are spoken of."""
     (tmp_path / "base.toml").write_text(MEASURED.replace("[data]", "[data]\nreaders = 4"))
-    assert idle_keys(CandidateReader(str(tmp_path / "base.toml"))) == ("data.readers",)
+    assert unused_keys(CandidateReader(str(tmp_path / "base.toml"))) == ("data.readers",)
     assert idle(tmp_path, 'schema = 1\nextends = "base.toml"\n') == ()
 
 
 @each("name", sampled(scenario_names(), 10))
 def test_no_shipped_scenario_gives_a_key_without_effect(name: str) -> None:
     """Who starts from one is not warned of what somebody else wrote."""
-    assert idle_keys(CandidateReader(name)) == ()
+    assert unused_keys(CandidateReader(name)) == ()
 
 
 @each(("name", "setting"), sampled(zip(scenario_names(), cycle(SETTINGS), strict=False), 5))
@@ -100,7 +100,7 @@ def test_what_is_said_to_be_idle_is(name: str, setting: str) -> None:
     except PlanError:
         pytest.skip("the scenario cannot be changed so")
     before = predict(reader.plainly({}), intervals=False)
-    for key in idle_keys(reader):
+    for key in unused_keys(reader):
         after = predict(reader.without(key), intervals=False)
         assert after.timing == before.timing, key
         assert after.cost == before.cost, key

@@ -139,7 +139,7 @@ def scenario(  # noqa: PLR0913 - each figure of a job
             samples=samples,
             bytes_per_sample=sample_bytes,
             read_time=read_time,
-            cache_policy=cache,
+            cache=cache,
             size_spread=size_spread,
         ),
         loader=Loader(workers=workers, prefetch=prefetch, stragglers=stragglers, **loader),  # type: ignore[arg-type]

@@ -91,10 +91,10 @@ def team_of(scenario: Scenario) -> Team:
 def buckets(scenario: Scenario) -> tuple[Real, Real]:
     """Return the number of gradient buckets, and the size of one [B]."""
     gradients, train = gradient_bytes(scenario), scenario.job.train
-    if not train.overlap_communication or train.bucket_bytes <= 0.0:
+    if not train.overlap_communication or train.bucket_size <= 0.0:
         return 1.0, gradients
-    number: Real = np.maximum(1.0, np.ceil(gradients / train.bucket_bytes))
-    return number, np.minimum(gradients, train.bucket_bytes)
+    number: Real = np.maximum(1.0, np.ceil(gradients / train.bucket_size))
+    return number, np.minimum(gradients, train.bucket_size)
 
 
 def all_reduce_time(scenario: Scenario) -> Real:
@@ -114,7 +114,7 @@ def gradient_bytes(scenario: Scenario) -> Real:
     job = scenario.job
     if job.model is None:
         return 0.0
-    wide = job.train.mixed or job.train.precision is Precision.TF32
+    wide = job.train.mixed_precision or job.train.precision is Precision.TF32
     usual = Precision.FP32 if wide else job.train.precision
     width = job.train.gradient_precision or usual
     learned = learned_in_all(job) if job.train.freezes else job.model.dense_parameters
@@ -141,11 +141,11 @@ def bucket_shares(scenario: Scenario) -> tuple[float, ...]:
     """
     train = scenario.job.train
     gradients = float(gradient_bytes(scenario))
-    if not train.overlap_communication or train.bucket_bytes <= 0.0:
+    if not train.overlap_communication or train.bucket_size <= 0.0:
         return (1.0,)
-    if gradients <= train.bucket_bytes:
+    if gradients <= train.bucket_size:
         return (1.0,)
-    shares, left, merged = [], 1.0, train.bucket_bytes / gradients
+    shares, left, merged = [], 1.0, train.bucket_size / gradients
     while left > merged:
         shares.append(merged)
         left -= merged

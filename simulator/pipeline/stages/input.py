@@ -67,7 +67,7 @@ def read_from_store(scenario: Scenario, phase: Phase) -> Demand:
 def hit_ratio(scenario: Scenario, phase: Phase) -> Real:
     """Return the share of reads that hit the page cache in this phase [0..1]."""
     dataset = scenario.job.dataset
-    policy = dataset.cache_policy
+    policy = dataset.cache
     if policy is CachePolicy.PRELOADED or dataset.placement is Placement.PRELOAD:
         return 1.0
     if policy is CachePolicy.NONE:

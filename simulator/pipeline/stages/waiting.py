@@ -132,7 +132,7 @@ class Checkpoint:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Return bytes over PCIe, then to the store."""
         train = scenario.job.train
-        if train.checkpointing is None or scenario.job.model is None:
+        if train.checkpoint_every_steps is None or scenario.job.model is None:
             return ()
         shares, group = checkpoint_shares(scenario), scenario.cluster.trainers
         write = asking(

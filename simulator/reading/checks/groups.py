@@ -77,7 +77,7 @@ def stored_bytes(file: UnresolvedScenario) -> float:
 
 def _placement(file: UnresolvedScenario) -> Problems:
     data, path = file.data, ("data", "cache")
-    if data.placement is Placement.PRELOAD and data.cache is not None:
+    if data.placement is Placement.PRELOAD and data.states("cache"):
         message = "says what stays in memory, and preloading keeps everything there"
         yield file.problem(path, message, hint="leave it out")
     if data.placement is Placement.STAGE and data.cache is CachePolicy.PRELOADED:

@@ -167,7 +167,7 @@ def _name(file: UnresolvedScenario) -> Problems:
 
 def _attention(file: UnresolvedScenario) -> Problems:
     named, known = file.software.attention_kernel, attentions()
-    if named is None or not _is_timed_by_kernels(file) or named.lower() in known:
+    if not named or not _is_timed_by_kernels(file) or named.lower() in known:
         return
     yield file.problem(
         ("software", "attention_kernel"),

@@ -17,12 +17,11 @@ from simulator.reading.convert.parallelism import PARALLEL_CHECKS
 from simulator.reading.lines import KeyPath
 from simulator.reading.long_run.bills import ENERGY_CHECKS
 from simulator.reading.long_run.interruptions import INTERRUPTION_CHECKS
-from simulator.reading.sections import SpreadTable
 from simulator.reading.unresolved import Check, UnresolvedScenario
 from simulator.schema.hardware.storage import LimitedBy, Scope
 from simulator.schema.store_plan import Location
 from simulator.schema.workload.dataset import CachePolicy, Layout, Placement
-from simulator.schema.workload.distribution import Shape
+from simulator.schema.workload.distribution import Shape, Spread
 from simulator.schema.workload.loader import LoaderKind
 from simulator.schema.workload.train import Mode
 from simulator.units import BYTE, show
@@ -72,28 +71,31 @@ _WIDEST_UNIFORM: Final = 1.0 / math.sqrt(3.0)
 
 
 def _size_spread(file: UnresolvedScenario) -> Problems:
-    yield from _spread(file, file.data.size_spread, ("data", "size_spread"))
+    if file.data.states("size_spread"):
+        yield from _spread(file, file.data.size_spread, ("data", "size_spread"))
 
 
 def _cost_spread(file: UnresolvedScenario) -> Problems:
-    yield from _spread(file, file.input.cost_spread, ("input", "cost_spread"))
+    if file.input.states("cost_spread"):
+        yield from _spread(file, file.input.cost_spread, ("input", "cost_spread"))
 
 
 def _device_spread(file: UnresolvedScenario) -> Problems:
-    yield from _spread(file, file.train.device_spread, ("train", "device_spread"))
+    if file.train.states("device_spread"):
+        yield from _spread(file, file.train.device_spread, ("train", "device_spread"))
 
 
 def _step_jitter(file: UnresolvedScenario) -> Problems:
     path = ("train", "step_jitter")
+    if not file.train.states("step_jitter"):
+        return
     yield from _spread(file, file.train.step_jitter, path)
-    if file.train.step_jitter is not None and file.train.straggling > 0.0:
+    if file.train.straggling > 0.0:
         hint = "leave one of them out: both say how late a step is by chance"
         yield file.problem(path, "is given beside straggling", hint=hint)
 
 
-def _spread(file: UnresolvedScenario, spread: SpreadTable | None, path: KeyPath) -> Problems:
-    if spread is None:
-        return
+def _spread(file: UnresolvedScenario, spread: Spread, path: KeyPath) -> Problems:
     deviation, path = spread.relative_deviation, (*path, "relative_deviation")
     fixed = {Shape.CONSTANT: 0.0, Shape.EXPONENTIAL: 1.0}.get(spread.shape)
     if deviation is None:
@@ -326,10 +328,10 @@ def _global_batch(file: UnresolvedScenario) -> Problems:
     product = train.batch_size * file.accumulation * ranks
     if train.global_batch_size != product:
         message = "contradicts batch_size x accumulation x ranks"
-        hint = f"{train.batch_size} x {file.accumulation} x {ranks} = {product}"
-        if train.accumulation is None:
+        hint = f"{train.batch_size:.0f} x {file.accumulation} x {ranks} = {product:.0f}"
+        if not train.states("accumulation"):
             message = "is no multiple of batch_size x ranks"
-            hint = f"{train.batch_size} x {ranks} = {train.batch_size * ranks}"
+            hint = f"{train.batch_size:.0f} x {ranks} = {train.batch_size * ranks:.0f}"
         yield file.problem(("train", "global_batch_size"), message, hint=hint)
 
 
@@ -337,7 +339,7 @@ def _precision(file: UnresolvedScenario) -> Problems:
     precision, gpu, path = file.train.precision, file.gpu, ("train", "precision")
     if gpu is not None and gpu.emulated:
         return
-    if precision is None:
+    if not file.train.states("precision"):
         if gpu is not None or (file.model is not None and not file.learns_on_host):
             hint = "such as fp32, tf32, fp16 or bf16"
             yield file.problem(path, "is missing", hint=hint)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from simulator.memo import cached
 from simulator.reading.convert import defaults
 from simulator.reading.convert.defaults import Default
-from simulator.reading.sections import DataSection, InputSection, SpreadTable
+from simulator.reading.sections import InputSection
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.workload.dataset import Access, CachePolicy, Dataset, Layout
-from simulator.schema.workload.distribution import CONSTANT, Shape, Spread
 from simulator.schema.workload.loader import (
     Loader,
     LoaderKind,
     Preparation,
     Preprocessing,
-    Straggler,
     Transport,
 )
 from simulator.schema.workload.models import Model
@@ -27,33 +26,23 @@ _PREFETCH = 2
 
 
 @cached()
-def dataset_of(data: DataSection, loader: LoaderKind) -> Dataset:
+def dataset_of(data: Dataset, loader: LoaderKind) -> Dataset:
     """Return the samples on the store."""
-    return Dataset(
-        name=data.name or "data",
-        samples=float(data.samples),
-        bytes_per_sample=data.bytes_per_sample,
-        size_spread=spread_of(data.size_spread),
-        layout=data.layout,
+    return replace(
+        data,
         access=_access(data),
-        shard_size=data.shard_size,
-        cache_policy=data.cache or _cache_policy(data, loader),
-        read_time=data.read_time,
-        readers=float(data.readers),
-        placement=data.placement,
-        window=data.window,
-        chunk_size=data.chunk_size,
-        sources=data.sources,
+        cache=data.cache if data.states("cache") else _cache_policy(data, loader),
     )
 
 
-def _access(data: DataSection) -> Access:
+def _access(data: Dataset) -> Access:
     """The order on the store unless the file says: WebDataset and its kin stream whole shards."""
     sharded = data.layout is Layout.SHARDS
-    return data.access or (Access.SEQUENTIAL if sharded else Access.RANDOM)
+    usual = Access.SEQUENTIAL if sharded else Access.RANDOM
+    return data.access if data.states("access") else usual
 
 
-def _cache_policy(data: DataSection, loader: LoaderKind) -> CachePolicy:
+def _cache_policy(data: Dataset, loader: LoaderKind) -> CachePolicy:
     """What stays in memory unless the file says; nothing is read of what actors make."""
     if loader is LoaderKind.ACTORS:
         return CachePolicy.PRELOADED
@@ -61,9 +50,7 @@ def _cache_policy(data: DataSection, loader: LoaderKind) -> CachePolicy:
 
 
 @cached()
-def loader_of(
-    given: InputSection, data: DataSection, gpu: Gpu | None, model: Model | None
-) -> Loader:
+def loader_of(given: InputSection, data: Dataset, gpu: Gpu | None, model: Model | None) -> Loader:
     """Return the settings of the input pipeline, with figures for what is left out."""
     applied = tuple(_applied(given, data, model))
     worker_start, worker_memory, per_batch, per_sample = _loader_figures(given, applied)
@@ -84,10 +71,7 @@ def loader_of(
         worker_start=worker_start,
         epoch_start=given.epoch_start,
         worker_memory=worker_memory,
-        stragglers=tuple(
-            Straggler(factor=slow.factor, worker=slow.worker, every=slow.every, rank=slow.rank)
-            for slow in given.straggler
-        ),
+        stragglers=tuple(given.straggler),
         in_step=_in_step(given, data),
         sources={**given.sources, **{default.field: default.source for default in applied}},
     )
@@ -121,7 +105,7 @@ def _loader_figures(
     return filled[0], filled[1], filled[2], filled[3]
 
 
-def _applied(given: InputSection, data: DataSection, model: Model | None) -> Iterator[Default]:
+def _applied(given: InputSection, data: Dataset, model: Model | None) -> Iterator[Default]:
     """The figures that stand in for keys left out; threads need none of them."""
     if given.loader is not LoaderKind.PYTORCH or given.workers == 0:
         return
@@ -151,7 +135,7 @@ def _receiving(given: InputSection, transport: Transport) -> Default:
 
 @cached()
 def preprocessing_of(
-    given: InputSection, data: DataSection, model: Model | None, reference: float | None
+    given: InputSection, data: Dataset, model: Model | None, reference: float | None
 ) -> Preprocessing:
     """Return what the processors do to a sample, and how big it comes out.
 
@@ -164,7 +148,7 @@ def preprocessing_of(
         collate=given.collate,
         per_batch=given.per_batch,
         output_bytes=output,
-        cost_spread=spread_of(given.cost_spread),
+        cost_spread=given.cost_spread,
         basis=given.cost_basis,
         coremark_per_vcpu=reference,
         where=given.where,
@@ -184,7 +168,7 @@ def preprocessing_of(
     )
 
 
-def _output_bytes(given: InputSection, data: DataSection, model: Model | None) -> tuple[Bytes, str]:
+def _output_bytes(given: InputSection, data: Dataset, model: Model | None) -> tuple[Bytes, str]:
     if given.output_bytes_per_sample is not None:
         return given.output_bytes_per_sample, ""
     if given.where is Preparation.DEVICE:
@@ -195,18 +179,14 @@ def _output_bytes(given: InputSection, data: DataSection, model: Model | None) -
 
 
 @cached()
-def input_notes(
-    given: InputSection, data: DataSection, model: Model | None
-) -> tuple[Assumption, ...]:
+def input_notes(given: InputSection, data: Dataset, model: Model | None) -> tuple[Assumption, ...]:
     """Return the defaults of [data] and [input] that a prediction rests on."""
     return tuple(_input_notes(given, data, model))
 
 
-def _input_notes(
-    given: InputSection, data: DataSection, model: Model | None
-) -> Iterator[Assumption]:
+def _input_notes(given: InputSection, data: Dataset, model: Model | None) -> Iterator[Assumption]:
     """The defaults of [data] and [input] that a prediction rests on."""
-    if data.access is None and data.layout is Layout.SHARDS:
+    if not data.states("access") and data.layout is Layout.SHARDS:
         yield Assumption(
             what="the order in which shards are read (data.access not given)",
             value=Access.SEQUENTIAL.value,
@@ -222,10 +202,10 @@ def _input_notes(
             source=defaults.OWN_CHOICE,
             bears_on=frozenset({Part.INPUT, Part.COPY, Part.HOST_RAM}),
         )
-    if data.cache is None and given.loader is LoaderKind.ACTORS:
+    if not data.states("cache") and given.loader is LoaderKind.ACTORS:
         what = "bytes that actors read from the store (data.cache not given)"
         yield Assumption(what=what, value="none", source=defaults.OWN_CHOICE)
-    elif data.cache is None and _access(data) is Access.SEQUENTIAL:
+    elif not data.states("cache") and _access(data) is Access.SEQUENTIAL:
         yield Assumption(
             what="what stays in the page cache under front-to-back reads (data.cache not given)",
             value=CachePolicy.SCAN.value,
@@ -233,17 +213,7 @@ def _input_notes(
         )
 
 
-def _in_step(given: InputSection, data: DataSection) -> bool:
+def _in_step(given: InputSection, data: Dataset) -> bool:
     """Whether the file says that samples are equal: no spread given leaves that open."""
-    tables = (data.size_spread, given.cost_spread)
-    spreads = [spread_of(table) for table in tables if table is not None]
-    return bool(spreads) and not any(spread.varies for spread in spreads)
-
-
-def spread_of(table: SpreadTable | None) -> Spread:
-    """A distribution as the file gives it; constant where it gives none."""
-    if table is None:
-        return CONSTANT
-    implied = 1.0 if table.shape is Shape.EXPONENTIAL else 0.0
-    deviation = implied if table.relative_deviation is None else table.relative_deviation
-    return Spread(shape=table.shape, relative_deviation=deviation)
+    stated = data.states("size_spread") or given.states("cost_spread")
+    return stated and not (data.size_spread.varies or given.cost_spread.varies)

@@ -9,18 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simulator.memo import cached
+from simulator.reading.convert.training import memory_format
 from simulator.reading.fitted.kernels import Use, kernels, memory_figures
-from simulator.reading.sections import SoftwareSection, TrainSection
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.link import Link
 from simulator.schema.precision import Precision
-from simulator.schema.workload.software import Software
+from simulator.schema.workload.software import MemoryFormat, Software
+from simulator.schema.workload.train import Train
 
 
 def software_of(
-    given: SoftwareSection,
-    train: TrainSection,
+    given: Software,
+    train: Train,
     host: Host,
     gpu: Gpu | None,
     *,
@@ -33,37 +34,27 @@ def software_of(
         gpu,
         None if host.network is None else host.network.link,
         fused,
-        train.precision or Precision.FP32,
+        memory_format(given),
+        train.precision,
         train.accumulation_precision or train.gradient_precision or exchanged,
     )
 
 
 @cached()
 def _built(  # noqa: PLR0913, PLR0917 - all that the figures depend on
-    given: SoftwareSection,
+    given: Software,
     gpu: Gpu | None,
     link: Link | None,
     fused: bool,  # noqa: FBT001 - shared by position
+    layout: MemoryFormat,
     precision: Precision,
     summed_in: Precision,
 ) -> Software:
-    version = given.version or ""
-    software = Software(
-        framework=given.framework,
-        version=version,
-        compiled=given.compile,
+    software = replace(
+        given,
         fused_attention=fused,
-        cuda_graphs=given.cuda_graphs,
-        blocking_launches=given.blocking_launches,
-        fused_experts=given.fused_experts,
-        attention_kernel=given.attention_kernel or "",
-        padded_vocabulary=given.padded_vocabulary,
-        fp8_recipe=given.fp8_recipe,
-        gradient_sum=given.gradient_sum,
-        compiled_loss=given.compile if given.compiled_loss is None else given.compiled_loss,
-        chunked_loss=given.chunked_loss,
-        profiled_kernels=given.profiled_kernels,
-        degraded=given.degraded,
+        memory_format=layout,
+        compiled_loss=given.compiled_loss if given.states("compiled_loss") else given.compile,
     )
     use = Use(
         software=software,

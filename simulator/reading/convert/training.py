@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from simulator.memo import cached
 from simulator.reading.convert import defaults
 from simulator.reading.convert.framework_figures import habit
-from simulator.reading.convert.input import spread_of
 from simulator.reading.hardware.devices import share_note
-from simulator.reading.sections import ModelSection, SoftwareSection, StepTimeTable, TrainSection
+from simulator.reading.sections import ModelSection, StepTimeTable
 from simulator.reading.unresolved import UnresolvedScenario
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.precision import Precision
@@ -22,11 +21,9 @@ from simulator.schema.workload.models.custom import CustomModel
 from simulator.schema.workload.models.families import with_attention
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.parallelism import Parallelism, Sharding
-from simulator.schema.workload.software import MemoryFormat
+from simulator.schema.workload.software import MemoryFormat, Software
 from simulator.schema.workload.train import (
     Adapters,
-    Checkpointing,
-    Evaluation,
     Mode,
     Optimizer,
     Targets,
@@ -44,9 +41,7 @@ _ON_PYTORCH: Final = frozenset(
 
 
 @cached()
-def model_of(
-    section: ModelSection | None, software: SoftwareSection, named: Model | None
-) -> Model | None:
+def model_of(section: ModelSection | None, software: Software, named: Model | None) -> Model | None:
     """Return the model by name or by its figures; None where only step times are known, or nothing.
 
     `named` is the model that the section names, or describes by family and shape.
@@ -77,7 +72,7 @@ def model_of(
 
 @cached()
 def step_times_of(
-    section: ModelSection | None, steps: tuple[StepTimeTable, ...], software: SoftwareSection
+    section: ModelSection | None, steps: tuple[StepTimeTable, ...], software: Software
 ) -> StepTimes | None:
     """Return the user's own measurements, by rising batch size."""
     if section is None or not steps:
@@ -95,8 +90,8 @@ def step_times_of(
 
 @cached()
 def train_of(
-    given: TrainSection,
-    software: SoftwareSection,
+    given: Train,
+    software: Software,
     parallelism: Parallelism,
     host_threads: float,
     accumulation: int,
@@ -105,9 +100,9 @@ def train_of(
 
     Parameters
     ----------
-    given : TrainSection
+    given : Train
         What the file states.
-    software : SoftwareSection
+    software : Software
         The framework.
     parallelism : Parallelism
         How the model is spread over devices.
@@ -116,47 +111,19 @@ def train_of(
     accumulation : int
         Batches of a rank in a step.
     """
-    evaluation, every = given.evaluation, given.checkpoint_every_steps
-    bucket = given.bucket_size
-    return Train(
-        batch_size=float(given.batch_size),
-        precision=given.precision or Precision.FP32,
-        accumulation=accumulation,
-        epochs=float(given.epochs),
-        gradient_precision=given.gradient_precision,
-        accumulation_precision=given.accumulation_precision,
-        adapters=_adapters(given, software),
-        head_only=given.trained is Trained.HEAD,
-        frozen_precision=given.frozen_precision,
-        optimizer=given.optimizer or _optimizer(given.mode),
-        mixed=bool(given.mixed_precision),
-        recompute=given.recompute,
-        recompute_share=float(given.recompute_share),
-        sync_every_step=given.sync_every_step,
-        straggling=float(given.straggling),
-        device_spread=spread_of(given.device_spread),
-        step_jitter=spread_of(given.step_jitter),
-        step_overhead=given.step_overhead,
-        host_threads=host_threads if given.host_threads is None else float(given.host_threads),
-        exchange_delay=given.exchange_delay,
-        exchange_contention=float(given.exchange_contention),
-        overlap_communication=_overlaps(given, software, parallelism),
-        bucket_bytes=defaults.BUCKET_SIZE.value if bucket is None else bucket,
-        evaluation=None
-        if evaluation is None
-        else Evaluation(
-            samples=float(evaluation.samples), every_epochs=float(evaluation.every_epochs)
-        ),
-        checkpointing=None if every is None else Checkpointing(every_steps=float(every)),
-        checkpoint_process_rate=defaults.CHECKPOINT_PROCESS_RATE.value
-        if given.checkpoint_process_rate is None
-        else given.checkpoint_process_rate,
-        start_up=given.start_up,
-        shut_down=given.shut_down,
-    )
+    defaults_of: dict[str, Any] = {
+        "optimizer": _optimizer(given.mode),
+        "host_threads": host_threads,
+        "overlap_communication": _overlaps(software, parallelism),
+        "bucket_size": defaults.BUCKET_SIZE.value,
+        "checkpoint_process_rate": defaults.CHECKPOINT_PROCESS_RATE.value,
+    }
+    left_out = {key: value for key, value in defaults_of.items() if not given.states(key)}
+    adapters = _adapters(given, software)
+    return replace(given, accumulation=accumulation, adapters=adapters, **left_out)
 
 
-def _adapters(given: TrainSection, software: SoftwareSection) -> Adapters | None:
+def _adapters(given: Train, software: Software) -> Adapters | None:
     if given.trained is not Trained.LORA:
         return None
     return Adapters(
@@ -166,11 +133,10 @@ def _adapters(given: TrainSection, software: SoftwareSection) -> Adapters | None
     )
 
 
-def _overlaps(given: TrainSection, software: SoftwareSection, parallelism: Parallelism) -> bool:
-    """Whether gradients are exchanged beside the backward pass; by default as in the framework."""
-    stated = given.overlap_communication
-    if stated is not None or parallelism.sharding is not Sharding.OPTIMIZER:
-        return stated is not False
+def _overlaps(software: Software, parallelism: Parallelism) -> bool:
+    """Return whether the framework exchanges gradients during the backward pass."""
+    if parallelism.sharding is not Sharding.OPTIMIZER:
+        return True
     return habit(software.framework).overlap_sharded
 
 
@@ -198,7 +164,7 @@ def _attending(model: Model, *, fused: bool | None) -> Model:
 _attended: Final = cached(most=64)(with_attention)
 
 
-def _scoring(model: Model, section: ModelSection | None, software: SoftwareSection) -> Model:
+def _scoring(model: Model, section: ModelSection | None, software: Software) -> Model:
     """The model with scores of all positions, where the framework computes those unasked.
 
     A share that the file states is of those whose scores are computed.
@@ -232,7 +198,7 @@ def _in_order(model: ConvNet, channels_last: bool) -> Model:  # noqa: FBT001 - p
     return replace(model, channels_last=channels_last)
 
 
-def memory_format(software: SoftwareSection) -> MemoryFormat:
+def memory_format(software: Software) -> MemoryFormat:
     """Order of images in memory: as the file says, else the framework's own.
 
     Tensors of PyTorch, and so of what is built on it, are contiguous with channels first [1]_;
@@ -242,23 +208,24 @@ def memory_format(software: SoftwareSection) -> MemoryFormat:
     ----------
     .. [1] "Channels Last Memory Format in PyTorch", PyTorch tutorials
     """
-    given, framework = software.memory_format, software.framework.lower()
+    framework = software.framework.lower()
     on_torch = "torch" in framework or framework in _ON_PYTORCH
     usual = MemoryFormat.CHANNELS_FIRST if on_torch else MemoryFormat.CHANNELS_LAST
-    return usual if given is None else given
+    return software.memory_format if software.states("memory_format") else usual
 
 
-def fused_attention(software: SoftwareSection, named: Model | None, model: Model | None) -> bool:
+def fused_attention(software: Software, named: Model | None, model: Model | None) -> bool:
     """Whether attention runs as one kernel: as the file says, else as the model's own shape."""
     given = _stated_attention(software, named)
     return bool(getattr(model, "fused_attention", False)) if given is None else given
 
 
-def _stated_attention(software: SoftwareSection, named: Model | None) -> bool | None:
+def _stated_attention(software: Software, named: Model | None) -> bool | None:
     """Whether attention runs as one kernel, where the file says so or the framework always does."""
-    given = software.fused_attention
-    if given is not None or not isinstance(named, Transformer):
-        return given
+    if software.states("fused_attention"):
+        return software.fused_attention
+    if not isinstance(named, Transformer):
+        return None
     return True if habit(software.framework).fuses_attention else None
 
 
@@ -268,27 +235,26 @@ def training_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[As
     if file.mode is not Mode.TRAIN:
         return
     on_device = file.gpu is not None and model is not None
-    if on_device and train.optimizer is None:
+    if on_device and not train.states("optimizer"):
         yield _note("optimizer (train.optimizer not given)", Optimizer.MOMENTUM.value)
-    narrow = train.precision is not None and train.precision not in _WIDTHS
-    if on_device and narrow and train.mixed_precision is None:
+    narrow = train.precision not in _WIDTHS
+    if on_device and narrow and not train.states("mixed_precision"):
         what = "number format of weights and optimizer state (train.mixed_precision not given)"
         yield _note(what, str(train.precision))
-    if (
-        on_device
-        and file.ranks > 1
-        and train.bucket_size is None
-        and _overlaps(train, file.software, file.parallelism)
-    ):
+    overlaps = _overlaps(file.software, file.parallelism)
+    if train.states("overlap_communication"):
+        overlaps = train.overlap_communication
+    if on_device and file.ranks > 1 and not train.states("bucket_size") and overlaps:
         yield defaults.BUCKET_SIZE.note
-    if train.checkpoint_every_steps is not None and train.checkpoint_process_rate is None:
+    checkpoints = train.checkpoint_every_steps is not None
+    if checkpoints and not train.states("checkpoint_process_rate"):
         yield defaults.CHECKPOINT_PROCESS_RATE.note
     yield from _gaps(file, model)
 
 
 def layout_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[Assumption]:
     """The order of images in memory that a prediction rests on."""
-    if file.gpu is None or file.software.memory_format is not None:
+    if file.gpu is None or file.software.states("memory_format"):
         return
     if isinstance(model, ConvNet) and file.train.precision in _SIXTEEN:
         what = "order of images in device memory (software.memory_format not given)"
@@ -316,7 +282,7 @@ def _missing_figures(section: ModelSection, *, measured: bool) -> Iterator[Assum
 def precision_notes(file: UnresolvedScenario) -> Iterator[Assumption]:
     """What a device does with a precision that it lacks."""
     gpu, precision = file.gpu, file.train.precision
-    if gpu is None or gpu.emulated or precision is None or precision in gpu.peak:
+    if gpu is None or gpu.emulated or not file.train.states("precision") or precision in gpu.peak:
         return
     stand_in = gpu.fallback[precision]
     yield Assumption(

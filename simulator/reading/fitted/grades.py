@@ -26,7 +26,6 @@ from simulator.reading.convert.model_sections import SourcedTable
 from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernels import stood_in
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.reading.sections import TrainSection
 from simulator.reading.shipped import DATA
 from simulator.reading.unresolved import UnresolvedScenario
 from simulator.results.envelope import FRAMEWORK, GPU, SHARDING, Apart, Envelope, Measured, Span
@@ -46,7 +45,7 @@ from simulator.schema.workload.loader import CostBasis
 from simulator.schema.workload.models import Model
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.parallelism import Sharding
-from simulator.schema.workload.train import Mode
+from simulator.schema.workload.train import Mode, Train
 from simulator.uncertainty.components import Axis, Grade, Rate, Reach
 from simulator.uncertainty.provenance import Source
 from simulator.units import anywhere
@@ -218,9 +217,7 @@ _ALIKE: Final = 0.1
 
 
 @cached()
-def sister_of(
-    train: TrainSection, gpu: Gpu | None, model: Model | None, framework: str
-) -> Gpu | None:
+def sister_of(train: Train, gpu: Gpu | None, model: Model | None, framework: str) -> Gpu | None:
     """The nearest card of the same chip that the model was measured on, where its own has no row.
 
     Frequencies, memory and enabled units differ between such cards, so a measured step is carried
@@ -230,7 +227,7 @@ def sister_of(
     """
     if gpu is None or model is None or train.mode is not Mode.TRAIN:
         return None
-    precision, framework = train.precision or Precision.FP32, framework.lower()
+    precision, framework = train.precision, framework.lower()
     own = [times for times in model.step_times if times.gpu and times.framework == framework]
     exact = {times.gpu or "" for times in own if times.precision is precision}
     if gpu.name in exact:

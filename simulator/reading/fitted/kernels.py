@@ -190,7 +190,7 @@ def _era(software: Software, files: KernelFiles) -> tuple[KernelFile, bool]:
     """
     name = software.framework.lower()
     eras = [file for file in files.values() if file.kind == "software"]
-    fitting = [file for file in eras if file.compiled in (None, software.compiled)]
+    fitting = [file for file in eras if file.compiled in (None, software.compile)]
     own = [file for file in fitting if name in (*file.frameworks, *_stands_for(file))]
     others = [file for file in fitting if file.generic]
     return max(own or others, key=lambda file: file.compiled is not None), bool(own)
@@ -250,7 +250,7 @@ def attentions() -> tuple[str, ...]:
 
 def _of_framework(software: Software, files: KernelFiles) -> Iterator[KernelFile]:
     """Files on one framework alone, whatever others its kernels are like."""
-    name, compiled = software.framework.lower(), (None, software.compiled)
+    name, compiled = software.framework.lower(), (None, software.compile)
     own = (f for f in files.values() if f.kind == "framework" and name in f.frameworks)
     return (file for file in own if file.compiled in compiled)
 

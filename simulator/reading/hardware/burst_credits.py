@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from simulator.reading.sections import HardwareSection
-from simulator.results.stores import uses
+from simulator.results.cost import uses
 from simulator.schema.hardware.cluster import Group
 from simulator.schema.hardware.storage import Burst, Storage
 from simulator.schema.scenario import Scenario

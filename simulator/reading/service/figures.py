@@ -331,7 +331,7 @@ def serving_kernels(gpu: Gpu, weights: Precision) -> Kernels | None:
     Kernels or None
         None where nothing is known of its architecture and of none like it.
     """
-    software = Software(framework=ANY, compiled=True, fused_attention=True)
+    software = Software(framework=ANY, compile=True, fused_attention=True)
     return kernels(gpu, Use(software=software, precision=weights, summed_in=weights))
 
 

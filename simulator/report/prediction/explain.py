@@ -41,11 +41,10 @@ from simulator.report.prediction.origins import Origin, find, origins, resting
 from simulator.report.prediction.rows import parts, run_rows
 from simulator.report.prediction.verdict import verdict
 from simulator.report.text import WIDTH, bar, columns, count, percent, wrapped
-from simulator.results.cost import listed_price, paid_time
+from simulator.results.cost import listed_price, paid_time, priced
+from simulator.results.energy import draws
 from simulator.results.metrics import Metric, select
-from simulator.results.power import draws
 from simulator.results.prediction import Prediction
-from simulator.results.storage_bill import priced
 from simulator.schema.hardware.naming import short_name
 from simulator.terms import SAME_UNIT, Term, plain, units_of
 from simulator.units import (

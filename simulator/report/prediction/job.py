@@ -50,8 +50,8 @@ from simulator.report.prediction.verdict import device_word, marks, part_labels,
 from simulator.report.text import count, percent, printable
 from simulator.results.binding import PARTS
 from simulator.results.cost import listed_price
+from simulator.results.energy import missing
 from simulator.results.metrics import JOB_METRICS, Value, number_at, training_log
-from simulator.results.ownership import missing
 from simulator.results.prediction import Prediction
 from simulator.schema.workload.train import Mode
 from simulator.studies.sensitivity import DominantUncertainty, dominant_uncertainties

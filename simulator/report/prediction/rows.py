@@ -19,11 +19,10 @@ from simulator.report.labels import (
 )
 from simulator.report.numbers import bracketed, interval
 from simulator.report.text import count, percent
-from simulator.results import ownership
-from simulator.results.cost import is_block, machine_price, paid_time
+from simulator.results.cost import PARTS, is_block, machine_price, paid_time, priced
+from simulator.results.energy import missing as missing_of_owned
 from simulator.results.metrics import JOB_METRICS, Metric, number_at, select
 from simulator.results.prediction import Prediction, StepSplit, Timing
-from simulator.results.storage_bill import PARTS, priced
 from simulator.schema.hardware.host import Host
 from simulator.schema.hardware.naming import short_name
 from simulator.schema.scenario import Scenario
@@ -191,7 +190,7 @@ def _electricity_rows(prediction: Prediction) -> list[Row]:
 
 
 def _no_price(prediction: Prediction) -> list[Row]:
-    wanted = list(ownership.missing(prediction.scenario))
+    wanted = list(missing_of_owned(prediction.scenario))
     if wanted:
         return [("unknown", figure) for figure in wanted]
     return [("price", unpriced(prediction.scenario))]

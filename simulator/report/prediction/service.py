@@ -30,8 +30,8 @@ from simulator.report.numbers import (
 )
 from simulator.report.prediction.job import SCHEMA, assumption_object, place
 from simulator.report.prediction.settings import machine_called
+from simulator.results.energy import is_known
 from simulator.results.metrics import service_figures
-from simulator.results.power import is_known
 from simulator.results.prediction import StorageBill
 from simulator.results.serving import Answered, Latency, ServicePrediction
 from simulator.schema.hardware.link import LinkKind
@@ -40,12 +40,12 @@ from simulator.schema.serving import (
     Autoscaling,
     ClosedLoop,
     Dynamic,
+    LengthDistribution,
     Lengths,
     OpenLoop,
     RateCurve,
     Service,
     Serving,
-    Spread,
     Trace,
 )
 from simulator.serving.cost import listed_price
@@ -249,9 +249,13 @@ def _arrivals(ways: OpenLoop | RateCurve) -> str:
 
 def _lengths(lengths: Lengths) -> str:
     most = f"{lengths.tokens:,.0f}"
-    if lengths.spread is Spread.UNIFORM:
+    if lengths.spread is LengthDistribution.UNIFORM:
         return f"{int(lengths.ratio * lengths.tokens):,} to {most}"
-    return most if lengths.spread is Spread.CONSTANT else f"about {most} ({lengths.spread})"
+    return (
+        most
+        if lengths.spread is LengthDistribution.CONSTANT
+        else f"about {most} ({lengths.spread})"
+    )
 
 
 def limits_called(service: Service) -> str:

@@ -64,7 +64,7 @@ def _data(scenario: Scenario) -> str:
     size = show(scenario.job.stored_bytes, BYTE, 3)
     store = short_name((group.origin or group.storage).name)
     said = f"{data.samples:,.0f} samples of {size}"
-    if data.cache_policy is CachePolicy.PRELOADED:
+    if data.cache is CachePolicy.PRELOADED:
         return f"{said}, held in RAM"
     order = f", {data.access.value} access" if data.layout is not Layout.TOKENS else ""
     said += f", stored as {data.layout.value} on {store}{order}"

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
+from simulator.schema.fields import (
+    DEPENDS,
+    ByteField,
+    Choice,
+    Number,
+    Section,
+    TextField,
+    TimeField,
+)
 from simulator.schema.workload.distribution import CONSTANT, Spread
-from simulator.uncertainty.provenance import Source
-from simulator.units import Bytes, Seconds
+from simulator.units import Bytes
 
 
 class Layout(StrEnum):
@@ -56,31 +64,38 @@ class Placement(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dataset:
-    """The samples of one epoch.
+class Dataset(Section):
+    """The samples of one epoch, and how they lie on the store."""
 
-    `bytes_per_sample` is the mean size on the store. `shard_size` holds for shards.
-    `read_time` is a measured time for one reader to fetch one sample; where given it says how fast
-    a reader goes, in place of the store's latency. What all readers together can have of the
-    store's bytes and operations a second stays as it is. `readers` is how many requests one worker
-    keeps open. Of a large sample only a `window` may be needed, read in whole chunks of
-    `chunk_size`.
-    """
-
-    name: str
-    samples: float
-    bytes_per_sample: Bytes
+    samples: Annotated[float, Number(low=1.0, whole=True)]
+    """Samples in one epoch, over all machines."""
+    bytes_per_sample: ByteField
+    """Mean size of a sample on the store, such as 114 kB."""
+    name: TextField = field(default="data", metadata=DEPENDS)
+    """Name of the dataset, for people."""
     size_spread: Spread = CONSTANT
-    layout: Layout = Layout.FILES
-    access: Access = Access.RANDOM
-    shard_size: Bytes | None = None
-    cache_policy: CachePolicy = CachePolicy.RANDOM
-    read_time: Seconds | None = None
-    readers: float = 1.0
-    placement: Placement = Placement.STREAM
-    window: Bytes | None = None
-    chunk_size: Bytes | None = None
-    sources: Mapping[str, Source] = field(default_factory=dict)
+    """How sizes vary; by default all are equal, while workers drift apart; constant: in step."""
+    layout: Annotated[Layout, Choice(Layout)] = Layout.FILES
+    """One file a sample, shards of many samples, or a flat array of tokens."""
+    access: Annotated[Access, Choice(Access)] = field(default=Access.RANDOM, metadata=DEPENDS)
+    """Each sample where it lies (random), or front to back (sequential), as readers of shards do;
+    sequential by default for shards, random otherwise."""
+    shard_size: ByteField | None = None
+    """Size of one shard; required for shards."""
+    cache: Annotated[CachePolicy, Choice(CachePolicy)] = field(
+        default=CachePolicy.RANDOM, metadata=DEPENDS
+    )
+    """What stays in memory between epochs; random replacement by default, scan if sequential."""
+    read_time: TimeField | None = None
+    """Measured time for one reader to fetch one sample, in place of the store's latency."""
+    readers: Annotated[float, Number(low=1.0, whole=True)] = 1.0
+    """Requests that one worker keeps open."""
+    placement: Annotated[Placement, Choice(Placement)] = Placement.STREAM
+    """Read as needed, or first copied to the machine's own drives (stage) or into RAM (preload)."""
+    window: ByteField | None = None
+    """Part of each sample that is needed, such as a crop; all of it by default."""
+    chunk_size: ByteField | None = None
+    """Samples are read in whole chunks of this size; the window's by default."""
 
     @property
     def total_bytes(self) -> Bytes:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from simulator.schema.fields import CountField, CountOrZeroField, NumberField
 from simulator.schema.workload.distribution import CONSTANT, Spread
 from simulator.uncertainty.provenance import Source
 from simulator.units import Bytes, PerSecond, Seconds, at_least
@@ -94,16 +95,19 @@ class Preprocessing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Straggler:
-    """Some batches, one worker or one rank's workers take `factor` times as long.
+    """Some batches, one worker, or the workers of one rank, that take longer.
 
-    Exactly one of `worker` (index within a rank), `every` (batches k with k mod every == 0) and
-    `rank` is given.
+    Exactly one of `worker`, `every` and `rank` is given.
     """
 
-    factor: float
-    worker: int | None = None
-    every: int | None = None
-    rank: int | None = None
+    factor: NumberField
+    """How many times as long."""
+    worker: CountOrZeroField | None = None
+    """Index of the slow worker within a rank, from 0."""
+    every: CountField | None = None
+    """Every batch whose number is a multiple of this is slow, beginning with batch 0."""
+    rank: CountOrZeroField | None = None
+    """Index of the process on its machine all of whose workers are slow, from 0."""
 
     def hits(self, rank: int, worker: int, batch: int) -> bool:
         """Whether it concerns this batch."""

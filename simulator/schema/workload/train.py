@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Final
 
-from simulator.schema.fields import Choice
-from simulator.schema.precision import Precision
+from simulator.schema.fields import (
+    DEPENDS,
+    DERIVED,
+    ByteField,
+    ByteRateField,
+    Choice,
+    CountField,
+    Number,
+    NumberField,
+    NumberOrZeroField,
+    PositiveShareField,
+    Section,
+    TimeOrZeroField,
+)
+from simulator.schema.precision import Precision, PrecisionField
 from simulator.schema.workload.distribution import CONSTANT, Spread
-from simulator.units import BytesPerSecond, Seconds
 
 
 class Mode(StrEnum):
@@ -103,71 +115,101 @@ class Adapters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """A forward-only pass over `samples` after every `every_epochs` epochs."""
+    """A forward-only pass between epochs."""
 
-    samples: float
-    every_epochs: float = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpointing:
-    """Model and optimizer are written every `every_steps` steps while training waits."""
-
-    every_steps: float
+    samples: Annotated[float, Number(low=1.0, whole=True)]
+    """Samples evaluated, over all machines."""
+    every_epochs: NumberField = 1.0
+    """Epochs between two passes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Train:
-    """One optimizer step takes `batch_size` x `accumulation` samples of every data-parallel rank.
+class Train(Section):
+    """How the model is trained."""
 
-    `epochs` may be a fraction. `sync_every_step`: the program waits for the device at the end
-    of each step (it reads the loss), so the next batch is asked for only then.
-    `mixed`: weights are kept in fp32 beside the compute precision. `bucket_bytes` is the size of
-    a gradient bucket whose all-reduce may start while the backward pass goes on. `straggling` is
-    the mean of the random delay of a rank's step as a share of its compute time, `device_spread`
-    how the time of one device's compute differs from another's over the whole run, `step_jitter`
-    how that of a device differs from step to step. `step_overhead` is
-    what the program does in a step while the device waits, `host_threads` how many hardware threads
-    of the machine it keeps busy while the device works. `gradient_precision` is what gradients
-    are exchanged in (None: fp32 where weights are, else 16 bit), `accumulation_precision` what
-    those of several batches are added up in (None: as they are exchanged). `exchange_delay` is the
-    time of a step of several ranks in which they agree on what to exchange, pack and unpack it,
-    `exchange_contention` the share of the communication beside compute that compute takes longer.
-    `checkpoint_process_rate` is the fastest that the process of one device serialises its part of a
-    checkpoint, whatever store is below it. Where there are `adapters`, only they learn, and all
-    other parameters are frozen, as they are but for the last layer where `head_only`;
-    `frozen_precision` is what the weights of frozen layers are stored
-    in (None: as they compute). `recompute` holds in `recompute_share` of the layers.
-    """
-
-    batch_size: float
-    precision: Precision
-    gradient_precision: Precision | None = None
-    accumulation_precision: Precision | None = None
-    adapters: Adapters | None = None
-    head_only: bool = False
-    frozen_precision: Precision | None = None
-    accumulation: int = 1
-    epochs: float = 1.0
-    optimizer: Optimizer = Optimizer.MOMENTUM
-    mixed: bool = False
-    recompute: Recompute = Recompute.NONE
-    recompute_share: float = 1.0
+    batch_size: Annotated[float, Number(low=1.0, high=1e8, whole=True)]
+    """Samples each data-parallel rank takes per forward pass."""
+    mode: Annotated[Mode, Choice(Mode)] = Mode.TRAIN
+    """What the job does: train; infer and rollout (a policy that acts) only run the forward pass;
+    prepare reads, works and writes output_bytes_per_sample, without a model."""
+    copies: Annotated[int, Number(low=1.0, high=1e4, whole=True)] = 1
+    """Equal, independent jobs side by side; each has an equal part of the accelerators."""
+    global_batch_size: CountField | None = None
+    """Samples of a step over all ranks: batch_size x accumulation x ranks."""
+    accumulation: Annotated[int, Number(low=1.0, high=1e6, whole=True)] = field(
+        default=1, metadata=DEPENDS
+    )
+    """Forward and backward passes per optimizer step; by default as many as global_batch_size asks
+    for, else 1."""
+    epochs: Annotated[float, Number(high=1e6, above=True)] = 1.0
+    """Passes over the data; may be a fraction."""
+    precision: PrecisionField = field(default=Precision.FP32, metadata=DEPENDS)
+    """Number format of the bulk of the arithmetic; required with a model or an accelerator."""
+    gradient_precision: PrecisionField | None = None
+    """What gradients are exchanged in; by default fp32 where weights are kept so, else 16 bit."""
+    accumulation_precision: PrecisionField | None = None
+    """What gradients of several batches are added up in; by default as they are exchanged."""
+    trained: Annotated[Trained, Choice(Trained)] = Trained.ALL
+    """What learns: all parameters, adapters beside frozen ones (LoRA), or the last layer."""
+    lora_rank: CountField | None = None
+    """Rank of those adapters; 16 by default."""
+    lora_targets: Annotated[Targets, Choice(Targets)] | None = None
+    """Products of a layer that have an adapter; linear (all but those of experts) by default."""
+    frozen_precision: PrecisionField | None = None
+    """What weights of frozen layers are stored in, such as fp4 for QLoRA; by default as they
+    compute. Narrower ones are brought to that for each pass."""
+    optimizer: OptimizerField = field(default=Optimizer.MOMENTUM, metadata=DEPENDS)
+    """Optimizer, for the memory of its state; momentum by default, none outside training."""
+    mixed_precision: bool = False
+    """Whether weights are kept in fp32 beside the compute precision; false by default."""
+    recompute: Annotated[Recompute, Choice(Recompute)] = Recompute.NONE
+    """Which activations are computed again in the backward pass."""
+    recompute_share: PositiveShareField = 1.0
+    """Share of the layers in which they are, such as 0.5 for every second one; the others keep
+    all."""
     sync_every_step: bool = False
-    straggling: float = 0.0
+    """Whether the program waits for the device after each step, to read the loss."""
+    straggling: NumberOrZeroField = 0.0
+    """Mean random delay of a rank's step as a share of its compute time; all wait for the slowest,
+    so it costs the more the more ranks there are."""
     device_spread: Spread = CONSTANT
+    """Time of one device's compute over the mean device's, the same in all steps; all wait for the
+    slowest device."""
     step_jitter: Spread = CONSTANT
-    step_overhead: Seconds = 0.0
-    host_threads: float = 0.0
-    exchange_delay: Seconds = 0.0
-    exchange_contention: float = 0.0
-    overlap_communication: bool = True
-    bucket_bytes: float = 0.0
+    """Time of a device's compute in one step over its mean; all wait for the slowest device."""
+    step_overhead: TimeOrZeroField = 0.0
+    """Time in each step that the device waits for the program: logging, statistics, callbacks."""
+    host_threads: NumberOrZeroField = field(default=0.0, metadata=DEPENDS)
+    """Hardware threads that each training process keeps busy while its device works: it launches
+    kernels and waits in a loop. 1 by default; none where input.cost_basis is vcpu, as the cost was
+    then measured with everything running."""
+    exchange_delay: TimeOrZeroField = 0.0
+    """Time in each step in which several ranks agree on what to exchange, pack and unpack it."""
+    exchange_contention: NumberOrZeroField = 0.0
+    """Longer compute, as a share of the gradients' exchange that goes on beside it."""
+    overlap_communication: bool = field(default=True, metadata=DEPENDS)
+    """Whether gradients are exchanged while the backward pass goes on; as the framework does by
+    default."""
+    bucket_size: ByteField = field(default=0.0, metadata=DEPENDS)
+    """Size of a gradient bucket; 25 MiB by default."""
     evaluation: Evaluation | None = None
-    checkpointing: Checkpointing | None = None
-    checkpoint_process_rate: BytesPerSecond = math.inf
-    start_up: Seconds = 0.0
-    shut_down: Seconds = 0.0
+    """Evaluation passes; none by default."""
+    checkpoint_every_steps: Annotated[float, Number(low=1.0, whole=True)] | None = None
+    """Steps between two checkpoints; none are written by default."""
+    checkpoint_process_rate: ByteRateField = field(default=math.inf, metadata=DEPENDS)
+    """Fastest that one process serialises its part of a checkpoint; 0.6 GB/s by default, that of
+    torch.save (a writer that copies tensors straight to files reaches 1.4)."""
+    start_up: TimeOrZeroField = 0.0
+    """Billed time from the start of the job to its first step."""
+    shut_down: TimeOrZeroField = 0.0
+    """Billed time after its last step."""
+    adapters: Adapters | None = field(default=None, metadata=DERIVED)
+    """Low-rank adapters; where there are any only they learn."""
+
+    @property
+    def head_only(self) -> bool:
+        """Whether all but the last layer is frozen."""
+        return self.trained is Trained.HEAD
 
     @property
     def freezes(self) -> bool:

@@ -78,7 +78,7 @@ def starved(situation: Situation) -> bool:
 def streams(situation: Situation) -> bool:
     """Return whether a starved job reads its data from a store during the run."""
     data = situation.baseline.scenario.job.dataset
-    preloaded = data.cache_policy is CachePolicy.PRELOADED
+    preloaded = data.cache is CachePolicy.PRELOADED
     return situation.starved and not preloaded and data.placement is Placement.STREAM
 
 
@@ -402,7 +402,7 @@ def storage_candidates(at: SearchPoint) -> Iterator[Settings]:
         return
     baseline, machine, dataset = at.baseline, at.machine, at.baseline.scenario.job.dataset
     named = next((store for store in baseline.stores if store.name == baseline.store), None)
-    reads = dataset.cache_policy is not CachePolicy.PRELOADED
+    reads = dataset.cache is not CachePolicy.PRELOADED
     from_store = dataset.placement is Placement.STREAM
     size = baseline.scenario.job.stored_total
     others = [store for store in baseline.nearby(machine) if store.name != baseline.store]
@@ -513,7 +513,7 @@ def helpers(shortage: Shortage) -> Iterator[Settings]:
 def _helper_stores(baseline: Baseline, helper: Machine) -> list[dict[str, Plain]]:
     """Return where a helper reads: as in the scenario; stores of the cloud where it cannot."""
     data, own = baseline.scenario.job.dataset, baseline.scenario.cluster.trainers.storage
-    shared = own.scope is not Scope.LOCAL or data.cache_policy is CachePolicy.PRELOADED
+    shared = own.scope is not Scope.LOCAL or data.cache is CachePolicy.PRELOADED
     if shared or helper.drives or baseline.reader.given("remote.storage") is not None:
         return [{}]
     size = baseline.scenario.job.stored_total

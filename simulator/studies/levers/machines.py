@@ -35,7 +35,6 @@ from simulator.studies.levers.lever import (
 
 MAX_MACHINES: Final = 8
 """Machines that a search tries where no limit says how many there may be."""
-GPU: Final = "hardware.gpu"
 _MACHINE_FIGURES: Final = ("gpu", "vcpus", "cores", "ram", "memory_bandwidth", "network_bandwidth")
 """Keys that describe a machine instead of its profile."""
 

@@ -444,12 +444,12 @@ def _off_in_search(baseline: Baseline, way: Mapping[str, Plain]) -> dict[str, Pl
 
 def rarer_checkpoints(situation: Situation) -> Iterator[Change]:
     """Propose longer intervals between checkpoints."""
-    checkpointing = situation.baseline.scenario.job.train.checkpointing
-    if checkpointing is None:
+    stated = situation.baseline.scenario.job.train.checkpoint_every_steps
+    if stated is None:
         return
     last = int(lengths(situation.baseline.scenario).total_steps)
     for factor in RARER_CHECKPOINTS:
-        every = round(factor * checkpointing.every_steps)
+        every = round(factor * stated)
         # A run without any would lose its result.
         if every <= last:
             yield Change(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
 
-from simulator.results.ownership import missing
+from simulator.results.energy import missing
 from simulator.schema.goal import Goal, Limits, Objective, Sense
 from simulator.schema.hardware.gpu import Stack
 from simulator.schema.hardware.naming import short_name

@@ -14,7 +14,7 @@ from simulator.results.expression import parse_expression
 from simulator.results.metrics import Value
 from simulator.schema.goal import Goal, Limits
 from simulator.schema.hardware.gpu import Stack
-from simulator.studies.baseline import DEVICE, Machine, is_called, is_sold_in
+from simulator.studies.baseline import GPU_KEY, Machine, is_called, is_sold_in
 from simulator.studies.recommend.ranking import MONEY, TIME, number
 from simulator.units import SECOND, USD, show
 
@@ -70,7 +70,7 @@ def program_of(framework: str, own: Machine, goal: Goal) -> Program:
     False
     """
     at_home = frozenset({own.stack}) if own.stack else frozenset[str]()
-    pinned = [str(goal.pins[DEVICE])] if DEVICE in goal.pins else []
+    pinned = [str(goal.pins[GPU_KEY])] if GPU_KEY in goal.pins else []
     named = [name for name in (*goal.limits.gpus, *pinned) if _WILDCARDS.isdisjoint(name)]
     return Program(
         stacks=PORTABLE_FRAMEWORKS.get(framework.lower(), DEFAULT_STACKS) | at_home,

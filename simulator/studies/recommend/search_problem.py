@@ -18,7 +18,6 @@ from simulator.results.metrics import Value
 from simulator.schema.goal import Goal, Limits, Objective, Plain, Spot
 from simulator.schema.hardware.price import Purchase
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.train import Checkpointing
 from simulator.studies.baseline import (
     COUNT,
     MACHINE,
@@ -109,12 +108,12 @@ def interrupted(
         return None
     rate = spot.rate * sum(group.count for group in scenario.cluster.groups)
     write = checkpoint_time(scenario)
-    given = scenario.job.train.checkpointing
+    given = scenario.job.train.checkpoint_every_steps
     if given is None:
         work, interval = total, max(step, float(best_checkpoint_interval(rate, write)))
     else:
-        written = lengths(scenario).total_steps // given.every_steps
-        work, interval = total - written * write, given.every_steps * step
+        written = lengths(scenario).total_steps // given
+        work, interval = total - written * write, given * step
     interval = min(interval, work)
     took = float(time_with_interruptions(work, rate, interval, write, spot.restart))
     return Interruption(interval=interval, write=write, losses=rate * took, stretch=took / total)
@@ -123,7 +122,7 @@ def interrupted(
 def checkpoint_time(scenario: Scenario) -> Seconds:
     """Time in which all copy and write their shares of the state [s]; 0 without a model."""
     job = scenario.job
-    train = replace(job.train, checkpointing=Checkpointing(every_steps=1.0))
+    train = replace(job.train, checkpoint_every_steps=1.0)
     writing = replace(scenario, jobs=(replace(job, train=train),))
     return float(time_to_write(build(scenario), ask(CHECKPOINTING, writing, Phase.WARM)))
 

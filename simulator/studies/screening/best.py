@@ -21,8 +21,7 @@ from simulator.pipeline.sample_spread import with_assumed_spreads
 from simulator.pipeline.stages.base import Phase, StageDemands
 from simulator.pipeline.stages.input import helpers_alone
 from simulator.pipeline.topology import build
-from simulator.results.cost import machines_price
-from simulator.results.stores import rent_of_data
+from simulator.results.cost import machines_price, rent_of_data
 from simulator.schema.candidates import Batch, stack
 from simulator.schema.scenario import Scenario
 from simulator.studies.screening.chance import AHEAD

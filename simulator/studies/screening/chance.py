@@ -43,7 +43,7 @@ def random(scenario: Scenario) -> bool:
 
 def _deviation(scenario: Scenario) -> float:
     spreads = (scenario.job.dataset.size_spread, scenario.job.preprocessing.cost_spread)
-    return max(s.relative_deviation if s.varies else 0.0 for s in spreads)
+    return max(s.deviation if s.varies else 0.0 for s in spreads)
 
 
 def share_of_making(scenario: Scenario, lengths: Lengths, producers: Sequence[Real]) -> Real:

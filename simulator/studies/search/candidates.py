@@ -19,7 +19,7 @@ from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.goal import Axes, Axis, Plain, Sampling, Span
 from simulator.studies.search.outcome import Candidate
 
-MOST: Final = 10_000_000
+MAX_CANDIDATES: Final = 10_000_000
 """Candidates of one search."""
 
 
@@ -36,8 +36,8 @@ def expand(axes: Axes, reader: CandidateReader) -> tuple[Candidate, ...]:
     Raises
     ------
     NotModelled
-        If there are more than `MOST`, a grid has a continuous range, or nothing says how many
-        points to draw.
+        If there are more than `MAX_CANDIDATES`, a grid has a continuous range, or nothing says how
+        many points to draw.
     UnknownName
         If a pattern matches no name.
     """
@@ -81,10 +81,10 @@ def _grid(axes: Sequence[Axis]) -> Iterator[tuple[Plain, ...]]:
 
 
 def _refuse_many(count: int) -> None:
-    if count > MOST:
+    if count > MAX_CANDIDATES:
         msg = (
-            f"the search has {count:,} candidates, and at most {MOST:,} are searched; take larger "
-            "steps, or draw points (latin-hypercube, sobol)"
+            f"the search has {count:,} candidates, and at most {MAX_CANDIDATES:,} are searched; "
+            "take larger steps, or draw points (latin-hypercube, sobol)"
         )
         raise NotModelled(msg)
 

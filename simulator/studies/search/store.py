@@ -29,7 +29,7 @@ SCHEMA: Final = 1
 """Layout of the file; a store of a later one is left alone."""
 OURS: Final = 0x706C616E
 """SQLite's application id of a store: "plan" in ASCII."""
-PATIENCE: Final = 30.0
+LOCK_TIMEOUT: Final = 30.0
 """How long to wait for another search that writes [s]."""
 AT_ONCE: Final = 500
 """Keys asked for in one query."""
@@ -93,7 +93,7 @@ class Store:
         self._add = ADD if resume else RENEW
         with self._told():
             self._folder()
-            self._open = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+            self._open = sqlite3.connect(path, timeout=LOCK_TIMEOUT, isolation_level=None)
         try:
             with self._told():
                 self._prepare()
@@ -203,7 +203,7 @@ class Store:
         again until the others have let go. Where the file system has no shared memory, SQLite
         keeps to its rollback journal.
         """
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + LOCK_TIMEOUT
         while True:
             try:
                 self._open.execute("PRAGMA journal_mode = WAL")

@@ -37,7 +37,7 @@ def exchanging(  # noqa: PLR0913 - each figure of an exchange
     """A job of 100 MB of gradients in four buckets, over links of 1 GB/s."""
     job = scenario(machine=host(gpus=ranks, nvlink=1e9), compute=compute, workers=2)
     train = replace(
-        job.job.train, bucket_bytes=25e6, exchange_delay=delay, exchange_contention=contention
+        job.job.train, bucket_size=25e6, exchange_delay=delay, exchange_contention=contention
     )
     model = MODEL if gradients else None
     return replace(job, jobs=(replace(job.job, train=train, mode=mode, model=model),))

@@ -26,7 +26,7 @@ from simulator.schema.workload.loader import CostBasis, LoaderKind, Preprocessin
 from simulator.schema.workload.models.cpu_only import CpuOnly
 from simulator.schema.workload.models.custom import CustomModel
 from simulator.schema.workload.parallelism import Parallelism, Sharding
-from simulator.schema.workload.train import Checkpointing, Mode, Optimizer
+from simulator.schema.workload.train import Mode, Optimizer
 
 
 def with_job(base: Scenario, **changes: object) -> Scenario:
@@ -262,7 +262,7 @@ def test_without_links_of_their_own_devices_reduce_over_pcie() -> None:
 def test_the_last_bucket_is_one_of_the_frameworks() -> None:
     """100 MB in buckets of 25 MB: the last quarter cannot hide."""
     job = with_job(scenario(machine=host(gpus=2)), model=model())
-    train = replace(job.job.train, bucket_bytes=25e6)
+    train = replace(job.job.train, bucket_size=25e6)
     shares = bucket_shares(with_job(job, train=train))
     assert shares[-1] == pytest.approx(0.25)
     assert sum(shares) == pytest.approx(1.0)
@@ -272,7 +272,7 @@ def test_the_last_bucket_is_one_of_the_frameworks() -> None:
 def test_merged_buckets_leave_no_more_exposed_than_single_ones(buckets: float) -> None:
     """An all-reduce of 0.7 of the backward pass ends one bucket after it, merged or not."""
     job = with_job(scenario(machine=host(gpus=2)), model=model())
-    train = replace(job.job.train, bucket_bytes=100e6 / buckets)
+    train = replace(job.job.train, bucket_size=100e6 / buckets)
     shares = bucket_shares(with_job(job, train=train))
     assert sum(shares) == pytest.approx(1.0)
     assert shares[-1] == pytest.approx(1.0 / buckets)
@@ -297,9 +297,7 @@ def test_results_come_back() -> None:
 def test_a_checkpoint_copies_and_writes_the_state() -> None:
     """25 M parameters with Adam in fp32 are 300 MB, over PCIe and to the store."""
     job = with_job(scenario(), model=model())
-    train = replace(
-        job.job.train, optimizer=Optimizer.ADAM, checkpointing=Checkpointing(every_steps=100)
-    )
+    train = replace(job.job.train, optimizer=Optimizer.ADAM, checkpoint_every_steps=100)
     down, write = Checkpoint().demands(with_job(job, train=train), Phase.COLD)
     assert down.amount == pytest.approx(300e6)
     assert write.path is Path.HOST_TO_STORE
@@ -311,8 +309,8 @@ def saving(count: int, parallelism: Parallelism, *, mixed: bool = True) -> Scena
     train = replace(
         job.job.train,
         optimizer=Optimizer.ADAM,
-        mixed=mixed,
-        checkpointing=Checkpointing(every_steps=1),
+        mixed_precision=mixed,
+        checkpoint_every_steps=1,
     )
     group = replace(
         job.cluster.groups[0],

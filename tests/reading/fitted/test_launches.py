@@ -49,7 +49,7 @@ def test_compiled_models_and_graphs_are_launched_faster() -> None:
         found(software).launch.kernel
         for software in (
             Software(framework="pytorch"),
-            Software(framework="pytorch", compiled=True),
+            Software(framework="pytorch", compile=True),
             Software(framework="pytorch", cuda_graphs=CudaGraphs.FULL),
             Software(framework="pytorch", blocking_launches=True),
         )
@@ -65,8 +65,8 @@ def test_launches_that_block_leave_no_overlap() -> None:
 @pytest.mark.parametrize("compiled", [False, True])
 def test_other_frameworks_launch_as_those_that_were_fitted_to(compiled: bool) -> None:  # noqa: FBT001 - a case
     """And say that this was not checked."""
-    own = found(Software(framework="pytorch", compiled=compiled))
-    other = found(Software(framework="jax", compiled=compiled))
+    own = found(Software(framework="pytorch", compile=compiled))
+    other = found(Software(framework="jax", compile=compiled))
     assert (own.of_layers, other.of_layers) == (True, False)
     assert own.launch.source.verified
     assert not other.launch.source.verified
@@ -91,7 +91,7 @@ def test_without_an_accelerator_nothing_is_launched() -> None:
 
 def test_compiling_is_worth_one_figure_whichever_way_a_model_is_timed() -> None:
     """Passes of a compiled model move what compiled language models do of what eager ones do."""
-    eager, compiled = (found(Software(compiled=how)) for how in (False, True))
+    eager, compiled = (found(Software(compile=how)) for how in (False, True))
     files = kernel_files()
     fitted = [files[name].figures["plain"].value for name in ("fsdp-compiled", "fsdp-eager")]
     moved = (eager.kernel.others, compiled.kernel.others)
@@ -102,9 +102,9 @@ def test_compiling_is_worth_one_figure_whichever_way_a_model_is_timed() -> None:
 def test_what_a_framework_is_told_to_compile_moves_as_compiled_models_do() -> None:
     """TensorFlow fuses some kernels by itself; told to, it has the figures of compiled models."""
     eager, compiled = (
-        found(Software(framework="tensorflow", compiled=how)) for how in (False, True)
+        found(Software(framework="tensorflow", compile=how)) for how in (False, True)
     )
-    others = found(Software(framework="jax", compiled=True))
+    others = found(Software(framework="jax", compile=True))
     assert 1.0 > eager.kernel.others > compiled.kernel.others == others.kernel.others
     assert compiled.launch.kernel == others.launch.kernel < eager.launch.kernel
     assert compiled.product.share == eager.product.share < others.product.share

@@ -161,7 +161,7 @@ def test_a_store_in_memory_leaves_no_file(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_store_that_stays_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a while the message says that another program has it."""
-    monkeypatch.setattr(module, "PATIENCE", 0.05)
+    monkeypatch.setattr(module, "LOCK_TIMEOUT", 0.05)
     path = tmp_path / "s.sqlite"
     with Store(path) as one, Store(path) as two:
         one._open.execute("BEGIN IMMEDIATE")  # noqa: SLF001 - another program that never ends

@@ -11,7 +11,7 @@ from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
 from simulator.report.compare import document
 from simulator.report.render import Format, render
-from simulator.studies.compare import Beside, ServiceSide, beside, differing
+from simulator.studies.compare import ServiceRatio, ServiceSide, differing, service_ratio
 
 CHAT = "llama3-8b-chat-h100"
 
@@ -31,7 +31,7 @@ def side(*overrides: str) -> ServiceSide:
 def test_twice_the_machines_take_twice_the_load_at_the_same_cost_of_a_request() -> None:
     """Two replicas on two machines: a request of full machines costs what it did."""
     double = side("hardware.count=2", "serving.replicas=2")
-    found = beside(side(), double)
+    found = service_ratio(side(), double)
     assert found is not None
     assert found.price == pytest.approx(2.0)
     assert found.requests == pytest.approx(2.0)
@@ -42,14 +42,14 @@ def test_twice_the_machines_take_twice_the_load_at_the_same_cost_of_a_request() 
 
 def test_a_cost_is_the_price_over_the_requests() -> None:
     """Half the requests at a price of three quarters: half as much again."""
-    assert Beside(price=0.75, requests=0.5).cost == pytest.approx(1.5)
-    assert Beside(price=0.75, requests=0.5).saved == pytest.approx(-0.5)
-    assert Beside(price=None, requests=0.5).saved is None
+    assert ServiceRatio(price=0.75, requests=0.5).cost == pytest.approx(1.5)
+    assert ServiceRatio(price=0.75, requests=0.5).saved == pytest.approx(-0.5)
+    assert ServiceRatio(price=None, requests=0.5).saved is None
 
 
 def test_what_does_not_fit_has_no_ratio() -> None:
     """A model that is larger than the device answers nothing."""
-    assert beside(side(), side("model.name=llama-3.1-70b")) is None
+    assert service_ratio(side(), side("model.name=llama-3.1-70b")) is None
 
 
 def test_keys_that_differ_have_the_engine_s_own_values_where_nothing_is_said() -> None:

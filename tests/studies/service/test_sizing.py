@@ -13,9 +13,9 @@ from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader, variants
 from simulator.results.serving import ServicePrediction
 from simulator.schema.serving import ClosedLoop, Service, Slo
-from simulator.serving import intervals
+from simulator.serving import answers
 from simulator.serving.run import alone
-from simulator.serving.sizing import HALVINGS, Sizing
+from simulator.serving.sizing import MAX_HALVINGS, Sizing
 from simulator.studies.service_sizing import size, sweep, whatif
 
 CHAT = "llama3-8b-chat-h100"
@@ -51,7 +51,7 @@ def test_the_highest_rate_within_the_limits() -> None:
     found = sizing(service)
     rate = found.highest(1)
     assert found.offered < rate < found.saturation[0]
-    step = (found.saturation[0] - found.offered) / 2**HALVINGS
+    step = (found.saturation[0] - found.offered) / 2**MAX_HALVINGS
     beyond = found.answered(1, rate + 1.01 * step)
     assert beyond is None or beyond.attainment < service.slo.share
 
@@ -159,7 +159,7 @@ def test_few_of_the_requests_tell_how_far_a_long_run_may_be_off(
     load = ("load.requests=1500", "load.prompt.tokens=600", "load.output.tokens=40")
     service = ServiceReader(chain_of(bulk), bulk, overrides=load).read({})
     few = predict_service(service, intervals=True).interval
-    monkeypatch.setattr(intervals, "TOGETHER", 2000)
+    monkeypatch.setattr(answers, "MAX_REQUESTS_AT_ONCE", 2000)
     every = predict_service(service, intervals=True).interval
     for name in ("duration_s", "first_token_s.p99", "output_tokens_per_s"):
         assert few[name] != every[name]
