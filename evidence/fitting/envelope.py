@@ -26,10 +26,10 @@ from simulator.reading.scenario import load_scenario
 from simulator.reading.shipped import set_names
 from simulator.results.envelope import NAMED, PLACED, Names, Place, compared, named, placed
 from simulator.schema.hardware.cluster import Cluster
+from simulator.schema.measurement import Split
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.software import Software
 from simulator.uncertainty.components import Axis
-from simulator.uncertainty.measurement import Split
 
 TARGET = DATA / "envelope.toml"
 RANGED = (Axis.MACHINES, Axis.RANKS, Axis.EXCHANGING, Axis.WORKERS)

@@ -27,11 +27,11 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.scenario import load_scenario
 from simulator.results.envelope import placed
+from simulator.schema.measurement import MeasurementSet, Row, Split
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.models import Model
 from simulator.studies.search.workers import cores, local_workers
 from simulator.uncertainty.components import Axis, Grade, Rate
-from simulator.uncertainty.measurement import MeasurementSet, Row, Split
 from simulator.validation.forecast import Fitted, Fitting, fitted_group, noise
 
 STEP = 0.1

@@ -13,9 +13,9 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
+from simulator.schema.measurement import MeasurementSet, Row
 from simulator.schema.scenario import Scenario
 from simulator.studies.search.workers import Progress, Workers, cores, local_workers
-from simulator.uncertainty.measurement import MeasurementSet, Row
 from simulator.validation.features import Features, features_of
 from simulator.validation.forecast import known_profiles
 from simulator.validation.scores import Score, score

@@ -145,8 +145,6 @@ def test_a_job_that_does_not_fit_is_told_how_to_fit() -> None:
     assert all(one.fits and one.prediction.fits for one in found)
     told = action_texts(found, base)
     assert all(re.search(r": (probably )?fits; run time ", text) for text in told)
-        re.search(r": (probably )?fits; run time ", text) for text in action_texts(found, base)
-    )
 
 
 def test_a_job_that_probably_does_not_fit_is_told_how_to_fit() -> None:
