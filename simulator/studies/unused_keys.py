@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from simulator.errors import BrokenInvariant, PlanError
 from simulator.physics.footprint import host_ram, memory_fit, page_cache_bytes
@@ -29,7 +29,9 @@ from simulator.results.cost import machines_price
 from simulator.results.metrics import JOB_METRICS, Value
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
-from simulator.studies.levers.lever import Settings
+
+if TYPE_CHECKING:
+    from simulator.studies.levers.lever import Settings
 
 STEPS: Final = 40
 """Steps over which a key is looked for in the simulation."""
