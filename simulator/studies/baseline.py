@@ -33,7 +33,7 @@ class Machine:
     is programmed with; both are empty without one. `threads` are its vCPUs, `sold` are the ways in
     which its hours are bought, `rent` is its first listed price. `capabilities` are what a job may
     require: the accelerator's software, and the number formats it has a rate of its own for.
-    `marked`: a CoreMark tells how fast its processors are beside others.
+    `marked`: a CoreMark compares the speed of its processors with others.
     """
 
     name: str
@@ -93,7 +93,7 @@ def machine_of(host: Host) -> Machine:
 def holds_better(machine: Machine, store: Storage, size: Bytes) -> bool:
     """Return whether the machine's own drives hold the data and are better than a volume.
 
-    They cost no rent, so nobody would rent such a volume to read from.
+    They cost no rent, so such a volume is not worth renting.
     """
     drive, many = machine.drive, max(1, machine.drive_count)
     if drive is None or store.scope is not Scope.VOLUME:

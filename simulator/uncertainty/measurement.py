@@ -1,12 +1,12 @@
 """Measured runs: what was run, what was seen, and how a set of them is judged.
 
-A measurement set is a CSV file of rows beside a TOML file that describes it. A row is a base
-scenario with some keys overridden, and the figures that somebody measured on such a run, named as
+A measurement set is a CSV file of rows with a TOML file that describes it. A row is a base
+scenario with some keys overridden, and the figures measured on such a run, named as
 in ``--json``. `files.measured.measurement_set` reads and writes sets; `studies.validation.validate`
 predicts every row, `studies.calibration.calibrate` fits named parameters to rows.
 
 A row's labels (plain columns: submitter, system, decoder) group rows and name them for people.
-They are never read by a prediction: what describes the run stands in the overrides.
+They are never read by a prediction: the overrides describe the run.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ class Tolerance:
     """The largest errors allowed for a family on test rows, as fractions of the measured.
 
     `median`, `mean`, `p90` and `largest` are what was reached, rounded up by at most a tenth;
-    `target_median` and so on are what is aimed at, and stand beside them in the table.
-    None: not judged. An empty `family` stands for every family of the set.
+    `target_median` and so on are what is aimed at, and are shown next to them in the table.
+    None: not judged. An empty `family` means every family of the set.
     """
 
     metric: str
@@ -158,7 +158,7 @@ class MeasurementSet:
     before the group's other rows are predicted. `absolute` lists metrics whose error is a
     difference (a share such as accelerator utilization), not a fraction of the measured value.
     `regime` is the label that names the regimes a row lies in: errors are shown for each as well.
-    `submitter` names the labels of whoever measured a group: what was fitted to the groups of
+    `submitter` names the labels of the submitter of a group: what was fitted to the groups of
     others predicts one as if it had not been seen. `misses` says by family and metric why
     predictions are far off. `serves`: its rows are runs of services, not of jobs.
     """

@@ -71,7 +71,7 @@ BANDWIDTH_STEP: Final = "1 GB/s"
 
 
 def starved(situation: Situation) -> bool:
-    """Return whether the job waits for its data; else its input pipeline is no lever."""
+    """Return whether the job waits for its data; else its input pipeline does not matter."""
     return situation.starved
 
 

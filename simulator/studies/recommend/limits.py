@@ -23,7 +23,7 @@ PORTABLE_FRAMEWORKS: Final[Mapping[str, frozenset[str]]] = {
 }
 """Frameworks whose programs run on more than CUDA without a change to the program."""
 DEFAULT_STACKS: Final = frozenset[str]({Stack.CUDA})
-"""What a program of any other framework is taken to be written for, beside its own machine."""
+"""What a program of any other framework is assumed to run on, in addition to its own machine."""
 _WILDCARDS: Final = frozenset("*?[")
 
 
@@ -31,7 +31,7 @@ _WILDCARDS: Final = frozenset("*?[")
 class Program:
     """Accelerator software of a job's program: `stacks` as it is, `ported` if the user ports it.
 
-    `gpus` are accelerators that the user wants by name, whatever they are programmed with.
+    `gpus` are accelerators that the user wants by name, with any software.
     """
 
     stacks: frozenset[str]
