@@ -42,6 +42,7 @@ QUICK: Final = (
     "dlrm-criteo-dgx-a100",
     "llama3-8b-fsdp",
     "mixtral-8x7b-megatron",
+    "bloom-176b",
     "image-classifier-t4",
     "llama3-8b-chat-h100",
 )

@@ -77,7 +77,7 @@ def stepper() -> Callable[[], int]:
 
 
 def year(spares: int) -> float:
-    """CPU seconds of 1,000 simulate_runs of a year on 2,048 machines, the best of `REPEATS` runs.
+    """CPU seconds of 1,000 simulated runs of a year on 2,048 machines, the best of `REPEATS` runs.
 
     Rates are those of rsc-1, or of Llama 3 where as many spares as `spares` stand by.
     """

@@ -33,9 +33,9 @@ from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.figures import unseen as without
 from simulator.reading.service.scenario import ServiceReader
+from simulator.schema.measurement import Row
 from simulator.schema.workload.serving_figures import ServiceFactors
 from simulator.uncertainty.components import P90
-from simulator.uncertainty.measurement import Row
 
 FITTED: Final = 3
 LEAST: Final = 6

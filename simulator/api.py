@@ -36,6 +36,8 @@ from simulator.results.metrics import (
     service_figures,
     unit_of,
 )
+from simulator.results.prediction import Prediction
+from simulator.results.serving import ServicePrediction
 from simulator.schema.fields import nearest_hint
 from simulator.schema.goal import Axes, Axis, Plain, Sampling
 from simulator.studies.subject import JobSubject, ServiceSubject, Subject, read_subject
@@ -71,6 +73,10 @@ class _Answer(ABC, Generic[Predicted]):
     def name(self) -> str:
         """The name of the job or service."""
 
+    @property
+    def _any(self) -> Any:  # noqa: ANN401 - a prediction of its kind
+        return self.prediction
+
     @abstractmethod
     def _figures(self) -> Mapping[str, Value]:
         """Return all figures by name."""
@@ -95,27 +101,27 @@ class _Answer(ABC, Generic[Predicted]):
 
         P90 of a service is None where the slower case is beyond saturation.
         """
-        found: Mapping[str, Mapping[str, float | None]] = self.prediction.interval  # type: ignore[attr-defined] # of both
+        found: Mapping[str, Mapping[str, float | None]] = self._any.interval
         return found.get(metric, {})
 
     @property
     def verdict(self) -> str:
         """The answer in a sentence or two."""
-        return self._report.verdict(self.prediction)
+        return self._report.verdict(self._any)
 
     def save(self, path: str | Path) -> None:
         """Write the report as one HTML file."""
-        Path(path).write_text(self._report.page(self.prediction), encoding="utf-8")
+        Path(path).write_text(self._report.page(self._any), encoding="utf-8")
 
     def __str__(self) -> str:
         full = self.noun == JobSubject.noun
-        return self._report.simulated(self.prediction, "table", full=full)
+        return self._report.simulated(self._any, "table", full=full)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} to {self.name}: {self.verdict}>"
 
 
-class Answer(_Answer["Prediction"]):
+class Answer(_Answer[Prediction]):
     """The prediction of a job; in a notebook it shows itself.
 
     Examples
@@ -177,7 +183,7 @@ class Answer(_Answer["Prediction"]):
         return as_fragment(self.prediction)
 
 
-class ServiceAnswer(_Answer["ServicePrediction"]):
+class ServiceAnswer(_Answer[ServicePrediction]):
     """The prediction of a service.
 
     Examples
@@ -246,8 +252,9 @@ class Configuration(_Configuration[JobSubject]):
         """Read a scenario by its shipped name or its file, as `load` does."""
         from simulator.studies.subject import read_job
 
-        known = isinstance(scenario, JobSubject)
-        super().__init__(scenario if known else read_job(str(scenario)))
+        if not isinstance(scenario, JobSubject):
+            scenario = read_job(str(scenario))
+        super().__init__(scenario)
         self.scenario: Scenario = self.subject.described
 
     def with_(self, settings: Mapping[str, Plain]) -> Configuration:
@@ -289,7 +296,7 @@ class Configuration(_Configuration[JobSubject]):
         """
         from simulator.engine.closed_form import estimate
 
-        return estimate(self.subject.reader.plainly(settings or {}))
+        return estimate(self.subject.reader.without_uncertainty(settings or {}))
 
     def simulate(self, *, seed: int = 0, trace: bool = False, intervals: bool = True) -> Answer:
         """Predict the job.
@@ -511,7 +518,7 @@ def load(
     >>> load("llama3-8b-chat-h100")
     <ServiceConfiguration of llama3-8b-chat-h100>
     """
-    subject = read_subject(
+    subject: Any = read_subject(
         str(name_or_path),
         profiles=[Path(folder) for folder in profiles],
         calibration=None if calibration is None else Path(calibration),
@@ -520,7 +527,7 @@ def load(
         subject = subject.with_(settings)
     if isinstance(subject, JobSubject):
         return Configuration(subject)
-    return ServiceConfiguration(subject)  # type: ignore[arg-type] # the other kind
+    return ServiceConfiguration(subject)
 
 
 def compare(**answers: Answer | ServiceAnswer) -> pd.DataFrame:

@@ -5,9 +5,9 @@ Each invariant compares a finished prediction with its simulation input. `predic
 
 Tolerances cover rounding alone. The engine's clock is a sum of up to some 10^5 floats, each good
 to 2^-53 of the clock's reading, and a run counts as steady when its steps agree to 10^-9
-(`engine.steady_state.SAME`), by which the composed run may then be off: `ROUNDING` of the figure
-covers both. Where samples are drawn, the drawn work differs from its mean by chance, so a run may
-be shorter than its bound by that much, see `chance`.
+(`engine.steady_state.SAME_STEP`), by which the composed run may then be off: `ROUNDING` of the
+figure covers both. Where samples are drawn, the drawn work differs from its mean by chance, so a
+run may be shorter than its bound by that much, see `chance`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def violations(
         found += [
             Violation(invariant.name, figures) for figures in invariant.broken(inputs, prediction)
         ]
-        if found and invariant in FIRST:
+        if found and invariant in BASIC:
             break
     return tuple(found)
 
@@ -287,13 +287,13 @@ def _time(seconds: Seconds) -> str:
     return show(float(seconds), SECOND, digits=6)
 
 
-FIRST: Final = (
+BASIC: Final = (
     Invariant("steps and runs take time", _takes_time),
     Invariant("every figure is finite", _finite),
 )
 """Invariants that the others rely on."""
 INVARIANTS: Final = (
-    *FIRST,
+    *BASIC,
     Invariant("no figure is negative", _negative),
     Invariant("percentiles are in order", _in_order),
     Invariant("no run is shorter than its lower bound", _at_least_the_bound),

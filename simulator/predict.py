@@ -16,7 +16,7 @@ import numpy as np
 
 from simulator.engine.closed_form import bounds
 from simulator.engine.intervals import intervals
-from simulator.engine.recorder import MOST_STEPS
+from simulator.engine.recorder import MAX_STEPS
 from simulator.engine.run import Options, SimulationInput, solve
 from simulator.errors import NotModelled
 from simulator.invariants import INTERVAL_INVARIANTS, INVARIANTS, check_invariants
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from simulator.serving.replica import Pass
 
 
-SIZES: Final = 4
+PREDICTED_SIZES: Final = 4
 """Sizes of a job that are predicted in addition to the smallest; others are interpolated."""
 
 
@@ -101,7 +101,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
     scenario = inputs.scenario
     topology, demands = inputs.topology, inputs.demands
     length, beside = inputs.lengths, inputs.extras
-    most = max_steps or MOST_STEPS
+    most = max_steps or MAX_STEPS
     options = Options(
         seed=seed,
         most_steps=max_steps,
@@ -143,11 +143,11 @@ def _with_outlook(
     inputs: SimulationInput, prediction: Prediction, *, intervals: bool
 ) -> Prediction:
     """Add intervals where wanted, and the forecast of the long run where one is described."""
-    from simulator.long_run.forecast import outlook  # noqa: PLC0415 - few jobs need it
-
     interruptions = prediction.scenario.interruptions
     if interruptions is None:
         return _with_intervals(inputs, prediction) if intervals else prediction
+    from simulator.long_run.forecast import outlook  # noqa: PLC0415 - few jobs need it
+
     # The uncertainty of the step widens the quantiles of the run in any case.
     known = _with_intervals(inputs, prediction)
     found = outlook(
@@ -164,8 +164,8 @@ def rates_with_fewer(prediction: Prediction, interruptions: Interruptions) -> tu
     """Return the throughput without one machine, two and so on, over that with all.
 
     Each machine keeps its batch, so fewer of them process fewer samples a step. A replica that is
-    larger than a machine is lost with one of its machines. `SIZES` sizes are predicted, and rates
-    between them are interpolated; none is above that of all machines.
+    larger than a machine is lost with one of its machines. `PREDICTED_SIZES` sizes are predicted,
+    and rates between them are interpolated; none is above that of all machines.
     """
     scenario, failures = prediction.scenario, interruptions.failures
     group = scenario.cluster.trainers
@@ -175,7 +175,8 @@ def rates_with_fewer(prediction: Prediction, interruptions: Interruptions) -> tu
     replica = max(1, -(-scenario.job.parallelism.devices // max(1, group.gpus_per_host)))
     whole = [many // replica * replica for many in range(group.count - 1, least - 1, -1)]
     whole = [many for many in whole if many]
-    places = {place * (len(whole) - 1) // SIZES for place in range(SIZES + 1)} if whole else set()
+    spaced = (place * (len(whole) - 1) // PREDICTED_SIZES for place in range(PREDICTED_SIZES + 1))
+    places = set(spaced) if whole else set()
     rates = {whole[place]: _rate_with(prediction, whole[place]) for place in places}
     counts, found = zip(*sorted((rates | {0: 0.0, group.count: 1.0}).items()), strict=True)
     return tuple(min(1.0, float(np.interp(many, counts, found))) for many in whole)
@@ -255,7 +256,7 @@ def _worst(ram: HostRam, scenario: Scenario) -> HostRam:
     return replace(ram, verdict=max(ram.verdict, theirs, key=order.index))
 
 
-GAIN = 1e-4
+MIN_GAIN = 1e-4
 """Minimum gain as a share of an epoch."""
 
 
@@ -277,7 +278,7 @@ def _break_even(inputs: SimulationInput, options: Options, timing: Timing) -> fl
     gained = streams.epoch_time - copied.epoch_time
     if behind <= 0.0:
         return placed / (placed - behind)
-    return 1.0 + behind / gained if gained > GAIN * streams.epoch_time else math.inf
+    return 1.0 + behind / gained if gained > MIN_GAIN * streams.epoch_time else math.inf
 
 
 def streaming(scenario: Scenario) -> Scenario:

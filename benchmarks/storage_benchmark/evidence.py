@@ -33,7 +33,7 @@ from simulator.predict import predict
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.scenario import load_scenario
 from simulator.results.metrics import number_at
-from simulator.uncertainty.measurement import MeasurementSet, Parameter, Row
+from simulator.schema.measurement import MeasurementSet, Parameter, Row
 
 GROUP = "mlperf_storage"
 UTILIZATION = f"{GROUP}.accelerator_utilization"

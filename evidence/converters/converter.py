@@ -27,7 +27,7 @@ from simulator.reading.measured.rows import Context, Heading, SetFile, described
 from simulator.reading.shipped import set_folder
 from simulator.reading.table import Line, Table, capped, parse_table, read_table
 from simulator.schema.fields import nearest_hint
-from simulator.uncertainty.measurement import MeasurementSet, Split, SplitRule, held_out
+from simulator.schema.measurement import MeasurementSet, Split, SplitRule, held_out
 
 YES: Final = "yes"
 
@@ -140,9 +140,11 @@ def import_table(
 
 def _set_toml(file: SetFile) -> str:
     """The declaration as TOML that reads back as `file`; its notes are left behind."""
-    stated = asdict(file, dict_factory=lambda items: {k: v for k, v in items if v is not None})
+    stated = asdict(
+        file, dict_factory=lambda items: {k: v for k, v in items if v not in (None, "", ())}
+    )
     given = {key: value for key, value in stated.items() if key != "notes"}
-    plain = {key: value for key, value in given.items() if not _is_tables(value) and value != []}
+    plain = {key: value for key, value in given.items() if not _is_tables(value)}
     tables = {key: value for key, value in given.items() if _is_tables(value)}
     lines = [f"schema = {SCHEMA}", *(f"{key} = {_value(value)}" for key, value in plain.items())]
     for name, rows in tables.items():
@@ -152,7 +154,7 @@ def _set_toml(file: SetFile) -> str:
 
 
 def _is_tables(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+    return isinstance(value, tuple) and isinstance(value[0], dict)
 
 
 def _value(value: Any) -> str:  # noqa: ANN401 - whatever a field of the file holds
@@ -162,7 +164,7 @@ def _value(value: Any) -> str:  # noqa: ANN401 - whatever a field of the file ho
         return quote(value.value)
     if isinstance(value, str):
         return quote(value)
-    if isinstance(value, list):
+    if isinstance(value, tuple):
         return f"[{', '.join(_value(item) for item in value)}]"
     return repr(value)
 
@@ -323,7 +325,7 @@ def _renamed(
     """What the shipped set declares, for rows of another file and the families among them."""
     families = {row.get("family") or shipped.family or output.stem for row in cells}
     changes: dict[str, Any] = {
-        "tolerance": [t for t in shipped.tolerance if t.family in (None, "*", *families)],
+        "tolerance": tuple(t for t in shipped.tolerance if t.family in ("", "*", *families)),
         "name": output.stem,
         "title": f"{shipped.title}, rows of {path.name}",
         "data": output.with_suffix(".csv").name,

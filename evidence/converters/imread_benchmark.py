@@ -21,7 +21,7 @@ from statistics import fmean
 from typing import Final
 
 from converters import TableRow, input_pipeline
-from simulator.uncertainty.measurement import held_out
+from simulator.schema.measurement import held_out
 
 SHIPPED: Final = "imread_benchmark"
 

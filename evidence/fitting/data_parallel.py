@@ -28,7 +28,7 @@ from simulator.pipeline.stages.communication import all_reduce_time, bucket_shar
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.scenario import load_scenario
-from simulator.uncertainty.measurement import Row, Split
+from simulator.schema.measurement import Row, Split
 from simulator.units import SECOND, parse, show
 
 Vector = NDArray[np.float64]

@@ -30,8 +30,8 @@ from fitting.part import DATA, Outcome, Say
 from fitting.samples import Sample, achieved_over_stated, roofline_errors, samples
 from simulator.reading.fitted.grades import graded
 from simulator.reading.shipped import set_names
+from simulator.schema.measurement import Split
 from simulator.uncertainty.components import Grade, Rate
-from simulator.uncertainty.measurement import Split
 from simulator.units import SECOND, show
 
 Vector = NDArray[np.float64]

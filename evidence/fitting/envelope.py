@@ -19,17 +19,17 @@ from pathlib import Path
 from fitting.part import DATA, Outcome, Say
 from fitting.samples import without_steps
 from simulator.errors import PlanError
-from simulator.reading.convert.models import load_model, model_names
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.measured.measurement_set import load_set
+from simulator.reading.model_library import load_model, model_names
 from simulator.reading.scenario import load_scenario
 from simulator.reading.shipped import set_names
 from simulator.results.envelope import NAMED, PLACED, Names, Place, compared, named, placed
 from simulator.schema.hardware.cluster import Cluster
+from simulator.schema.measurement import Split
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.software import Software
 from simulator.uncertainty.components import Axis
-from simulator.uncertainty.measurement import Split
 
 TARGET = DATA / "envelope.toml"
 RANGED = (Axis.MACHINES, Axis.RANKS, Axis.EXCHANGING, Axis.WORKERS)

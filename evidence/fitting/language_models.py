@@ -24,9 +24,9 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.scenario import load_scenario
 from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.measurement import Row, Split
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.kernels import Kernels, MemoryFigures
-from simulator.uncertainty.measurement import Row, Split
 
 Vector = NDArray[np.float64]
 Record = TypeVar("Record")

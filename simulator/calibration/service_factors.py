@@ -21,13 +21,13 @@ from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
 from simulator.results.metrics import answered_figures, service_figures
 from simulator.results.serving import Saturation
+from simulator.schema.measurement import Row
 from simulator.schema.serving import Service
 from simulator.schema.workload.serving_figures import ServiceFactors
 from simulator.serving.answers import lack
 from simulator.serving.layout import layout_of
 from simulator.serving.load import usual_count
 from simulator.serving.run import ServiceRun
-from simulator.uncertainty.measurement import Row
 
 Vector = NDArray[np.float64]
 Figures = Mapping[str, float]

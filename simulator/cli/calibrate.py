@@ -18,7 +18,7 @@ from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from simulator.calibration.calibrate import Calibrated, Tried
-    from simulator.uncertainty.measurement import MeasurementSet
+    from simulator.schema.measurement import MeasurementSet
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -239,7 +239,7 @@ def calibrated(
     from simulator.reading.service.scenario import fitted_service
     from simulator.report.calibration import service_document
     from simulator.report.render import render
-    from simulator.uncertainty.measurement import Split
+    from simulator.schema.measurement import Split
 
     wanted = (Split.FIT, Split.TEST) if use_all else (Split.FIT,)
     rows = [r for one in sets for r in one.rows if r.split in wanted and not r.excluded]

@@ -14,7 +14,7 @@ from simulator.cli.output import Exit, check_writable, emit, ended, write_file
 from simulator.cli.progress import progress_line
 
 if TYPE_CHECKING:
-    from simulator.uncertainty.measurement import MeasurementSet
+    from simulator.schema.measurement import MeasurementSet
     from simulator.validation.unseen import LeftOut
     from simulator.validation.validate import Validated
 

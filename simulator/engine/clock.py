@@ -31,11 +31,11 @@ class Clock(Environment):
     events = 0
 
     def process(self, generator: Generator[Event, object, object]) -> Routine:  # type: ignore[override] # simpy's has more to tell
-        """Go through a generator's steps; each waits for the event that it yields."""
+        """Start a generator as a process; each step waits for the event that it yields."""
         return Routine(self, generator)
 
     def run_until(self, last: Event) -> None:
-        """Process events in their order until `last` has been.
+        """Process events in order until `last` has happened.
 
         Raises
         ------
@@ -45,7 +45,7 @@ class Clock(Environment):
         queue, pop = self._queue, heappop
         while last.callbacks is not None:
             if not queue:
-                msg = "nothing is left to happen, and somebody still waits"
+                msg = "no event is left, and a process still waits"
                 raise RuntimeError(msg)
             now, _, self.events, event = pop(queue)
             self._now = self.now = now
@@ -56,7 +56,7 @@ class Clock(Environment):
 
 
 class Signal(Event):
-    """An event that happens when it is told to; telling it takes a third of simpy's time."""
+    """An event that is triggered explicitly, at a third of simpy's cost."""
 
     _ok = True
     _value = PENDING
@@ -66,12 +66,9 @@ class Signal(Event):
         self.callbacks = []
 
     def succeed(self, value: object = None) -> Signal:
-        """Have it happen at this instant, after all that was told to before.
+        """Trigger the event at this instant, after all that were triggered before.
 
-        Raises
-        ------
-        RuntimeError
-            If it was told before.
+        Raises ------ RuntimeError If it was triggered before.
         """
         if self._value is not PENDING:
             msg = f"{self} has already been triggered"
@@ -107,7 +104,7 @@ class Routine(Signal):
         env.schedule(start, URGENT)
 
     def _go_on(self, event: Event) -> None:
-        """Go on with what was waited for, to the next event that has not happened yet."""
+        """Resume the generator, up to the next event that has not happened yet."""
         try:
             while True:
                 event = self._send(event._value)  # noqa: SLF001 - of one that has succeeded

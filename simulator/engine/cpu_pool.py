@@ -1,4 +1,4 @@
-"""A pool of CPU cores shared by whatever threads are runnable.
+"""A pool of CPU cores shared by the runnable threads.
 
 Processor sharing: all runnable threads progress at one rate. Up to the number of cores each
 thread has a core to itself; beyond it, second hardware threads add a stated fraction of a core
@@ -49,7 +49,7 @@ class CpuPool:
     speed : float, optional
         Work that one thread alone on a core does [core-seconds/s].
     on_change : callable, optional
-        Told (time [s], `unit`, utilization 0..1) whenever the utilization changes.
+        Called with (time [s], `unit`, utilization 0..1) whenever the utilization changes.
     unit : str, optional
         What the pool goes by when it tells.
 
@@ -123,7 +123,7 @@ class CpuPool:
         return done
 
     def capacity(self, runnable: float) -> float:
-        """Return the cores' worth that so many runnable threads get beside those taken."""
+        """Return the capacity of runnable threads, in cores, next to those taken."""
         own = min(runnable, self._free)
         running = own + self._taken
         capacity = running
@@ -169,14 +169,14 @@ class CpuPool:
         self._late.ask()
 
     def _serve(self, running: float) -> tuple[float, float]:
-        """Utilization, and the rate of each, with so many runnable threads."""
+        """Return the utilization, and the rate of each, of runnable threads."""
         rate = self.capacity(running) / running * self._speed
         return min(1.0, running / self._free), rate
 
     def _settle(self, _: Event) -> None:
-        """Serve those who are there now, each at an equal rate.
+        """Apply the rates of the current threads.
 
-        Whoever asked for it has served them up to this instant.
+        The caller has served them up to this instant.
         """
         before, running = self._utilization, self._runnable
         if self._jobs.marks:

@@ -42,10 +42,10 @@ samples has parted them: the mean step is the same, but takes far longer to be k
 (prefetch 2) with one turn, 154 and 157 +- 1.5 ms with four and with sixteen, which cost twice as
 many events."""
 
-FEWEST_IN_A_TURN: Final = 4
+MIN_SAMPLES_PER_TURN: Final = 4
 """Samples of a turn, at least: the spread of a few samples parts workers soon enough."""
 
-MOST_AHEAD: Final = 20_000
+MAX_PREFETCHED: Final = 20_000
 """Batches of a queue for each rank that are asked for; no simulation makes more of them ahead."""
 
 
@@ -136,7 +136,7 @@ class _Site:
         return replace(
             policy,
             producers=len(self.producers(rank)),
-            credits=own + min(job.remote.queue, MOST_AHEAD) + away,
+            credits=own + min(job.remote.queue, MAX_PREFETCHED) + away,
             assignment=Assignment.SHARED_QUEUE,
             in_order=False,
             reads_ahead=False,
@@ -166,7 +166,7 @@ class _Site:
         )
         if not (shared and bool(alternating(topology, self.stages))):
             return 1
-        return max(1, min(TURNS, int(self.scenario.job.train.batch_size) // FEWEST_IN_A_TURN))
+        return max(1, min(TURNS, int(self.scenario.job.train.batch_size) // MIN_SAMPLES_PER_TURN))
 
     def tasks_of(self, rank: int, stage: StageDemands) -> list[Task]:
         """Return the tasks of a rank in a stage."""

@@ -161,7 +161,7 @@ class FlowNetwork:
     capacities : mapping
         What each unit can carry [amount/s], above zero; infinity for a unit without limit.
     on_change : callable, optional
-        Told (time [s], unit, utilization 0..1) whenever a unit's utilization changes.
+        Called with (time [s], unit, utilization 0..1) whenever a unit's utilization changes.
 
     Examples
     --------
@@ -224,7 +224,7 @@ class FlowNetwork:
     def carry(
         self, flows: Flows | None, amount: float, ceiling: float = math.inf, latency: float = 0.0
     ) -> Event:
-        """Transfer an amount as one of the flows that `flows` has found for a route."""
+        """Transfer an amount as a flow on a route that `flows` has returned."""
         if not (amount >= 0.0 and latency >= 0.0):
             checked("amount", amount, zero=True)
             checked("latency", latency, zero=True)
@@ -275,7 +275,7 @@ class FlowNetwork:
         self._late.ask()
 
     def _advance(self) -> None:
-        """Serve everybody up to now at the rates in force."""
+        """Serve all flows up to now at the rates in force."""
         now = self._env.now
         passed = now - self._since
         if passed > 0.0:
@@ -310,9 +310,9 @@ class FlowNetwork:
             self._tell(before.utilization, self._idle.utilization, self._on_change)
 
     def _settle(self, _: Event) -> None:
-        """Put the rates in force that fit the flows there now.
+        """Apply the rates of the current flows.
 
-        Whoever asked for it has served everybody up to this instant.
+        The caller has served all flows up to this instant.
         """
         before, self._state = self._state, self._solved()
         self._next, next_in = None, math.inf

@@ -48,7 +48,7 @@ BITS: Final = 8
 """Logarithm of the number of points: the ends of an 80% interval are exact to about 1% of its
 width."""
 QUANTILES: Final = {"p10": 0.1, "p50": 0.5, "p90": 0.9}
-WIDTH: Final = 2.5631
+P10_TO_P90: Final = 2.5631
 """From the 10% to the 90% quantile of a normal distribution over its standard deviation."""
 HALF_WIDTH: Final = 1.96
 """Half-width of a 95% interval of a normal distribution over its standard deviation."""
@@ -57,7 +57,7 @@ BY_CHANCE: Final = "run to run"
 """Name of the uncertainty that a simulation with chance leaves."""
 _SIMULATED: Final = Source(reference="half-width of the simulated mean step", date="undated")
 
-BESIDE: Final = 0.005
+MIN_WAIT_SHARE: Final = 0.005
 """Share of a step beyond its slowest part from which waiting for each other counts."""
 SUPPLY: Final = PRODUCERS | {Actor.PIN_MEMORY}
 """Actors that make batches and pass them on."""
@@ -323,7 +323,7 @@ def _share_of_chance(uncertainties: Sequence[UncertaintyComponent]) -> float:
 def _lacking(longer: Vector, component: UncertaintyComponent) -> tuple[UncertaintyComponent, ...]:
     """Return the deviation that the step lacks to the least one that evidence allows."""
     low, high = np.quantile(longer, [0.1, 0.9], method="hazen")
-    lacks = component.least**2 - (float(np.log(high / low)) / WIDTH) ** 2
+    lacks = component.least**2 - (float(np.log(high / low)) / P10_TO_P90) ** 2
     if lacks <= 0.0:
         return ()
     return (
@@ -379,11 +379,11 @@ def _known(speeds: Speeds, points: int) -> Speeds:
 def _step(times: _Times, mean: Seconds) -> Real:
     """Return a closed-form step at each point, up to a factor; `mean` is the simulated one [s]."""
     longest = np.maximum(TINY, times.slowest)
-    if _figured(times.working) > _figured(longest) * (1.0 + BESIDE):
+    if _figured(times.working) > _figured(longest) * (1.0 + MIN_WAIT_SHARE):
         # What is exposed beside the slowest resource counts only if that does not explain it.
         longest = np.maximum(longest, times.working)
     beside = mean - _figured(longest)
-    if beside <= BESIDE * mean:
+    if beside <= MIN_WAIT_SHARE * mean:
         return longest
     # Part of what the slowest hides in theory comes on top of it: one waits for the other.
     hidden = min(beside, _figured(times.shorter))

@@ -31,7 +31,7 @@ from simulator.schema.scenario import Scenario
 from simulator.schema.workload.distribution import Shape, Spread
 from simulator.schema.workload.loader import Assignment, LoaderPolicy, Straggler
 
-WAVES: Final = 4
+MIN_WAVES: Final = 4
 """Minimum of waves of workers in an epoch for them to drift apart."""
 
 
@@ -63,7 +63,7 @@ class Supply:
         producers: int = 0,
     ) -> None:
         self.limit = batches
-        self.producers = producers if producers > 1 and batches >= WAVES * producers else 0
+        self.producers = producers if producers > 1 and batches >= MIN_WAVES * producers else 0
         self._last_share = last_share
         self._stragglers = tuple(stragglers)
 
@@ -88,10 +88,10 @@ class Supply:
         return factor
 
 
-AHEAD: Final = 64
+DRAWN_AT_ONCE: Final = 64
 """Batches that are drawn at once."""
 
-ADDS_UP: Final = frozenset({Shape.GAMMA, Shape.EXPONENTIAL})
+GAMMA_SUMS: Final = frozenset({Shape.GAMMA, Shape.EXPONENTIAL})
 """Shapes whose sum over samples is a gamma distribution: one draw per batch suffices."""
 
 
@@ -126,11 +126,11 @@ class Draws:
         return self._drawn[batch]
 
     def _more(self) -> list[float]:
-        if self._spread.shape in ADDS_UP:
+        if self._spread.shape in GAMMA_SUMS:
             shape = self._samples * self._spread.deviation**-2.0
-            drawn: list[float] = (self._generator.gamma(shape, 1.0, AHEAD) / shape).tolist()
+            drawn: list[float] = (self._generator.gamma(shape, 1.0, DRAWN_AT_ONCE) / shape).tolist()
             return drawn
-        each = self._sample(AHEAD * self._samples).reshape(AHEAD, self._samples)
+        each = self._sample(DRAWN_AT_ONCE * self._samples).reshape(DRAWN_AT_ONCE, self._samples)
         means: list[float] = (each.sum(axis=1) / self._samples).tolist()
         return means
 

@@ -96,7 +96,7 @@ class Unshared:
     cores: bool = False
 
 
-NOTHING: Final = Unshared()
+ALL_SHARED: Final = Unshared()
 
 
 def own_rate(demand: Demand, route: Route, topology: Topology) -> float:
@@ -125,7 +125,7 @@ def unshared(
         What is run, on which units, what each stage asks for, which ranks are simulated.
     """
     if scenario.job.remote is not None:
-        return NOTHING
+        return ALL_SHARED
     groups = _together(scenario, stages)
     used = dict.fromkeys(topology.units, 0.0)
     for rank in reduction.ranks:
@@ -140,7 +140,7 @@ def unshared(
 
 
 _Group = tuple[int, list[Demand]]
-"""So many of a rank's threads or engines do these demands, each one after another."""
+"""Number of threads or engines of a rank that execute these demands in sequence."""
 
 
 def _together(scenario: Scenario, stages: Sequence[StageDemands]) -> list[_Group]:
@@ -405,7 +405,7 @@ class Machine:
         env: Environment,
         topology: Topology,
         reduction: SymmetryReduction,
-        alone: Unshared = NOTHING,
+        alone: Unshared = ALL_SHARED,
         meter: Meter | None = None,
     ) -> None:
         self.env = env

@@ -38,8 +38,8 @@ class Barrier:
     parties : int
         How many have to come, at least one.
     standing_for : int, optional
-        How many the parties stand for, drawn like them: it opens when the latest of so many is
-        expected, going by how far apart the parties came.
+        Number that the parties represent, drawn like them: it opens when the latest of all is
+        expected, by the spread of the parties.
 
     Attributes
     ----------
@@ -251,13 +251,13 @@ class Rank:
     Parameters
     ----------
     env, index : Environment, int
-        The clock, and which rank this is.
+        Clock and number of the rank.
     loader, supply, work, rules : RankLoader, Supply, Work, Rules
-        Where batches come from, which there are, what each costs, how the program runs.
+        Source of batches, batches of the epoch, work of each, rules of the program.
     barriers : pair of Barrier or None
-        Where ranks meet before and after each bucket's all-reduce; None with a single rank.
-    on_step, note : callable
-        Told of the end of each step (rank, step), and of each piece of work for a trace.
+        Barriers before and after each bucket's all-reduce; None with a single rank.
+    on_step, record : callable
+        Called at the end of each step (rank, step), and with each event of a trace.
     """
 
     def __init__(  # noqa: PLR0913 - the parts of a rank

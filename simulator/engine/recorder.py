@@ -33,26 +33,26 @@ from simulator.results.prediction import Sample, Slice
 from simulator.schema.scenario import Job
 from simulator.units import Seconds
 
-MOST_STEPS: Final = 400
+MAX_STEPS: Final = 400
 """Steps that are looked at for one that repeats, unless more of them are in flight."""
 
 ROUNDS: Final = 8
 """Times that all in flight are used up, at most, before an epoch is ended without repeating."""
 
-MOST_EVENTS: Final = 150_000
+MAX_EVENTS: Final = 150_000
 """Events of an epoch after which it is ended, however well its mean step is known by then."""
 
-FEWEST_STEPS: Final = 64
+MIN_STEPS: Final = 64
 """Steps that are looked at, however many events they take."""
 
-WATCHED: Final = 0.5
+WATCHED_SHARE: Final = 0.5
 """Share of these for which steps of equal batches are expected to repeat still."""
 
 JUST_BELOW: Final = 1.0 - 1e-4
-"""Share of the least step down to which steps that repeat are not taken to live on a reserve."""
+"""Share of the least step below which repeating steps count as using up prefetched batches."""
 
 FAR_BELOW: Final = 0.99
-"""Share of the least step below which it matters that it stands for the steps that were seen."""
+"""Share of the least step below which a bound replaces the simulated mean."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Plan:
     last_share: float
     start_delay: Seconds
     most_steps: int | None = None
-    most_events: int = MOST_EVENTS
+    most_events: int = MAX_EVENTS
     least_step: Seconds = 0.0
     replay: bool = False
     trace: bool = False
@@ -150,11 +150,11 @@ class Epoch:
         return tuple(b - a for a, b in pairwise(times))
 
 
-LONG_BURST = 16
-"""Batches that come close together from which on a mean takes long to be known by its batches."""
+MIN_LONG_BURST = 16
+"""Burst of batches from which the mean of bursts needs many of them."""
 
-LEAST_ROUNDS = 3
-"""Times everything in flight must have been used up before a part of an epoch stands for it all."""
+MIN_ROUNDS = 3
+"""Times that all batches in flight must be used up before a part represents the epoch."""
 
 
 class Observer:
@@ -182,7 +182,7 @@ class Observer:
         asked = policy.credits + away
         self._in_flight = -(-max(asked, producers, 1) // self._per_step)
         self.least = -(-(asked + producers) // self._per_step)
-        self._most = plan.most_steps or max(MOST_STEPS, ROUNDS * self.least)
+        self._most = plan.most_steps or max(MAX_STEPS, ROUNDS * self.least)
         self._goes_on = policy.crosses_epochs
 
     @property
@@ -223,14 +223,14 @@ class Observer:
         """Return True if the limit of steps and events is reached."""
         if self._plan.replay:
             return False
-        if events >= self._plan.most_events and steps >= FEWEST_STEPS:
+        if events >= self._plan.most_events and steps >= MIN_STEPS:
             return True
         if steps < self._most or (self._random and self._plan.most_steps is None):
             return False
         if self._plan.most_steps is not None:
             return True
         # Equal batches whose steps have not repeated by now: watched as random ones are.
-        watched = events >= WATCHED * self._plan.most_events and steps % CHECK_EVERY == 0
+        watched = events >= WATCHED_SHARE * self._plan.most_events and steps % CHECK_EVERY == 0
         return watched and self._known() is not None
 
     def _known(self) -> Steady | None:
@@ -261,7 +261,7 @@ class Observer:
             waiting = [snapshot.waiting for snapshot in self._snapshots[1:]]
             return find_period(self._durations, waiting, self.least)
         found = self._known()
-        if found is None and self._burst > LONG_BURST:
+        if found is None and self._burst > MIN_LONG_BURST:
             ready = [sum(s.waiting) / len(s.waiting) for s in self._snapshots[1:]]
             found = undisturbed(self._durations, ready, self._in_flight)
         return found
@@ -277,10 +277,10 @@ class Observer:
         """Return the finished epoch."""
         last, half_width = len(self._durations), 0.0
         if self._steady is None:
-            short = last < LEAST_ROUNDS * self._in_flight
+            short = last < MIN_ROUNDS * self._in_flight
             # The wait for the first batch is the run's start, not what a step takes.
             first = min(1, last - 1) if short else warm_up(last, self._in_flight)
-            if short or self._goes_on or last > MOST_STEPS or not self._random:
+            if short or self._goes_on or last > MAX_STEPS or not self._random:
                 # What the next epoch is begun with was made in this one, and equal steps that
                 # have not repeated live on what was made ahead: as a steady window has it, the
                 # mean step is the one that goes on for ever.

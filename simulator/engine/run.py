@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from simulator.engine.epoch import run_epoch
-from simulator.engine.recorder import MOST_EVENTS, Epoch, Plan
+from simulator.engine.recorder import MAX_EVENTS, Epoch, Plan
 from simulator.engine.symmetry import (
     SymmetryReduction,
     merge_lengths,
@@ -155,7 +155,7 @@ def cached_epoch(asked: EpochCacheKey, simulate: Callable[[EpochCacheKey], Epoch
 _RECENT: Final[deque[tuple[EpochCacheKey, Epoch]]] = deque(maxlen=MAX_EPOCHS)
 
 
-NOTHING: Final[Mapping[str, Seconds]] = {}
+NO_LOADS: Final[Mapping[str, Seconds]] = {}
 
 
 def epoch_time(epoch: Epoch, steps: int) -> Seconds:
@@ -198,7 +198,7 @@ def mean_step(epoch: Epoch, checkpoint: Seconds) -> tuple[Mapping[str, Seconds],
 
 
 def usage(
-    epoch: Epoch, topology: Topology, step: Seconds, composed: Mapping[str, Seconds] = NOTHING
+    epoch: Epoch, topology: Topology, step: Seconds, composed: Mapping[str, Seconds] = NO_LOADS
 ) -> Mapping[str, Usage]:
     """Return the utilization of each resource over mean steps.
 
@@ -291,7 +291,7 @@ class Options:
 
     seed: int = 0
     most_steps: int | None = None
-    most_events: int = MOST_EVENTS
+    most_events: int = MAX_EVENTS
     replay: bool = False
     trace: bool = False
     progress: Callable[[int], None] | None = None

@@ -1,16 +1,16 @@
-"""What every shared server of the engine is made of: alarms, a deadline, and equal service.
+"""Parts of every shared server of the engine: alarms, a deadline, and equal service.
 
 Three ideas keep the cost of an event small and independent of how many customers are served:
 
 * A batch of customers served at one common rate needs one number, the service each has had
   since the batch began (its *progress*). A customer that joins asks for ``amount`` more, so it
-  leaves when progress reaches ``progress + amount``, its *finish mark*, whatever the rate does
-  meanwhile. A heap of finish marks therefore never has to be touched when rates change.
+  leaves when progress reaches ``progress + amount``, its *finish mark*, at any rate in between. A
+  heap of finish marks therefore never has to be touched when rates change.
 * Only the next departure needs an alarm (`Deadline`).
-* Whatever arrives or leaves at one instant changes the rates once, after everything else that
-  happens at that instant (`LATE`).
+* All arrivals and departures at one instant change the rates once, after all other events of
+  that instant (`LATE`).
 
-Ties are settled by arrival number, so a run is reproduced exactly.
+Ties are resolved by arrival number, so a run is reproduced exactly.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ UnitKey: TypeAlias = str
 """What a unit of capacity goes by, such as ``"nvme0"``."""
 
 OnChange: TypeAlias = Callable[[float, UnitKey, float], None]
-"""A listener told (time [s], unit, utilization from 0 to 1) when a utilization changes."""
+"""A listener, called with (time [s], unit, utilization from 0 to 1) at a change."""
 
 LATE: Final = EventPriority(NORMAL + 1)
-"""Priority of what must see the outcome of everything else at the same instant."""
+"""Priority of events that must follow all others of the same instant."""
 
 LAST: Final = EventPriority(NORMAL + 2)
-"""Priority of what only looks on: it sees how an instant ends, whatever happens in it."""
+"""Priority of observers, which see the final state of an instant."""
 
 TOGETHER: Final = 1e-12
 """Finish marks this close, relative to their size, are one instant; below it is rounding."""
@@ -66,7 +66,7 @@ class Alarm(Event):
 
 
 def happen(event: Event, action: Callable[[Event], None], delay: float) -> None:
-    """Have an event that somebody may wait for happen after `delay` [s], and `action` before it."""
+    """Trigger an event after `delay` [s], and call `action` before it."""
     event.callbacks.insert(0, action)
     event._ok = True  # noqa: SLF001 - as when it succeeds, but later
     event._value = None  # noqa: SLF001 - the same
@@ -97,7 +97,7 @@ class Deadline:
         self._alarm_at = math.inf
 
     def move(self, delay: float) -> None:
-        """Set the deadline `delay` [s] from now, infinity for never."""
+        """Set the deadline `delay` [s] from now; infinity removes it."""
         at = self._at = self._env.now + delay
         if at < self._alarm_at:
             self._alarm_at = at
@@ -130,7 +130,7 @@ class Late:
         self._asked.callbacks = None  # type: ignore[assignment] # as simpy leaves it behind
 
     def ask(self) -> None:
-        """Have `action` called at the end of this instant."""
+        """Call `action` at the end of this instant."""
         asked = self._asked
         if asked.callbacks is None:
             asked.callbacks = self._actions  # type: ignore[unreachable] # None: it has happened
@@ -166,7 +166,7 @@ class Batch:
         return max(0.0, self.marks[0][0] - self.progress)
 
     def leave(self, slack: float) -> list[Departure]:
-        """Remove and return those who lack no more than `slack` or rounding."""
+        """Remove and return customers with no more than `slack`, or rounding, left."""
         marks, served = self.marks, self.progress + slack
         gone: list[Departure] = []
         while marks and marks[0][0] * JUST_BELOW <= served:
@@ -175,7 +175,7 @@ class Batch:
         return gone
 
     def complete_next(self) -> None:
-        """Bring progress to the next finish mark: its time has come, rounding aside."""
+        """Advance progress to the next finish mark, which is due up to rounding."""
         self.progress = max(self.progress, self.marks[0][0])
 
     def _rebase(self) -> None:
@@ -197,7 +197,7 @@ def clock_slack(now: float) -> float:
 
 
 def succeed_in_order(gone: list[Departure]) -> None:
-    """Fire the events of departures in the order in which they arrived."""
+    """Trigger the events of departures in the order of arrival."""
     if len(gone) > 1:
         gone.sort(key=_arrival)
     for _, _, event in gone:

@@ -1,4 +1,4 @@
-"""When a run is steady: its steps repeat, or their mean is known well enough.
+"""Detection of the steady state: steps repeat, or their mean is known well enough.
 
 The law of the window
 ---------------------
@@ -10,11 +10,11 @@ the pipeline, and the function is homogeneous: were all of them later by c, all 
 be later by c [1]_. If therefore the steps over the last M batches, and as much before, repeat with
 a period of p steps, which take P seconds, and so does what waits in the loaders, then the state is
 the one of p steps before, shifted by P, and by induction so is all that follows: the mean step is P
-/ p, for ever. A window shorter than M proves nothing: a *wave*, in which W workers deliver one
+/ p. A window shorter than M proves nothing: a *wave*, in which W workers deliver one
 after another, is up to W equal steps, and the pause between two waves may come right after it.
 
 What waits is only seen in whole batches. A reserve that shrinks by less than one of them over the
-window is not seen, so a second law is applied: no run goes on for ever faster than its slowest
+window is not seen, so a second law is applied: no run stays faster than its slowest
 resource or serial actor (its *least step*, `loads.least_step`). Steps that repeat below it live
 on a reserve, and are not steady. Where a run is ended before it has become steady, as its waves are
 longer than what is simulated at most, its mean step is at least that bound.
@@ -46,25 +46,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-SAME = 1e-9
+SAME_STEP = 1e-9
 """Relative difference under which two step times are the same."""
 
-LONGEST_PERIOD = 256
-REPEATS = 3
-LEAST_WINDOW = 24
+MAX_PERIOD = 256
+MIN_REPEATS = 3
+MIN_WINDOW = 24
 CHECK_EVERY = 8
 BATCHES = 16
-LEAST_BATCH = 4
+MIN_BATCH = 4
 PRECISION = 0.01
 """Relative half-width of the mean step at which a random run may end."""
 
 NORMAL_95 = 1.96
 """Half-width of a 95% interval of a normal distribution over its standard deviation."""
 
-SHRINKS = 1.0
+MIN_SHRINKAGE = 1.0
 """Batches by which a reserve that is being used up falls from one window to the next."""
 
-FEWEST_BATCHES = 8
+MIN_BATCH_MEANS = 8
 """Means of a burst each from which on they say how well their mean is known."""
 
 STUDENT_T = {
@@ -108,11 +108,11 @@ def find_period(
     Returns
     -------
     Steady or None
-        None as long as nothing repeats `REPEATS` times over `LEAST_WINDOW` and `least` steps.
+        None as long as nothing repeats `MIN_REPEATS` times over `MIN_WINDOW` and `least` steps.
     """
     steps = len(durations)
-    slack = SAME * max(fmean(durations[-max(LEAST_WINDOW, least) :]), 1e-300) if steps else 0.0
-    for period in range(1, min(longest_period(least), steps // (REPEATS + 1)) + 1):
+    slack = SAME_STEP * max(fmean(durations[-max(MIN_WINDOW, least) :]), 1e-300) if steps else 0.0
+    for period in range(1, min(longest_period(least), steps // (MIN_REPEATS + 1)) + 1):
         if abs(durations[-1] - durations[-1 - period]) > slack:
             continue
         window = window_of(period, least)
@@ -122,13 +122,13 @@ def find_period(
 
 
 def longest_period(least: int) -> int:
-    """Steps of the longest period that is looked for, where `least` of them are in flight."""
-    return max(LONGEST_PERIOD, least)
+    """Return the longest period to look for [steps], with `least` steps in flight."""
+    return max(MAX_PERIOD, least)
 
 
 def window_of(period: int, least: int) -> int:
-    """Steps over which a period must be seen: whole periods, and no fewer than `least`."""
-    return period * max(REPEATS, math.ceil(max(LEAST_WINDOW, least) / period))
+    """Return the window in which a period must be seen [steps]: whole periods, `least` at least."""
+    return period * max(MIN_REPEATS, math.ceil(max(MIN_WINDOW, least) / period))
 
 
 def _repeats(
@@ -147,13 +147,13 @@ def _repeats(
 
 
 def batch_means(durations: Sequence[float], burst: int = 1) -> float:
-    """95% half-width of the mean step time from up to 16 batch means [s].
+    """Return the 95% half-width of the mean step time from up to 16 batch means [s].
 
     A batch holds whole bursts: with too few of them for 16 batches each is one. With too few steps
     for that: half the range of what was seen, which claims nothing.
     """
     number = BATCHES
-    if BATCHES * burst > len(durations) >= FEWEST_BATCHES * burst:
+    if BATCHES * burst > len(durations) >= MIN_BATCH_MEANS * burst:
         number = len(durations) // burst
     size = whole_bursts(len(durations) // number, burst) if len(durations) >= number else 0
     if size == 0:
@@ -164,7 +164,7 @@ def batch_means(durations: Sequence[float], burst: int = 1) -> float:
 
 
 def chance_of_an_epoch(deviation: float, in_series: float) -> float:
-    """95% half-width of the time of a whole epoch by chance, at most, as a share of it.
+    """Return the highest 95% half-width of the time of a whole epoch, as a share of it.
 
     Parameters
     ----------
@@ -182,15 +182,15 @@ def chance_of_an_epoch(deviation: float, in_series: float) -> float:
 
 
 def warm_up(steps: int, in_flight: int) -> int:
-    """Steps at the start that say nothing about the steady run: twice what is in flight."""
+    """Return the steps at the start that are not steady: twice those in flight."""
     return min(2 * in_flight + 2, steps // 3)
 
 
 def known_well(durations: Sequence[float], in_flight: int, burst: int) -> Steady | None:
-    """A steady window if the mean of a random run is known to `PRECISION`."""
+    """Return a steady window if the mean of a random run is known to `PRECISION`."""
     first = warm_up(len(durations), in_flight)
     kept = durations[first:]
-    if len(kept) < BATCHES * max(LEAST_BATCH, burst):
+    if len(kept) < BATCHES * max(MIN_BATCH, burst):
         return None
     half_width = batch_means(kept, burst)
     if half_width > PRECISION * fmean(kept):
@@ -201,7 +201,7 @@ def known_well(durations: Sequence[float], in_flight: int, burst: int) -> Steady
 def undisturbed(
     durations: Sequence[float], ready: Sequence[float], in_flight: int
 ) -> Steady | None:
-    """A steady window if randomness does not reach the steps: all equal, and no reserve shrinks.
+    """Return a steady window if randomness does not reach the steps: all equal, stable queues.
 
     Parameters
     ----------
@@ -212,19 +212,19 @@ def undisturbed(
     in_flight : int
         Batches that may be on their way.
     """
-    window = max(LEAST_WINDOW, in_flight)
+    window = max(MIN_WINDOW, in_flight)
     if len(durations) - 2 * window < in_flight:
         return None
     last = durations[-2 * window :]
-    if max(last) - min(last) > SAME * max(last):
+    if max(last) - min(last) > SAME_STEP * max(last):
         return None
-    if fmean(ready[-window:]) < fmean(ready[-2 * window : -window]) - SHRINKS:
+    if fmean(ready[-window:]) < fmean(ready[-2 * window : -window]) - MIN_SHRINKAGE:
         return None
     return Steady(period=1, window=2 * window)
 
 
 def whole_bursts(steps: int, burst: int) -> int:
-    """The most steps up to `steps` that hold whole bursts: workers deliver in turn, close together.
+    """Return the most steps up to `steps` that hold whole bursts of batches.
 
     A window that cuts a burst in two would be too fast or too slow by a part of it.
     """

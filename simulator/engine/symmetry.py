@@ -127,14 +127,14 @@ def _named(colours: Mapping[str, Hashable]) -> dict[str, int]:
     return dict(zip(colours, _numbered(colours.values()), strict=True))
 
 
-MACHINES: Final = 16
-"""Machines of a group that does not train that are simulated; more of them are taken together."""
+MAX_MACHINES: Final = 16
+"""Maximum of simulated machines of a group that does not train; more are merged."""
 
 SAMPLED: Final = 8
-"""Ranks that stand for all others where samples are random; so many are never reduction."""
+"""Ranks that represent all others where samples are random; no fewer are simulated."""
 
 NOWHERE: Final = frozenset({Path.CORES, Path.COMPUTE})
-"""Ways through no unit that is shared as flows are."""
+"""Ways without a unit that flows share."""
 
 
 Way: TypeAlias = tuple[Path, float]
@@ -200,7 +200,7 @@ def reduce_symmetry(
 
 
 def _wider(reduction: SymmetryReduction, topology: Topology) -> SymmetryReduction:
-    """Return the reduction with machines of a group merged to at most `MACHINES`.
+    """Return the reduction with machines of a group merged to at most `MAX_MACHINES`.
 
     n equal machines become one with n times the cores, link capacities and workers. A single flow
     through it is no faster for that (`machine.Machine`).
@@ -209,9 +209,9 @@ def _wider(reduction: SymmetryReduction, topology: Topology) -> SymmetryReductio
     for number, site in enumerate(topology.sites[1:], start=1):
         groups.setdefault(site.group.name, []).append(number)
     sites = {
-        number: own[_first_of(place * MACHINES // len(own), len(own))]
+        number: own[_first_of(place * MAX_MACHINES // len(own), len(own))]
         for own in groups.values()
-        if len(own) > MACHINES
+        if len(own) > MAX_MACHINES
         for place, number in enumerate(own)
     }
     if not sites:
@@ -228,8 +228,8 @@ def _wider(reduction: SymmetryReduction, topology: Topology) -> SymmetryReductio
 
 
 def _first_of(part: int, machines: int) -> int:
-    """Return the first machine of one of `MACHINES` parts of nearly equal size."""
-    return -(-part * machines // MACHINES)
+    """Return the first machine of one of `MAX_MACHINES` parts of nearly equal size."""
+    return -(-part * machines // MAX_MACHINES)
 
 
 def _of_ranks(
@@ -335,11 +335,11 @@ def _together(ways: Sequence[Route], units: Mapping[str, str]) -> Route:
     return tuple(total.items())
 
 
-FEWEST: Final = 2
+MIN_BATCHES: Final = 2
 """Batches of a step that are always simulated one by one."""
 IDLE: Final = 0.5
 """Share of the device's time up to which all else is idle enough never to be waited for."""
-FIRST: Final = 1.0 / 16.0
+MAX_FIRST_STEP_DELAY: Final = 1.0 / 16.0
 """Share of a step by which merging may put off the first one, whose batches are made in time."""
 
 
@@ -349,7 +349,7 @@ def merged_together(
     """Return the number of batches that are merged into one: 1 unless only the device matters."""
     accumulated, loader = scenario.job.train.accumulation, scenario.job.loader
     waits = scenario.job.train.sync_every_step or loader.policy.producers == 0
-    if accumulated < 2 * FEWEST or waits or loader.stragglers:
+    if accumulated < 2 * MIN_BATCHES or waits or loader.stragglers:
         return 1
     if any(_reduces_beside(stages) for stages in demands.values()):
         return 1
@@ -357,7 +357,7 @@ def merged_together(
     if share > IDLE:
         return 1
     # One worker makes the whole of the first batch, however many there are.
-    kept = max(FEWEST, math.ceil(share * loader.policy.producers / FIRST))
+    kept = max(MIN_BATCHES, math.ceil(share * loader.policy.producers / MAX_FIRST_STEP_DELAY))
     return max(g for g in range(1, max(1, accumulated // kept) + 1) if accumulated % g == 0)
 
 
@@ -379,7 +379,10 @@ def _share_of_device(
         return math.inf
     others = dict(pressures(scenario, topology, [_without_exchange(s) for s in stages]))
     others.pop(str(Resource.GPU), None)
-    longest = [imposed[name] if alone > FIRST * device else alone for name, alone in others.items()]
+    longest = [
+        imposed[name] if alone > MAX_FIRST_STEP_DELAY * device else alone
+        for name, alone in others.items()
+    ]
     return max(longest, default=0.0) / device
 
 

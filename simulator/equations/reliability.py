@@ -42,7 +42,7 @@ def short_branch(variation: Real) -> Real:
     Source: H. C. Tijms, "A First Course in Stochastic Models", Wiley 2003, appendix B, ISBN
     0-471-49880-7.
 
-    Spells of spot capacity with twice the variation of their mean:
+    Spot capacity that lasts for times with twice the variation of their mean:
 
     >>> round(float(short_branch(2.0)), 3)
     0.887

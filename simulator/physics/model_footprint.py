@@ -122,9 +122,9 @@ def _kept_in_full(step: TransformerStep, memory_model: MemoryFigures) -> Bytes |
     """Return what a layer keeps of a token without recomputation [1]_ [B].
 
     The MLP keeps what goes into its activation and what comes out, and the function of its gate
-    where a kernel of its own computes that. Products that keep their inputs below 16 bit keep that
-    of attention's output beside it, which attention needs in 16 bit. What only the gradient of a
-    frozen weight would read is not kept.
+    where a kernel of its own computes that. Products that keep their inputs below 16 bit keep a
+    narrow copy of attention's output too, which attention needs in 16 bit. What only the gradient
+    of a frozen weight would read is not kept.
     """
     shape, narrow = step.shape, _keeps_narrow(step, memory_model)
     width = where(narrow > 0, step.work.width, step.work.element)

@@ -72,12 +72,12 @@ WEIGHTS: Final = (0.0, *(1.5**power for power in range(16)))
 """Weights of a pin-memory thread's work against all work, from 0 to that of as many threads as a
 large machine has cores. The best one lies between where second hardware threads pay and where
 cores do."""
-SETTLES: Final = 12
+ROUNDS: Final = 12
 """Rounds after which the work of a cycle is known: each leaves a per cent of the error, or less."""
 ASKED_AHEAD: Final = 2.0
 """Batches of each worker, one on its way and one made ahead, that must be allowed to be asked for
 and not yet taken, so that it never waits to be asked because of another worker."""
-MOST_THREADS: Final = 2048
+MAX_THREADS: Final = 2048
 """Runnable threads up to which each number is looked at; no pool of the catalogue has more."""
 
 
@@ -201,7 +201,7 @@ class SharedCores:
     def _cycle_work(self) -> Real:
         """Work of an always runnable thread between two batches."""
         cycle: Real = self._receiving
-        for _ in range(SETTLES):
+        for _ in range(ROUNDS):
             cycle = self._receiving + self._elsewhere / self._slowness(self._made / cycle, 0.0)
         return cycle
 
@@ -244,7 +244,7 @@ class SharedCores:
         """True if all batches are made here, by whole threads of one pace."""
         job = self.scenario.job
         here = job.remote is None and not job.loader.stragglers
-        few = bool(np.all(self._most_runnable <= MOST_THREADS))
+        few = bool(np.all(self._most_runnable <= MAX_THREADS))
         whole = all(np.all(np.mod(d.threads, 1.0) == 0.0) for d in self._on_cores())
         return here and few and whole
 
@@ -322,7 +322,7 @@ class SharedCores:
     def _runnable(self) -> NDArray[np.float64]:
         """Numbers of threads that may be runnable, one a row; the last row has the most."""
         most = np.asarray(self._most_runnable, dtype=float)
-        each = np.arange(1.0, min(float(most.max()), MOST_THREADS) + 1.0)
+        each = np.arange(1.0, min(float(most.max()), MAX_THREADS) + 1.0)
         rows = np.append(each, np.inf).reshape(-1, *[1] * most.ndim)
         found: NDArray[np.float64] = np.minimum(rows, most)
         return found

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from simulator.equations.stragglers import harmonic
 from simulator.schema.workload.distribution import Shape, Spread
 
-FAR: Final = 9.0
+MAX_SCORE: Final = 9.0
 """Normal score beyond which a factor is too rare to matter, among any number of devices."""
-LEAST: Final = 1e-7
+MIN_FACTOR: Final = 1e-7
 """Factor, as a share of the largest, that is as good as none."""
 
 
@@ -57,9 +57,9 @@ def slowest_factor(device: Spread, step: Spread, devices: int) -> float:
         return _largest(_together(device, step), devices)
     less, more = sorted(varying, key=lambda spread: spread.deviation)
     first, second = _quantile(less), _quantile(more)
-    ends = np.array([-FAR, FAR])
+    ends = np.array([-MAX_SCORE, MAX_SCORE])
     least, most = first(ends) * second(ends)
-    within = float(max(least, most * LEAST)), float(most)
+    within = float(max(least, most * MIN_FACTOR)), float(most)
     return expected_largest_product(first, _share_below(more), devices, within)
 
 
@@ -135,13 +135,13 @@ def _above(score: Values) -> Values:
 Values: TypeAlias = NDArray[np.float64]
 Curve: TypeAlias = Callable[[Values], Values]
 
-HIGHEST: Final = 16.0
+MAX_SCORE_OF_DRAWS: Final = 16.0
 """Normal score that nothing exceeds in any number of draws."""
-FINE: Final = 0.02
+SCORE_STEP: Final = 0.02
 """Distance of normal scores at which quantiles are added up: less than the largest varies."""
-COARSE: Final = 0.1
+COARSE_SCORE_STEP: Final = 0.1
 """Distance of normal scores of the first of two factors; sums over a bell converge fast."""
-AMOUNTS: Final = 1600
+POINTS: Final = 1600
 """Points at which the largest of many products is looked at."""
 
 
@@ -176,7 +176,7 @@ def expected_largest(quantile: Curve, draws: float) -> float:
     >>> [round(expected_largest(lambda score: score, n), 4) for n in (1, 10, 100)]
     [0.0, 1.5388, 2.5076]
     """
-    scores, chances = _scores(FINE, draws)
+    scores, chances = _scores(SCORE_STEP, draws)
     return float(np.sum(quantile(scores) * chances))
 
 
@@ -220,9 +220,9 @@ def expected_largest_product(
     >>> round(expected_largest_product(np.ones_like, below, 4, (1e-6, 60.0)), 3)
     2.083
     """
-    amounts = np.geomspace(*within, AMOUNTS)
-    below = np.zeros(AMOUNTS)
-    for score, chance in zip(*_scores(COARSE, 1.0), strict=True):
+    amounts = np.geomspace(*within, POINTS)
+    below = np.zeros(POINTS)
+    for score, chance in zip(*_scores(COARSE_SCORE_STEP, 1.0), strict=True):
         factor = first(score)
         below = below + chance * (share_below(amounts / factor) if factor > 0.0 else 1.0)
     above = 1.0 - np.minimum(1.0, below) ** draws
@@ -232,7 +232,7 @@ def expected_largest_product(
 @cache
 def _scores(apart: float, draws: float) -> tuple[Values, Values]:
     """Return normal scores, and the chance that the highest of several is each of them."""
-    scores = np.arange(-HIGHEST, HIGHEST, apart)
+    scores = np.arange(-MAX_SCORE_OF_DRAWS, MAX_SCORE_OF_DRAWS, apart)
     less = [math.log(math.erfc(-score / math.sqrt(2.0)) / 2.0) for score in scores]
     density = -(scores**2) / 2.0 - math.log(2.0 * math.pi) / 2.0
     chances = draws * np.exp(density + (draws - 1.0) * np.array(less))

@@ -3,8 +3,8 @@
 The bounds divide by a unit's capacity, the engine shares it. A way is a list
 of (unit, coefficient): one byte uses `coefficient` of the unit's capacity per second.
 
-The first site is one of the machines that train, which are alike. Every machine of another group is
-a site of its own, whose units carry its name; it serves all that train alike.
+The first site is one of the training machines, which are equal. Every machine of another group is a
+site of its own, whose units carry its name; it serves all training machines equally.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """One machine: `prefix` leads the names of its units, `shared` those of its group's store.
+    """One machine: `prefix` of the names of its units, `shared` of those of its group's store.
 
-    `serves` machines that train share it alike. Its units are the part of one of them; its cores
-    are whole, and whatever one of them asks of those counts for all.
+    `serves` training machines share it equally. Its units are the part of one of them; its cores
+    are whole, and the demand of one of them on cores counts for all.
     """
 
     prefix: str

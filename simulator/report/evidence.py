@@ -22,7 +22,7 @@ from simulator.report.numbers import figure
 from simulator.report.text import printable
 from simulator.results.metrics import measurable, select
 from simulator.results.prediction import Prediction
-from simulator.uncertainty.measurement import MeasurementSet, Tolerance
+from simulator.schema.measurement import MeasurementSet, Tolerance
 from simulator.validation.local_coverage import Near, Neighbourhood, measured_here
 from simulator.validation.scores import COVERAGE, FAMILY_COVERAGE, MIN_FIGURES, Bands
 from simulator.validation.unseen import LeftOut

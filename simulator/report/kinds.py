@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from simulator.report.launch import Launch
     from simulator.results.prediction import Prediction
     from simulator.results.serving import ServicePrediction
-    from simulator.schema.scenario import Scenario
     from simulator.schema.serving import Service
     from simulator.studies.search.findings import Findings
     from simulator.studies.service_sizing import Need, Variant
@@ -115,7 +114,7 @@ class JobReport:
 
         return render(document(found), form)
 
-    def device(self, job: Scenario) -> str:
+    def device(self, job: Any) -> str:  # noqa: ANN401 - a scenario
         """Return the word for the accelerators of a job."""
         from simulator.report.labels import device_called
 
@@ -248,7 +247,7 @@ class ServiceReport:
         base, worths = found
         return render(changed(base, worths, metric), form)
 
-    def device(self, job: None) -> str:  # noqa: ARG002 - of jobs
+    def device(self, job: Any) -> str:  # noqa: ANN401, ARG002 - of jobs
         """Return the word for its accelerators."""
         return "GPU"
 

@@ -28,11 +28,11 @@ from simulator.report.text import printable
 from simulator.results.metrics import JOB_METRICS, measurable, select
 from simulator.results.prediction import Prediction
 from simulator.schema.goal import Objective, Sense
+from simulator.schema.measurement import Split
 from simulator.studies.search.findings import Findings
 from simulator.studies.search.outcome import Outcome, Status
 from simulator.studies.search.scoring import value_of
 from simulator.studies.sensitivity import Sensitivity
-from simulator.uncertainty.measurement import Split
 from simulator.units import BYTE, PER_SECOND, SECOND, Unit, parse, scale
 from simulator.validation.validate import Judged, Validated
 

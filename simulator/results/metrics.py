@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
 from simulator.equations.page_cache import bytes_from_store
 from simulator.errors import UnknownName
@@ -50,6 +50,7 @@ from simulator.units import (
 if TYPE_CHECKING:
     from simulator.results.serving import (
         Answered,
+        DeviceMemory,
         Latency,
         Saturation,
         ServiceCost,
@@ -582,6 +583,36 @@ JOB_METRICS: Final[tuple[Metric, ...]] = (
 """The metrics of jobs in the order of ``--json``."""
 
 
+Part = TypeVar("Part")
+Better: TypeAlias = Literal["high", "low"]
+
+
+class _Of(Generic[Part]):
+    """Entries for metrics that are taken from one part of the prediction of a service."""
+
+    def high(
+        self, name: str, get: Callable[[Part], Value], doc: str, unit: Unit | None = None
+    ) -> Metric:
+        return Metric(name=name, get=get, doc=doc, unit=unit, better="high")
+
+    def low(
+        self, name: str, get: Callable[[Part], Value], doc: str, unit: Unit | None = None
+    ) -> Metric:
+        return Metric(name=name, get=get, doc=doc, unit=unit, better="low")
+
+    def plain(
+        self, name: str, get: Callable[[Part], Value], doc: str, unit: Unit | None = None
+    ) -> Metric:
+        return Metric(name=name, get=get, doc=doc, unit=unit)
+
+
+_answered: Final[_Of[Answered]] = _Of()
+_saturation: Final[_Of[Saturation]] = _Of()
+_memory: Final[_Of[DeviceMemory]] = _Of()
+_cost: Final[_Of[ServiceCost]] = _Of()
+_energy: Final[_Of[ServiceEnergy]] = _Of()
+
+
 def _latencies(part: str, doc: str) -> tuple[Metric, ...]:
     def of(statistic: str) -> Callable[[Answered], Value]:
         def get(answered: Answered) -> Value:
@@ -591,13 +622,11 @@ def _latencies(part: str, doc: str) -> tuple[Metric, ...]:
         return get
 
     return tuple(
-        _time(f"{part}_s.{statistic}", of(statistic), f"{doc}, {statistic} of requests.")
+        _answered.low(
+            f"{part}_s.{statistic}", of(statistic), f"{doc}, {statistic} of requests.", SECOND
+        )
         for statistic in ("mean", "p50", "p90", "p99")
     )
-
-
-def _high(name: str, get: Callable[[Any], Value], doc: str, unit: Unit | None = None) -> Metric:
-    return Metric(name=name, get=get, doc=doc, unit=unit, better="high")
 
 
 def _transfer(answered: Answered) -> Value:
@@ -611,87 +640,94 @@ def _of_stores(name: str, doc: str) -> Metric:
         return cast("float | None", getattr(cost.stores, name))
 
     path = "usd" if name == "total" else f"{name}_usd"
-    return _less(f"cost.storage.{path}", get, doc, USD)
+    return _cost.low(f"cost.storage.{path}", get, doc, USD)
 
 
 NOT_REPORTED: Final[Mapping[str, float]] = {}
 """Value of a metric of services that is left out of their figures."""
 _ANSWERED: Final = (
-    _ratio("requests", lambda a: a.requests, "Requests that are counted."),
-    _time("duration_s", lambda a: a.duration, "Time of the run."),
+    _answered.plain("requests", lambda a: a.requests, "Requests that are counted."),
+    _answered.low("duration_s", lambda a: a.duration, "Time of the run.", SECOND),
     *_latencies("first_token", "From sending a request to its first token"),
     *_latencies("per_token", "Time of an answer's further tokens over their number"),
     *_latencies("end_to_end", "From sending a request to its last token"),
     *_latencies("wait", "From sending a request until it first runs"),
-    _high("requests_per_s", lambda a: a.request_rate, "Requests answered per second.", PER_SECOND),
-    _high(
+    _answered.high(
+        "requests_per_s", lambda a: a.request_rate, "Requests answered per second.", PER_SECOND
+    ),
+    _answered.high(
         "prompt_tokens_per_s",
         lambda a: a.prompt_rate,
         "Tokens of prompts over the time of the run.",
         TOKEN_PER_SECOND,
     ),
-    _high(
+    _answered.high(
         "output_tokens_per_s",
         lambda a: a.output_rate,
         "Tokens of answers over the time of the run.",
         TOKEN_PER_SECOND,
     ),
-    _high("slo.within.*", lambda a: a.within, "Share of requests within each limit."),
-    _high("slo.attainment", lambda a: a.attainment, "Share of requests within all limits."),
-    _high(
+    _answered.high("slo.within.*", lambda a: a.within, "Share of requests within each limit."),
+    _answered.high(
+        "slo.attainment", lambda a: a.attainment, "Share of requests within all limits."
+    ),
+    _answered.high(
         "slo.goodput_per_s",
         lambda a: a.goodput,
         "Requests per second within all limits.",
         PER_SECOND,
     ),
-    _ratio("queue.running", lambda a: a.running, "Requests that run, on average."),
-    _ratio("queue.waiting", lambda a: a.waiting, "Requests that wait, on average.", "low"),
-    _ratio("replicas.mean", lambda a: a.replicas, "Replicas, on average."),
-    _ratio(
+    _answered.plain("queue.running", lambda a: a.running, "Requests that run, on average."),
+    _answered.low("queue.waiting", lambda a: a.waiting, "Requests that wait, on average."),
+    _answered.plain("replicas.mean", lambda a: a.replicas, "Replicas, on average."),
+    _answered.plain(
         "utilization.accelerator",
         lambda a: a.busy,
         "Share of the time in which a replica computes.",
     ),
-    _ratio(
+    _answered.plain(
         "utilization.*",
         lambda a: {**a.busy_of, **a.links},
         "The same of replicas for prompts and for answers, and of links.",
     ),
-    _time("transfer_s.mean", _transfer, "Time of keys and values between replicas."),
-    _ratio(
+    _answered.low(
+        "transfer_s.mean", _transfer, "Time of keys and values between replicas.", SECOND
+    ),
+    _answered.plain(
         "utilization.host",
         lambda a: a.host_busy,
         "Share of the time of the host's threads that goes into requests before their batches.",
     ),
-    _ratio("utilization.cache_mean", lambda a: a.cache_mean, "Share of the cache in use."),
-    _ratio("utilization.cache_peak", lambda a: a.cache_peak, "The same at most."),
-    _ratio(
+    _answered.plain("utilization.cache_mean", lambda a: a.cache_mean, "Share of the cache in use."),
+    _answered.plain("utilization.cache_peak", lambda a: a.cache_peak, "The same at most."),
+    _answered.plain(
         "queue.decoding_per_iteration",
         lambda a: a.batch,
         "Requests that decode in an iteration, or samples in a batch.",
     ),
-    _ratio("iterations", lambda a: a.iterations, "Iterations of the run."),
-    _ratio("preemptions", lambda a: a.preemptions, "Requests put back for lack of cache.", "low"),
-    _time(
+    _answered.plain("iterations", lambda a: a.iterations, "Iterations of the run."),
+    _answered.low("preemptions", lambda a: a.preemptions, "Requests put back for lack of cache."),
+    _answered.low(
         "end_to_end_s.half_width",
         lambda a: a.half_width,
         "95% half-width of the mean end-to-end latency by batch means.",
+        SECOND,
     ),
 )
 _SATURATION: Final = (
-    _high(
+    _saturation.high(
         "saturation.requests_per_s",
         lambda s: s.request_rate,
         "Requests per second that the replicas sustain.",
         PER_SECOND,
     ),
-    _high(
+    _saturation.high(
         "saturation.output_tokens_per_s",
         lambda s: s.output_rate,
         "Tokens of answers that the replicas write a second while requests always wait.",
         TOKEN_PER_SECOND,
     ),
-    _high("saturation.headroom", lambda s: s.headroom, "Capacity over the load."),
+    _saturation.high("saturation.headroom", lambda s: s.headroom, "Capacity over the load."),
     Metric(
         name="saturation.drift_per_s",
         get=lambda s: s.drift,
@@ -702,9 +738,9 @@ _SATURATION: Final = (
     ),
 )
 _DEVICE_MEMORY: Final = (
-    _bytes("gpu_memory_bytes.*", lambda m: m.items, "Memory of a device by item."),
-    _bytes("gpu_memory_bytes.total", lambda m: m.total, "Memory of a device in use.", "low"),
-    _bytes("gpu_memory_bytes.capacity", lambda m: m.capacity, "Memory of a device."),
+    _memory.plain("gpu_memory_bytes.*", lambda m: m.items, "Memory of a device by item.", BYTE),
+    _memory.low("gpu_memory_bytes.total", lambda m: m.total, "Memory of a device in use.", BYTE),
+    _memory.plain("gpu_memory_bytes.capacity", lambda m: m.capacity, "Memory of a device.", BYTE),
     Metric(
         name="cache_tokens",
         get=lambda m: float(m.cache_tokens),
@@ -713,7 +749,7 @@ _DEVICE_MEMORY: Final = (
     ),
 )
 _RENT: Final = (
-    _less(
+    _cost.low(
         "cost.usd_per_hour",
         lambda c: None if c.per_second is None else HOUR * c.per_second,
         "Price of all machines for an hour.",
@@ -721,19 +757,19 @@ _RENT: Final = (
     ),
 )
 _WORK_COST: Final = (
-    _less(
+    _cost.low(
         "cost.usd_per_million_output_tokens",
         lambda c: c.per_million_output_tokens,
         "Price of a million tokens of answers.",
         USD,
     ),
-    _less(
+    _cost.low(
         "cost.usd_per_million_tokens",
         lambda c: c.per_million_tokens,
         "Price of a million tokens of prompts and answers.",
         USD,
     ),
-    _less(
+    _cost.low(
         "cost.usd_per_thousand_requests",
         lambda c: c.per_thousand_requests,
         "Price of a thousand requests.",
@@ -745,26 +781,26 @@ _WORK_COST: Final = (
     _of_stores("egress", "Bytes that leave the region of the store."),
 )
 _WORK_ENERGY: Final = (
-    _less("energy.power_w", lambda e: e.power, "Mean power of all machines.", WATT),
-    _less(
+    _energy.low("energy.power_w", lambda e: e.power, "Mean power of all machines.", WATT),
+    _energy.low(
         "energy.kwh_per_million_output_tokens",
         lambda e: _kilowatt_hours(e.per_million_output_tokens),
         "Energy of a million tokens of answers.",
         KILOWATT_HOURS,
     ),
-    _less(
+    _energy.low(
         "energy.kwh_per_million_tokens",
         lambda e: _kilowatt_hours(e.per_million_tokens),
         "Energy of a million tokens of prompts and answers.",
         KILOWATT_HOURS,
     ),
-    _less(
+    _energy.low(
         "energy.kwh_per_thousand_requests",
         lambda e: _kilowatt_hours(e.per_thousand_requests),
         "Energy of a thousand requests.",
         KILOWATT_HOURS,
     ),
-    _less(
+    _energy.low(
         "energy.kg_co2e_per_thousand_requests",
         lambda e: e.emitted_per_thousand_requests,
         "Emissions of a thousand requests, where energy.grid is known.",
@@ -772,10 +808,10 @@ _WORK_ENERGY: Final = (
     ),
 )
 
-Part = TypeVar("Part")
 
-
-def _part(take: Callable[[ServicePrediction], Part | None], metrics: tuple[Metric, ...]) -> Any:  # noqa: ANN401 - typed below
+def _part(
+    take: Callable[[ServicePrediction], object], metrics: tuple[Metric, ...]
+) -> tuple[Metric, ...]:
     """Return metrics of a part of a prediction as metrics of the whole."""
 
     def of(metric: Metric) -> Metric:

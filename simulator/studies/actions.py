@@ -39,9 +39,10 @@ from simulator.schema.scenario import Scenario
 from simulator.schema.serving import OpenLoop, Service
 from simulator.serving.cost import price_of_all
 from simulator.serving.load import usual_count
-from simulator.studies.baseline import MACHINE, Baseline, Machine, Reader, machine_of
+from simulator.studies.baseline import Baseline, Machine, Reader, machine_of
 from simulator.studies.data_migration import Move, moves, rewritten, waited
 from simulator.studies.levers.catalogue import changes, service_changes
+from simulator.studies.levers.keys import MACHINE
 from simulator.studies.levers.lever import (
     Change,
     Kind,
@@ -83,7 +84,7 @@ RUN_TIME: Final = "total_time_s"
 class PlainReader(Reader, Protocol):
     """Reads candidates of one scenario file, for closed forms too."""
 
-    def plainly(self, settings: Mapping[str, Plain]) -> Scenario:
+    def without_uncertainty(self, settings: Mapping[str, Plain]) -> Scenario:
         """The scenario with some keys set, with equal samples and no uncertainties."""
 
 
@@ -352,7 +353,7 @@ def _estimates(
 
 def _in_closed_form(change: Change, reader: PlainReader, now: Scenario) -> _Estimate | None:
     try:
-        scenario = reader.plainly(change.settings)
+        scenario = reader.without_uncertainty(change.settings)
         check_modelled(scenario)
         inputs = simulation_input(scenario)
         memory, ram = memory_fit(scenario), host_ram(scenario)

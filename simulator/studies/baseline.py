@@ -17,6 +17,17 @@ from simulator.schema.hardware.price import Purchase
 from simulator.schema.hardware.storage import Scope, Storage
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.train import Mode
+from simulator.studies.levers.keys import (
+    COUNT,
+    GLOBAL_BATCH,
+    GPU_KEY,
+    MACHINE,
+    MEASURED_ON,
+    PLACEMENT,
+    PURCHASE,
+    STORE,
+    WORKERS,
+)
 from simulator.studies.search.evaluate import Reader as SearchReader
 from simulator.units import Bytes, PerSecond, UsdPerSecond
 
@@ -218,11 +229,6 @@ def is_sold_in(region: str, wanted: str) -> bool:
 
 Settings = Mapping[str, Plain]
 
-MACHINE, COUNT, STORE = "hardware.machine", "hardware.count", "hardware.storage"
-PLACEMENT, PURCHASE = "data.placement", "cost.purchase"
-BATCH, ACCUMULATION, WORKERS = "train.batch_size", "train.accumulation", "input.workers"
-GLOBAL_BATCH = "train.global_batch_size"
-MEASURED_ON = "input.measured_on"
 MEMORY_NEUTRAL = frozenset({MACHINE, STORE, PLACEMENT, PURCHASE, WORKERS, MEASURED_ON})
 """Settings that an accelerator's memory does not depend on."""
 
@@ -362,8 +368,6 @@ def _stores(catalogue: Catalogue) -> list[Storage]:
     return found
 
 
-GPU_KEY = "hardware.gpu"
-"""Pinned, this is the accelerator a machine comes with; it is never put into another machine."""
 MACHINE_KEYS = frozenset({MACHINE, GPU_KEY})
 
 

@@ -11,8 +11,8 @@ from simulator.reading.effective_settings import Input
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.results.serving import ServicePrediction
+from simulator.schema.measurement import Row
 from simulator.serving.cost import cost_of
-from simulator.uncertainty.measurement import Row
 from simulator.units import PerSecond, UsdPerSecond
 
 

@@ -18,7 +18,7 @@ from simulator.uncertainty.provenance import Source
 class FactorKind:
     """A factor of [calibration]: what it speeds up, where it is applied, its bounds.
 
-    `low` and `high` are how far hardware and software can differ from their description: far below,
+    `low` and `high` are what hardware and software can be beside their description: far below,
     a factor would hide a wrong description.
     """
 
@@ -58,16 +58,16 @@ FACTORS: Final = (
     ),
     FactorKind(
         name="storage",
-        meaning="stores: rates, operations and requests; latencies and read times shrink equally",
-        home="reading.convert.calibration: the description of every store",
+        meaning="stores: rates, operations and requests; latencies and read times shrink alike",
+        home="reading.calibration: the description of every store",
         low=0.01,
         high=20.0,
-        why="a hundredth for a store shared with others; above 1 for undescribed caches",
+        why="a hundredth for a store shared with others; above 1 for caches that nobody described",
     ),
     FactorKind(
         name="network",
         meaning="network cards: all flows together and single ones",
-        home="reading.convert.calibration: the description of every machine's network",
+        home="reading.calibration: the description of every machine's network",
         low=0.05,
         high=2.0,
         why="a twentieth for a congested network; a card cannot beat its line rate for long",
@@ -167,7 +167,7 @@ class TransferError:
     """A key whose value was fitted on other systems, with its uncertainty on this one.
 
     `log_sd` is how far it may lie from there, `shared` the correlations of the speeds that it and
-    other keys represent.
+    other keys stand for.
     """
 
     key: str

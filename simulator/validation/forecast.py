@@ -21,12 +21,12 @@ from simulator.reading.service.figures import unseen
 from simulator.reading.service.scenario import ServiceReader
 from simulator.results.envelope import placed
 from simulator.results.metrics import number_at, service_figures
+from simulator.schema.measurement import Baseline, MeasurementSet, Parameter, Row
 from simulator.schema.serving import ClosedLoop, Service
 from simulator.studies.search.outcome import bug_reason
 from simulator.studies.search.workers import Progress, Workers
 from simulator.uncertainty.calibration import TransferError
 from simulator.uncertainty.components import Axis
-from simulator.uncertainty.measurement import Baseline, MeasurementSet, Parameter, Row
 from simulator.validation.features import Features, features_of
 
 Figures = Mapping[str, float]

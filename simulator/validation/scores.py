@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.uncertainty.measurement import Baseline, MeasurementSet, Row, Split
+from simulator.schema.measurement import Baseline, MeasurementSet, Row, Split
 from simulator.units import Seconds
 from simulator.validation.features import Features
 

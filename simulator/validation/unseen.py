@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from simulator.reading.fitted.uncertainty import siblings, sign_of
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.keys import Key, numeric_key
+from simulator.schema.measurement import MeasurementSet, Parameter, Row
 from simulator.studies.search.workers import Progress, cores, local_workers
 from simulator.uncertainty.calibration import TransferError
-from simulator.uncertainty.measurement import MeasurementSet, Parameter, Row
 from simulator.validation.forecast import (
     Case,
     Fitted,

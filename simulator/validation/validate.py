@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from simulator.results.metrics import measurable
-from simulator.studies.search.workers import Progress, cores, local_workers
-from simulator.uncertainty.measurement import (
+from simulator.schema.measurement import (
     REGIME_SEPARATOR,
     Baseline,
     MeasurementSet,
@@ -22,6 +21,7 @@ from simulator.uncertainty.measurement import (
     Split,
     Tolerance,
 )
+from simulator.studies.search.workers import Progress, cores, local_workers
 from simulator.units import Unit
 from simulator.validation.forecast import Forecasts, GroupKey, forecast_all
 from simulator.validation.scores import (

@@ -9,7 +9,7 @@ import pytest
 
 import simulator
 from simulator.calibration.samples import anchored
-from simulator.uncertainty.measurement import Parameter, Row
+from simulator.schema.measurement import Parameter, Row
 
 BASE = str(Path(simulator.__file__).parent / "data" / "measured" / "bases" / "loader-alone.toml")
 RATE = "throughput_samples_per_s"

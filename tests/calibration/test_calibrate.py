@@ -24,7 +24,7 @@ from simulator.calibration.calibrate import (
 from simulator.calibration.fitting import Errors, knob, predicted
 from simulator.calibration.samples import samples_of
 from simulator.errors import InputError
-from simulator.uncertainty.measurement import Parameter, Row, Split
+from simulator.schema.measurement import Parameter, Row, Split
 
 
 def estimate(found: Calibrated, key: str) -> Estimate:

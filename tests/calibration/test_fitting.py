@@ -13,7 +13,7 @@ from support.made_up import CPU, STEP, STORE, made_up, model
 from simulator.calibration.calibrate import calibrate
 from simulator.calibration.fitting import Errors, Predictor, box, knob, observations
 from simulator.errors import InputError, NotModelled
-from simulator.uncertainty.measurement import Parameter, Row
+from simulator.schema.measurement import Parameter, Row
 
 ROWS = made_up(noise=0.0).rows
 

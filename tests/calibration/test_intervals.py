@@ -7,7 +7,7 @@ import pytest
 
 from simulator.calibration.calibrate import Estimate, estimates
 from simulator.calibration.fitting import knob
-from simulator.uncertainty.measurement import Parameter
+from simulator.schema.measurement import Parameter
 
 KNOB = knob(Parameter(key="calibration.cpu", start="1", low="0.001", high="1000"))
 

@@ -9,7 +9,7 @@ from support.made_up import STORE, made_up
 
 from simulator.calibration.fitting import parameters_of
 from simulator.errors import InputError
-from simulator.uncertainty.measurement import MeasurementSet, Parameter
+from simulator.schema.measurement import MeasurementSet, Parameter
 
 
 def found(

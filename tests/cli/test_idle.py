@@ -31,7 +31,7 @@ def test_a_prediction_warns_of_it(plan: Plan) -> None:
 def test_a_sweep_warns_of_an_axis(plan: Plan, tmp_path: Path) -> None:
     """All its values give the same figures."""
     line = ("sweep", *PRELOADED[1:], "--over", "data.readers=1,2", "--store", str(tmp_path / "s"))
-    assert "without effect here: data.readers" in plan(*line).out
+    assert "No effect data.readers" in plan(*line).out
     assert json.loads(plan(*line, "--json").out)["without_effect"] == ["data.readers"]
 
 
@@ -39,4 +39,4 @@ def test_standard_input_is_read_once(plan: Plan, monkeypatch: pytest.MonkeyPatch
     """What is asked about its keys comes from the same text."""
     text = b'schema = 1\nextends = "svm-cpu-only"\n[data]\ncache = "preloaded"\nreaders = 7\n'
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
-    assert "without effect here: data.readers" in plan("simulate", "-").out
+    assert "No effect data.readers" in plan("simulate", "-").out

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from simulator.engine.loader import AHEAD, Draws, Supply
+from simulator.engine.loader import DRAWN_AT_ONCE, Draws, Supply
 from simulator.schema.workload.distribution import CONSTANT, Shape, Spread
 
 SPREADS = (
@@ -23,8 +23,8 @@ def test_a_batch_is_what_it_is_whoever_asks_when(spread: Spread) -> None:
     """Its amount goes by its number, in whatever order batches are begun."""
     in_order = Draws(spread, 9, np.random.default_rng(3))
     jumping = Draws(spread, 9, np.random.default_rng(3))
-    expected = [in_order.of(batch) for batch in range(3 * AHEAD)]
-    order = [(7 * batch) % (3 * AHEAD) for batch in range(3 * AHEAD)]
+    expected = [in_order.of(batch) for batch in range(3 * DRAWN_AT_ONCE)]
+    order = [(7 * batch) % (3 * DRAWN_AT_ONCE) for batch in range(3 * DRAWN_AT_ONCE)]
     assert [jumping.of(batch) for batch in order] == [expected[batch] for batch in order]
     assert len(set(expected)) == len(expected)
 

@@ -42,5 +42,5 @@ def test_what_a_step_raises_comes_out_of_the_run() -> None:
 def test_a_run_that_nothing_can_end_says_so() -> None:
     """An event that nobody lets happen is no reason to wait for ever."""
     clock = Clock()
-    with pytest.raises(RuntimeError, match="somebody still waits"):
+    with pytest.raises(RuntimeError, match="a process still waits"):
         clock.run_until(Event(clock))

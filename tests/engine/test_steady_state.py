@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simulator.engine.steady_state import (
-    LEAST_WINDOW,
+    MIN_WINDOW,
     batch_means,
     chance_of_an_epoch,
     find_period,
@@ -38,7 +38,7 @@ def test_one_late_step_is_not_steady() -> None:
 
 def test_the_start_says_nothing() -> None:
     """Everything in flight is used up once before two windows are looked at."""
-    steps = 2 * LEAST_WINDOW + 9
+    steps = 2 * MIN_WINDOW + 9
     assert undisturbed(EQUAL[:steps], [5.0] * steps, in_flight=10) is None
     assert undisturbed(EQUAL[: steps + 1], [5.0] * (steps + 1), in_flight=10) is not None
 

@@ -16,7 +16,7 @@ from simulator.engine import epoch
 from simulator.engine.rank import Barrier, expected_maximum
 from simulator.engine.run import Options, solve
 from simulator.engine.symmetry import (
-    MACHINES,
+    MAX_MACHINES,
     SAMPLED,
     SymmetryReduction,
     everyone,
@@ -222,7 +222,7 @@ def test_equal_machines_that_help_are_taken_together(
     """Forty are simulated as sixteen, wider ones: steps and utilization within 1% of all forty."""
     job = helped(40, output_bytes, compute)
     reduction = simulate(job)
-    monkeypatch.setattr("simulator.engine.symmetry.MACHINES", 40)
+    monkeypatch.setattr("simulator.engine.symmetry.MAX_MACHINES", 40)
     each = simulate(job)
     assert reduction.step_time.mean == pytest.approx(each.step_time.mean, rel=0.01)
     for resource in ("data.cpu", "data.network", "network"):
@@ -238,7 +238,7 @@ def test_machines_taken_together_lose_none() -> None:
         reduction = reduce_symmetry(found.scenario, found.topology, found.demands[Phase.WARM])
         sizes = [reduction.machines(site) for site in set(reduction.sites.values())]
         assert sum(sizes) == machines
-        assert len(sizes) == MACHINES
+        assert len(sizes) == MAX_MACHINES
         assert max(sizes) - min(sizes) <= 1
-    few = inputs_of(helped(MACHINES, 1e3, 0.02))
+    few = inputs_of(helped(MAX_MACHINES, 1e3, 0.02))
     assert not reduce_symmetry(few.scenario, few.topology, few.demands[Phase.WARM]).sites

@@ -12,7 +12,7 @@ from simulator.predict import predict
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.scenario import load_scenario
 from simulator.results.metrics import number_at
-from simulator.uncertainty.measurement import MeasurementSet, Row
+from simulator.schema.measurement import MeasurementSet, Row
 
 GROUP = "mlperf_storage"
 UTILIZATION = f"{GROUP}.accelerator_utilization"

@@ -13,8 +13,8 @@ from simulator.calibration.calibrate import Calibrated, Estimate, Residual, iden
 from simulator.calibration.samples import Samples
 from simulator.report.calibration import document
 from simulator.report.render import Format, render
+from simulator.schema.measurement import Parameter
 from simulator.uncertainty.calibration import Envelope
-from simulator.uncertainty.measurement import Parameter
 
 
 def as_text(calibrated: Calibrated, worst: int = 5) -> str:

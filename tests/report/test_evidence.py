@@ -16,7 +16,7 @@ from simulator.report.html.evidence import as_html
 from simulator.report.plot import Dots, predicted_against_measured
 from simulator.report.render import Format, render
 from simulator.report.text import WIDTH
-from simulator.uncertainty.measurement import Baseline
+from simulator.schema.measurement import Baseline
 from simulator.validation.validate import Validated
 
 FAMILY_KEYS = (

@@ -12,7 +12,7 @@ from simulator.report.html.prediction import as_page
 from simulator.report.render import Format, render
 from simulator.report.text import WIDTH
 from simulator.results.prediction import Prediction
-from simulator.uncertainty.measurement import Row, Split
+from simulator.schema.measurement import Row, Split
 from simulator.validation.local_coverage import Near, Neighbourhood
 from simulator.validation.scores import Point, Score, score
 from simulator.validation.validate import Judged

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from simulator.reading.measured.measurement_set import parse_set
-from simulator.uncertainty.measurement import MeasurementSet
+from simulator.schema.measurement import MeasurementSet
 from simulator.validation import validate as study
 from simulator.validation.features import Features
 from simulator.validation.forecast import Fitted, Forecast, Forecasts

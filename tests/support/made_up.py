@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 
-from simulator.uncertainty.measurement import MeasurementSet, Parameter, Row, Split
+from simulator.schema.measurement import MeasurementSet, Parameter, Row, Split
 from simulator.uncertainty.provenance import Source
 
 BASE = "cpu-starved-p4d"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.uncertainty.measurement import Baseline, MeasurementSet, Row, Split
+from simulator.schema.measurement import Baseline, MeasurementSet, Row, Split
 from simulator.uncertainty.provenance import Source
 from simulator.validation.features import Features
 from simulator.validation.scores import Seen, baseline, is_speed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.uncertainty.measurement import Split
+from simulator.schema.measurement import Split
 from simulator.validation.scores import MIN_FIGURES, Figure, Point, bands
 
 

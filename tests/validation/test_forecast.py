@@ -12,7 +12,7 @@ from simulator.errors import InputError
 from simulator.predict import predict
 from simulator.reading.measured.measurement_set import parse_set
 from simulator.reading.scenario import load_scenario
-from simulator.uncertainty.measurement import MeasurementSet, Row, Split
+from simulator.schema.measurement import MeasurementSet, Row, Split
 from simulator.validation import forecast as study
 from simulator.validation.validate import Validated, validate
 

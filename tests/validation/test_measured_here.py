@@ -10,8 +10,8 @@ from simulator.predict import predict
 from simulator.reading.measured.measurement_set import rows_alike
 from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Prediction
+from simulator.schema.measurement import Row, Split
 from simulator.schema.scenario import Scenario
-from simulator.uncertainty.measurement import Row, Split
 from simulator.validation.local_coverage import (
     SAME_SHARE,
     Near,

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.uncertainty.measurement import MeasurementSet, Row, Split
+from simulator.schema.measurement import MeasurementSet, Row, Split
 from simulator.uncertainty.provenance import Source
 from simulator.validation.scores import Point
 from simulator.validation.unseen import speedups

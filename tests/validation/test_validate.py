@@ -10,7 +10,7 @@ from support.evidence import PREDICTED, forecast, steps, validated
 
 from simulator.report.evidence import accuracy_page, as_object, document
 from simulator.report.render import Format, render
-from simulator.uncertainty.measurement import Split
+from simulator.schema.measurement import Split
 from simulator.validation.forecast import Forecast
 from simulator.validation.validate import EVERY_FAMILY, Family, Validated
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from simulator.uncertainty.measurement import REGIME_SEPARATOR
+from simulator.schema.measurement import REGIME_SEPARATOR
 
 Cells: TypeAlias = Mapping[str, str]
 

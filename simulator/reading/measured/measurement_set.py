@@ -13,7 +13,7 @@ import csv
 import io
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -27,10 +27,8 @@ from simulator.reading.measured.rows import (
     OWN,
     SPREAD,
     Context,
-    FitTable,
     Heading,
     SetFile,
-    ToleranceTable,
     all_keys,
     described_by,
     rows_of,
@@ -53,8 +51,7 @@ from simulator.reading.table import Line, Table, capped, parse_table, read_table
 from simulator.reading.tables import FileTable
 from simulator.results.metrics import measurable
 from simulator.schema.fields import nearest, nearest_hint
-from simulator.schema.scenario import Scenario
-from simulator.uncertainty.measurement import (
+from simulator.schema.measurement import (
     MeasurementSet,
     Parameter,
     Row,
@@ -62,6 +59,7 @@ from simulator.uncertainty.measurement import (
     SplitRule,
     Tolerance,
 )
+from simulator.schema.scenario import Scenario
 from simulator.uncertainty.provenance import Source
 from simulator.units import Unit
 
@@ -184,9 +182,9 @@ def read_runs(path: Path, scenario: str, *, serves: bool = False) -> tuple[SetFi
         source=f"{path.name}, your own runs",
         date="undated",
         base=scenario,
-        metrics=metrics,
+        metrics=tuple(metrics),
         split=SplitRule.GIVEN,
-        configuration=keys,
+        configuration=tuple(keys),
     )
     return replace(file, mode=words.mode), table
 
@@ -375,7 +373,7 @@ def _name_problems(document: Document, file: SetFile, heading: Heading) -> Itera
                 yield document.problem((key, i), message, hint=nearest_hint(name, allowed))
 
 
-def _fit_problems(document: Document, number: int, table: FitTable) -> Iterator[Problem]:
+def _fit_problems(document: Document, number: int, table: Parameter) -> Iterator[Problem]:
     place = ("fit", number)
     try:
         key = numeric_key(table.key, "fit")
@@ -397,7 +395,7 @@ def _fit_problems(document: Document, number: int, table: FitTable) -> Iterator[
 
 
 def _tolerance_problems(
-    document: Document, number: int, table: ToleranceTable, file: SetFile, heading: Heading
+    document: Document, number: int, table: Tolerance, file: SetFile, heading: Heading
 ) -> Iterator[Problem]:
     place = ("tolerance", number)
     wrong = [metric for metric in file.metrics if metric not in heading.measured]
@@ -411,8 +409,8 @@ def _tolerance_problems(
 
 def _family_problems(document: Document, file: SetFile, families: set[str]) -> Iterator[Problem]:
     for i, table in enumerate(file.tolerance):
-        if table.family not in (None, "*", *families):
-            hint = nearest_hint(str(table.family), sorted(families))
+        if table.family not in ("", "*", *families):
+            hint = nearest_hint(table.family, sorted(families))
             yield document.problem(("tolerance", i, "family"), "is no family of the set", hint=hint)
 
 
@@ -424,30 +422,21 @@ def _converted(file: SetFile, rows: tuple[Row, ...]) -> MeasurementSet:
             reference=file.source, date=file.date, verified=file.verified, note=file.note or ""
         ),
         rows=rows,
-        metrics=tuple(file.metrics),
+        metrics=file.metrics,
         split_rule=file.split,
-        configuration=tuple(file.configuration),
-        group_by=tuple(file.group_by),
+        configuration=file.configuration,
+        group_by=file.group_by,
         anchor=file.anchor or "",
-        fit=tuple(_parameter(table) for table in file.fit),
-        tolerances=tuple(_tolerance(table) for table in file.tolerance),
+        fit=file.fit,
+        tolerances=file.tolerance,
         baseline=file.baseline,
-        baseline_by=tuple(file.baseline_by),
-        absolute=tuple(file.absolute),
+        baseline_by=file.baseline_by,
+        absolute=file.absolute,
         regime=file.regime or "",
-        submitter=tuple(file.maker),
+        submitter=file.maker,
         misses={(one.family, one.metric): one.why for one in file.miss},
         serves=file.mode is not None,
     )
-
-
-def _parameter(table: FitTable) -> Parameter:
-    texts = {"why": table.why or "", "told_by": table.told_by or "", "pace": table.pace or ""}
-    return Parameter(**{**asdict(table), **texts})
-
-
-def _tolerance(table: ToleranceTable) -> Tolerance:
-    return Tolerance(**{**asdict(table), "family": table.family or ""})
 
 
 Plain: TypeAlias = str | float

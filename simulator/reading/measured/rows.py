@@ -12,9 +12,9 @@ from typing import Annotated, Any, Final
 
 from simulator import units
 from simulator.errors import InputError, Problem, UnitError
-from simulator.reading.convert.models import shape_keys
 from simulator.reading.document import examine
 from simulator.reading.merge_documents import parse_override
+from simulator.reading.model_library import shape_keys
 from simulator.reading.sections import ScenarioFile
 from simulator.reading.service.sections import ServiceFile, ServiceMode
 from simulator.reading.shipped import find_base, nearest_bases
@@ -23,65 +23,23 @@ from simulator.reading.tables import FileTable, key_at, table_keys
 from simulator.results.metrics import Metric, measurable, measurable_names
 from simulator.schema.fields import (
     Choice,
-    NumberField,
-    NumberOrZeroField,
     Text,
     TextField,
     nearest,
     nearest_hint,
 )
-from simulator.uncertainty.measurement import Baseline, Row, Split, SplitRule, held_out
+from simulator.schema.measurement import (
+    Baseline,
+    Parameter,
+    Row,
+    Split,
+    SplitRule,
+    Tolerance,
+    held_out,
+)
 from simulator.units import Unit
 
 NameField = Annotated[str, Text(longest=100)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FitTable:
-    """A constant that is fitted to each group's anchors, between physical bounds."""
-
-    key: TextField
-    """Key of the scenario, such as hardware.storage_bandwidth."""
-    start: TextField
-    """Where the fit begins, with the key's unit, such as 2 GB/s."""
-    low: TextField
-    """Least value that makes sense."""
-    high: TextField
-    """Largest value that makes sense."""
-    why: TextField | None = None
-    """What bounds it, for people."""
-    fallback: bool = False
-    """Fitted only where anchors come out more than a tenth off without it, one after another."""
-    told_by: TextField | None = None
-    """Metric that tells it from other constants; a fallback for groups whose anchors lack it."""
-    pace: TextField | None = None
-    """Key of rows that says how fast cores are; other makers' values go with it (--unseen)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToleranceTable:
-    """How wrong a family may be on test rows; beyond it `plan validate` exits with 1."""
-
-    metric: TextField
-    """The measured metric that is judged."""
-    family: TextField | None = None
-    """The family it holds for; * for all rows of the set together; each family by default."""
-    median: NumberField | None = None
-    """Largest median of the absolute errors."""
-    mean: NumberField | None = None
-    """Largest mean of the absolute errors."""
-    p90: NumberField | None = None
-    """Largest 90th percentile of the absolute errors."""
-    largest: NumberField | None = None
-    """Largest absolute error."""
-    target_median: NumberOrZeroField | None = None
-    """The median that is aimed at."""
-    target_mean: NumberOrZeroField | None = None
-    """The mean that is aimed at."""
-    target_p90: NumberOrZeroField | None = None
-    """The 90th percentile that is aimed at."""
-    target_largest: NumberOrZeroField | None = None
-    """The largest error that is aimed at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +70,7 @@ class SetFile:
     """Who measured it, and where it was read."""
     date: TextField
     """When: a date, a month, a year, or undated."""
-    metrics: list[TextField]
+    metrics: tuple[TextField, ...]
     """The measured metrics that are judged, most important first, such as step_time_s.mean."""
     verified: bool = True
     """Whether the figures were read or measured, not guessed."""
@@ -122,30 +80,30 @@ class SetFile:
     """Scenario that rows without a base of their own change."""
     family: TextField | None = None
     """Family of the rows without one of their own; the set's name by default."""
-    absolute: list[TextField] = field(default_factory=list)
+    absolute: tuple[TextField, ...] = ()
     """Metrics whose error is a difference, such as accelerator_utilization."""
     split: Annotated[SplitRule, Choice(SplitRule)] = SplitRule.GIVEN
     """Which rows nothing may be fitted to: given (by each row), configuration (hash), or test."""
-    configuration: list[TextField] = field(default_factory=list)
+    configuration: tuple[TextField, ...] = ()
     """Columns that make one configuration, whose rows stay together in a split."""
-    group_by: list[TextField] = field(default_factory=list)
+    group_by: tuple[TextField, ...] = ()
     """Columns that make one group, with anchors of its own."""
     anchor: TextField | None = None
     """Which row of a group is its anchor, in words."""
-    fit: list[FitTable] = field(default_factory=list)
+    fit: tuple[Parameter, ...] = ()
     """Constants fitted to each group's anchors."""
     regime: TextField | None = None
     """Column that names the regimes a row lies in, parted by "; "; errors are shown for each."""
-    maker: list[TextField] = field(default_factory=list)
+    maker: tuple[TextField, ...] = ()
     """Columns that say who measured a group, or on which system; plan validate --unseen predicts
     its rows with the constants of the others."""
-    miss: list[MissTable] = field(default_factory=list)
+    miss: tuple[MissTable, ...] = ()
     """Families that predictions are far off from, with the reason."""
     baseline: Annotated[Baseline, Choice(Baseline)] = Baseline.CONSTANT
     """The naive predictor to compare with: constant, linear, slowest part, or constant MFU."""
-    baseline_by: list[TextField] = field(default_factory=list)
+    baseline_by: tuple[TextField, ...] = ()
     """Columns within whose values the baseline is one constant."""
-    tolerance: list[ToleranceTable] = field(default_factory=list)
+    tolerance: tuple[Tolerance, ...] = ()
     """How wrong families may be."""
     notes: dict[str, Any] = field(default_factory=dict)
     """Anything else worth keeping; not read."""
@@ -503,13 +461,13 @@ def _row(
     return replace(row, split=split_of(row, cells.get("split", ""), file.split, file.configuration))
 
 
-def split_of(row: Row, given: str, rule: SplitRule, configuration: list[str]) -> Split:
+def split_of(row: Row, given: str, rule: SplitRule, configuration: tuple[str, ...]) -> Split:
     """Whether a row may be fitted to: as it says, anchors always, the rest by the set's rule."""
     if row.anchor or given == Split.FIT:
         return Split.FIT
     if given or rule is not SplitRule.CONFIGURATION:
         return Split.TEST
-    return Split.TEST if held_out(row.key(tuple(configuration))) else Split.FIT
+    return Split.TEST if held_out(row.key(configuration)) else Split.FIT
 
 
 def _under(prefix: str, numbers: Mapping[str, float]) -> dict[str, float]:

@@ -18,7 +18,7 @@ from simulator.report.evidence import (
 from simulator.report.html.page import rendered
 from simulator.report.plot import COLOURS, dots_of, predicted_against_measured
 from simulator.results.metrics import measurable
-from simulator.uncertainty.measurement import MeasurementSet, Split
+from simulator.schema.measurement import MeasurementSet, Split
 from simulator.validation.validate import Judged, Validated
 
 TEMPLATE: Final = "evidence.html.j2"

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.engine.recorder import LEAST_ROUNDS, MOST_STEPS
+from simulator.engine.recorder import MAX_STEPS, MIN_ROUNDS
 from simulator.equations import cost
 from simulator.errors import NotModelled, PlanError
 from simulator.physics.footprint import Verdict, host_ram, memory_fit
@@ -201,16 +201,16 @@ def _counted(floors: Floors) -> Real:
     asked = np.maximum(1.0, np.maximum(policy.credits + away, producers))
     in_flight = np.ceil(asked / length.accumulation)
     steps = np.asarray(length.steps, dtype=float)
-    dropped = np.minimum(2.0 * in_flight + 2.0, np.floor(steps / LEAST_ROUNDS))
+    dropped = np.minimum(2.0 * in_flight + 2.0, np.floor(steps / MIN_ROUNDS))
     # Of an epoch over so soon the first step is left out, and its wait with it.
-    dropped = np.where(steps >= LEAST_ROUNDS * in_flight, dropped, np.minimum(1.0, steps - 1.0))
+    dropped = np.where(steps >= MIN_ROUNDS * in_flight, dropped, np.minimum(1.0, steps - 1.0))
     counted = np.maximum(1.0, steps - dropped - 1.0) * length.accumulation
     small = 0.0 if policy.in_order and job.remote is None else 1.0 - length.last_share
     ready = np.where(dropped > 0.0, asked + AHEAD, 0.0) + small
     made = floors.step * np.maximum(0.0, 1.0 - ready / counted)
     used = floors.device * np.maximum(0.0, 1.0 - small / counted)
     seen = np.maximum(made, used)
-    floor: Real = np.where(steps <= MOST_STEPS, seen, np.maximum(seen, floors.goes_on))[()]
+    floor: Real = np.where(steps <= MAX_STEPS, seen, np.maximum(seen, floors.goes_on))[()]
     return floor
 
 

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.engine.recorder import JUST_BELOW, MOST_STEPS
+from simulator.engine.recorder import JUST_BELOW, MAX_STEPS
 from simulator.engine.steady_state import PRECISION
 from simulator.pipeline.run_length import Lengths
 from simulator.pipeline.shared_cores import ASKED_AHEAD
@@ -25,7 +25,7 @@ FEWEST_BATCHES: Final = 64.0
 """Batches of a rank that a random run draws at least, where the epoch has them."""
 FEWEST_STEPS: Final = 200.0
 """Steps that are looked at where they don't repeat."""
-LONGEST_SEEN: Final = MOST_STEPS
+LONGEST_SEEN: Final = MAX_STEPS
 """Steps of an epoch up to which all of them may be looked at."""
 AHEAD: Final = 3.0
 """Batches that a program hands to its device beyond the one that runs, and copies, at most."""

@@ -32,9 +32,9 @@ from typing import Final
 
 import numpy as np
 
-from simulator.engine.loader import WAVES
-from simulator.engine.recorder import MOST_STEPS
-from simulator.engine.symmetry import FEWEST
+from simulator.engine.loader import MIN_WAVES
+from simulator.engine.recorder import MAX_STEPS
+from simulator.engine.symmetry import MIN_BATCHES
 from simulator.pipeline.loads import users
 from simulator.pipeline.run_length import Lengths
 from simulator.pipeline.shared_cores import ASKED_AHEAD
@@ -45,7 +45,7 @@ from simulator.schema.workload.loader import Assignment
 from simulator.studies.screening.chance import random
 from simulator.units import Real
 
-MAX_PRODUCERS: Final = MOST_STEPS // 8
+MAX_PRODUCERS: Final = MAX_STEPS // 8
 """Workers of a rank up to which an epoch is surely simulated until its generations repeat."""
 UNUSED: Final = 1e-280
 """Use of an unused unit: what is carried there takes no time."""
@@ -179,8 +179,8 @@ class Crowd:
         in_time = (producers - 1.0) * slower + receive + use <= self._on_cores
         asked = np.logical_and(producers >= 1, policy.credits >= ASKED_AHEAD * producers)
         alone = _total(d.amount for d in self._used if d.path is Path.CORES) == 0.0
-        unmerged = job.train.accumulation < 2 * FEWEST
-        stay = np.logical_or(job.loader.in_step, self.lengths.batches < WAVES * producers)
+        unmerged = job.train.accumulation < 2 * MIN_BATCHES
+        stay = np.logical_or(job.loader.in_step, self.lengths.batches < MIN_WAVES * producers)
         sure = np.logical_and(np.logical_and(unmerged, alone), producers <= MAX_PRODUCERS)
         sure = np.logical_and(sure, stay)
         return np.logical_and(np.logical_and(in_time, asked), sure)

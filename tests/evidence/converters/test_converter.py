@@ -13,7 +13,7 @@ from converters import Columns, TableRow, converter
 from converters.converter import import_table, table_names
 from simulator.errors import InputError, UnknownName
 from simulator.reading.measured.measurement_set import load_set
-from simulator.uncertainty.measurement import Split
+from simulator.schema.measurement import Split
 
 DECLARED = """
 schema = 1

@@ -14,7 +14,7 @@ from support.catalogue import each
 from simulator.errors import InputError, UnknownName
 from simulator.reading.measured.measurement_set import load_set, parse_set
 from simulator.reading.shipped import set_folder
-from simulator.uncertainty.measurement import Baseline, MeasurementSet, Split
+from simulator.schema.measurement import Baseline, MeasurementSet, Split
 
 TOML = """
 schema = 1

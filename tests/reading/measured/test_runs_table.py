@@ -8,7 +8,7 @@ import pytest
 
 from simulator.errors import InputError, UnknownName
 from simulator.reading.measured.measurement_set import load_set
-from simulator.uncertainty.measurement import MeasurementSet, Split
+from simulator.schema.measurement import MeasurementSet, Split
 
 JOB = "resnet50-imagenet-p4d"
 

@@ -1,12 +1,12 @@
 """Measured runs: what was run, what was seen, and how a set of them is judged.
 
-A measurement set is a CSV file of rows with a TOML file that describes it. A row is a base
-scenario with some keys overridden, and the figures measured on such a run, named as
+A measurement set is a CSV file of rows beside a TOML file that describes it. A row is a base
+scenario with some keys overridden, and the figures that somebody measured on such a run, named as
 in ``--json``. `files.measured.measurement_set` reads and writes sets; `studies.validation.validate`
 predicts every row, `studies.calibration.calibrate` fits named parameters to rows.
 
 A row's labels (plain columns: submitter, system, decoder) group rows and name them for people.
-They are never read by a prediction: the overrides describe the run.
+They are never read by a prediction: what describes the run stands in the overrides.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from simulator.schema.fields import NumberField, NumberOrZeroField, TextField
 from simulator.uncertainty.provenance import Source
 
 
@@ -94,44 +95,52 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A scenario key that may be fitted, between physical bounds written as in a scenario.
+    """A key of a scenario that may be fitted, such as to each group's anchors, between bounds."""
 
-    `key` is dotted, such as ``hardware.storage_bandwidth``; `start`, `low` and `high` are texts
-    with the key's unit, such as ``5 GB/s``. `why` says what bounds it. A `fallback` is fitted only
-    where anchors are missed without it; so is a parameter that `told_by` a metric tells from
-    others, where no anchor has that metric. What was fitted on another submitter's system goes with
-    the key `pace`, a time that rows state: it is as many times as long here.
-    """
-
-    key: str
-    start: str
-    low: str
-    high: str
-    why: str = ""
+    key: TextField
+    """Key of the scenario, such as hardware.storage_bandwidth."""
+    start: TextField
+    """Where the fit begins, with the key's unit, such as 2 GB/s."""
+    low: TextField
+    """Least value that makes sense."""
+    high: TextField
+    """Largest value that makes sense."""
+    why: TextField = ""
+    """What bounds it, for people."""
     fallback: bool = False
-    told_by: str = ""
-    pace: str = ""
+    """Fitted only where anchors come out more than a tenth off without it, one after another."""
+    told_by: TextField = ""
+    """Metric that distinguishes it from other constants; a fallback for groups whose anchors lack
+    it."""
+    pace: TextField = ""
+    """Key of rows that says how fast cores are, a time: a value that was fitted on another
+    submitter's system is as many times as long (--unseen)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """The largest errors allowed for a family on test rows, as fractions of the measured.
+    """How wrong a family may be on test rows; beyond it `plan validate` exits with 1."""
 
-    `median`, `mean`, `p90` and `largest` are what was reached, rounded up by at most a tenth;
-    `target_median` and so on are what is aimed at, and are shown next to them in the table.
-    None: not judged. An empty `family` means every family of the set.
-    """
-
-    metric: str
-    family: str = ""
-    median: float | None = None
-    mean: float | None = None
-    p90: float | None = None
-    largest: float | None = None
-    target_median: float | None = None
-    target_mean: float | None = None
-    target_p90: float | None = None
-    target_largest: float | None = None
+    metric: TextField
+    """The measured metric that is judged."""
+    family: TextField = ""
+    """The family it holds for; * for all rows of the set together; each family by default."""
+    median: NumberField | None = None
+    """Largest median of the absolute errors."""
+    mean: NumberField | None = None
+    """Largest mean of the absolute errors."""
+    p90: NumberField | None = None
+    """Largest 90th percentile of the absolute errors."""
+    largest: NumberField | None = None
+    """Largest absolute error."""
+    target_median: NumberOrZeroField | None = None
+    """The median that is aimed at."""
+    target_mean: NumberOrZeroField | None = None
+    """The mean that is aimed at."""
+    target_p90: NumberOrZeroField | None = None
+    """The 90th percentile that is aimed at."""
+    target_largest: NumberOrZeroField | None = None
+    """The largest error that is aimed at."""
 
 
 class Baseline(StrEnum):
@@ -158,7 +167,7 @@ class MeasurementSet:
     before the group's other rows are predicted. `absolute` lists metrics whose error is a
     difference (a share such as accelerator utilization), not a fraction of the measured value.
     `regime` is the label that names the regimes a row lies in: errors are shown for each as well.
-    `submitter` names the labels of the submitter of a group: what was fitted to the groups of
+    `submitter` names the labels of whoever measured a group: what was fitted to the groups of
     others predicts one as if it had not been seen. `misses` says by family and metric why
     predictions are far off. `serves`: its rows are runs of services, not of jobs.
     """
