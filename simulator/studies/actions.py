@@ -83,7 +83,7 @@ RUN_TIME: Final = "total_time_s"
 class PlainReader(Reader, Protocol):
     """Reads candidates of one scenario file, for closed forms too."""
 
-    def plainly(self, settings: Mapping[str, Plain]) -> Scenario:
+    def without_uncertainty(self, settings: Mapping[str, Plain]) -> Scenario:
         """The scenario with some keys set, with equal samples and no uncertainties."""
 
 
@@ -352,7 +352,7 @@ def _estimates(
 
 def _in_closed_form(change: Change, reader: PlainReader, now: Scenario) -> _Estimate | None:
     try:
-        scenario = reader.plainly(change.settings)
+        scenario = reader.without_uncertainty(change.settings)
         check_modelled(scenario)
         inputs = simulation_input(scenario)
         memory, ram = memory_fit(scenario), host_ram(scenario)

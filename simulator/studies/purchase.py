@@ -268,7 +268,9 @@ class _Purchases:
             return self._prediction
         other = replace(scenario, cost=replace(scenario.cost, purchase=purchase, price=None))
         if purchase is Purchase.OWNED:
-            owned = self._reader.less((("cost", "price"),)).plainly({"cost.purchase": "owned"})
+            owned = self._reader.less((("cost", "price"),)).without_uncertainty(
+                {"cost.purchase": "owned"}
+            )
             other = replace(other, owned=owned.owned, energy=owned.energy)
         cost = bill(other, self._prediction.timing)
         return replace(self._prediction, scenario=other, cost=cost)

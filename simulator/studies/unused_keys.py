@@ -24,7 +24,7 @@ from simulator.pipeline.stages.communication import bucket_shares
 from simulator.pipeline.topology import Topology, build
 from simulator.predict import predict
 from simulator.reading.document import Document
-from simulator.reading.search.alternatives import alternatives, given_keys
+from simulator.reading.settings import alternatives, given_keys
 from simulator.results.cost import machines_price
 from simulator.results.metrics import JOB_METRICS, Value
 from simulator.results.prediction import Prediction
@@ -43,7 +43,7 @@ class Reader(Protocol):
     def document(self) -> Document:
         """All that its files and options say."""
 
-    def plainly(self, settings: Settings) -> Scenario:
+    def without_uncertainty(self, settings: Settings) -> Scenario:
         """The scenario with these settings, nothing assumed of how samples vary."""
 
     def without(self, key: str) -> Scenario:
@@ -59,7 +59,7 @@ def unused_keys(reader: Reader) -> tuple[str, ...]:
         Reads the scenario, which has no mistakes.
     """
     document = reader.document()
-    known = _Known(scenario=reader.plainly({}))
+    known = _Known(scenario=reader.without_uncertainty({}))
     return tuple(
         key
         for key in given_keys(document)
@@ -109,7 +109,7 @@ def _is_idle(reader: Reader, key: str, value: object, known: _Known) -> bool:
     tried = 0
     for choice in alternatives(key, value):
         try:
-            found = reader.plainly({key: choice})
+            found = reader.without_uncertainty({key: choice})
         except PlanError:
             continue
         tried += 1

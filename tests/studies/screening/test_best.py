@@ -264,7 +264,7 @@ def test_machines_that_differ_in_number_are_bounded_together() -> None:
     reader = CandidateReader("resnet50-imagenet-p4d")
     machine = {"hardware.machine": "instance/aws/g5.12xlarge"}
     jobs = [
-        reader.plainly({**machine, "hardware.count": count, "hardware.storage": name})
+        reader.without_uncertainty({**machine, "hardware.count": count, "hardware.storage": name})
         for name in ("storage/s3", "storage/ebs-st1")
         for count in (1, 2, 4, 8)
     ]
@@ -279,7 +279,7 @@ def test_a_model_spread_over_machines_is_bounded_by_its_number_of_machines() -> 
     """Its teams, and how much of its state a device holds, go by each number."""
     reader = CandidateReader("turing-nlg-530b")
     own = reader.read({}).scenario.cluster.trainers.count
-    scenarios = [reader.plainly({"hardware.count": count}) for count in (own, 2 * own)]
+    scenarios = [reader.without_uncertainty({"hardware.count": count}) for count in (own, 2 * own)]
     assert len(stack(scenarios)) == len(scenarios)
 
 
