@@ -1,4 +1,4 @@
-"""Candidates on machines that are rented as they come.
+"""Candidates on machines that are rented unchanged.
 
 What a scenario states of the machine that it names (another accelerator in it, its RAM, its price)
 holds for that machine alone: a box of one's own with two RTX 3090 says nothing of a p4d.24xlarge.
@@ -46,18 +46,18 @@ class RentingReader(CandidateReader):
         self._elsewhere = reader.less((*OF_ITS_MACHINE, PURCHASE) if owned else OF_ITS_MACHINE)
 
     def read(self, settings: Mapping[str, Plain]) -> Loaded:
-        """As `CandidateReader.read`."""
+        """Return as `CandidateReader.read`."""
         return self._elsewhere.read(settings) if self._moves(settings) else super().read(settings)
 
     def plainly(self, settings: Mapping[str, Plain]) -> Scenario:
-        """As `CandidateReader.plainly`."""
+        """Return as `CandidateReader.plainly`."""
         moves = self._moves(settings)
         return self._elsewhere.plainly(settings) if moves else super().plainly(settings)
 
     def read_bare(
         self, candidates: Sequence[Mapping[str, Plain]]
     ) -> tuple[Loaded | PlanError, ...]:
-        """As `CandidateReader.read_bare`."""
+        """Return as `CandidateReader.read_bare`."""
         moving = [self._moves(settings) for settings in candidates]
         pairs = list(zip(candidates, moving, strict=True))
         there = iter(self._elsewhere.read_bare([settings for settings, moves in pairs if moves]))
@@ -65,5 +65,4 @@ class RentingReader(CandidateReader):
         return tuple(next(there if moves else here) for moves in moving)
 
     def _moves(self, settings: Mapping[str, Plain]) -> bool:
-        """Whether settings name another machine than the scenario does."""
         return MACHINE in settings and short_name(settings[MACHINE]) != self._own
