@@ -36,13 +36,12 @@ from foreign import score
 from simulator.physics import collectives, communication, kernels, layer_time, operators
 from simulator.physics.kernels import PassTimes
 from simulator.physics.transformer import TransformerStep
-from simulator.reading.convert import framework_figures as software
-from simulator.reading.convert import training as convert_training
-from simulator.reading.convert.framework_figures import HabitTable
+from simulator.reading import training
 from simulator.reading.fitted import kernels as fitted_kernels
 from simulator.reading.fitted.kernel_files import KernelFile, kernel_files, with_values
 from simulator.reading.fitted.kernels import DeviceShares
 from simulator.reading.fitted.uncertainty import unseen_groups
+from simulator.reading.training import HabitTable
 from simulator.schema.workload.software import MemoryFormat
 from simulator.terms import Term, stated
 
@@ -180,12 +179,12 @@ MECHANISMS: Final = (
     ),
     Mechanism(
         name="order of images by framework",
-        equations=((convert_training, "memory_format", _channels_last),),
+        equations=((training, "memory_format", _channels_last),),
         chosen_on=("c vision, channels first",),
     ),
     Mechanism(
         name="habits of frameworks (attention, stages, sums)",
-        equations=((software, "habit", _as_most), (convert_training, "habit", _as_most)),
+        equations=((training, "habit", _as_most),),
         chosen_on=("a dense LLM",),
     ),
     Mechanism(

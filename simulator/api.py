@@ -296,7 +296,7 @@ class Configuration(_Configuration[JobSubject]):
         """
         from simulator.engine.closed_form import estimate
 
-        return estimate(self.subject.reader.plainly(settings or {}))
+        return estimate(self.subject.reader.without_uncertainty(settings or {}))
 
     def simulate(self, *, seed: int = 0, trace: bool = False, intervals: bool = True) -> Answer:
         """Predict the job.

@@ -143,11 +143,11 @@ def _with_outlook(
     inputs: SimulationInput, prediction: Prediction, *, intervals: bool
 ) -> Prediction:
     """Add intervals where wanted, and the forecast of the long run where one is described."""
-    from simulator.long_run.forecast import outlook  # noqa: PLC0415 - few jobs need it
-
     interruptions = prediction.scenario.interruptions
     if interruptions is None:
         return _with_intervals(inputs, prediction) if intervals else prediction
+    from simulator.long_run.forecast import outlook  # noqa: PLC0415 - few jobs need it
+
     # The uncertainty of the step widens the quantiles of the run in any case.
     known = _with_intervals(inputs, prediction)
     found = outlook(

@@ -139,7 +139,7 @@ def reading(name: str, axes: Axes | None) -> str:
     asked = expand(axes or reader.axes or Axes(axes=()), reader)
     chunk = Chunk(assignment=Assignment.of(reader, seed=0, intervals=False), candidates=asked)
     started = time.process_time()
-    found = reader.read_bare([one.settings for one in asked])
+    found = reader.read_without_uncertainty([one.settings for one in asked])
     read = time.process_time() - started
     sound = sum(not isinstance(one, PlanError) for one in found)
     started = time.process_time()

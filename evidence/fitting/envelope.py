@@ -19,9 +19,9 @@ from pathlib import Path
 from fitting.part import DATA, Outcome, Say
 from fitting.samples import without_steps
 from simulator.errors import PlanError
-from simulator.reading.convert.models import load_model, model_names
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.measured.measurement_set import load_set
+from simulator.reading.model_library import load_model, model_names
 from simulator.reading.scenario import load_scenario
 from simulator.reading.shipped import set_names
 from simulator.results.envelope import NAMED, PLACED, Names, Place, compared, named, placed

@@ -20,11 +20,11 @@ from simulator.pipeline.run_length import extras, lengths
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.topology import build
 from simulator.predict import predict
-from simulator.reading.convert.models import model_names
 from simulator.reading.fitted.kernel_files import kernel_files
 from simulator.reading.fitted.uncertainty import calibrated, rate_of
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.measured.measurement_set import load_set
+from simulator.reading.model_library import model_names
 from simulator.reading.scenario import load_scenario
 from simulator.results.envelope import placed
 from simulator.schema.measurement import MeasurementSet, Row, Split

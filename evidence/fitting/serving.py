@@ -38,9 +38,9 @@ from simulator.physics.forward_pass import (
     serving_device,
 )
 from simulator.physics.transformer import Shape, shape_of
-from simulator.reading.convert.models import load_model
 from simulator.reading.document import check, read_document
 from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.model_library import load_model
 from simulator.reading.service.engines import cache_of, engine_file
 from simulator.reading.service.figures import (
     PATH,

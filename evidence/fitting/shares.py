@@ -20,10 +20,10 @@ from scipy.optimize import least_squares
 from fitting.figures import changed_texts, free, shipped
 from fitting.part import DATA, Outcome, Say
 from simulator.physics.operators import operator_time, rates_of
-from simulator.reading.convert.models import load_model
 from simulator.reading.fitted.kernel_files import KernelFiles, with_values
 from simulator.reading.fitted.kernels import Use, kernels
 from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.model_library import load_model
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.precision import Precision
 from simulator.schema.workload.models import Model

@@ -41,7 +41,7 @@ def metrics(_: click.Context, __: click.Parameter, prefix: str) -> list[Completi
 
 def models(_: click.Context, __: click.Parameter, prefix: str) -> list[CompletionItem]:
     """Return models of the library with this prefix."""
-    from simulator.reading.convert.models import model_names
+    from simulator.reading.model_library import model_names
 
     return _matching(model_names(), prefix)
 

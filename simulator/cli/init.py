@@ -536,7 +536,7 @@ def _is_own(said: Mapping[str, str]) -> bool:
 
 def _as_meant(answers: dict[str, str]) -> dict[str, str]:
     """Replace common words by the names of the catalogue."""
-    from simulator.reading.convert.models import called
+    from simulator.reading.model_library import called
     from simulator.reading.starter import own_machine
 
     meant = dict(answers)
@@ -574,7 +574,7 @@ def _has_device(said: Mapping[str, str], profiles: tuple[Path, ...]) -> bool:
 
 def _usual(said: Mapping[str, str], profiles: tuple[Path, ...]) -> Mapping[str, str]:
     """Return the defaults on the named machine."""
-    from simulator.reading.convert.models import called
+    from simulator.reading.model_library import called
     from simulator.reading.starter import defaults
 
     model = called(said.get("model.name", "")) or said.get("model.step_time", "")
@@ -652,7 +652,7 @@ def _mistake(key: str, now: Mapping[str, str], profiles: tuple[Path, ...]) -> st
 
 def _no_model(name: str) -> str:
     """Return the hint for an unknown model, in the words of the question."""
-    from simulator.reading.convert.models import model_names
+    from simulator.reading.model_library import model_names
     from simulator.schema.fields import nearest
 
     close = nearest(name, model_names())

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from simulator.memo import cached
-from simulator.reading.convert.calibration import calibration_of
+from simulator.reading.calibration import calibration_of
 from simulator.reading.long_run.interruptions import stated_interruptions
 from simulator.reading.unresolved import SECTIONS, UnresolvedScenario
 from simulator.schema.fields import Section

@@ -7,29 +7,13 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from simulator.errors import InputError, Problem
-from simulator.reading.checks.groups import cache_drives
-from simulator.reading.checks.sections import CHECKS
-from simulator.reading.convert.calibration import calibration_notes, calibration_of, with_factors
-from simulator.reading.convert.groups import cluster_of, group_notes, reference_of, remote_of
-from simulator.reading.convert.hardware import group_of
-from simulator.reading.convert.input import (
+from simulator.reading.calibration import calibration_notes, calibration_of, with_factors
+from simulator.reading.checks import CHECKS, cache_drives
+from simulator.reading.data_loading import (
     dataset_of,
     input_notes,
     loader_of,
     preprocessing_of,
-)
-from simulator.reading.convert.parallelism import parallelism_of
-from simulator.reading.convert.software import software_of
-from simulator.reading.convert.training import (
-    core_notes,
-    fused_attention,
-    host_threads_of,
-    layout_notes,
-    model_of,
-    precision_notes,
-    step_times_of,
-    train_of,
-    training_notes,
 )
 from simulator.reading.document import Document
 from simulator.reading.fitted.grades import sister_of
@@ -38,8 +22,22 @@ from simulator.reading.hardware.burst_credits import with_mean_rates
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.long_run.bills import energy_of, ownership_of
 from simulator.reading.long_run.interruptions import stated_interruptions
+from simulator.reading.machines import cluster_of, group_notes, group_of, reference_of, remote_of
 from simulator.reading.merge_documents import STANDARD_INPUT, gather, refuse_service
 from simulator.reading.sections import ScenarioFile
+from simulator.reading.training import (
+    core_notes,
+    fused_attention,
+    host_threads_of,
+    layout_notes,
+    model_of,
+    parallelism_of,
+    precision_notes,
+    software_of,
+    step_times_of,
+    train_of,
+    training_notes,
+)
 from simulator.reading.unresolved import UnresolvedScenario, find_problems, read_sections
 from simulator.schema.scenario import Job, Scenario
 from simulator.schema.workload.models import Model

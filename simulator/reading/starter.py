@@ -12,10 +12,10 @@ from functools import cache
 from typing import Any, Final
 
 from simulator.errors import UnitError
-from simulator.reading.convert.models import load_model, model_names
 from simulator.reading.field_docs import meaning
 from simulator.reading.hardware.profile_text import quote
 from simulator.reading.merge_documents import parse_override
+from simulator.reading.model_library import load_model, model_names
 from simulator.reading.sections import HardwareSection, InputSection, ModelSection, ScenarioFile
 from simulator.reading.shipped import DATA
 from simulator.reading.tables import FileTable

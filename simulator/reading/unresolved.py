@@ -14,10 +14,10 @@ from typing import Any, Final, NoReturn, TypeAlias
 
 from simulator.errors import InputError, PlanError, Problem, UnknownName
 from simulator.memo import cached
-from simulator.reading.convert.models import build_model, load_model, model_names, read_model
 from simulator.reading.document import Document, kind_problem, problems_of, schema_problem
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.lines import KeyPath
+from simulator.reading.model_library import build_model, load_model, model_names, read_model
 from simulator.reading.sections import (
     CalibrationSection,
     HardwareSection,

@@ -87,7 +87,7 @@ def figures(thing: Profile) -> tuple[Figure, ...]:
 
 
 def _figures(thing: Section, prefix: str, sources: Mapping[str, Source]) -> Iterator[Figure]:
-    units = units_of(type(thing))
+    units = units_of(type(thing))  # type: ignore[arg-type] # classes are hashable
     for item in fields(thing):
         if item.name not in ("name", "note", "overlay", "sources"):
             key = f"{prefix}{item.name}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from simulator.predict import predict, simulation_input
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
-from simulator.studies.whatif import Progress
 from simulator.uncertainty.components import (
     LARGEST,
     P90,
@@ -24,6 +23,9 @@ from simulator.uncertainty.components import (
     covariance,
     within_reason,
 )
+
+if TYPE_CHECKING:
+    from simulator.studies.whatif import Progress
 
 RUN_TIME: Final = "total_time_s"
 

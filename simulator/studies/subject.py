@@ -346,10 +346,16 @@ class JobSubject(Subject["Scenario", "Prediction"]):
 
     def completed(self, prediction: Prediction) -> Prediction:
         """Add the ways to buy machines for a long run, and a warning on keys without effect."""
-        from simulator.studies.purchase import with_ways
         from simulator.studies.unused_keys import with_unused_keys
 
-        return with_unused_keys(with_ways(prediction, self.reader), self.reader)
+        return with_unused_keys(self._with_ways(prediction), self.reader)
+
+    def _with_ways(self, prediction: Prediction) -> Prediction:
+        if prediction.outlook is None:
+            return prediction
+        from simulator.studies.purchase import with_ways
+
+        return with_ways(prediction, self.reader)
 
     def succeeds(self, prediction: Prediction) -> bool:
         """Return whether RAM and device memory may be enough."""
@@ -377,14 +383,13 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         from simulator.reading.effective_settings import inputs
         from simulator.reading.measured.measurement_set import published
         from simulator.studies.compare import Side
-        from simulator.studies.purchase import with_ways
 
         scenario = self.described
         # A long run needs the uncertainty of its step in any case.
         prediction = predict(scenario, seed=seed, intervals=scenario.interruptions is not None)
         return Side(
             label=f"{scenario.name} with {label}" if label else scenario.name,
-            prediction=with_ways(prediction, self.reader),
+            prediction=self._with_ways(prediction),
             inputs=inputs(self.reader.document(), scenario),
             published=() if self._is_changed else published(self.name_or_path),
         )
@@ -610,7 +615,8 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         from simulator.reading.hardware.rented import RentingReader
         from simulator.results.cost import dated_prices
         from simulator.schema.goal import Axes
-        from simulator.studies.baseline import MACHINE, baseline_of, with_full_name
+        from simulator.studies.baseline import baseline_of, with_full_name
+        from simulator.studies.levers.keys import MACHINE
         from simulator.studies.purchase import buying_option
         from simulator.studies.recommend.recommendation import recommend
         from simulator.studies.recommend.search_problem import define_problem

@@ -1,4 +1,4 @@
-"""Keys that somebody gave and nothing reads: another value there gives the same prediction.
+"""Unused keys: another value there gives the same prediction.
 
 For every key the closed forms see the job with other values: what its stages demand, the units
 they ask, the rules of its loader, the lengths, the memory and the price. Where no value changes any
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from simulator.errors import BrokenInvariant, PlanError
 from simulator.physics.footprint import host_ram, memory_fit, page_cache_bytes
@@ -24,12 +24,14 @@ from simulator.pipeline.stages.communication import bucket_shares
 from simulator.pipeline.topology import Topology, build
 from simulator.predict import predict
 from simulator.reading.document import Document
-from simulator.reading.search.alternatives import alternatives, given_keys
+from simulator.reading.settings import alternatives, given_keys
 from simulator.results.cost import machines_price
 from simulator.results.metrics import JOB_METRICS, Value
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
-from simulator.studies.levers.lever import Settings
+
+if TYPE_CHECKING:
+    from simulator.studies.levers.lever import Settings
 
 STEPS: Final = 40
 """Steps over which a key is looked for in the simulation."""
@@ -41,7 +43,7 @@ class Reader(Protocol):
     def document(self) -> Document:
         """All that its files and options say."""
 
-    def plainly(self, settings: Settings) -> Scenario:
+    def without_uncertainty(self, settings: Settings) -> Scenario:
         """The scenario with these settings, nothing assumed of how samples vary."""
 
     def without(self, key: str) -> Scenario:
@@ -57,7 +59,7 @@ def unused_keys(reader: Reader) -> tuple[str, ...]:
         Reads the scenario, which has no mistakes.
     """
     document = reader.document()
-    known = _Known(scenario=reader.plainly({}))
+    known = _Known(scenario=reader.without_uncertainty({}))
     return tuple(
         key
         for key in given_keys(document)
@@ -107,7 +109,7 @@ def _is_idle(reader: Reader, key: str, value: object, known: _Known) -> bool:
     tried = 0
     for choice in alternatives(key, value):
         try:
-            found = reader.plainly({key: choice})
+            found = reader.without_uncertainty({key: choice})
         except PlanError:
             continue
         tried += 1

@@ -59,7 +59,7 @@ FACTORS: Final = (
     FactorKind(
         name="storage",
         meaning="stores: rates, operations and requests; latencies and read times shrink alike",
-        home="reading.convert.calibration: the description of every store",
+        home="reading.calibration: the description of every store",
         low=0.01,
         high=20.0,
         why="a hundredth for a store shared with others; above 1 for caches that nobody described",
@@ -67,7 +67,7 @@ FACTORS: Final = (
     FactorKind(
         name="network",
         meaning="network cards: all flows together and single ones",
-        home="reading.convert.calibration: the description of every machine's network",
+        home="reading.calibration: the description of every machine's network",
         low=0.05,
         high=2.0,
         why="a twentieth for a congested network; a card cannot beat its line rate for long",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from simulator.errors import PlanError
 from simulator.reading.hardware.catalogue import Catalogue
@@ -15,11 +15,12 @@ from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.schema.measurement import MeasurementSet, Row
 from simulator.schema.scenario import Scenario
-from simulator.studies.search.workers import Progress, Workers, cores, local_workers
 from simulator.validation.features import Features, features_of
-from simulator.validation.forecast import known_profiles
-from simulator.validation.scores import Score, score
-from simulator.validation.validate import Judged, validate
+
+if TYPE_CHECKING:
+    from simulator.studies.search.workers import Progress, Workers
+    from simulator.validation.scores import Score
+    from simulator.validation.validate import Judged
 
 MAX_NEIGHBOURS: Final = 10
 """Rows that are shown."""
@@ -96,6 +97,8 @@ def nearest(  # noqa: PLR0913 - what to compare, and how
     processes, progress, profiles
         As for `validate`.
     """
+    from simulator.studies.search.workers import cores, local_workers  # noqa: PLC0415 - few need it
+
     own = features_of(scenario)
     with local_workers(processes or cores()) as workers:
         features = _all_facts(sets, workers, progress, profiles)
@@ -147,6 +150,8 @@ def _all_facts(
 
 
 def _facts(ask: _Ask) -> Features | None:
+    from simulator.validation.forecast import known_profiles  # noqa: PLC0415 - few need it
+
     try:
         catalogue = known_profiles(ask.profiles)
         return features_of(load_scenario(ask.base, overrides=ask.overrides, catalogue=catalogue))
@@ -158,6 +163,8 @@ def _judged(
     sets: Sequence[MeasurementSet], rows: Sequence[Near], profiles: tuple[Path, ...]
 ) -> tuple[Near, ...]:
     """The rows with their predictions; groups are fitted to their anchors as ever."""
+    from simulator.validation.validate import validate  # noqa: PLC0415 - few need it
+
     parts = []
     for one in sets:
         wanted = {near.row.id for near in rows if near.set == one.name}
@@ -180,6 +187,8 @@ def _judged(
 
 
 def _scores(rows: Sequence[Near]) -> dict[str, Score]:
+    from simulator.validation.scores import score  # noqa: PLC0415 - few need it
+
     judged = [one for near in rows for one in near.judged]
     found = {}
     for metric in dict.fromkeys(one.metric for one in judged):
@@ -287,7 +296,7 @@ def runs_of(
     They differ from it in nothing that is compared (`nearest.distance`).
     """
     own = features_of(scenario)
-    catalogue = known_profiles(profiles)
+    catalogue = Catalogue.default(profiles)
     return tuple(Run(name, row) for name, row in alike if _is_same(row, own, catalogue))
 
 

@@ -31,7 +31,7 @@ def test_a_prediction_warns_of_it(plan: Plan) -> None:
 def test_a_sweep_warns_of_an_axis(plan: Plan, tmp_path: Path) -> None:
     """All its values give the same figures."""
     line = ("sweep", *PRELOADED[1:], "--over", "data.readers=1,2", "--store", str(tmp_path / "s"))
-    assert "without effect here: data.readers" in plan(*line).out
+    assert "No effect data.readers" in plan(*line).out
     assert json.loads(plan(*line, "--json").out)["without_effect"] == ["data.readers"]
 
 

@@ -22,8 +22,8 @@ from simulator.importers.huggingface_config import (
     parameters,
 )
 from simulator.importers.huggingface_shape import Config, Shape, shape_of
-from simulator.reading.convert.models import build_model, load_model, parse_model
 from simulator.reading.document import parse_document
+from simulator.reading.model_library import build_model, load_model, parse_model
 from simulator.schema.precision import Precision
 from simulator.schema.workload.models import forward_flops as model_flops
 

@@ -8,7 +8,7 @@ import pytest
 from mission.machines import in_memory, in_pytorch, job, rented, scenario, trainers
 
 from simulator.predict import predict
-from simulator.reading.convert.models import load_model
+from simulator.reading.model_library import load_model
 from simulator.results.prediction import Prediction
 from simulator.schema.hardware.cluster import Role
 from simulator.schema.precision import Precision

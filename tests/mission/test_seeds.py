@@ -13,7 +13,7 @@ from mission.machines import in_memory, in_pytorch, job, rented, scenario, store
 from support.scenarios import simulate
 
 from simulator.predict import predict
-from simulator.reading.convert.models import load_model
+from simulator.reading.model_library import load_model
 from simulator.reading.scenario import load_scenario
 from simulator.results.metrics import training_log
 from simulator.results.prediction import Prediction

@@ -24,9 +24,9 @@ from simulator.physics.forward_pass import (
 )
 from simulator.physics.operators import core_rates
 from simulator.physics.transformer import shape_of
-from simulator.reading.convert.models import load_model
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.merge_documents import chain_of
+from simulator.reading.model_library import load_model
 from simulator.reading.service.figures import serving_figures, serving_kernels
 from simulator.reading.service.scenario import ServiceReader
 from simulator.schema.precision import Precision

@@ -13,7 +13,7 @@ from simulator.physics.kernels import product_times
 from simulator.physics.operators import BLOCK_RATE, Rates, core_rates, operator_time
 from simulator.physics.transformer import Recomputation, kernels_of, transformer_step
 from simulator.predict import predict
-from simulator.reading.convert.models import load_model
+from simulator.reading.model_library import load_model
 from simulator.reading.scenario import load_scenario
 from simulator.schema.precision import Precision
 from simulator.schema.scenario import Scenario

@@ -12,7 +12,9 @@ from simulator.schema.scenario import Scenario
 def test_a_candidate_whose_batches_cannot_be_made_spoils_no_other() -> None:
     """Where the device shares the host's RAM, a model whose memory is not known is refused."""
     reader = CandidateReader("unet-m1-max")
-    asked = [reader.plainly({"train.recompute": how}) for how in ("none", "full", "none")]
+    asked = [
+        reader.without_uncertainty({"train.recompute": how}) for how in ("none", "full", "none")
+    ]
     first, second, third = with_assumed_spreads(asked)
     assert isinstance(first, Scenario)
     assert isinstance(second, NotModelled)

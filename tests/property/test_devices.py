@@ -13,8 +13,8 @@ from support.stages import sampled
 from simulator.errors import PlanError
 from simulator.physics.device_time import device_time
 from simulator.predict import predict
-from simulator.reading.convert.models import model_names
 from simulator.reading.fitted.kernel_files import kernel_files
+from simulator.reading.model_library import model_names
 from simulator.reading.scenario import load_scenario
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.precision import Precision

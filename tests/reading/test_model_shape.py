@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from simulator.errors import InputError
-from simulator.reading.convert.models import load_model
+from simulator.reading.model_library import load_model
 from simulator.reading.scenario import load_scenario
 
 SCENARIO = """

@@ -10,7 +10,7 @@ from support.catalogue import each
 
 import simulator
 from simulator.errors import InputError
-from simulator.reading.checks.sections import CHECKS
+from simulator.reading.checks import CHECKS
 from simulator.reading.document import parse_document
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario

@@ -43,9 +43,9 @@ def test_another_batch_takes_another_time(file: str) -> None:
     assert 0.17 < twice < 0.2
     read = CandidateReader(file).read({"train.batch_size": 400}).scenario
     assert seconds(read) == twice
-    assert seconds(CandidateReader(file).plainly({"train.batch_size": 400})) == twice
+    assert seconds(CandidateReader(file).without_uncertainty({"train.batch_size": 400})) == twice
     fixed = CandidateReader(file, overrides=("train.batch_size=400",))
-    assert seconds(fixed.plainly({"input.workers": 3})) == twice
+    assert seconds(fixed.without_uncertainty({"input.workers": 3})) == twice
 
 
 def test_an_option_is_of_the_jobs_own_batch(file: str) -> None:
@@ -54,7 +54,7 @@ def test_an_option_is_of_the_jobs_own_batch(file: str) -> None:
     assert seconds(load_scenario(file, overrides=options)) == pytest.approx(0.15)
     settings = {"train.batch_size": 400, "model.step_time": "150 ms"}
     assert seconds(CandidateReader(file).read(settings).scenario) == pytest.approx(0.15)
-    assert seconds(CandidateReader(file).plainly(settings)) == pytest.approx(0.15)
+    assert seconds(CandidateReader(file).without_uncertainty(settings)) == pytest.approx(0.15)
 
 
 def test_a_stated_batch_of_the_step_holds(file: str) -> None:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 
-from simulator.reading.convert.models import model_names
+from simulator.reading.model_library import model_names
 from simulator.report.library import models_document
 from simulator.report.render import Format, render
 

@@ -143,7 +143,8 @@ def test_a_job_that_does_not_fit_is_told_how_to_fit() -> None:
     assert not base.fits
     assert found
     assert all(one.fits and one.prediction.fits for one in found)
-    assert all(re.search("then it (probably )?fits", text) for text in action_texts(found, base))
+    told = action_texts(found, base)
+    assert all(re.search(r": (probably )?fits; run time ", text) for text in told)
 
 
 def test_a_job_that_probably_does_not_fit_is_told_how_to_fit() -> None:
@@ -348,7 +349,7 @@ def test_a_copy_to_another_store_counts_in_the_time_and_the_bill_of_a_change() -
     assert one.copying == copy.bill(rent)
     text = next(text for text in action_texts(found, base) if one.change.name in text)
     assert "includes at least 6.1 min and $0.18 for moving the data (48 GB)" in text
-    assert "the space costs $1.10 a month" in text
+    assert "storage costs $1.10 per month" in text
 
 
 _PICTURES_IN_S3 = (

@@ -96,10 +96,10 @@ def test_what_is_said_to_be_idle_is(name: str, setting: str) -> None:
     """Left out, the whole prediction stays as it is."""
     try:
         reader = CandidateReader(name, overrides=(setting,))
-        reader.plainly({})
+        reader.without_uncertainty({})
     except PlanError:
         pytest.skip("the scenario cannot be changed so")
-    before = predict(reader.plainly({}), intervals=False)
+    before = predict(reader.without_uncertainty({}), intervals=False)
     for key in unused_keys(reader):
         after = predict(reader.without(key), intervals=False)
         assert after.timing == before.timing, key

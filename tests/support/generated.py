@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from simulator import units
 from simulator.errors import PlanError
-from simulator.reading.convert.models import model_names
 from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.model_library import model_names
 from simulator.reading.scenario import load_scenario
 from simulator.reading.sections import ScenarioFile
 from simulator.reading.shipped import scenario_names

@@ -56,7 +56,9 @@ class Deadly:
                 os.kill(os.getpid(), signal.SIGKILL)
         return reader().read(settings)
 
-    def read_bare(self, candidates: Sequence[Mapping[str, Plain]]) -> tuple[Loaded, ...]:
+    def read_without_uncertainty(
+        self, candidates: Sequence[Mapping[str, Plain]]
+    ) -> tuple[Loaded, ...]:
         """One after another."""
         return tuple(self.read(settings) for settings in candidates)
 
@@ -75,7 +77,9 @@ class Buggy:
             return 1 / 0  # type: ignore[return-value] # what goes wrong
         return reader().read(settings)
 
-    def read_bare(self, candidates: Sequence[Mapping[str, Plain]]) -> tuple[Loaded, ...]:
+    def read_without_uncertainty(
+        self, candidates: Sequence[Mapping[str, Plain]]
+    ) -> tuple[Loaded, ...]:
         """One after another."""
         return tuple(self.read(settings) for settings in candidates)
 
@@ -88,6 +92,8 @@ class Changing:
         """As after the change."""
         return replace(reader().read(settings), key="after")
 
-    def read_bare(self, candidates: Sequence[Mapping[str, Plain]]) -> tuple[Loaded, ...]:
+    def read_without_uncertainty(
+        self, candidates: Sequence[Mapping[str, Plain]]
+    ) -> tuple[Loaded, ...]:
         """As before it."""
         return tuple(reader().read(settings) for settings in candidates)

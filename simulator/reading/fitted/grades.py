@@ -22,10 +22,10 @@ from simulator.physics.device_time import (
     uses_fitted_kernels,
 )
 from simulator.pipeline.stages.input import most_samples
-from simulator.reading.convert.model_sections import SourcedTable
 from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernels import stood_in
 from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.model_library import SourcedTable
 from simulator.reading.shipped import DATA
 from simulator.reading.unresolved import UnresolvedScenario
 from simulator.results.envelope import FRAMEWORK, GPU, SHARDING, Apart, Envelope, Measured, Span

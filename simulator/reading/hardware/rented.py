@@ -46,23 +46,34 @@ class RentingReader(CandidateReader):
         self._elsewhere = reader.less((*OF_ITS_MACHINE, PURCHASE) if owned else OF_ITS_MACHINE)
 
     def read(self, settings: Mapping[str, Plain]) -> Loaded:
-        """Return as `CandidateReader.read`."""
+        """As `CandidateReader.read`."""
         return self._elsewhere.read(settings) if self._moves(settings) else super().read(settings)
 
-    def plainly(self, settings: Mapping[str, Plain]) -> Scenario:
-        """Return as `CandidateReader.plainly`."""
+    def without_uncertainty(self, settings: Mapping[str, Plain]) -> Scenario:
+        """As `CandidateReader.without_uncertainty`."""
         moves = self._moves(settings)
-        return self._elsewhere.plainly(settings) if moves else super().plainly(settings)
+        return (
+            self._elsewhere.without_uncertainty(settings)
+            if moves
+            else super().without_uncertainty(settings)
+        )
 
-    def read_bare(
+    def read_without_uncertainty(
         self, candidates: Sequence[Mapping[str, Plain]]
     ) -> tuple[Loaded | PlanError, ...]:
-        """Return as `CandidateReader.read_bare`."""
+        """As `CandidateReader.read_without_uncertainty`."""
         moving = [self._moves(settings) for settings in candidates]
         pairs = list(zip(candidates, moving, strict=True))
-        there = iter(self._elsewhere.read_bare([settings for settings, moves in pairs if moves]))
-        here = iter(super().read_bare([settings for settings, moves in pairs if not moves]))
+        there = iter(
+            self._elsewhere.read_without_uncertainty(
+                [settings for settings, moves in pairs if moves]
+            )
+        )
+        here = iter(
+            super().read_without_uncertainty([settings for settings, moves in pairs if not moves])
+        )
         return tuple(next(there if moves else here) for moves in moving)
 
     def _moves(self, settings: Mapping[str, Plain]) -> bool:
+        """Whether settings name another machine than the scenario does."""
         return MACHINE in settings and short_name(settings[MACHINE]) != self._own

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Final
 
 from simulator import units
 from simulator.errors import InputError, Problem, UnitError
-from simulator.reading.convert.models import shape_keys
 from simulator.reading.document import examine
 from simulator.reading.merge_documents import parse_override
+from simulator.reading.model_library import shape_keys
 from simulator.reading.sections import ScenarioFile
 from simulator.reading.service.sections import ServiceFile, ServiceMode
 from simulator.reading.shipped import find_base, nearest_bases

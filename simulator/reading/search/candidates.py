@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, TextIO
 
 from simulator.errors import InputError, PlanError, Problem
-from simulator.reading.checks.sections import CHECKS
+from simulator.reading.checks import CHECKS
 from simulator.reading.content import content_key
 from simulator.reading.document import Document
 from simulator.reading.hardware.catalogue import Catalogue
@@ -35,11 +35,10 @@ from simulator.reading.scenario import (
     resolve,
     to_scenario,
 )
-from simulator.reading.search.alternatives import without_key
 from simulator.reading.search.goal_section import goal_of
 from simulator.reading.search.sweep_section import axes_of
 from simulator.reading.sections import ScenarioFile
-from simulator.reading.settings import as_option, possible_names
+from simulator.reading.settings import as_option, possible_names, without_key
 from simulator.reading.tables import BROKEN, Reading
 from simulator.reading.unresolved import (
     SECTIONS,
@@ -198,7 +197,7 @@ class CandidateReader:
         scenario = to_scenario(file, self._default_name)
         return Loaded(scenario=scenario, key=content_key(file))
 
-    def read_bare(
+    def read_without_uncertainty(
         self, candidates: Sequence[Mapping[str, Plain]]
     ) -> tuple[Loaded | PlanError, ...]:
         """Read many scenarios like `read`, without uncertainties, which closed forms don't need.
@@ -210,7 +209,7 @@ class CandidateReader:
         """
         return tuple(map(self._loaded_or_error, candidates))
 
-    def plainly(self, settings: Mapping[str, Plain]) -> Scenario:
+    def without_uncertainty(self, settings: Mapping[str, Plain]) -> Scenario:
         """Return the scenario with these settings, without uncertainties.
 
         Raises
@@ -221,7 +220,7 @@ class CandidateReader:
         return resolve(self._file(_options(settings)), self._default_name)
 
     def without(self, key: str) -> Scenario:
-        """Return the scenario with one of its keys left out; otherwise as `plainly` gives it.
+        """Return the scenario without one of its keys and without uncertainties.
 
         Raises
         ------

@@ -18,8 +18,7 @@ from typing import Final, TypeVar
 
 from simulator.errors import InputError, NotModelled, PlanError, Problem
 from simulator.physics.operators import core_rates
-from simulator.reading.checks.price import service_price_problems
-from simulator.reading.convert.models import build_model, load_model, read_model
+from simulator.reading.checks import service_price_problems
 from simulator.reading.document import Document, check
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.hardware.devices import core_notes
@@ -27,6 +26,7 @@ from simulator.reading.hardware.profile_text import quote
 from simulator.reading.lines import KeyPath
 from simulator.reading.long_run.bills import electricity, ownership
 from simulator.reading.merge_documents import joined
+from simulator.reading.model_library import build_model, load_model, read_model
 from simulator.reading.search.axes import is_pattern, matching
 from simulator.reading.service.engines import (
     Devices,

@@ -75,9 +75,10 @@ def _loader(scenario: Scenario) -> str:
     job = scenario.job
     loader, remote, work = job.loader, job.remote, job.preprocessing
     each, processes = loader.workers, scenario.ranks_per_host
-    word = _THREADS.get(loader.kind, "workers")
+    word = "actors" if loader.kind is LoaderKind.ACTORS else _THREADS.get(loader.kind, "workers")
+    word = word.removesuffix("s") if each == 1 else word
     if loader.kind is LoaderKind.ACTORS:
-        said = f"{each} actors"
+        said = f"{each} {word}"
     elif each == 0:
         said = "no workers: the main process loads batches"
     elif processes > 1:

@@ -1,4 +1,4 @@
-"""One candidate at a time, in whatever process: read it, predict it, and say what came out.
+"""One candidate at a time, in any process: read it, predict it, return the outcome.
 
 Figures leave as plain numbers, texts and tables, so that an outcome is the same whether it was
 worked out here, came from another process or lay in a store.
@@ -47,7 +47,9 @@ class Reader(Protocol):
     def read(self, settings: Mapping[str, Plain]) -> Loaded:
         """The scenario with some keys set."""
 
-    def read_bare(self, candidates: Sequence[Mapping[str, Plain]]) -> Sequence[Loaded | PlanError]:
+    def read_without_uncertainty(
+        self, candidates: Sequence[Mapping[str, Plain]]
+    ) -> Sequence[Loaded | PlanError]:
         """Read many of them for closed forms; an error takes the place of a scenario."""
 
 
@@ -93,7 +95,7 @@ class Bounded:
 def bound(chunk: Chunk) -> tuple[Bounded, ...]:
     """Read every candidate of a chunk and say what is known of it at once."""
     reader = _unpacked(chunk.assignment.reader)
-    read = _read_bare(reader, chunk.candidates)
+    read = _read_candidates(reader, chunk.candidates)
     cases = iter(best_cases([one.scenario for one in read if not isinstance(one, Outcome)]))
     return tuple(
         Bounded(candidate=candidate, outcome=one)
@@ -103,10 +105,10 @@ def bound(chunk: Chunk) -> tuple[Bounded, ...]:
     )
 
 
-def _read_bare(reader: Reader, candidates: Sequence[Candidate]) -> list[Loaded | Outcome]:
+def _read_candidates(reader: Reader, candidates: Sequence[Candidate]) -> list[Loaded | Outcome]:
     """Scenarios for closed forms; where one spoils the lot, one after another."""
     try:
-        found = reader.read_bare([one.settings for one in candidates])
+        found = reader.read_without_uncertainty([one.settings for one in candidates])
     except Exception:  # noqa: BLE001 - whose it is shows when they are read one by one
         return [settled(one, lambda c: reader.read(c.settings)) for one in candidates]
     return [

@@ -37,7 +37,7 @@ def test_the_own_machine_is_as_stated(reader: RentingReader) -> None:
 
 def test_another_machine_is_as_rented(reader: RentingReader) -> None:
     """Its own accelerators, all of them, its own RAM, and its listed price."""
-    for scenario in (reader.read(OTHER).scenario, reader.plainly(OTHER)):
+    for scenario in (reader.read(OTHER).scenario, reader.without_uncertainty(OTHER)):
         assert cards(scenario) == ("gpu/a100-sxm4-40gb", 8)
         assert scenario.cluster.trainers.host.ram > 1e12
         assert scenario.cost.price is None
@@ -47,7 +47,9 @@ def test_many_at_once_keep_their_order(reader: RentingReader) -> None:
     """Machines of both kinds are read in one call, also in another process."""
     asked = [OTHER, {"train.batch_size": 8}, {**OTHER, "train.batch_size": 4}]
     for one in (reader, pickle.loads(pickle.dumps(reader))):  # noqa: S301 - its own
-        found = [getattr(loaded, "scenario", None) for loaded in one.read_bare(asked)]
+        found = [
+            getattr(loaded, "scenario", None) for loaded in one.read_without_uncertainty(asked)
+        ]
         assert [cards(scenario)[1] for scenario in found if scenario] == [8, 2, 8]
         assert [scenario.job.train.batch_size for scenario in found[1:] if scenario] == [8, 4]
 

@@ -133,7 +133,7 @@ def test_a_candidate_is_read_as_the_scenario_alone(name: str, chosen: dict[str, 
 def test_many_are_read_as_each_alone(name: str, many: list[dict[str, Plain]]) -> None:
     """Without uncertainties, but otherwise the same scenario, key or mistake in any company."""
     reader = CandidateReader(name)
-    for chosen, found in zip(many, reader.read_bare(many), strict=True):
+    for chosen, found in zip(many, reader.read_without_uncertainty(many), strict=True):
         if isinstance(found, PlanError):
             with pytest.raises(type(found), match=re.escape(str(found))):
                 reader.read(chosen)
@@ -165,7 +165,7 @@ def test_candidates_of_the_same_keys_are_read_as_each_alone(
     The reader may have read other candidates before, of these keys and of others.
     """
     reader = READERS.setdefault(name, CandidateReader(name))
-    for chosen, found in zip(many, reader.read_bare(many), strict=True):
+    for chosen, found in zip(many, reader.read_without_uncertainty(many), strict=True):
         options = tuple(as_option(key, value) for key, value in chosen.items())
         alone = outcome(lambda: load_scenario(name, overrides=options))  # noqa: B023 - called at once
         if isinstance(found, PlanError):
@@ -184,7 +184,9 @@ def test_a_candidate_is_the_scenario_with_its_values_written_in(name: str, tmp_p
     assert axes is not None
     candidates = expand(axes, reader)
     chosen = [dict(one.settings) for one in candidates[:: max(1, len(candidates) // 5)]]
-    for number, (settings_, found) in enumerate(zip(chosen, reader.read_bare(chosen), strict=True)):
+    for number, (settings_, found) in enumerate(
+        zip(chosen, reader.read_without_uncertainty(chosen), strict=True)
+    ):
         file = tmp_path / f"{number}.toml"
         lines = [f"{key} = {json.dumps(value)}" for key, value in settings_.items()]
         file.write_text("\n".join(["schema = 1", f'extends = "{name}"', *lines]), "utf-8")
@@ -202,7 +204,7 @@ def test_what_candidates_share_is_one_object() -> None:
         for size in (1, 2)
         for tensor in (2, 4)
     ]
-    found = CandidateReader("turing-nlg-530b").read_bare(asked)
+    found = CandidateReader("turing-nlg-530b").read_without_uncertainty(asked)
     jobs = [one.scenario.job for one in found if not isinstance(one, PlanError)]
     assert len(jobs) == 4
     assert len({id(job.dataset) for job in jobs}) == len({id(job.software) for job in jobs}) == 1

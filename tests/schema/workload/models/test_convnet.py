@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from simulator.errors import NotModelled
-from simulator.reading.convert.models import load_model
+from simulator.reading.model_library import load_model
 from simulator.schema.precision import Precision
 from simulator.schema.workload.models import forward_flops
 from simulator.schema.workload.models.convnet import ConvNet

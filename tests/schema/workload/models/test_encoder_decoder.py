@@ -9,7 +9,7 @@ import pytest
 from simulator.errors import NotModelled
 from simulator.pipeline.limits import check_modelled
 from simulator.predict import predict
-from simulator.reading.convert.models import load_model
+from simulator.reading.model_library import load_model
 from simulator.reading.scenario import load_scenario
 from simulator.schema.precision import Precision
 from simulator.schema.workload.models.encoder_decoder import EncoderDecoder, t5

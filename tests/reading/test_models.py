@@ -10,14 +10,14 @@ import pytest
 from support.catalogue import each
 
 from simulator.errors import InputError, NotModelled, UnknownName
-from simulator.reading.convert.models import load_model, model_names, parse_model, read_model
 from simulator.reading.document import parse_document
+from simulator.reading.model_library import load_model, model_names, parse_model, read_model
 from simulator.schema.precision import Precision
 from simulator.schema.workload.models import forward_flops
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.train import Recompute
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "simulator" / "data" / "models"
 NAMES = model_names()
 ON_DEVICE = tuple(name for name in NAMES if read_model(name).about.family != "cpu-only")

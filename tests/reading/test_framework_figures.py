@@ -13,9 +13,9 @@ from simulator import units
 from simulator.physics.operators import operator_time, rates_of
 from simulator.physics.training_step import training_step
 from simulator.physics.transformer import kernels_of, transformer_step
-from simulator.reading.convert.models import load_model
 from simulator.reading.fitted.kernel_files import kernel_files
 from simulator.reading.fitted.kernels import Use, kernels
+from simulator.reading.model_library import load_model
 from simulator.reading.scenario import load_scenario
 from simulator.schema.hardware.gpu import Gpu, Stack
 from simulator.schema.precision import Precision
@@ -26,7 +26,7 @@ from simulator.schema.workload.models.families import with_attention
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.software import Software
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def accelerator(name: str) -> Gpu:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from simulator.memo import cached
-from simulator.reading.convert import defaults
-from simulator.reading.convert.defaults import Default
+from simulator.reading import defaults
+from simulator.reading.defaults import Default
 from simulator.reading.sections import InputSection
 from simulator.schema.hardware.gpu import Gpu
 from simulator.schema.workload.dataset import Access, CachePolicy, Dataset, Layout

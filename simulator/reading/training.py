@@ -1,18 +1,29 @@
-"""The [model], [train] and [software] sections as model, step times, training and software."""
+"""How a model is trained, and by which software: defaults of [model], [train] and [software].
+
+Frameworks differ in how they spread a model over devices unless they are told otherwise: their
+habits are in ``data/software.toml``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Annotated, Any, Final
 
 from simulator.memo import cached
-from simulator.reading.convert import defaults
-from simulator.reading.convert.framework_figures import habit
+from simulator.reading import defaults
+from simulator.reading.document import check, read_document
+from simulator.reading.fitted.kernels import Use, kernels, memory_figures
 from simulator.reading.hardware.devices import share_note
+from simulator.reading.model_library import SourcedTable
 from simulator.reading.sections import ModelSection, StepTimeTable
+from simulator.reading.shipped import DATA
 from simulator.reading.unresolved import UnresolvedScenario
+from simulator.schema.fields import Choice, TextField
 from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.hardware.host import Host
+from simulator.schema.hardware.link import Link
 from simulator.schema.precision import Precision
 from simulator.schema.workload.loader import CostBasis
 from simulator.schema.workload.models import Model, StepTimes
@@ -20,17 +31,72 @@ from simulator.schema.workload.models.convnet import ConvNet
 from simulator.schema.workload.models.custom import CustomModel
 from simulator.schema.workload.models.families import with_attention
 from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.parallelism import Parallelism, Sharding
+from simulator.schema.workload.parallelism import Parallelism, Partition, Sharding
 from simulator.schema.workload.software import MemoryFormat, Software
-from simulator.schema.workload.train import (
-    Adapters,
-    Mode,
-    Optimizer,
-    Targets,
-    Train,
-    Trained,
-)
+from simulator.schema.workload.train import Adapters, Mode, Optimizer, Targets, Train, Trained
 from simulator.uncertainty.provenance import Assumption, Source
+
+_FILE: Final = DATA / "software.toml"
+_ANY: Final = "any"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HabitTable(SourcedTable):
+    """How a framework spreads a model over devices unless it is told otherwise.
+
+    What is left out is as in most frameworks.
+    """
+
+    framework: TextField
+    """Framework."""
+    partition: Annotated[Partition, Choice(Partition)] = Partition.UNIFORM
+    """How it deals layers to stages."""
+    reduce_scatter: bool = True
+    """Whether a replica gets only its part of summed gradients where the optimizer is sharded."""
+    overlap_sharded: bool = True
+    """Whether it exchanges gradients beside the backward pass where the optimizer is sharded."""
+    joined_projections: bool = False
+    """Whether one product computes queries, keys and values, and one both halves of a gated MLP."""
+    scores_all: bool = False
+    """Whether its encoders score all positions in training, not only those that are masked."""
+    fuses_attention: bool = False
+    """Whether attention is one kernel, whatever the model of the library was trained with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoftwareFile:
+    """What software is worth on a device."""
+
+    frameworks: list[TextField] = field(default_factory=list)
+    """Frameworks that nothing was fitted to, which a scenario may name."""
+    habit: list[HabitTable] = field(default_factory=list)
+    """Of frameworks that differ from most."""
+
+
+@cache
+def _shipped() -> SoftwareFile:
+    return check(SoftwareFile, read_document(_FILE))
+
+
+def named_frameworks() -> frozenset[str]:
+    """Frameworks that a scenario may name whatever its model; `any` is one of them."""
+    return frozenset(_shipped().frameworks)
+
+
+_USUAL: Final = HabitTable(framework=_ANY, source="most frameworks", date="2026-11-23")
+
+
+def habit(framework: str) -> HabitTable:
+    """How a framework spreads a model over devices unless it is told otherwise.
+
+    Examples
+    --------
+    >>> habit("nanotron").partition.value, habit("megatron-lm").partition.value
+    ('compute', 'uniform')
+    """
+    name = framework.lower()
+    return next((own for own in _shipped().habit if own.framework == name), _USUAL)
+
 
 _WIDTHS = (Precision.FP64, Precision.FP32, Precision.TF32)
 _SIXTEEN = (Precision.FP16, Precision.BF16)
@@ -85,6 +151,21 @@ def step_times_of(
         source=section.sources[key],
         framework=software.framework,
         channels_last=memory_format(software) is MemoryFormat.CHANNELS_LAST,
+    )
+
+
+@cached()
+def parallelism_of(stated: Parallelism, framework: str) -> Parallelism:
+    """Fill in what the framework does unless it is told otherwise."""
+    if not stated.sources:
+        return stated
+    usual = habit(framework)
+    return replace(
+        stated,
+        partition=stated.partition if stated.states("partition") else usual.partition,
+        reduce_scatter=stated.reduce_scatter
+        if stated.states("reduce_scatter")
+        else usual.reduce_scatter,
     )
 
 
@@ -303,3 +384,53 @@ def core_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[Assump
 
 def _note(what: str, value: str) -> Assumption:
     return Assumption(what=what, value=value, source=defaults.OWN_CHOICE)
+
+
+def software_of(
+    given: Software,
+    train: Train,
+    host: Host,
+    gpu: Gpu | None,
+    *,
+    fused: bool,
+) -> Software:
+    """Return the software with the fitted figures that hold for it; `fused`: attention is."""
+    exchanged = Precision.FP32 if train.mixed_precision else Precision.BF16
+    return _built(
+        given,
+        gpu,
+        None if host.network is None else host.network.link,
+        fused,
+        memory_format(given),
+        train.precision,
+        train.accumulation_precision or train.gradient_precision or exchanged,
+    )
+
+
+@cached()
+def _built(  # noqa: PLR0913, PLR0917 - all that the figures depend on
+    given: Software,
+    gpu: Gpu | None,
+    link: Link | None,
+    fused: bool,  # noqa: FBT001 - shared by position
+    layout: MemoryFormat,
+    precision: Precision,
+    summed_in: Precision,
+) -> Software:
+    software = replace(
+        given,
+        fused_attention=fused,
+        memory_format=layout,
+        compiled_loss=given.compiled_loss if given.states("compiled_loss") else given.compile,
+    )
+    use = Use(
+        software=software,
+        precision=precision,
+        summed_in=summed_in,
+        link=link,
+    )
+    return replace(
+        software,
+        kernels=kernels(gpu, use),
+        memory=memory_figures(gpu, use),
+    )

@@ -1,1 +1,0 @@
-"""What must agree between the keys and sections of a scenario."""

@@ -1,1 +1,0 @@
-"""Sections of a scenario turned into the domain types that the model computes with."""
