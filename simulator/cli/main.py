@@ -9,7 +9,6 @@ import gc
 import io
 import os
 import sys
-import traceback
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -198,6 +197,8 @@ def _drop_output() -> None:
 
 def _confess(error: Exception, *, debug: bool) -> int:
     if debug:
+        import traceback
+
         traceback.print_exception(error)
     if isinstance(error, StepProgramError):
         complain(str(error))

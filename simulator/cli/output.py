@@ -5,10 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import sys
-import tempfile
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from enum import IntEnum
@@ -19,7 +16,6 @@ import click
 
 from simulator.cli.options import is_report
 from simulator.errors import InputError, PlanError, Problem
-from simulator.report.text import WIDTH, printable
 
 if TYPE_CHECKING:
     from simulator.report.html.page import Made
@@ -104,6 +100,10 @@ def emit(text: str) -> None:
 
 def columns() -> int:
     """Return the columns of a report: those of a narrow terminal, else `WIDTH`."""
+    import shutil
+
+    from simulator.report.text import WIDTH
+
     if sys.stdout is None or not sys.stdout.isatty():
         return WIDTH
     return max(NARROWEST, min(WIDTH, shutil.get_terminal_size((WIDTH, 0)).columns))
@@ -116,6 +116,8 @@ def complain(*lines: str) -> None:
     """
     if sys.stderr is None:
         return
+    from simulator.report.text import printable
+
     with contextlib.suppress(OSError):
         for line in lines:
             sys.stderr.write("\n".join(_broken(f"plan: {printable(line)}")) + "\n")
@@ -126,6 +128,11 @@ def _broken(text: str) -> list[str]:
     """Wrap a message for the terminal; one line if standard error is none."""
     if not sys.stderr.isatty():
         return [text]
+    import shutil
+    import textwrap
+
+    from simulator.report.text import WIDTH
+
     width = max(NARROWEST, shutil.get_terminal_size((WIDTH, 0)).columns)
     return textwrap.wrap(
         text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
@@ -234,6 +241,8 @@ def _encoded(content: str | bytes) -> bytes:
 
 
 def _replace(path: Path, content: bytes) -> None:
+    import tempfile
+
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     part = Path(name)
     try:
