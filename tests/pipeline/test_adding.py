@@ -187,16 +187,11 @@ print([one.name for one in changes(Situation(baseline=baseline, starved=False))]
 
 @pytest.mark.slow
 def test_a_key_by_the_recipe_reaches_the_scenario(copy: Path, root: Path) -> None:
-    """Three places: it may be set with its unit, and is refused with a wrong one."""
-    section, (given,) = recipe(root, "A key")
-    field, made = re.findall(r"`(clip_time[:=][^`]+)`", section)
-    package = copy / "simulator"
+    """One field: it may be set with its unit, and is refused with a wrong one."""
+    (given,) = recipe(root, "A key")[1]
     at = "    mode: Annotated[Mode, Choice(Mode)] = Mode.TRAIN\n"
-    insert(package / "files" / "sections.py", at, textwrap.indent(given, "    "))
-    at = "    gradient_precision: Precision | None = None\n"
-    insert(package / "scenario" / "workload" / "train.py", at, f"    {field}\n")
-    at = "        epochs=float(given.epochs),\n"
-    insert(package / "files" / "convert" / "training.py", at, f"        {made},\n")
+    train = copy / "simulator" / "schema" / "workload" / "train.py"
+    insert(train, at, textwrap.indent(given, "    "))
     code = """
 import sys
 from simulator.reading.scenario import load_scenario
