@@ -30,7 +30,7 @@ ROOT: Final = Path(__file__).parents[1]
 SETTINGS: Final = Path(__file__).with_name("house.toml")
 SCENARIO: Final = "resnet50-imagenet-p4d"
 READING: Final = ("reading", "schema")
-LEVER_HOME: Final = "studies/levers.py"
+LEVER_HOME: Final = "studies/levers/"
 MIN_LEVER_KEYS: Final = 7
 MIN_SHARED_NAMES: Final = 3
 RUNS: Final = 7
@@ -257,7 +257,7 @@ def lever_modules(root: Path = ROOT) -> list[str]:
         path
         for path, inside in nodes(root).items()
         if path.startswith("studies/")
-        and path != LEVER_HOME
+        and not path.startswith(LEVER_HOME)
         and len(_keys(inside)) >= MIN_LEVER_KEYS
     ]
 

@@ -79,7 +79,7 @@ class Direction:
 class Identifiability:
     """Identifiability; `effects` are singular values over the root of the observations.
 
-    `alike` are pairs that cannot be told apart, `faint` directions that the rows barely see.
+    `alike` are pairs that cannot be separated, `faint` directions that the rows barely see.
     """
 
     effects: tuple[float, ...]

@@ -32,17 +32,17 @@ Predictor: TypeAlias = Callable[[Row, tuple[str, ...], Sequence[str]], Figures]
 LOG_STEP: Final = 0.1
 """Finite difference in log parameter; wide, since a simulation is smooth only from afar."""
 ZERO_SHARE: Final = 1e-6
-"""Share of the upper bound that stands in for a lower bound (or a start) of zero, which has no
+"""Share of the upper bound used for a lower bound (or a start) of zero, which has no
 logarithm: a part this small of a step is invisible."""
 MIN_SHARE: Final = 1e-4
-"""Share of the measured value that stands in for a prediction of zero."""
+"""Share of the measured value used for a prediction of zero."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knob:
     """A fitted parameter: its key, and start and bounds as logarithms of SI values.
 
-    `zero` says that `low` stands for zero.
+    `zero`: `low` represents zero.
     """
 
     parameter: Parameter
@@ -68,7 +68,7 @@ def knob(parameter: Parameter, origin: str = "--fit") -> Knob:
     Raises
     ------
     InputError
-        If the key cannot be fitted, a text is no value of it, or the start lies outside.
+        If the key cannot be fitted, a text is not a value of it, or the start lies outside.
     """
     key = numeric_key(parameter.key, origin)
     start, low, high = (key.value(t) for t in (parameter.start, parameter.low, parameter.high))

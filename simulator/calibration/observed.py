@@ -1,4 +1,4 @@
-"""What must be true of a job for it to show what somebody observed of it.
+"""Explanations of an observation of a job.
 
 One observation cannot say which description is off. Each factor of [calibration] that can explain
 it alone is solved for, and they are ranked by how far each would have to be from its description,

@@ -38,8 +38,8 @@ FACTORS: Final = tuple(one.name for one in fields(ServiceFactors))
 SPREADS: Final = {"compute": 0.25, "device_memory": 0.12, "engine": 0.4, "request": 0.8}
 """Standard deviations of the logarithm of each factor, before a service was measured.
 
-Expected, from figures of single models beside those of all (``evidence/fitting/serving.toml``):
-nothing is fitted to them.
+Expected, from figures of single models compared with those of all
+(``evidence/fitting/serving.toml``): nothing is fitted to them.
 """
 REPEAT_SPREADS: Final = {"first_token_s": 0.15}
 """Log error that repeats of a configuration have, by kind of figure: 3 to 26% of a first token."""

@@ -27,7 +27,7 @@ Function: TypeAlias = Callable[[Vector], Vector]
 MET_ERROR: Final = 0.002
 """Log error at which an observation counts as met."""
 NOISE: Final = 0.01
-"""Log error of an observation that is nobody's parameter's fault; scales the prior."""
+"""Log error of an observation that no parameter explains; scales the prior."""
 MIN_SLOPE: Final = 0.01
 """Change of log error per log parameter below which a parameter does nothing here."""
 MAX_UNEXPLAINED: Final = 0.03

@@ -1,5 +1,6 @@
-"""The long run: attempts, failures, checkpoints and spot capacity on top of the steady step.
+"""Long runs: attempts, failures, checkpoints and spot capacity on top of the steady step.
 
-`attempts` draws lives of a run, from its start to its end; `forecast` asks it about a scenario and
-sums up what the draws say. Steps are not simulated here: what they take comes from a prediction.
+`attempts` simulates a run many times, from start to end; `forecast` does so for a predicted
+scenario and summarizes the results; `checkpoint_io` has the times of checkpoints, `campaign`
+several jobs on one pool. Steps are not simulated here: their times come from a prediction.
 """

@@ -36,7 +36,7 @@ MAX_PAUSES: Final = 100.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedRuns:
-    """What the draws came to, an entry for each.
+    """The results of simulated runs, one entry for each.
 
     `finish` is the time to the end (infinite: it never ends) and `parts` how it was spent, both
     [s]; `interruptions` says how often each was interrupted, by cause. `away` is how long machines
@@ -52,19 +52,19 @@ class SimulatedRuns:
 
 
 def undisturbed(run: LongRun, work: Array) -> Array:
-    """Time for so much work with its checkpoints and without an interruption [s]."""
+    """Return the time of work with its checkpoints and without interruptions [s]."""
     return work + _marks(work, run.saving) * run.saving.blocking
 
 
 def longest(run: LongRun, work: Array, pause: Seconds) -> Array:
-    """When a run of so much work and of such pauses is said never to end [s]."""
+    """Return the time after which a run counts as never ending [s]."""
     return MAX_SLOWDOWN * undisturbed(run, work) + MAX_PAUSES * pause
 
 
 def goes_on(
     run: LongRun, clock: Array, done: Array, work: Array, latest: Array
 ) -> NDArray[np.bool_]:
-    """Whether each of some draws may still end by its `latest` time.
+    """Return for each run whether it may still end by its `latest` time.
 
     One that after a tenth of that time would not get there at 1.5 times its pace so far is given
     up, but not on spot capacity, whose waits may be as long.
@@ -76,7 +76,7 @@ def goes_on(
 
 
 def _marks(work: Array, saving: Saving) -> Array:
-    """Checkpoints before so much work is done; none after its end."""
+    """Return the number of checkpoints before work is done; none after its end."""
     return np.maximum(0.0, np.ceil(work / saving.interval - 1e-9) - 1.0)
 
 
@@ -102,7 +102,7 @@ def kept_work(run: LongRun, passed: Array, cause: NDArray[np.int_]) -> tuple[Arr
 
 
 def is_announced(cause: NDArray[np.int_]) -> NDArray[np.bool_]:
-    """Whether each of these waits until training has saved what it did."""
+    """Return for each cause whether training saves its work first."""
     moved = (cause == int(Cause.RETURNED)) | (cause == int(Cause.MOVED))
     told: NDArray[np.bool_] = (cause == int(Cause.PLANNED)) | moved
     return told
@@ -117,7 +117,7 @@ def _durable(saving: Saving, passed: Array, period: Seconds) -> Array:
 
 
 def leaves_near(saving: Saving, cause: NDArray[np.int_]) -> NDArray[np.bool_]:
-    """Whether a nearer copy than the store's is left after each of these."""
+    """Return for each cause whether a copy nearer than the store survives."""
     near = saving.near
     if near is None:
         return np.zeros(cause.shape, dtype=bool)
@@ -129,20 +129,20 @@ def leaves_near(saving: Saving, cause: NDArray[np.int_]) -> NDArray[np.bool_]:
 
 
 GAPS_AT_ONCE: Final = 64
-"""Gaps of each life that are taken at once, where lives are not too many."""
+"""Gaps of each run that are simulated at once, if there are not too many runs."""
 MAX_GAPS: Final = 2_000_000
-"""Gaps of all lives that are taken at once: some 15 numbers each, 240 MB."""
+"""Gaps of all runs that are simulated at once: some 15 numbers each, 240 MB."""
 
 
 def is_memoryless(run: LongRun) -> bool:
-    """Whether what happens next does not depend on what happened before."""
+    """Return whether the process of failures is memoryless."""
     failures = run.failures
     forgets = failures is not None and failures.spares is None and failures.lemons is None
     return forgets and run.spells is None and run.saving.near is None
 
 
 def memoryless_runs(run: LongRun, work: Array, random: np.random.Generator) -> SimulatedRuns:
-    """SimulatedRuns of a run with so much `work` each [s]; the run has to be memoryless."""
+    """Simulate a memoryless run with `work` for each draw [s]."""
     if run.failures is None:
         msg = "a run without failures has no gaps between them"
         raise TypeError(msg)
@@ -159,7 +159,7 @@ def memoryless_runs(run: LongRun, work: Array, random: np.random.Generator) -> S
 
 
 class _Gaps:
-    """Where each life stands after the gaps it has lived through."""
+    """State of each simulated run after its gaps between failures."""
 
     def __init__(
         self, run: LongRun, failures: Failures, work: Array, random: np.random.Generator
@@ -180,7 +180,7 @@ class _Gaps:
         self.struck = {cause: np.zeros(draws) for cause in Cause}
 
     def take(self) -> None:
-        """The next gaps of all lives, up to the one in which each ends."""
+        """Take the next gaps of all runs, up to the one in which each ends."""
         chance = self._random.random((2, self._work.size, self._many))
         some = np.flatnonzero(self.live)
         gap, cause = self._drawn(chance[:, some], some)
@@ -215,7 +215,7 @@ class _Gaps:
         self.parts[name][some] += np.where(counts, time, 0.0).sum(axis=1)
 
     def _drawn(self, chance: Array, some: NDArray[np.intp]) -> tuple[Array, NDArray[np.int_]]:
-        """Times between failures, and what each failure is."""
+        """Draw times between failures and their causes."""
         machine, job, planned = (rate[some, None] for rate in self._rates)
         total = machine + job + planned
         with np.errstate(divide="ignore"):
@@ -226,7 +226,7 @@ class _Gaps:
 
 
 def _restarts(restart: Restart, gap: Array, before: NDArray[np.int_]) -> dict[str, Array]:
-    """What of each gap goes to the parts of the restart that it begins with [s].
+    """Return the parts of the restart at the start of each gap [s].
 
     What was announced need not be noticed; a life begins without a restart.
     """
@@ -247,7 +247,7 @@ MACHINE, JOB, PLANNED, GONE, RETURNED, MOVED = (int(cause) for cause in Cause)
 
 
 def simulate_runs(run: LongRun, *, draws: int, seed: int = 0) -> SimulatedRuns:
-    """Draw lives of a run.
+    """Simulate a run many times.
 
     Parameters
     ----------
@@ -274,13 +274,13 @@ def simulate_runs(run: LongRun, *, draws: int, seed: int = 0) -> SimulatedRuns:
 
 
 def _ever_fails(run: LongRun) -> bool:
-    """Whether any rate is above zero."""
+    """Return whether any rate is above zero."""
     failures = run.failures
     return failures is not None and (failures.per_machine + failures.per_job + failures.planned) > 0
 
 
 def _plain(run: LongRun, work: Array) -> SimulatedRuns:
-    """Nothing happens: work and checkpoints."""
+    """Return runs without interruptions: work and checkpoints."""
     parts = {name: np.zeros_like(work) for name in PARTS}
     parts[USEFUL] += work
     parts[BLOCKED] += undisturbed(run, work) - work
@@ -293,7 +293,7 @@ def _plain(run: LongRun, work: Array) -> SimulatedRuns:
 
 
 class _Drawing:
-    """Where each draw stands: on the clock, in its work, and with its machines."""
+    """State of each simulated run: clock, work and machines."""
 
     def __init__(self, run: LongRun, work: Array, random: np.random.Generator) -> None:
         self.run, self._work = run, work
@@ -342,7 +342,7 @@ class _Drawing:
         )
 
     def _pause(self) -> Seconds:
-        """A typical time without work: no capacity, a restart, a machine in repair."""
+        """Return a typical pause: no capacity, a restart, a machine in repair."""
         spells, failures = self.run.spells, self.run.failures
         down = 0.0 if spells is None else float(np.mean(spells.down))
         if failures is None:
@@ -351,7 +351,7 @@ class _Drawing:
         return down + failures.restart.total + repair
 
     def _enter_spells(self, spells: Spells) -> None:
-        """Begin anywhere in the simulation of spells: in a pair of them as likely as it is long."""
+        """Start at a random time of the capacity trace."""
         up, down = self._up, self._down
         each = up.size // spells.zones
         for zone in range(spells.zones):
@@ -365,13 +365,13 @@ class _Drawing:
         self._go_without(gone, ((up + down)[self._pair] - passed)[gone], spells)
 
     def _next_pair(self, some: Some, spells: Spells) -> Some:
-        """Which spell comes next: the following one of a trace, else any of the zone."""
+        """Choose the next outage: the following one of a trace, else a random one."""
         each, now = self._up.size // spells.zones, self._pair[some]
         place = (now + 1) % each if spells.in_order else self._random.integers(each, size=some.size)
         return now - now % each + place
 
     def _attempt(self, some: Some, chance: Array) -> None:
-        """Train until the run ends or something happens."""
+        """Advance training until the run ends or an event happens."""
         if not some.size:
             return
         passed, cause = self._next_event(some, chance)
@@ -395,7 +395,7 @@ class _Drawing:
         self._strike(some[~ends], cause[~ends], chance)
 
     def _next_event(self, some: Some, chance: Array) -> tuple[Array, NDArray[np.int_]]:
-        """Time to what comes next, and what it is."""
+        """Return the time to the next event and its cause."""
         machine, job, planned = self._machines.rates(some, self._clock)
         total = machine + job + planned
         with np.errstate(divide="ignore"):
@@ -412,7 +412,7 @@ class _Drawing:
     def _strike(
         self, some: Some, cause: NDArray[np.int_], chance: Array, *, fresh: bool = True
     ) -> None:
-        """The attempt is over (`fresh`), or a restart: count why, and see what is gone."""
+        """Record an interruption of an attempt (`fresh`) or of a restart, and the lost machines."""
         if not some.size:
             return
         self._running[some] = False
@@ -428,7 +428,7 @@ class _Drawing:
         self._move_back(some[cause == MOVED])
 
     def _lose_capacity(self, some: Some) -> None:
-        """Machines are gone: the spell without them begins."""
+        """Start an outage of spot capacity."""
         spells = self.run.spells
         if spells is None or not some.size:
             return
@@ -438,7 +438,7 @@ class _Drawing:
         self._go_without(some, wait, spells)
 
     def _go_without(self, some: Some, wait: Array, spells: Spells) -> None:
-        """No spot machine for so long: wait for the next ones, or go on with others meanwhile."""
+        """Wait out an outage, or continue with machines on demand."""
         if spells.fallback:
             self._since[some] = self._clock[some]
             self._spell_end[some] = self._clock[some] + wait
@@ -448,12 +448,12 @@ class _Drawing:
         self._enter_next(some, spells)
 
     def _enter_next(self, some: Some, spells: Spells) -> None:
-        """Spot machines are there again."""
+        """End an outage of spot capacity."""
         self._pair[some] = self._next_pair(some, spells)
         self._spell_end[some] = self._clock[some] + self._up[self._pair[some]]
 
     def _move_back(self, some: Some) -> None:
-        """Machines bought on demand are given back for spot ones."""
+        """Replace machines on demand by spot ones."""
         if self.run.spells is None or not some.size:
             return
         self._leave_demand(some)
@@ -489,7 +489,7 @@ class _Drawing:
         self._strike(some[~done], cause[~done], chance, fresh=False)
 
     def _restart_part(self, name: str, some: Some) -> Array:
-        """What a part of the restart takes; what was announced need not be noticed."""
+        """Return the time of a part of the restart; announced events need no detection."""
         if self.run.failures is None:
             return np.zeros(some.size)
         takes = float(getattr(self.run.failures.restart, name))
@@ -532,7 +532,7 @@ class _Machines:
         return 1.0 if failures is None or failures.lemons is None else failures.lemons.factor
 
     def away(self, some: Some, clock: Array) -> Array:
-        """Machines that each of these goes on without."""
+        """Return the missing machines of each run."""
         spares = None if self._run.failures is None else self._run.failures.spares
         if spares is None or not self._run.rates_with_fewer:
             return np.zeros(some.size)
@@ -540,20 +540,20 @@ class _Machines:
         return away
 
     def pace(self, some: Some, clock: Array) -> Array:
-        """How fast each of these trains with the machines it has, over its rate with all."""
+        """Return the relative speed of each run with its machines."""
         rates = np.array([1.0, *self._run.rates_with_fewer])
         away = self.away(some, clock).astype(np.intp)
         return np.asarray(rates[np.minimum(away, len(rates) - 1)])
 
     def next_back(self, some: Some, clock: Array) -> Array:
-        """Time until one more machine is there, for those that go on without it (else infinite)."""
+        """Return the time until one more machine is back; infinite if none is missing."""
         if not self._run.rates_with_fewer:
             return np.full(some.size, np.inf)
         away = self.away(some, clock)
         return np.where(away > 0.0, self._next[some] - clock[some], np.inf)
 
     def rates(self, some: Some, clock: Array) -> tuple[Array, Array, Array]:
-        """Rates of failing machines, of failures of the job, and of planned stops [/s]."""
+        """Return the rates of machine failures, job failures and planned stops [/s]."""
         failures, none = self._run.failures, np.zeros(some.size)
         if failures is None:
             return none, none, none
@@ -563,7 +563,7 @@ class _Machines:
         return machine, failures.per_job * self._scale[some], none + failures.planned
 
     def fail(self, some: Some, clock: Array, chance: Array) -> None:
-        """A machine of each of these fails: it may be a lemon, and goes into repair."""
+        """Record a machine failure of each run: it may be a lemon, and goes into repair."""
         failures = self._run.failures
         if failures is None or not some.size:
             return
@@ -596,13 +596,13 @@ class _Machines:
         self._next[some] = np.minimum(self._next[some], np.where(back > now, back, np.inf))
 
     def all_gone(self, some: Some, clock: Array, wait: Array) -> None:
-        """No machine is there for so long: those in repair are not missed meanwhile."""
+        """Skip an outage: machines in repair are not missed meanwhile."""
         now = clock[some, None]
         meanwhile = np.clip(self._back[some] - now, 0.0, wait[:, None])
         self._away[some] -= meanwhile.sum(axis=1)
 
     def time_away(self, clock: Array) -> Array:
-        """Time that all machines of each draw together were away until now [s]."""
+        """Return the total time that machines of each run were away until now [s]."""
         last = np.minimum(self._back, clock[:, None]) - self._lost
         away: Array = self._away + last.sum(axis=1)
         return away
@@ -624,7 +624,7 @@ class _Machines:
         self._next[rows] = np.where(away, back, np.inf).min(axis=1)
 
     def lacking(self, some: Some, clock: Array) -> NDArray[np.bool_]:
-        """Which of these have fewer machines than the job needs."""
+        """Return the runs with fewer machines than the job needs."""
         spares = None if self._run.failures is None else self._run.failures.spares
         if spares is None:
             return np.zeros(some.size, dtype=bool)
@@ -648,7 +648,7 @@ class _Machines:
 
 
 def _times_away(spares: Spares, many: int, random: np.random.Generator) -> Array:
-    """How long machines that fail are away [s]."""
+    """Draw the repair times of failed machines [s]."""
     if spares.variation == 1.0:
         return random.exponential(spares.repair, many)
     # A lognormal distribution by its mean and its standard deviation over that.

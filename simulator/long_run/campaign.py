@@ -18,7 +18,7 @@ QUANTILES: Final = (0.5, 0.9)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queued:
-    """How a job fares: mean wait, and quantiles of its wait and of the end of its last run [s].
+    """The forecast of a job of a campaign: mean wait, quantiles of wait and of the end [s].
 
     `usd` is the mean price of the machines while its runs hold them [$]; None: no price is known.
     """
@@ -32,7 +32,7 @@ class Queued:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignOutlook:
-    """How a campaign goes: its jobs, when all have ended [s], what the pool costs until then [$].
+    """The forecast of a campaign: its jobs, the end of all [s], the cost of the pool [$].
 
     `busy` is the share of the machines' time that jobs hold them.
     """

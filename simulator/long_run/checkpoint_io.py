@@ -1,4 +1,4 @@
-"""How long a checkpoint takes to write and to read again, beside everything else a store does.
+"""Times to write and read a checkpoint, with the other load of the store.
 
 The copy to host RAM goes over the device's own link. From there each process serialises its share,
 and the shares of a machine go to the store together, over the units that sample reads use as well:
@@ -36,7 +36,7 @@ MIN_FAIR_SHARE: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointTimes:
-    """What one checkpoint takes [s].
+    """The times of one checkpoint [s].
 
     Training waits for `blocking`; the store has it after `durable`, and a restart loads it in
     `load`. `dragged` is the training lost because reads of samples are slower while it is written
@@ -53,7 +53,7 @@ class CheckpointTimes:
 def checkpoint_times(
     scenario: Scenario, given: Checkpoints, timing: Timing | None = None
 ) -> CheckpointTimes:
-    """What a checkpoint of a scenario takes.
+    """Return the times of a checkpoint of a scenario.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def checkpoint_times(
 
 
 def _written(scenario: Scenario, topology: Topology) -> tuple[Seconds, Demand]:
-    """The copy to host RAM [s], and what then goes to the store."""
+    """Return the time of the copy to host RAM [s], and the bytes for the store."""
     job = scenario.job
     writing = replace(job.train, checkpoint_every_steps=1.0)
     stages = ask(CHECKPOINTING, replace(scenario, jobs=(replace(job, train=writing),)), Phase.WARM)
@@ -103,7 +103,7 @@ def _written(scenario: Scenario, topology: Topology) -> tuple[Seconds, Demand]:
 
 
 def _loaded(scenario: Scenario, topology: Topology) -> Seconds:
-    """All machines read their shares from the store at once, each process its own [s]."""
+    """Return the time in which all machines read their shares from the store at once [s]."""
     shares, group = checkpoint_shares(scenario), scenario.cluster.trainers
     read = asking(
         shares.machine,
@@ -117,7 +117,7 @@ def _loaded(scenario: Scenario, topology: Topology) -> Seconds:
 
 
 def _near(scenario: Scenario, given: Checkpoints, snapshot: Seconds) -> Near | None:
-    """A copy on the machine's own drives, or in the memory of a neighbour; None: neither."""
+    """Return the copy on local drives or in the memory of a neighbour; None if there is neither."""
     shares, host = checkpoint_shares(scenario), scenario.cluster.trainers.host
     size = float(shares.machine.value)
     if given.to is Target.PEER and host.network is not None:
@@ -148,7 +148,7 @@ class _Meeting:
 def _meeting(
     scenario: Scenario, topology: Topology, write: Demand, timing: Timing | None
 ) -> _Meeting:
-    """Max-min fair shares of every unit that a write goes through; the worst one counts."""
+    """Return the smallest max-min fair share of the units that a write passes."""
     if timing is None:
         return _Meeting()
     place = Location(rank=0)
@@ -164,7 +164,7 @@ def _meeting(
 
 
 def _used(scenario: Scenario, timing: Timing, resource: Resource) -> float:
-    """Share of a resource that training itself keeps busy; its own checkpoints left out."""
+    """Return the busy share of a resource by training, without its checkpoints."""
     usage: Mapping[str, float] = {name: use.mean for name, use in timing.usage.items()}
     writing = scenario.job.train.checkpoint_every_steps is not None and timing.step_time.mean > 0.0
     own = timing.split.checkpoint / timing.step_time.mean if writing else 0.0
@@ -172,7 +172,7 @@ def _used(scenario: Scenario, timing: Timing, resource: Resource) -> float:
 
 
 def _shared(wanted: float, used: float) -> _Meeting:
-    """A unit of which a write wants a share while training keeps another share busy.
+    """Return the fair share of a write on a unit that training uses too.
 
     Examples
     --------

@@ -60,7 +60,7 @@ def bills(  # noqa: PLR0913 - what machines and how they are bought
     purchase: Purchase,
     provisioning: Seconds = 0.0,
 ) -> Array:
-    """Bill of each activity: machines of the job and the spares that stand by, as long as held.
+    """Return the bill of each simulated run: machines and spares, as long as held.
 
     Spot machines are not held while they cannot be had. Those rented by the hour are not paid while
     they are away; those that are reserved or owned are. A capacity block is paid to its end.
@@ -101,7 +101,7 @@ def bills(  # noqa: PLR0913 - what machines and how they are bought
 
 
 def store_activity(run: LongRun, parts: Mapping[str, float], stops: float) -> StoreActivity:
-    """What a store sees of a run: checkpoints, loads after stops, and work that is done again.
+    """Return the activity of a run at a store: checkpoints, loads after stops, repeated work.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def store_activity(run: LongRun, parts: Mapping[str, float], stops: float) -> St
 def cost_of_stores(
     scenario: Scenario, activity: StoreActivity, finish: Array
 ) -> tuple[Array, tuple[str, ...]]:
-    """Bills of the stores of runs that end at different times.
+    """Return the bills of stores of runs that end at different times.
 
     Returns
     -------
@@ -147,13 +147,13 @@ TRIAL_STOPS: Final = 300.0
 intervals are tried."""
 ZONE_DRAWS: Final = 100
 ZONE_QUANTILES: Final = (0.5, 0.9)
-"""SimulatedRuns in each zone, and the quantiles of the end whose range over zones is told."""
+"""SimulatedRuns in each zone, and the quantiles of the end whose range over zones is reported."""
 NEVER: Final = math.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSimulation:
-    """How the machines of a run fare, whatever they cost: the run, its checkpoints, its lives."""
+    """A run with its checkpoint interval and its simulated runs, without prices."""
 
     run: LongRun
     intervals: Intervals | None
@@ -163,7 +163,7 @@ class RunSimulation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paid:
-    """Bills of all lives of a simulation [$], None where no price is known.
+    """Bills of all simulated runs [$], None where no price is known.
 
     `stores` is the part of it for stores, as far as known: `unpriced` names what is missing.
     """
@@ -183,7 +183,7 @@ def outlook(  # noqa: PLR0913 - what is asked
     budget: Usd | None = None,
     rates_with_fewer: tuple[float, ...] = (),
 ) -> Outlook:
-    """What interruptions do to a predicted run.
+    """Forecast a predicted run with interruptions.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def outlook(  # noqa: PLR0913 - what is asked
     told : Interruptions
         What may happen, and how checkpoints are written.
     draws : int
-        How many lives of the run are drawn.
+        Number of simulated runs.
     seed : int
         Of all random numbers.
     deadline, budget : float, optional
@@ -220,14 +220,14 @@ def simulation_of(
     seed: int,
     rates_with_fewer: tuple[float, ...] = (),
 ) -> RunSimulation:
-    """Draw lives of a run; arguments as those of `outlook`."""
+    """Simulate a run; arguments as those of `outlook`."""
     run, intervals = _long_run(prediction, told, seed, rates_with_fewer)
     drawn = simulate_runs(run, draws=draws, seed=seed)
     return RunSimulation(run=run, intervals=intervals, drawn=drawn, seed=seed)
 
 
 def paid_for(prediction: Prediction, found: RunSimulation) -> Paid:
-    """What the lives of a simulation cost, bought as the prediction's scenario says."""
+    """Return the cost of simulated runs, bought as the scenario says."""
     run, drawn, cost = found.run, found.drawn, prediction.scenario.cost
     activity = store_activity(run, _shares(drawn), sum(_causes(drawn).values()))
     stores, unpriced = cost_of_stores(prediction.scenario, activity, drawn.finish)
@@ -249,7 +249,7 @@ def paid_for(prediction: Prediction, found: RunSimulation) -> Paid:
 
 
 def on_demand_instead(scenario: Scenario) -> Scenario:
-    """The same with its machines bought on demand where its spot machines are."""
+    """Return the same with machines on demand instead of spot machines."""
     spot = listed_price(scenario, scenario.cluster.trainers)
     region = scenario.cost.region if spot is None else spot.region
     cost = replace(scenario.cost, purchase=Purchase.ON_DEMAND, price=None, region=region)
@@ -259,7 +259,7 @@ def on_demand_instead(scenario: Scenario) -> Scenario:
 def summary(
     prediction: Prediction, told: Interruptions, found: RunSimulation, paid: Paid
 ) -> Outlook:
-    """Quantiles, shares and chances of the lives of a course."""
+    """Return quantiles, shares and probabilities of simulated runs."""
     scenario, run, drawn = prediction.scenario, found.run, found.drawn
     causes, latest, most = _causes(drawn), told.terms.deadline, told.terms.budget
     bill, ended = paid.bills, np.isfinite(drawn.finish)
@@ -291,7 +291,7 @@ def summary(
 
 
 def finish_range(found: RunSimulation) -> dict[float, tuple[Seconds, Seconds]]:
-    """The 80% interval of quantiles of the end, over zones whose spells have the same means.
+    """Return the 80% interval of quantiles of the end over zones with the same mean outages.
 
     Nothing where a trace says how long spells are, or machines are no spot ones.
     """
@@ -308,7 +308,7 @@ def finish_range(found: RunSimulation) -> dict[float, tuple[Seconds, Seconds]]:
 
 
 def _prices(prediction: Prediction, found: RunSimulation) -> Array | None:
-    """What machines cost while they are held, in each activity [$/s].
+    """Return the price of machines while they are held, for each run [$/s].
 
     Owned ones draw as in the undisturbed run. A price that moves is drawn between the lowest and
     the highest seen: lives of one seed have it at the same place.
@@ -324,14 +324,14 @@ def _prices(prediction: Prediction, found: RunSimulation) -> Array | None:
 
 
 def _causes(drawn: SimulatedRuns) -> dict[Cause, float]:
-    """How often a activity that ends is interrupted in the mean, by cause."""
+    """Return the mean number of interruptions of a finished run, by cause."""
     ended = np.isfinite(drawn.finish)
     many = max(1, int(ended.sum()))
     return {cause: float(count[ended].sum()) / many for cause, count in drawn.interruptions.items()}
 
 
 def finishes(prediction: Prediction, *, seed: int = 0) -> tuple[Seconds, ...]:
-    """Equally likely times of a predicted run [s]: with its failures, or its step's doubt alone."""
+    """Return equally likely run times [s], with failures or only the step's uncertainty."""
     found = prediction.outlook
     if found is None:
         found = outlook(prediction, Interruptions(), draws=TRIAL_DRAWS, seed=seed)
@@ -398,7 +398,7 @@ def _long_run(
 
 
 def _rate(run: LongRun) -> float:
-    """Interruptions that cost work [/s]."""
+    """Return the rate of interruptions that lose work [/s]."""
     failures = run.failures
     rate = 0.0
     if failures is not None:
@@ -410,7 +410,7 @@ def _rate(run: LongRun) -> float:
 
 
 def _best_interval(run: LongRun, daly: Seconds, long: Seconds, seed: int) -> Seconds:
-    """The interval with the shortest mean time at the rates as given, one write at a time.
+    """Return the checkpoint interval with the shortest mean time.
 
     It is tried by no more than so `long` a part of the work.
     """
@@ -428,7 +428,7 @@ def _best_interval(run: LongRun, daly: Seconds, long: Seconds, seed: int) -> Sec
 
 
 def _doubt(prediction: Prediction) -> float:
-    """Standard deviation of the logarithm of the run's time without interruptions."""
+    """Return the standard deviation of the logarithm of the undisturbed run time."""
     band = prediction.interval.get("total_time_s", {})
     if "p10" not in band or "p90" not in band or band["p10"] <= 0.0:
         return 0.0

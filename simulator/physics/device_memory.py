@@ -102,14 +102,20 @@ def training_memory(
 
     Parameters
     ----------
-    state : State
-        What is kept of a parameter.
-    model : Holding
-        What of the model lies on the device.
+    state : OptimizerState
+        Master weights and moments of a parameter.
+    model : ParameterFootprint
+        Parameters and activations on the device.
     """
     common = _Common(step=step, memory_model=memory_model, state=state, model=model)
     stages = {name: stage for name, stage in _stages(common).items() if anywhere(stage.there)}
-    full = {name: _stage_memory(common, stage) for name, stage in stages.items()}
+    full = {
+        name: _where_there_is(
+            stage,
+            with_waste(_allocated(common, stage), _outside_allocator(common, stage), memory_model),
+        )
+        for name, stage in stages.items()
+    }
     totals = {name: _sum(terms) for name, terms in full.items()}
     most = reduce(at_least, totals.values())
     items: dict[str, Real] = {}
@@ -177,14 +183,11 @@ def _stages(common: _Common) -> dict[str, _Stage]:
     }
 
 
-def _stage_memory(common: _Common, stage: _Stage) -> Terms:
-    """Return all items of a stage; 0 where there is no such stage."""
-    every = with_waste(
-        _allocated(common, stage), _outside_allocator(common, stage), common.memory_model
-    )
+def _where_there_is(stage: _Stage, items: Terms) -> Terms:
+    """Return the items of a stage; 0 for candidates without such a stage."""
     if np.ndim(stage.there) == 0 and stage.there == 1.0:
-        return every
-    return {name: product_of(stage=item, exists=stage.there) for name, item in every.items()}
+        return items
+    return {name: product_of(stage=item, exists=stage.there) for name, item in items.items()}
 
 
 def _allocated(common: _Common, stage: _Stage) -> dict[str, Term]:

@@ -220,7 +220,7 @@ def forward_pass(
         What products reach on it.
     figures : ServingFigures
         What the engine reaches.
-    spread : Spread
+    spread : ServingParallelism
         How the model lies on the devices.
     """
     grid = np.unique(

@@ -241,7 +241,7 @@ def device_terms(
 
     Parameters
     ----------
-    parts : Parts
+    parts : KernelTimes
         Its kinds of kernels.
     throttle : float or array
         How far the clock sinks when only matrix units work, as a share of it [1].

@@ -123,9 +123,8 @@ def numeric_keys() -> Iterator[str]:
     left_out = OF_A_SEARCH | OF_THE_RUN
     for section, each in table_keys(ScenarioFile).items():
         if each.table is not None and section not in left_out:
-            for name, key in table_keys(each.table).items():
-                if _kind(key) is not None:
-                    yield f"{section}.{name}"
+            keys = table_keys(each.table).items()
+            yield from (f"{section}.{name}" for name, key in keys if _kind(key) is not None)
 
 
 def _kind(key: TableKey) -> Quantity | Number | None:

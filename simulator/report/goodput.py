@@ -33,7 +33,7 @@ def document(found: Outlook) -> Document:
         sections=(
             *section(
                 "Finish and bill",
-                grid(("probability", "finish", "bill"), _quantiles(found), "<>>"),
+                grid(("probability", "finish", "cost"), _quantiles(found), "<>>"),
                 rows_of(_kept(found)),
                 notes(_zones(found, "")),
             ),

@@ -1,4 +1,4 @@
-"""What a prediction rests on, and what its reader should be warned of."""
+"""The assumptions behind a prediction, and its warnings."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SHAKY_WIDTH = 0.01
 
 
 def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
-    """Every figure of the profiles that this scenario uses, and every default."""
+    """Return every figure of profiles that a scenario uses, and every default."""
     return (
         *scenario.notes,
         *_machine(scenario),
@@ -109,7 +109,7 @@ def _machine(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def _store(store: Storage) -> Iterator[Assumption]:
-    """How fast the data is read, and after what delay."""
+    """Return the rates and latencies of the store."""
     reached = store.achievable_read_bandwidth is not None
     key = "achievable_read_bandwidth" if reached else "read_bandwidth"
     what, sources = _of("read rate", store), store.sources
@@ -119,7 +119,7 @@ def _store(store: Storage) -> Iterator[Assumption]:
 
 
 def _links(group: Group) -> Iterator[Assumption]:
-    """Rates of the links to the accelerators, and among them."""
+    """Return the rates of the links to and between accelerators."""
     host, gpu = group.host, group.host.gpu
     copied = gpu is not None and not gpu.unified_memory
     among = group.gpus_per_host > 1
@@ -134,7 +134,7 @@ def _links(group: Group) -> Iterator[Assumption]:
 
 
 def _layout(host: Host) -> tuple[Assumption, ...]:
-    """What hangs where, and what the drives are, where a profile only assumes it."""
+    """Return the assumed topology of a machine and its drives."""
     named = (
         ("switches", "PCIe switches", (Part.COPY, Part.EXCHANGE)),
         ("local_storage", "drives inside", (Part.INPUT,)),
@@ -149,7 +149,7 @@ def _layout(host: Host) -> tuple[Assumption, ...]:
 
 
 def _paid(scenario: Scenario) -> tuple[Assumption, ...]:
-    """What the bill rests on."""
+    """Return the assumptions of the bill."""
     return (
         *_prices(scenario),
         *_store_prices(scenario),
@@ -159,7 +159,7 @@ def _paid(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def _store_prices(scenario: Scenario) -> tuple[Assumption, ...]:
-    """Rent of the stores, and what their requests cost where there are any."""
+    """Return the prices of stores and their requests."""
     found: list[Assumption] = []
     for use in uses(scenario):
         store, charges = use.store, use.store.charges
@@ -177,12 +177,12 @@ def _store_prices(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def _electricity(scenario: Scenario) -> tuple[Assumption, ...]:
-    """What was taken for the building and the grid, where the scenario tells of electricity."""
+    """Return the assumptions on building and grid, if the scenario has electricity."""
     return () if scenario.energy is None else electricity_notes(scenario.energy)
 
 
 def electricity_notes(plan: EnergyPlan) -> tuple[Assumption, ...]:
-    """What was taken for a building and its grid."""
+    """Return the assumptions on a building and its grid."""
     told = {"pue": f"{plan.pue:g}"}
     if plan.grid is not None:
         told["grid"] = show(plan.grid, KILOGRAM_PER_JOULE)
@@ -196,7 +196,7 @@ def electricity_notes(plan: EnergyPlan) -> tuple[Assumption, ...]:
 
 
 def _ownership(scenario: Scenario) -> tuple[Assumption, ...]:
-    """What machines are taken to cost that are bought, beside what the scenario states."""
+    """Return the assumptions on owned machines that the scenario does not state."""
     plan, cluster = scenario.owned, scenario.cluster
     if plan is None or scenario.cost.purchase is not Purchase.OWNED:
         return ()
@@ -204,7 +204,7 @@ def _ownership(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def owned_notes(plan: Ownership, groups: Sequence[Group], priced: Group) -> tuple[Assumption, ...]:
-    """What owned machines are taken to cost; a price to buy that is stated is one of `priced`."""
+    """Return the assumed costs of owned machines; a stated purchase price is one of `priced`."""
     shown = {
         "life": show(plan.life, SECOND),
         "network": f"{plan.network:g}",
@@ -244,7 +244,7 @@ def _prices(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def _processors(scenario: Scenario) -> tuple[Assumption, ...]:
-    """What busy threads are worth beside each other, on every machine whose cores work."""
+    """Return the assumed contention of busy threads, on every machine whose cores work."""
     computes = scenario.cluster.trainers.host.gpu is None
     found: list[Assumption] = []
     for group in scenario.cluster.groups:
@@ -274,7 +274,7 @@ def _compute(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def _offload(scenario: Scenario) -> tuple[Assumption, ...]:
-    """At what rate an optimizer on the host runs, and on what that rests."""
+    """Return the rate of an optimizer on the host, with its source."""
     time = device_time(scenario) if scenario.job.parallelism.offload_optimizer else None
     if time is None or time.step is None:
         return ()
@@ -288,7 +288,7 @@ def _offload(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def _software(scenario: Scenario) -> tuple[Assumption, ...]:
-    """What a compiler saves, where the device's time is computed operator by operator."""
+    """Return the assumed effect of a compiler on a device time computed by operator."""
     time, k = device_time(scenario), scenario.job.software.kernels
     if time is None or time.measured or time.step is not None or k is None:
         return ()
@@ -299,7 +299,7 @@ def _software(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def _launches(scenario: Scenario) -> tuple[Assumption, ...]:
-    """The host's time to launch a kernel, where the device's time is computed kernel by kernel."""
+    """Return the launch time of a kernel, if the device time is computed by kernel."""
     time, k = device_time(scenario), scenario.job.software.kernels
     if time is None or time.measured or time.step is not None or k is None:
         return ()
@@ -313,7 +313,7 @@ def _launches(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def _relative(scenario: Scenario) -> tuple[Assumption, ...]:
-    """Whose kernels stand in for a device's own, or what rows measured on it say of them."""
+    """Return the device whose fitted kernels are used, or the evidence for its own."""
     time, gpu = device_time(scenario), scenario.cluster.trainers.host.gpu
     if time is None or time.measured or gpu is None:
         return ()
@@ -331,7 +331,7 @@ def _relative(scenario: Scenario) -> tuple[Assumption, ...]:
 
 
 def _outdone(scenario: Scenario) -> tuple[Assumption, ...]:
-    """By what share a better data sheet may be slower, as measured, where memory limits."""
+    """Return the measured shortfall of newer devices that memory limits."""
     time, gpu = device_time(scenario), scenario.cluster.trainers.host.gpu
     if time is None or time.measured or gpu is None or gpu.outdone is None:
         return ()
@@ -347,7 +347,7 @@ def warnings(
     memory: MemoryFit | None,
     rests_on: tuple[Assumption, ...],
 ) -> tuple[str, ...]:
-    """What may make the prediction wrong or the job fail."""
+    """Return the warnings: what may make the prediction wrong or the job fail."""
     found: list[str] = []
     again = "step" if scenario.job.mode.learns else "batch"
     many = "steps" if scenario.job.mode.learns else "batches"

@@ -1,4 +1,4 @@
-"""What binds a step: a resource, or a part of the step that no resource is busy with.
+"""The bottleneck of a step: a resource, or a part of the step without a busy resource.
 
 A device's time passes in turn with waiting for data, computing, exchanging, waiting for the other
 stages of a pipeline and for other ranks, and writing checkpoints. Where the devices wait for data
@@ -43,7 +43,7 @@ _LINKS: Final = (Resource.NETWORK, Resource.NVLINK, Resource.PCIE)
 
 
 def part_time(part: Part, split: StepSplit) -> Seconds:
-    """How long a part takes of the mean step [s]."""
+    """Return the time of a part of the mean step [s]."""
     names = {kind: name for name, kind in PARTS.items()}
     return float(getattr(split, names[part]))
 
@@ -51,7 +51,7 @@ def part_time(part: Part, split: StepSplit) -> Seconds:
 def binding(
     imposed: Mapping[str, Seconds], split: StepSplit, usage: Mapping[str, Usage]
 ) -> tuple[str, ...]:
-    """What binds a step, then what would bind it next, and so on.
+    """Return the bottlenecks of a step in order.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def binding(
 
 
 def _supplier(imposed: Mapping[str, Seconds], split: StepSplit) -> str | None:
-    """What the devices wait for, if they wait for data and checkpoints take no longer."""
+    """Return the resource that devices wait for, if data is the bottleneck."""
     line = _line(split)
     if split.checkpoint > line:
         return None
@@ -91,12 +91,12 @@ def _supplier(imposed: Mapping[str, Seconds], split: StepSplit) -> str | None:
 
 
 def starved(split: StepSplit) -> bool:
-    """Whether a device waits for data so much that its suppliers limit it, checkpoints apart."""
+    """Return whether data loading limits a device, without checkpoints."""
     return 0.0 < split.data_stall >= STARVED * _line(split)
 
 
 def _line(split: StepSplit) -> Seconds:
-    """The step without what is written after it [s]."""
+    """Return the step without checkpoints [s]."""
     return (
         split.data_stall
         + split.h2d
@@ -114,7 +114,7 @@ def _longest_part(split: StepSplit, device: str, usage: Mapping[str, Usage]) -> 
 
 
 def _name(part: Part, usage: Mapping[str, Usage]) -> str:
-    """A part's own name, or that of the fullest link if it carries all it can."""
+    """Return the name of a part, or that of its full link."""
     if part is not Part.COMMUNICATION:
         return str(part)
     busy = {str(link): usage[link].busiest for link in _LINKS if link in usage}

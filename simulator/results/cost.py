@@ -60,7 +60,7 @@ from simulator.units import (
 
 
 def bill(scenario: Scenario, timing: Timing) -> Cost:
-    """Price, cost per step and of the whole run, samples per dollar, energy per step.
+    """Return price, cost per step and of the run, samples per dollar, energy per step.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def bill(scenario: Scenario, timing: Timing) -> Cost:
 
 
 def _dollars(scenario: Scenario, timing: Timing, price: Term) -> dict[str, Term]:
-    """What steps, samples and the whole run cost, with their equations."""
+    """Return the costs of steps, samples and the run, with their equations."""
     whole = term(
         equations.cost_of_block if is_block(scenario) else equations.cost_to_train,
         price=price,
@@ -111,23 +111,23 @@ def _dollars(scenario: Scenario, timing: Timing, price: Term) -> dict[str, Term]
 
 
 def is_block(scenario: Scenario) -> bool:
-    """Whether the machines are bought as a capacity block, which is paid whole."""
+    """Return whether the machines are bought as a capacity block, which is paid whole."""
     return scenario.cost.purchase is Purchase.CAPACITY_BLOCK
 
 
 def paid_time(scenario: Scenario, time: Real) -> Real:
-    """How long machines are paid for a run of so long, with what is billed before it [s]."""
+    """Return the billed time of a run, with provisioning [s]."""
     held = scenario.cost.provisioning + time
     return equations.block_time(held) if is_block(scenario) else held
 
 
 def _epoch_rate(scenario: Scenario, timing: Timing) -> float:
-    """Samples of a whole epoch over its time [/s]: what starts and ends it is paid for as well."""
+    """Return samples of an epoch over its time with start and end, which are billed too [/s]."""
     return float(samples_of_an_epoch(scenario) / timing.epoch_time)
 
 
 def machines_price(scenario: Scenario) -> UsdPerSecond | None:
-    """Price of all machines together [$/s]: every group is billed until all have ended.
+    """Return the price of all machines [$/s]: every group is billed until all have ended.
 
     None if any machine's price is unknown.
     """
@@ -136,7 +136,7 @@ def machines_price(scenario: Scenario) -> UsdPerSecond | None:
 
 
 def rent(scenario: Scenario) -> Term | None:
-    """The same with the equation that gives it."""
+    """Return the same as a term with its equation."""
     total: Term | None = None
     for group in scenario.cluster.groups:
         owned = is_owned(scenario, group)
@@ -149,13 +149,13 @@ def rent(scenario: Scenario) -> Term | None:
 
 
 def price_spread(scenario: Scenario) -> UsdPerSecond:
-    """From the lowest to the highest price seen, of all machines together [$/s]; 0 without one."""
+    """Return the range of the price of all machines [$/s]; 0 if none is known."""
     listed = ((group.count, listed_price(scenario, group)) for group in scenario.cluster.groups)
     return sum(count * (one.high - one.low) for count, one in listed if one is not None)
 
 
 def machine_price(scenario: Scenario, group: Group) -> UsdPerSecond | None:
-    """Price of one machine of a group [$/s]: the scenario's own, else the catalogue's, or None.
+    """Return the price of one machine of a group [$/s]: stated, else listed, else None.
 
     A price that moves is the middle of the range seen. That of an owned machine is without the
     electricity of its work.
@@ -167,7 +167,7 @@ def machine_price(scenario: Scenario, group: Group) -> UsdPerSecond | None:
 
 
 def _rent_of_one(scenario: Scenario, group: Group) -> UsdPerSecond | None:
-    """The same of a machine that is rented."""
+    """Return the price of a rented machine."""
     own = stated_price(scenario, group)
     if own is not None:
         return own
@@ -176,14 +176,14 @@ def _rent_of_one(scenario: Scenario, group: Group) -> UsdPerSecond | None:
 
 
 def stated_price(scenario: Scenario, group: Group) -> UsdPerSecond | None:
-    """Price that the scenario states for one machine of a group [$/s]; None where it does not."""
+    """Return the stated price of one machine of a group [$/s]; None if there is none."""
     if group.price is None and group is scenario.cluster.trainers:
         return scenario.cost.price
     return group.price
 
 
 def listed_price(scenario: Scenario, group: Group) -> Price | None:
-    """The catalogue's price that a machine of a group is billed at.
+    """Return the listed price that a machine of a group is billed at.
 
     None where the scenario states one, or the profile has none for what is bought there.
     """
@@ -225,7 +225,7 @@ def cpu_need(
 
 
 def _speed_of(topology: Topology, stage: StageDemands, stages: Sequence[StageDemands]) -> float:
-    """Core-seconds of the trainers' machine for one of where the stage runs.
+    """Return core-seconds of the trainers' machine for one of the machine of a stage.
 
     0 for what is done elsewhere in place of the same work here: it would count twice.
     """
@@ -238,7 +238,7 @@ def _speed_of(topology: Topology, stage: StageDemands, stages: Sequence[StageDem
 
 
 def _own_vcpus(topology: Topology, site: Site) -> float:
-    """A site's vCPUs in vCPUs of the trainers' machine, by CoreMark where both are known."""
+    """Return the vCPUs of a site in vCPUs of the trainers' machine, by CoreMark if known."""
     own, pool = topology.host.cpu, site.host.cpu
     if own.coremark is None or pool.coremark is None:
         return pool.threads
@@ -253,7 +253,7 @@ _CARRIED = frozenset({Scope.OBJECT, Scope.NETWORK})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What a run does with a store.
+    """The use of a store by a run.
 
     `held` are the bytes that lie there, `reads` and `writes` requests over the whole run, `carried`
     the bytes that are read and `written` those that are written.
@@ -268,7 +268,7 @@ class Use:
 
 
 def location_of(scenario: Scenario, store: Storage) -> Location:
-    """Where a store is for its machines: as the file says, else by the clouds of both."""
+    """Return the location of a store relative to its machines: stated, else by their clouds."""
     if scenario.store.location is not None:
         return scenario.store.location
     far = store.scope in _CARRIED and bool(foreign_cloud(scenario, store))
@@ -276,7 +276,7 @@ def location_of(scenario: Scenario, store: Storage) -> Location:
 
 
 def foreign_cloud(scenario: Scenario, store: Storage) -> str:
-    """The cloud of machines that use a store which belongs to another one; empty if none do."""
+    """Return the cloud of machines that use a store of another cloud; empty if none do."""
     if not store.clouds:
         return ""
     using = (
@@ -288,7 +288,7 @@ def foreign_cloud(scenario: Scenario, store: Storage) -> str:
 
 
 def belongs_elsewhere(scenario: Scenario, store: Storage) -> str:
-    """That a store belongs to another cloud than machines that use it; empty if it does not."""
+    """Return the remark that a store belongs to another cloud; empty if it does not."""
     cloud = foreign_cloud(scenario, store)
     if not cloud:
         return ""
@@ -296,7 +296,7 @@ def belongs_elsewhere(scenario: Scenario, store: Storage) -> str:
 
 
 def data_stores(scenario: Scenario) -> tuple[Storage, ...]:
-    """The stores that hold the data when a run begins: of trainers that read, or of helpers."""
+    """Return the stores with the data at the start of a run: of trainers or of helpers."""
     job, trainers = scenario.job, scenario.cluster.trainers
     staged = job.dataset.placement is Placement.STAGE
     preloaded = job.dataset.cache is CachePolicy.PRELOADED
@@ -307,7 +307,7 @@ def data_stores(scenario: Scenario) -> tuple[Storage, ...]:
 
 
 def data_rent(scenario: Scenario) -> UsdPerSecond:
-    """What stores that hold the data cost [$/s]; one whose price is not known counts nothing.
+    """Return the rent of stores with the data [$/s]; an unknown price counts as 0.
 
     Rates held ready are in it; drives of a machine are paid with the machine.
     """
@@ -317,7 +317,7 @@ def data_rent(scenario: Scenario) -> UsdPerSecond:
 
 
 def rent_of_data(scenario: Scenario) -> Real:
-    """What the data as given costs by time where it lies, for one candidate or many [$/s]."""
+    """Return the rent of the data as given, for one candidate or many [$/s]."""
     dataset = scenario.job.dataset
     rented = (store for store in data_stores(scenario) if store.scope is not Scope.LOCAL)
     prices: list[Real] = [store.price for store in rented if store.price is not None]
@@ -326,7 +326,7 @@ def rent_of_data(scenario: Scenario) -> Real:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreActivity:
-    """What interruptions make of a run: `checkpoints` written, `loads` of one, work done `again`.
+    """The activity of a run at a store: `checkpoints` written, `loads` of one, work done `again`.
 
     `again` is all work over the work that counts.
     """
@@ -337,7 +337,7 @@ class StoreActivity:
 
 
 def uses(scenario: Scenario, activity: StoreActivity | None = None) -> tuple[Use, ...]:
-    """What a run does with every store that is not part of a machine; undisturbed by default."""
+    """Return the uses of stores outside the machines; of an undisturbed run by default."""
     known = (
         StoreActivity(checkpoints=float(checkpoints(scenario))) if activity is None else activity
     )
@@ -364,7 +364,7 @@ def _together(parts: Sequence[Use]) -> Use:
 
 
 def _data(scenario: Scenario) -> Iterator[Use]:
-    """The data as given, and prepared copies of it; preparing them reads and writes all of it."""
+    """Return the uses for the data and its prepared copies."""
     job = scenario.job
     given = job.dataset.total_bytes
     prepared = job.preprocessing.where is Preparation.BEFOREHAND and job.mode is not Mode.PREPARE
@@ -387,7 +387,7 @@ def _data(scenario: Scenario) -> Iterator[Use]:
 
 
 def _epochs(scenario: Scenario, again: float) -> Iterator[Use]:
-    """What epochs and evaluation passes read past all caches, so many times over.
+    """Return the reads of epochs and evaluation passes past all caches.
 
     Where the machines that train make batches beside helpers, those of helpers stand for all.
     """
@@ -412,7 +412,7 @@ def _epochs(scenario: Scenario, again: float) -> Iterator[Use]:
 
 
 def _placement(scenario: Scenario) -> Iterator[Use]:
-    """What is read to copy the data to all machines that train."""
+    """Return the reads that copy the data to the training machines."""
     job, group = scenario.job, scenario.cluster.trainers
     if job.dataset.placement is Placement.STREAM:
         return
@@ -431,7 +431,7 @@ def _placement(scenario: Scenario) -> Iterator[Use]:
 
 
 def _results(scenario: Scenario, activity: StoreActivity) -> Iterator[Use]:
-    """What a run writes: checkpoints, or the samples that it is there to prepare."""
+    """Return the writes of a run: checkpoints, or prepared samples."""
     job, store = scenario.job, scenario.cluster.trainers.storage
     if job.mode is Mode.PREPARE:
         samples = float(samples_of_an_epoch(scenario) * lengths(scenario).epochs)
@@ -444,7 +444,7 @@ def _results(scenario: Scenario, activity: StoreActivity) -> Iterator[Use]:
 
 
 def _of_checkpoints(scenario: Scenario, activity: StoreActivity) -> Use:
-    """What checkpoints ask of the store, some of which are kept and some read again."""
+    """Return the use of a store by checkpoints."""
     shares, group = checkpoint_shares(scenario), scenario.cluster.trainers
     store, share, whole = group.storage, float(shares.device.value), float(shares.whole)
     number, part = activity.checkpoints, store.operation_size or UNLIMITED
@@ -467,7 +467,7 @@ Priced: TypeAlias = tuple[str, Term]
 
 
 def bill_of_stores(scenario: Scenario, timing: Timing) -> StorageBill:
-    """What the stores of a run cost; drives inside machines are paid with the machines.
+    """Return the bill of the stores of a run; local drives are part of the machines.
 
     Data, prepared copies and kept checkpoints are counted from the first second to the last, rates
     held ready as well; interruptions are left out, as in all figures of the undisturbed run.
@@ -483,7 +483,7 @@ def bill_of_stores(scenario: Scenario, timing: Timing) -> StorageBill:
 
 
 def bill_of(scenario: Scenario, used: tuple[Use, ...], billed: Seconds | Real) -> StorageBill:
-    """The same of stated use, over the time that machines are billed."""
+    """Return the bill of given uses over the billed time."""
     time = at_least(scenario.store.kept or 0.0, billed)
     terms: dict[str, Term] = {}
     for one in used:
@@ -519,7 +519,7 @@ def _usd_of(known: Term | None) -> Usd:
 
 
 def _charged(scenario: Scenario, use: Use, time: Real, billed: Real) -> Iterator[Priced]:
-    """Everything that is charged for one store at a known price.
+    """Return all charges of one store with a known price.
 
     It holds what it holds for so much `time`, and is read as long as machines are `billed` [s].
     """
@@ -547,7 +547,7 @@ def _charged(scenario: Scenario, use: Use, time: Real, billed: Real) -> Iterator
 
 
 def _egress(scenario: Scenario, use: Use, charges: Charges, billed: Real) -> Iterator[Priced]:
-    """Bytes that leave a region: what is read, and between regions of a cloud what is written."""
+    """Return the egress: bytes read across regions, and written between regions of a cloud."""
     where = location_of(scenario, use.store)
     if where is Location.OTHER_REGION and charges.other_region is not None:
         price = charges.other_region
@@ -566,7 +566,7 @@ def _egress(scenario: Scenario, use: Use, charges: Charges, billed: Real) -> Ite
 
 
 def _missing(scenario: Scenario, use: Use) -> Iterator[tuple[str, str]]:
-    """Prices without which a part of the bill of a store is not known."""
+    """Return the missing prices of a store."""
     store, charges, named = use.store, use.store.charges, short_name(use.store.name)
     if store.price is None:
         yield RENT, f"the rent of {named}: its profile states no price"
@@ -595,7 +595,7 @@ def _missing_egress(scenario: Scenario, use: Use) -> Iterator[tuple[str, str]]:
 
 
 def _notes(scenario: Scenario, use: Use, billed: Real) -> Iterator[str]:
-    """How the prices that were used may not be those that will be paid."""
+    """Return remarks on prices that may differ from those paid."""
     store, charges, named = use.store, use.store.charges, short_name(use.store.name)
     if charges is None:
         return
@@ -629,12 +629,12 @@ def _ready(store: Storage) -> float:
 
 
 def _alike(one: str, other: str) -> bool:
-    """Whether one region is the other, or a part of it: us-east-1 is in us."""
+    """Return whether one region is the other or a part of it: us-east-1 is in us."""
     return one.startswith(other) or other.startswith(one)
 
 
 def elsewhere(scenario: Scenario) -> tuple[str, ...]:
-    """What to know of stores of another cloud than the machines', where the file says nothing."""
+    """Return assumptions on stores of another cloud, if the file does not state them."""
     if scenario.store.location is not None:
         return ()
     groups = scenario.cluster.groups
@@ -647,7 +647,7 @@ def elsewhere(scenario: Scenario) -> tuple[str, ...]:
 
 
 def _of_another(scenario: Scenario, store: Storage) -> str:
-    """What follows from a store's being in another cloud."""
+    """Return the consequences of a store in another cloud."""
     if location_of(scenario, store) is not Location.OTHER_CLOUD:
         return "these do not reach it, and its rates and prices stand in for those of another store"
     tiers = () if store.charges is None else store.charges.internet
@@ -658,7 +658,7 @@ def _of_another(scenario: Scenario, store: Storage) -> str:
 
 
 def priced(scenario: Scenario) -> tuple[str, ...]:
-    """The stores that have prices, each with where these hold and when they were read."""
+    """Return the priced stores with region and date of their prices."""
     stores = (one.store for one in uses(scenario))
     return tuple(_place_and_date(store) for store in stores if store.price is not None)
 
@@ -678,7 +678,7 @@ class Listed:
 
 
 def listed_prices(scenario: Scenario) -> Iterator[Listed]:
-    """The profiles' prices that a job's machines are billed at; none that the user states."""
+    """Return the listed prices that the machines of a job are billed at."""
     for group in scenario.cluster.groups:
         price = listed_price(scenario, group)
         if price is not None:
@@ -686,7 +686,7 @@ def listed_prices(scenario: Scenario) -> Iterator[Listed]:
 
 
 def dated_prices(scenario: Scenario) -> Iterator[str]:
-    """Whose listed prices are in the bill, machines and stores: where each holds, and its date."""
+    """Return the listed prices in the bill with region and date, of machines and stores."""
     for one in dict.fromkeys(listed_prices(scenario)):
         price = one.price
         where = "" if price.region == "all" else f" in {price.region}"
@@ -696,12 +696,12 @@ def dated_prices(scenario: Scenario) -> Iterator[str]:
 
 
 def prices_of(scenarios: Iterable[Scenario]) -> tuple[str, ...]:
-    """The same of several jobs, or of one bought in several ways, each price once."""
+    """Return the same of several jobs, each price once."""
     return tuple(dict.fromkeys(price for one in scenarios for price in dated_prices(one)))
 
 
 def _bought(scenario: Scenario) -> Iterator[str]:
-    """Machines that are owned, at the price of their profile."""
+    """Return owned machines with the purchase price of their profile."""
     plan = scenario.owned
     for group in scenario.cluster.groups:
         stated = plan is not None and group is scenario.cluster.trainers and plan.capex is not None
@@ -711,6 +711,6 @@ def _bought(scenario: Scenario) -> Iterator[str]:
 
 
 def older(prices: Iterable[Listed], day: date) -> tuple[Listed, ...]:
-    """Those that may have been stated before `day`, each once; an undated one may have been."""
+    """Return the prices that may be older than `day`, each once, undated ones included."""
     found = dict.fromkeys(prices)
     return tuple(one for one in found if (one.price.source.oldest or date.min) < day)

@@ -83,7 +83,7 @@ class Draw:
 def draws(
     scenario: Scenario, timing: Timing, groups: Sequence[Group] | None = None
 ) -> tuple[Draw, ...] | None:
-    """What every part of every machine that is billed draws over a mean step.
+    """Return the power of every part of all billed machines over a mean step.
 
     All groups count where none are named. None where the power of an accelerator is not known.
     """
@@ -94,7 +94,7 @@ def draws(
 
 
 def joules_per_step(scenario: Scenario, timing: Timing) -> Term | None:
-    """Energy of all machines in a mean step; None where a power is not known."""
+    """Return the energy of all machines in a mean step; None if a power is unknown."""
     found = draws(scenario, timing)
     if found is None:
         return None
@@ -103,7 +103,7 @@ def joules_per_step(scenario: Scenario, timing: Timing) -> Term | None:
 
 
 def is_known(group: Group) -> bool:
-    """Whether the power of a group's accelerators is stated; machines without any have none."""
+    """Return whether the power of the accelerators of a group is known."""
     gpu = group.host.gpu
     return gpu is None or gpu.emulated or gpu.power is not None
 
@@ -127,7 +127,7 @@ def _of_group(scenario: Scenario, group: Group, timing: Timing) -> tuple[Draw, .
 def draws_at(
     group: Group, *, accelerators: float, processors: float, lead: str = ""
 ) -> tuple[Draw, ...]:
-    """What every part of a group's machines draws.
+    """Return the power of every part of the machines of a group.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def draws_at(
 
 
 def _gpus(group: Group, lead: str, busy: float) -> Iterator[Draw]:
-    """Accelerators in use, those that stand idle beside them, and what surrounds them."""
+    """Return the power of used and idle accelerators and their surroundings."""
     host, gpu = group.host, group.host.gpu
     if gpu is None or gpu.power is None or gpu.emulated:
         return
@@ -184,7 +184,7 @@ def _gpus(group: Group, lead: str, busy: float) -> Iterator[Draw]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What one owned machine costs whether it works or not.
+    """The fixed costs of one owned machine.
 
     `capex` is paid at the start, with its share of the network; `capital`, `hosting`, `staff` and
     `electricity` (of the machine at rest, with its part of the building) are by time.
@@ -208,13 +208,13 @@ class Standing:
 
 
 def is_owned(scenario: Scenario, group: Group) -> bool:
-    """Whether a group's machines are bought: a price stated for them is rent."""
+    """Return whether the machines of a group are owned; a stated price is rent."""
     own = group is scenario.cluster.trainers and scenario.cost.price is not None
     return scenario.cost.purchase is Purchase.OWNED and group.price is None and not own
 
 
 def standing(scenario: Scenario, group: Group) -> Standing | None:
-    """What one machine of a group costs to own; None where a figure is missing for it."""
+    """Return the fixed costs of one machine of a group; None if a figure is missing."""
     plan, energy = scenario.owned, scenario.energy
     if plan is None or energy is None:
         return None
@@ -224,7 +224,7 @@ def standing(scenario: Scenario, group: Group) -> Standing | None:
 def standing_of(
     group: Group, plan: Ownership, energy: EnergyPlan, paid: Usd | None
 ) -> Standing | None:
-    """The same of a machine whose price to buy is `paid`."""
+    """Return the fixed costs of a machine bought for `paid`."""
     watts = _power(group)
     if energy.tariff is None or paid is None or watts is None:
         return None
@@ -251,19 +251,19 @@ def standing_of(
 
 
 def in_a_rack(group: Group) -> bool:
-    """Whether the machines of a group stand in a data centre unless somebody says otherwise."""
+    """Return whether the machines of a group are in a data centre by default."""
     gpu = group.host.gpu
     return gpu is None or not gpu.desktop
 
 
 def electricity_by_time(plan: EnergyPlan, power: Watts) -> Term:
-    """What machines of such a power pay for electricity, with their part of the building [$/s]."""
+    """Return the electricity cost of a power, with its part of the building [$/s]."""
     building = term(building_energy, energy=power, pue=plan.pue)
     return term(electricity_cost, energy=building, tariff=plan.tariff or 0.0)
 
 
 def owned_price(scenario: Scenario, group: Group) -> Term | None:
-    """What one machine of a group costs by the time it works, that time's electricity apart."""
+    """Return the cost of one owned machine by working time, without its electricity."""
     found = standing(scenario, group)
     if found is None or scenario.owned is None:
         return None
@@ -271,7 +271,7 @@ def owned_price(scenario: Scenario, group: Group) -> Term | None:
 
 
 def working_price(found: Standing, plan: Ownership) -> Term:
-    """The same of a machine of which this is known."""
+    """Return the same from fixed costs."""
     return term(
         equations.owned_price,
         capital=found.capital,
@@ -283,14 +283,14 @@ def working_price(found: Standing, plan: Ownership) -> Term:
 
 
 def capex_of(scenario: Scenario, group: Group) -> Usd | None:
-    """Price of one machine of a group to buy: the scenario's own, else its profile's."""
+    """Return the purchase price of one machine of a group: stated, else listed."""
     plan = scenario.owned
     stated = plan is not None and group is scenario.cluster.trainers and plan.capex is not None
     return plan.capex if stated and plan is not None else group.host.capex
 
 
 def missing(scenario: Scenario) -> Iterator[str]:
-    """Figures without which machines that are owned have no bill, and what is left out of it."""
+    """Return the missing figures of owned machines, and what the bill leaves out."""
     for group in scenario.cluster.groups:
         if not is_owned(scenario, group):
             continue
@@ -304,7 +304,7 @@ def missing(scenario: Scenario) -> Iterator[str]:
 
 
 def _power(group: Group) -> tuple[Watts, Watts] | None:
-    """Power of one machine of a group at rest, and at most [W]."""
+    """Return the idle and maximum power of one machine of a group [W]."""
     host = group.host
     if not is_known(group):
         return None
@@ -316,7 +316,7 @@ def _power(group: Group) -> tuple[Watts, Watts] | None:
 
 
 def energy_of(scenario: Scenario, timing: Timing) -> Energy:
-    """What the machines of a run draw, its building too where the scenario tells of it.
+    """Return the energy of a run, with its building if described.
 
     Machines are held from the first billed second to the last, and work in steps; at all other
     times (provisioning, start-up, evaluation of which nothing is known) they draw what they do at
@@ -350,7 +350,7 @@ def energy_of(scenario: Scenario, timing: Timing) -> Energy:
 
 
 def electricity_of(scenario: Scenario, timing: Timing) -> Term | None:
-    """What the electricity of owned machines costs in the whole run; None where none is owned.
+    """Return the electricity cost of owned machines in the run; None if none is owned.
 
     Rent has the electricity of rented machines in it.
     """
@@ -361,7 +361,7 @@ def electricity_of(scenario: Scenario, timing: Timing) -> Term | None:
 
 
 def electricity_in_a_step(scenario: Scenario, timing: Timing) -> Term | None:
-    """What the same costs by time while steps are taken [$/s]."""
+    """Return the same per time during steps [$/s]."""
     plan, found = scenario.energy, _of_owned(scenario, timing)
     if plan is None or plan.tariff is None or found is None:
         return None
@@ -396,7 +396,7 @@ def _of_building(plan: EnergyPlan, machines: Term) -> dict[str, Term]:
 
 
 def _missing(scenario: Scenario) -> Iterator[str]:
-    """Figures without which something that the scenario asks for stays unknown.
+    """Return the missing figures for energy and emissions.
 
     A scenario that tells what electricity costs asks for its price, and for emissions where it
     names a grid.

@@ -1,4 +1,4 @@
-"""Where the evidence ends: what measured runs covered, and how far from them a scenario lies.
+"""The envelope of the evidence: the range of measured runs, and the distance of a scenario.
 
 Only what the prediction rests on counts: with a step time that somebody measured on the device,
 neither the kind of accelerator nor the precision is in question. Where the device's time is
@@ -82,7 +82,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apart:
-    """How much less is known of what differs from measured runs in one respect.
+    """The added uncertainty of a difference from measured runs.
 
     `log_sd` is a log deviation: as a whole for a name, for each doubling along an axis.
     """
@@ -102,7 +102,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """What all evidence together covers.
+    """The range of all evidence.
 
     `measured` are runs whose device time a prediction has to compute, `apart` what each difference
     from them adds by kind or axis. `spans` are ranges over all runs.
@@ -113,13 +113,13 @@ class Envelope:
     spans: tuple[Span, ...] = ()
 
     def without(self, series: Sequence[str]) -> Envelope:
-        """The envelope as it was before some series were measured."""
+        """Return the envelope without some series."""
         return replace(
             self, measured=tuple(one for one in self.measured if one.series not in series)
         )
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether a name occurs anywhere among measured runs."""
+        """Return whether a name occurs in any measured run."""
         return any(one.names.get(kind) == name for one in self.measured)
 
 
@@ -140,7 +140,7 @@ def outside(
 
 
 def nearest(names: Names, place: Place, envelope: Envelope) -> tuple[Measured | None, Differences]:
-    """The measured runs that a run is most like, and what each difference from them adds.
+    """Return the nearest measured runs, and the uncertainty of each difference from them.
 
     Where nothing was measured, everything differs.
     """
@@ -158,7 +158,7 @@ def nearest(names: Names, place: Place, envelope: Envelope) -> tuple[Measured | 
 
 
 def comparable(names: Names, one: Measured) -> bool:
-    """Whether both are timed from fitted kernels, or both operator by operator."""
+    """Return whether both are timed in the same way: fitted kernels, or operator by operator."""
     paths = (names.get(PATH), one.names.get(PATH))
     return paths[0] == paths[1] or OPERATORS not in paths
 
@@ -181,7 +181,7 @@ def _differences(
 
 
 def _unlike(scenario: Scenario, envelope: Envelope) -> Iterator[UncertaintyComponent]:
-    """What the scenario differs in from the measured runs that it is most like."""
+    """Return the differences of a scenario from the nearest measured runs."""
     names = named(scenario)
     if not names:
         return
@@ -207,7 +207,7 @@ def _told(
     differences: Differences,
     envelope: Envelope,
 ) -> str:
-    """What to warn of; nothing where differences are small and each thing was measured once."""
+    """Return the warning on differences; empty if they are small."""
     new = any(not envelope.has(kind, names[kind]) for kind in differences if kind in names)
     if distance(differences) < _WARNED and not new:
         return ""
@@ -227,7 +227,7 @@ def _told(
 
 
 def _others(kind: str, name: str, one: Measured | None, envelope: Envelope) -> str:
-    """What was measured in place of a name: with the rest of the run, or at all."""
+    """Return what was measured instead of a name."""
     if one is not None and envelope.has(kind, name):
         return f"measured like this: {one.names[kind]}"
     known = sorted({each.names[kind] for each in envelope.measured if kind in each.names})
@@ -260,7 +260,7 @@ def _beyond(
 
 
 def named(scenario: Scenario) -> Names:
-    """What a scenario computes on and with, as far as its device time is computed."""
+    """Return the names of hardware and software that the computed device time depends on."""
     gpu, job = scenario.cluster.trainers.host.gpu, scenario.job
     if gpu is None or not is_computed(scenario):
         return {}
@@ -301,7 +301,7 @@ def _family(model: object) -> str:
 
 
 def compared(scenario: Scenario) -> Place:
-    """Where a scenario lies along the axes on which measured runs are told apart."""
+    """Return the position of a scenario along the axes that distinguish measured runs."""
     job = scenario.job
     batch, model = float(job.train.batch_size), job.model
     place = {Axis.BATCH: batch}
@@ -317,7 +317,7 @@ def compared(scenario: Scenario) -> Place:
 
 
 def placed(scenario: Scenario) -> Place:
-    """Where a scenario lies along each axis that its step depends on."""
+    """Return the position of a scenario along each axis that its step depends on."""
     job, place = scenario.job, dict[Axis, float]()
     if scenario.cluster.trainers.count > 1:
         place[Axis.MACHINES] = float(scenario.cluster.trainers.count)
@@ -339,5 +339,5 @@ def placed(scenario: Scenario) -> Place:
 
 
 def is_computed(scenario: Scenario) -> bool:
-    """Whether the device's time comes from a roofline and not from a measured step."""
+    """Return whether the device time comes from a roofline instead of a measured step."""
     return is_timed(scenario) and not is_measured(scenario)

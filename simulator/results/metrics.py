@@ -71,7 +71,7 @@ Getter: TypeAlias = Callable[[Prediction], Value]
 
 
 class Kind(StrEnum):
-    """What a metric is of."""
+    """The kind of subject of a metric."""
 
     JOB = "job"
     SERVICE = "service"
@@ -106,7 +106,7 @@ def _ratio(
 
 
 def _less(name: str, get: Getter, doc: str, unit: Unit) -> Metric:
-    """Of something that is paid for: less is better."""
+    """Return a metric of which less is better."""
     return Metric(name=name, get=get, doc=doc, unit=unit, better="low")
 
 
@@ -115,7 +115,7 @@ def _bytes(name: str, get: Getter, doc: str, better: Literal["low"] | None = Non
 
 
 def _store_bytes(prediction: Prediction) -> float:
-    """What a machine reads past its page cache in a warm epoch [B]."""
+    """Return the bytes that a machine reads past its page cache in a warm epoch [B]."""
     scenario = prediction.scenario
     job = scenario.job
     asked = job.dataset.samples * read_bytes(job.dataset, job.stored_bytes) * job.copies
@@ -164,7 +164,7 @@ _TIMES: Final = (
 
 
 def _counted(count: Callable[[Scenario, PerSecond], Term | None]) -> Getter:
-    """The value of what is counted at the mean throughput."""
+    """Return a getter of a term at the mean throughput."""
 
     def of(prediction: Prediction) -> Value:
         found = count(prediction.scenario, prediction.timing.throughput)
@@ -174,7 +174,7 @@ def _counted(count: Callable[[Scenario, PerSecond], Term | None]) -> Getter:
 
 
 def _tokens(rate: Callable[[Prediction, float], Value]) -> Getter:
-    """What `rate` makes of the tokens of a sample; None where samples are no text."""
+    """Return a getter of `rate` of the tokens of a sample; None if samples are not text."""
 
     def of(prediction: Prediction) -> Value:
         tokens = model_flops.tokens_per_sample(prediction.scenario)
@@ -184,7 +184,7 @@ def _tokens(rate: Callable[[Prediction, float], Value]) -> Getter:
 
 
 def _of_each_device(prediction: Prediction, rate: float) -> Value:
-    """A device's part of a rate; None where cores compute."""
+    """Return the rate per device; None if cores compute."""
     group = prediction.scenario.cluster.trainers
     return rate / (group.count * group.gpus_per_host) if group.gpus_per_host else None
 
@@ -489,12 +489,12 @@ _BENCHMARK: Final = (
 
 
 def _of_run(get: Callable[[Outlook], Value]) -> Getter:
-    """What interruptions make of the run; None where the scenario says nothing of them."""
+    """Return a getter of the long run; None if the scenario has no interruptions."""
     return lambda p: None if p.outlook is None else get(p.outlook)
 
 
 def _ends(quantile: float) -> tuple[Metric, ...]:
-    """When the run has ended, and what it has cost, with a chance."""
+    """Return the metrics of end and cost at a quantile."""
     point, said = f"p{quantile * 100:.0f}", f"with a chance of {quantile:.0%}"
     money = _of_run(lambda o: None if o.bill is None else o.bill[quantile])
     stores = _of_run(lambda o: None if o.stores is None else o.stores[quantile])
@@ -888,7 +888,7 @@ _TABLES: Final = frozenset(
 
 
 def measurable(path: str) -> Metric | None:
-    """The metric that a measured number called `path` is one of; None if it is none.
+    """Return the metric of a measured number called `path`; None if there is none.
 
     Items of a table are numbers too.
 
@@ -974,7 +974,7 @@ def is_utilization(name: str) -> bool:
 
 
 def number_at(prediction: Prediction, path: str) -> float | None:
-    """The finite number at a dotted path of the prediction; None where it has none."""
+    """Return the finite number at a dotted path of the prediction; None if it has none."""
     metric = measurable(path)
     value = None if metric is None else metric.get(prediction)
     if isinstance(value, Mapping):
@@ -993,19 +993,19 @@ def unit_of(name: str, kind: str) -> str:
 
 
 def samples_per_step(prediction: Prediction) -> float:
-    """Samples one optimizer step takes over all ranks of all jobs."""
+    """Return the samples of one optimizer step over all ranks of all jobs."""
     return prediction.timing.throughput * prediction.timing.step_time.mean
 
 
 def waiting_for_ranks(prediction: Prediction) -> Seconds:
-    """Part of a step that ranks of one training job wait for one another [s]."""
+    """Return the time of a step in which ranks wait for each other [s]."""
     scenario = prediction.scenario
     together = scenario.job.mode is Mode.TRAIN and scenario.ranks_per_job > 1
     return prediction.timing.split.other if together else 0.0
 
 
 def unstarved_rate(prediction: Prediction) -> PerSecond | None:
-    """Samples per second if every batch were ready in time [/s]; None without an accelerator.
+    """Return samples per second with every batch ready in time [/s]; None without an accelerator.
 
     Copies that run beside compute are then hidden, which a batch that comes late cannot be.
     """
@@ -1019,7 +1019,7 @@ def unstarved_rate(prediction: Prediction) -> PerSecond | None:
 
 
 def training_log(prediction: Prediction, every: int) -> tuple[tuple[int, Seconds, PerSecond], ...]:
-    """What a training loop that reports every `every` steps would have printed by now.
+    """Return the log of a training loop that reports every `every` steps.
 
     Returns
     -------

@@ -59,7 +59,7 @@ class Intervals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """How a long run goes.
+    """The forecast of a long run.
 
     `name` is the scenario's and `seed` that of the draws. `plain` is its time without interruptions
     and checkpoints [s]; `finish` and `bill` are quantiles of `QUANTILES` [s, $]; `parts` the share
@@ -170,7 +170,7 @@ class Communication:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """How busy a resource was: `mean` 0..1 over its units, `sum` over units (4.0: four busy)."""
+    """Utilization of a resource: `mean` 0..1 over its units, `sum` over units (4.0: four busy)."""
 
     mean: float
     total: float
@@ -219,7 +219,7 @@ class Counter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """What happened in the simulated steps of the last simulated epoch.
+    """The timeline of the simulated steps of the last simulated epoch.
 
     `ends` are the times at which its steps had ended on all ranks [s]; the steady window begins
     when `first` of them had ended, and is over when `last` had. `shown_as` says for each rank which
@@ -319,7 +319,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Energy:
-    """What all machines that are billed draw, and what that means for the building.
+    """Power and energy of all billed machines and their building.
 
     `power` is drawn over a mean step, `of_machines` in the whole run at their plugs; None where
     the power of an accelerator is not known. `of_building` has cooling and losses, `emitted` what
@@ -338,7 +338,7 @@ class Energy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageBill:
-    """What stores cost over the run; nothing where all data lie on drives of the machines.
+    """The bill of stores over the run; 0 if all data are on local drives.
 
     `rent` is for what lies there, `provisioned` for rates held ready, `requests` by kind, `egress`
     for bytes that leave a region; None where a price is not known, which `missing` names: then the
@@ -408,7 +408,7 @@ class Prediction:
 
     @property
     def fits(self) -> bool:
-        """Whether neither RAM nor accelerator memory is too small for sure."""
+        """Whether RAM and accelerator memory may be enough."""
         found = [self.host_ram.verdict]
         if self.memory is not None:
             found.append(self.memory.verdict)

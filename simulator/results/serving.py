@@ -1,4 +1,4 @@
-"""What a prediction of serving holds. Every face (terminal, JSON, sweep) renders these types."""
+"""The types of the prediction of a service."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What the requests of a run saw, and what it came to.
+    """Latencies, rates and shares of a run.
 
     `first_token` is from sending a request to its first token, `per_token` from there to the last
     over the tokens after the first, `end_to_end` to the last, `wait` until it first runs [s].
@@ -84,7 +84,7 @@ class Answered:
 
 
 class AtSaturation(StrEnum):
-    """What of a service at saturation is worked out.
+    """Which parts of saturation are computed.
 
     `NEEDED`: nothing where the load has an end, whose answers do not hang on it. `ROUGHLY`: the
     same from a shorter run, as one of many services needs it.
@@ -116,7 +116,7 @@ class Saturation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceMemory:
-    """What one device holds [B], by item, and the tokens its replica's cache has room for."""
+    """Memory of one device by item [B], and the capacity of the cache [tokens]."""
 
     items: Mapping[str, Bytes]
     capacity: Bytes
@@ -130,7 +130,7 @@ class DeviceMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceCost:
-    """What the machines cost [$/s], and tokens and requests [$].
+    """Cost of machines [$/s], tokens and requests [$].
 
     None where no price is known, or nothing is steady. `stores` is the bill of the store that
     requests are read from and answers written to, over all of them; as far as it is known, tokens
@@ -146,7 +146,7 @@ class ServiceCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceEnergy:
-    """What all machines draw on average [W], and the energy at their plugs of what is answered [J].
+    """Mean power of all machines [W], and energy at the plugs of tokens and requests [J].
 
     `emitted_per_thousand_requests` is what the grid emits for these and their part of the building
     [kg]. None where a power or the grid is not known, or nothing is steady.

@@ -1,4 +1,4 @@
-"""How MLPerf Storage counts an epoch of emulated accelerators: one place for its definitions.
+"""The definitions of MLPerf Storage for an epoch of emulated accelerators.
 
 The benchmark (DLIO) runs one process for each accelerator. A step loads a batch, waits as long as
 the accelerator would compute, and meets all others at a barrier. Step 1 of an epoch stands apart:
@@ -30,22 +30,22 @@ def utilization(prediction: Prediction) -> float | None:
 
 
 def throughput_v1(prediction: Prediction) -> PerSecond | None:
-    """Samples of all steps over the whole epoch, over all ranks [/s]."""
+    """Return samples of all steps over the whole epoch, over all ranks [/s]."""
     return _mean(prediction, lambda epoch: epoch.samples * epoch.steps / epoch.time)
 
 
 def throughput_v2(prediction: Prediction) -> PerSecond | None:
-    """Samples of all steps but two over the epoch without its first step [/s]."""
+    """Return samples of all steps but two over the epoch without its first step [/s]."""
     return _mean(prediction, lambda epoch: epoch.samples * (epoch.steps - 2) / epoch.reduced)
 
 
 def first_step(prediction: Prediction) -> Seconds | None:
-    """Loading and computing of an epoch's first step, mean over ranks and epochs [s]."""
+    """Return the time of the first step of an epoch, mean over ranks and epochs [s]."""
     return _mean(prediction, lambda epoch: epoch.first)
 
 
 def step_time(prediction: Prediction) -> Seconds | None:
-    """Mean over all steps of an epoch but the first [s], waiting for others included."""
+    """Return the mean of all steps of an epoch but the first [s], with waiting for other ranks."""
     return _mean(prediction, lambda epoch: epoch.reduced / (epoch.steps - 1))
 
 
@@ -64,7 +64,7 @@ class _Epoch:
 
 
 def _mean(prediction: Prediction, figure: Callable[[_Epoch], float]) -> float | None:
-    """A figure's mean over the epochs; None where nothing is emulated, or with too few steps."""
+    """Return the mean of a figure over the epochs; None without emulation or with too few steps."""
     scenario = prediction.scenario
     gpu, epochs = scenario.cluster.trainers.host.gpu, scenario.job.train.epochs
     if gpu is None or not gpu.emulated or prediction.steps_per_epoch < _LEAST_STEPS:

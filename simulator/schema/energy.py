@@ -14,7 +14,7 @@ PueField = Annotated[float, Number(low=1.0, high=10.0)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergySection(Section):
-    """Where the electricity comes from; with it, plan tells energy and emissions of the run."""
+    """Source of the electricity; with it, plan reports energy and emissions of the run."""
 
     pue: PueField | None = None
     """Power of the building over that of its machines (power usage effectiveness); 1.54 by default,
@@ -29,7 +29,7 @@ class EnergySection(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyPlan:
-    """What is known of the building and its grid.
+    """Figures of the building and its grid.
 
     `pue` is the building's power over that of its machines. `grid` is what is emitted to make the
     electricity, `tariff` what it costs; None: not known. `sources` are by the names of the fields.

@@ -64,9 +64,9 @@ class Spares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
-    """What passes between a failure and the first new step, part by part.
+    """Time between a failure and the first new step, by part.
 
-    `detection` until somebody or a watchdog has noticed, `replacement` until all machines are
+    `detection` until a person or a watchdog has noticed, `replacement` until all machines are
     there, `start` until all ranks have started, `load` until they have read the last checkpoint.
     """
 
@@ -83,7 +83,7 @@ class Restart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
-    """How often a run is interrupted.
+    """Rates of interruptions of a run.
 
     `per_machine` counts failures of one machine, `per_job` those of the job as a whole (software,
     network), `planned` stops that are known beforehand and lose no work. `doubt` is the standard
@@ -109,7 +109,7 @@ class Spells:
     keeps good and bad days together [s]. `notice` is what passes between the word that machines go
     and their going. Where `fallback`, the job goes on with machines bought on demand while no spot
     machines can be had, and back to those as soon as they are there; it waits else. The pairs
-    belong to so many `zones`, to each as many; a life stays in one, and the next life is in the
+    belong to `zones`, to each as many; a simulated run stays in one, and the next life is in the
     next. Where the spells are made up, `others` are those of zones that have the same means.
     """
 
@@ -123,7 +123,7 @@ class Spells:
 
 
 class Target(StrEnum):
-    """Where a checkpoint goes first; to the store it goes in any case."""
+    """First target of a checkpoint; the store gets it in any case."""
 
     STORE = "store"
     LOCAL = "local"
@@ -145,7 +145,7 @@ class Near:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saving:
-    """How a checkpoint is written.
+    """Times of writing a checkpoint.
 
     Training waits for `blocking`; the checkpoint can be loaded `durable` after its writing began
     (the same where training waits for all of it). `interval` is the work between two of them
@@ -160,7 +160,7 @@ class Saving:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoints(Section):
-    """How checkpoints of a long run are written and read; None: from model, store and rates."""
+    """Checkpoints of a long run; None: computed from model, store and rates."""
 
     interval: TimeField | None = None
     """Training between two checkpoints; that of train.checkpoint_every_steps, or the best one."""
@@ -192,7 +192,7 @@ class Terms(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitTable:
-    """How long no other machine can be had in place of a failed one."""
+    """Time until a machine can be rented to replace a failed one."""
 
     mean: TimeField
     """Mean time, such as 1.6 h."""
@@ -203,7 +203,7 @@ class WaitTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentsTable:
-    """How often parts fail that stop the job: what they add up to stands for whole machines."""
+    """Failure rates of parts that stop the job; their sum is the rate of machines."""
 
     gpu: RateOrZeroField = 0.0
     """One accelerator, without its memory, such as 0.0002 /d."""
@@ -221,7 +221,7 @@ class ComponentsTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailuresSection(Section):
-    """How often the run is interrupted, and what a restart takes."""
+    """Failures of the run, and the times of a restart."""
 
     like: TextField | None = None
     """A published cluster whose rates are taken where none are given, such as rsc-1."""
@@ -230,7 +230,7 @@ class FailuresSection(Section):
     per_job: RateOrZeroField | None = None
     """Failures of the job as a whole (software, network), such as 0.09 /h."""
     components: ComponentsTable | None = None
-    """Failures of parts, in place of per_machine and per_job."""
+    """Failures of parts, instead of per_machine and per_job."""
     planned: RateOrZeroField | None = None
     """Stops that are known beforehand and lose no work."""
     doubt: NumberOrZeroField | None = None
@@ -242,7 +242,7 @@ class FailuresSection(Section):
     start: TimeOrZeroField | None = None
     """Until all ranks have started."""
     lemons: Lemons | None = None
-    """Machines that fail more often; all are alike by default."""
+    """Machines that fail more often; all are the same by default."""
     spares: Spares | None = None
     """Machines that stand by; a failed machine is replaced in `replacement` by default."""
     wait: WaitTable | None = None

@@ -1,12 +1,12 @@
 """Measured runs: what was run, what was seen, and how a set of them is judged.
 
 A measurement set is a CSV file of rows beside a TOML file that describes it. A row is a base
-scenario with some keys overridden, and the figures that somebody measured on such a run, named as
+scenario with some keys overridden, and the figures measured on such a run, named as
 in ``--json``. `files.measured.measurement_set` reads and writes sets; `studies.validation.validate`
 predicts every row, `studies.calibration.calibrate` fits named parameters to rows.
 
 A row's labels (plain columns: submitter, system, decoder) group rows and name them for people.
-They are never read by a prediction: what describes the run stands in the overrides.
+They are never read by a prediction: the description of the run is in the overrides.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from simulator.uncertainty.provenance import Source
 
 
 class Split(StrEnum):
-    """Whether parameters may be fitted to a row's measured values, or only tested on them."""
+    """Use of a row: parameters may be fitted to it, or only tested on it."""
 
     FIT = "fit"
     TEST = "test"
@@ -87,7 +87,7 @@ class Row:
     excluded: str = ""
 
     def key(self, columns: tuple[str, ...]) -> tuple[str, ...]:
-        """The row's cells in `columns`, labels or keys: its group or configuration."""
+        """Return the row's cells in `columns`, labels or keys: its group or configuration."""
         keys = dict(override.split("=", 1) for override in self.overrides)
         cells = {"id": self.id, "family": self.family, **keys, **self.labels}
         return tuple(cells.get(column, "") for column in columns)
@@ -119,7 +119,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerance:
-    """How wrong a family may be on test rows; beyond it `plan validate` exits with 1."""
+    """Largest errors of a family on test rows; beyond them `plan validate` exits with 1."""
 
     metric: TextField
     """The measured metric that is judged."""
@@ -167,7 +167,7 @@ class MeasurementSet:
     before the group's other rows are predicted. `absolute` lists metrics whose error is a
     difference (a share such as accelerator utilization), not a fraction of the measured value.
     `regime` is the label that names the regimes a row lies in: errors are shown for each as well.
-    `submitter` names the labels of whoever measured a group: what was fitted to the groups of
+    `submitter` names the labels of the submitter of a group: what was fitted to the groups of
     others predicts one as if it had not been seen. `misses` says by family and metric why
     predictions are far off. `serves`: its rows are runs of services, not of jobs.
     """

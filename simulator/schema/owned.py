@@ -25,7 +25,7 @@ WorkingField = Annotated[float, Number(low=0.01, high=1.0)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ownership(Section):
-    """What machines cost that are bought, with cost.purchase = "owned".
+    """Costs of machines that are bought, with cost.purchase = "owned".
 
     `hosting_per_watt` counts where `hosting` is not stated, `assumed` are the sources of values
     that are not stated, by key.

@@ -39,7 +39,7 @@ BatchedField = Annotated[int, Number(low=64.0, high=1e6, whole=True)]
 
 
 class Batching(StrEnum):
-    """What one iteration holds: everything that is ready, or prompts alone while any wait."""
+    """Content of an iteration: everything that is ready, or prompts alone while any wait."""
 
     MIXED = "mixed"
     PREFILL_FIRST = "prefill-first"
@@ -59,7 +59,7 @@ class Admission(StrEnum):
 
 
 class MemoryBase(StrEnum):
-    """What the engine's memory fraction is a fraction of."""
+    """Memory that the engine's memory fraction is a fraction of."""
 
     TOTAL = "total"
     FREE = "free"
@@ -166,7 +166,7 @@ class Reserve:
     longest: int = 4096
 
     def share(self, steps: int) -> float:
-        """The share after so many iterations [1]."""
+        """Return the share after `steps` iterations [1]."""
         fallen = (self.start - self.least) * steps / self.steps
         return max(self.least, self.start - fallen)
 
@@ -335,7 +335,7 @@ class ClosedLoop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLoop:
-    """Requests that arrive at `rate` whatever becomes of those before them.
+    """Requests that arrive at `rate`, independent of those before them.
 
     Gaps follow a Gamma distribution of shape `burstiness`: 1 is a Poisson process, less is
     burstier, infinite is evenly spaced. `rate` infinite: all arrive at the start. With `sources`
@@ -408,7 +408,7 @@ class Load:
 
     @property
     def is_bulk(self) -> bool:
-        """Whether all requests are there from the start."""
+        """True if all requests are there from the start."""
         return isinstance(self.arrivals, OpenLoop) and math.isinf(self.arrivals.rate)
 
 
@@ -423,7 +423,7 @@ class Slo:
     end_to_end: TimeField | None = None
     """Time to the last token, at most."""
     share: PositiveShareField = 0.99
-    """Share of the requests that must keep all limits."""
+    """Share of the requests that must meet all limits."""
 
     @property
     def limits(self) -> dict[str, Seconds]:
@@ -449,11 +449,11 @@ class Service:
 
     `group` are the machines. `products` and `figures` say what products and the engine reach on
     their accelerators or cores. `owned` says what machines cost that are bought, `electricity`
-    where theirs comes from. `log_sd` is how far the forward pass may be off, `overhead_log_sd` how
-    far the time of a request beside its iterations: standard deviations of their logarithms.
+    where theirs comes from. `log_sd` is the standard deviation of the logarithm of the forward
+    pass, `overhead_log_sd` that of the time of a request in addition to its iterations.
     `factors` are those that `products`, `figures` and settings hold already. `notes` are
     assumptions, `cautions` those of them that a reader must not miss. A model that does not write
-    token after token has `one_pass` in place of products and figures. `reading` is the job that
+    token after token has `one_pass` instead of products and figures. `reading` is the job that
     reads what requests hold from a store; None: they are there. `deadline` is by when a goal has
     all requests of a bulk job answered [s].
     """

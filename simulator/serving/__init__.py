@@ -1,10 +1,8 @@
-"""Serving: requests that queue for the iterations of an engine, answered as latencies and cost.
+"""Serving: requests that queue for the iterations of an engine, with latencies and cost.
 
-`answers.answer` is the way in. Below it: `load` (the requests of a load), `kv_pool` (how many
-tokens the cache holds, and who holds them), `scheduler` (what the next iteration computes, by the
-rules of the engine), `engine` (iterations after one another, many at once where nothing changes),
-`latencies` (what the requests of a run saw) and `sizing` (how many devices keep the limits).
-
-Three things are new beside training: a request, an iteration and its composition. What an
-iteration takes comes from `compute.forward_pass`.
+`answers.answer` is the entry point. Below it: `load` (the requests), `layout` and `replica` (the
+replicas, their forward passes and KV caches), `scheduler` (the contents of the next iteration by
+the rules of the engine), `engine` (one replica over time), `fleet` (all replicas with router,
+clients and links), `run` (latencies and saturation), `cost`, and `sizing` (the fewest machines
+within the limits). The time of an iteration comes from `physics.forward_pass`.
 """

@@ -42,7 +42,7 @@ MAX_REQUESTS_AT_ONCE: Final = 1000
 def latency_intervals(
     found: ServicePrediction, layout: Layout
 ) -> dict[str, Mapping[str, float | None]]:
-    """Each figure with the forward pass at its P10, as it is, and at its P90."""
+    """Return intervals of figures from runs with the forward pass at P10, P50 and P90."""
     if found.service.log_sd <= 0.0 or not found.fits:
         return {}
     middle = _figures(found.service, found.answered, found.saturation)
@@ -58,7 +58,7 @@ def latency_intervals(
 
 
 def _fewer(service: Service) -> Service:
-    """The service with as many requests as tell how an uncertainty goes through the queue."""
+    """Shorten the run for the uncertainty pass."""
     load, count = service.load, usual_count(service.load)
     if isinstance(load.arrivals, RateCurve):
         return service
@@ -72,7 +72,7 @@ def _fewer(service: Service) -> Service:
 def _longer(
     run: Mapping[str, float], base: Mapping[str, float], middle: Mapping[str, float]
 ) -> dict[str, float]:
-    """What a run of few requests says of all: figures differ by the factor that they differ by."""
+    """Scale the figures of the full run by the ratios between two short runs."""
     return {
         name: _of_whole(name, value * run[name] / base[name] if base[name] else value)
         for name, value in middle.items()
@@ -81,14 +81,14 @@ def _longer(
 
 
 def _of_whole(name: str, value: float) -> float:
-    """The value of a figure; a share is no more than the whole."""
+    """Clamp shares to 1."""
     return min(1.0, value) if is_share(name) else value
 
 
 def _at(
     found: ServicePrediction, layout: Layout, service: Service, deviations: float
 ) -> dict[str, float]:
-    """The figures of a run whose times are so many deviations longer than expected."""
+    """Return the figures of a run with times longer by a number of standard deviations."""
     slower, saturation = uncertain(layout, service, deviations), None
     if found.saturation is not None:
         rate, tokens = _rates_at(found, found.saturation, (layout, slower), deviations)
@@ -100,7 +100,7 @@ def _at(
 def _rates_at(
     found: ServicePrediction, known: Saturation, layouts: tuple[Layout, Layout], deviations: float
 ) -> tuple[PerSecond, PerSecond]:
-    """Requests and output tokens a second at saturation, with times so many deviations longer.
+    """Return requests and output tokens per second at saturation with longer times.
 
     `layouts` are those of the service as it is, and with these times.
     """
@@ -115,7 +115,7 @@ def _rates_at(
 
 
 def uncertain(layout: Layout, service: Service, deviations: float) -> Layout:
-    """With iterations so many deviations longer than expected, and so what is beside them."""
+    """Return a layout with iterations and overheads longer by a number of standard deviations."""
     factor = math.exp(deviations * service.log_sd)
     slower = layout.slower(factor, math.exp(deviations * service.overhead_log_sd))
     reading = layout.reading
@@ -125,7 +125,7 @@ def uncertain(layout: Layout, service: Service, deviations: float) -> Layout:
 def _figures(
     service: Service, told: Answered | None, saturation: Saturation | None
 ) -> dict[str, float]:
-    """What an interval is told of."""
+    """Return the figures that have intervals."""
     cost, energy = cost_of(service, told, saturation), energy_of(service, told, saturation)
     maybe = work_figures(cost, energy)
     maybe |= {} if saturation is None else saturation_figures(saturation)
@@ -139,7 +139,7 @@ _COUNTED: Final = frozenset({"requests", "iterations", "preemptions", "end_to_en
 
 
 def _band(values: Sequence[float | None]) -> dict[str, float | None]:
-    """The band of a figure; no upper end where the slower run is beyond saturation."""
+    """Return the band of a figure; no upper end if the slower run is beyond saturation."""
     known = sorted(value for value in values if value is not None)
     low, high = known[0], known[-1] if len(known) == len(values) else None
     return {"p10": low, "p50": values[1], "p90": high}
@@ -223,7 +223,7 @@ def _saturation(run: ServiceRun, wanted: AtSaturation) -> Saturation | None:
 
 
 def meets(service: Service, told: Answered | None) -> dict[str, bool]:
-    """Whether each limit is kept by enough requests; all of them as `TOGETHER`."""
+    """Return for each limit whether enough requests meet it; `TOGETHER` means all limits."""
     limits = service.slo.limits
     if not limits:
         return {}
@@ -234,13 +234,13 @@ def meets(service: Service, told: Answered | None) -> dict[str, bool]:
 
 
 def lack(service: Service, layout: Layout) -> str:
-    """What takes the room that a request of the load needs; empty where it has it."""
+    """Return why a request of the load does not fit the cache; empty if it does."""
     short = [side.pool for side in layout.sides if not holds(service, side.pool)]
     return too_small(service, short[0]) if short else ""
 
 
 def holds(service: Service, pool: Pool) -> bool:
-    """Whether the cache holds a request as the load describes it: of a trace, the longest."""
+    """Return whether the cache holds a request of the load (of a trace: the longest)."""
     load = service.load
     longest = math.ceil(load.prompt.tokens + load.output.tokens)
     if isinstance(load.arrivals, Trace):
@@ -250,7 +250,7 @@ def holds(service: Service, pool: Pool) -> bool:
 
 
 def too_small(service: Service, pool: Pool) -> str:
-    """What takes the room that the cache lacks."""
+    """Return what occupies the memory that the cache lacks."""
     held = sum(size for name, size in pool.items.items() if name != "cache")
     taken, there = show(held, BYTE), show(pool.capacity, BYTE)
     return (
@@ -263,7 +263,7 @@ def too_small(service: Service, pool: Pool) -> str:
 def _all_warnings(
     service: Service, layout: Layout, told: Answered | None, saturation: Saturation | None
 ) -> Iterator[str]:
-    """What a reader must not miss; nothing of saturation where nobody asked for it."""
+    """Return the warnings of a prediction; none on saturation where it is not computed."""
     if saturation is not None:
         yield from _warnings(told, saturation)
         yield from _reads(layout, saturation)
@@ -271,7 +271,7 @@ def _all_warnings(
 
 
 def _reads(layout: Layout, saturation: Saturation) -> Iterator[str]:
-    """That requests are read no faster than they could be answered, and what is not counted."""
+    """Warn if reading requests limits the service, and of what is not modeled."""
     reading = layout.reading
     if reading is not None and saturation.request_rate >= reading.rate:
         rate = _two_digits(reading.rate)
@@ -281,7 +281,7 @@ def _reads(layout: Layout, saturation: Saturation) -> Iterator[str]:
 
 
 def _sent(service: Service, layout: Layout, saturation: Saturation) -> Iterator[str]:
-    """That clients can send or get no more than the machines' networks carry."""
+    """Warn if the network between clients and machines limits the service."""
     wire = layout.wire
     most = math.inf if wire is None else service.group.count * wire.most(service.load)
     if saturation.request_rate >= most:
@@ -292,7 +292,7 @@ def _sent(service: Service, layout: Layout, saturation: Saturation) -> Iterator[
 
 
 def _two_digits(rate: PerSecond) -> str:
-    """A rate, at least its first two digits."""
+    """Format a rate with at least two digits."""
     digits = max(0, 1 - math.floor(math.log10(rate)))
     return f"{round(rate, digits):,.{digits}f}"
 
@@ -304,7 +304,7 @@ def _warnings(told: Answered | None, saturation: Saturation) -> list[str]:
     if saturation.drift:
         found.append("the load is beyond saturation: latencies hold for a run of this length only")
     elif saturation.headroom is not None and saturation.headroom * NEAR_SATURATION < 1.0:
-        found.append("the load is within 5% of saturation: small doubts move latencies far")
+        found.append("the load is within 5% of saturation: small errors move latencies far")
     if told.preemptions:
         found.append(
             f"{told.preemptions:,} times a request had to give up its cache and start over"

@@ -36,7 +36,7 @@ from simulator.units import (
 def energy_of(
     service: Service, told: Answered | None, saturation: Saturation | None
 ) -> ServiceEnergy:
-    """What all machines draw at the rates of the run; at saturation where it has none.
+    """Return the power of all machines at the rates of the run, or at saturation.
 
     Accelerators that no replica uses stand idle. Under autoscaling the machines that were there on
     average count.
@@ -65,14 +65,14 @@ def energy_of(
 
 
 def _emitted(plan: EnergyPlan | None, energy: Joules) -> Kilograms | None:
-    """What the grid emits for so much at the machines' plugs; None where it is not named [kg]."""
+    """Return the emissions for an energy at the plugs [kg]; None if the grid is unknown."""
     if plan is None or plan.grid is None:
         return None
     return float(emissions(building_energy(energy, plan.pue), plan.grid))
 
 
 def _busy(service: Service, told: Answered | None) -> tuple[float, float]:
-    """Share of the time in which all accelerators, and all processors, are busy [1].
+    """Return the busy shares of all accelerators and of all processors.
 
     At saturation all replicas compute. Without accelerators processors do; beside them they are
     busy with requests before their batches alone.
@@ -85,7 +85,7 @@ def _busy(service: Service, told: Answered | None) -> tuple[float, float]:
 
 
 def _kinds(service: Service, told: Answered | None) -> Iterator[tuple[int, float]]:
-    """Devices of each kind of replica, and the share of the time in which these compute."""
+    """Return the devices of each kind of replica and their busy share."""
     serving, before = service.serving, service.serving.prefill
     of = {} if told is None else told.busy_of
     yield serving.replicas * serving.tensor, 1.0 if told is None else told.busy
@@ -94,7 +94,7 @@ def _kinds(service: Service, told: Answered | None) -> Iterator[tuple[int, float
 
 
 def price_of_all(service: Service, drawn: Watts | None = None) -> UsdPerSecond | None:
-    """Price of all machines of a service together [$/s]; None where it is not known.
+    """Return the price of all machines of a service [$/s]; None if unknown.
 
     That of machines that are owned has the electricity of the power `drawn` in it; of what they
     draw at rest, the least, where none is given.
@@ -108,7 +108,7 @@ def price_of_all(service: Service, drawn: Watts | None = None) -> UsdPerSecond |
 
 
 def _owned(service: Service, plan: Ownership, drawn: Watts | None) -> UsdPerSecond | None:
-    """What owned machines cost by the time they work, electricity included."""
+    """Return the cost of owned machines while they work, electricity included."""
     group, energy = service.group, service.electricity
     if energy is None:
         return None
@@ -122,13 +122,13 @@ def _owned(service: Service, plan: Ownership, drawn: Watts | None) -> UsdPerSeco
 
 
 def listed_prices(service: Service) -> tuple[Listed, ...]:
-    """The profile's price that the machines are billed at, with their name; none that is stated."""
+    """Return the listed price of the machines with their name; none if the file states a price."""
     price = listed_price(service)
     return () if price is None else (Listed(short_name(service.group.host.name), price),)
 
 
 def listed_price(service: Service) -> Price | None:
-    """The catalogue's price that the machines are billed at; None where the file states one."""
+    """Return the listed price of the machines; None if the file states a price."""
     plan = service.cost
     if plan.price is not None:
         return None
@@ -136,7 +136,7 @@ def listed_price(service: Service) -> Price | None:
 
 
 def cost_of(service: Service, told: Answered | None, saturation: Saturation | None) -> ServiceCost:
-    """What the machines cost at the rates of the run; at saturation where it has none.
+    """Return the cost of machines, tokens and requests at the rates of the run, or at saturation.
 
     Under autoscaling the machines that were there on average count; owned ones stay.
     """
@@ -164,7 +164,7 @@ def cost_of(service: Service, told: Answered | None, saturation: Saturation | No
 
 
 def bill_of_store(service: Service, rate: PerSecond) -> StorageBill | None:
-    """The bill of the store that requests lie in, for all of them answered at a rate.
+    """Return the bill of the store of requests, for all of them at a rate.
 
     What is read and written is that of the job that does so; the store is rented until the last
     answer. None where they lie in none.
@@ -174,5 +174,5 @@ def bill_of_store(service: Service, rate: PerSecond) -> StorageBill | None:
 
 
 def _all(service: Service) -> float:
-    """Requests that lie in the store of a service, whose load may be a part of them."""
+    """Return the number of requests in the store, of which the load may be a part."""
     return 1.0 if service.reading is None else float(service.reading.job.dataset.samples)

@@ -18,7 +18,7 @@ from simulator.units import Seconds
 
 @dataclass(slots=True)
 class Counts:
-    """What a run adds up: times [s], requests times seconds, tokens.
+    """Sums over a run: times [s], requests times seconds, tokens.
 
     `held` is blocks of the cache times seconds, `peak` the most blocks at once. `provided` is
     seconds in which a replica was there, added up over replicas, `prepared` those of host threads
@@ -50,15 +50,15 @@ _ADDED = (
 )
 
 _NOBODY: Final[list[int]] = []
-"""The requests that end where none does; nobody adds to it."""
+"""The requests that end where none does; never added to."""
 
 
 class Replica:
     """Runs the requests it is sent, one event after the other.
 
     `due` is when the next one happens: a pass ends, or a replica that has nothing to do gets
-    something; infinite while it waits for a request to be sent. Whoever drives it sends all
-    requests up to that time before it has it `proceed`.
+    something; infinite while it waits for a request to be sent. The caller must send all earlier
+    requests before calling `proceed`.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class Replica:
             self._cut(self._batch, ready)
 
     def _prepared(self, now: Seconds) -> Seconds:
-        """When a request that arrives now has had its time on one of the host's threads [s]."""
+        """Return the time at which a request that arrives now leaves the host threads [s]."""
         if not self.host_time:
             return now
         there = heapreplace(self._threads, max(now, self._threads[0]) + self.host_time)
@@ -120,7 +120,7 @@ class Replica:
         return max(now, there) + self.host_time
 
     def release(self, now: Seconds) -> bool:
-        """Let go what is kept for a larger batch, as no more requests come; whether anything is."""
+        """Release the held batch, as no more requests come; return whether there is any."""
         if self.outstanding and self.due == math.inf:
             self.due, self._kept = max(now, self.clock), False
             return True
@@ -128,11 +128,11 @@ class Replica:
 
     @property
     def is_between(self) -> bool:
-        """Whether no pass is under way: what is due next composes one."""
+        """Return whether no forward pass is running."""
         return self._batch is None
 
     def proceed(self) -> list[int]:
-        """Let happen what is due; returns the requests that ended with it.
+        """Process the next event; return the requests that ended with it.
 
         A pass that ends leaves the next one to be composed at once, by another call: what arrives
         at that very time comes in between.
@@ -169,7 +169,7 @@ class Replica:
             self.scheduler.join(request, ready)
 
     def _begin(self, batch: Batch) -> None:
-        """Let a pass begin, or as many of decoding alone as nothing disturbs."""
+        """Start a forward pass, or several decode passes that nothing interrupts."""
         work = batch.work
         self._batch, self._iterations, self._kept = batch, 1, True
         if work.prefill_tokens:
@@ -184,14 +184,14 @@ class Replica:
         self.due = self.clock + time
 
     def _cut(self, batch: Batch, ready: Seconds) -> None:
-        """Let passes end as soon as a request that has come meanwhile might join."""
+        """Cut a row of decode passes short when a new request might join."""
         if self.poll_interval == 1 and self.scheduler.is_open and ready < self.due:
             found = iterations_until(self.work, batch.work, self._iterations, ready - self.clock)
             self._iterations, time = found
             self.due = self.clock + time
 
     def _end(self, batch: Batch) -> list[int]:
-        """Note who started, spoke first and ended in the pass that ends now."""
+        """Record the requests that started, got a first token or ended in the pass."""
         scheduler, requests, counts = self.scheduler, self.requests, self.counts
         now, began, iterations = self.due, self.clock, self._iterations
         time, used, work = now - began, scheduler.unit * scheduler.used, batch.work
@@ -220,7 +220,7 @@ class Replica:
 def iterations_until(
     work: Pass, batch: Iteration, most: int, until: Seconds
 ) -> tuple[int, Seconds]:
-    """How many of `most` equal iterations begin before `until`, and what they take.
+    """Return the number of equal iterations that begin before `until`, and their time.
 
     Iterations grow longer as contexts do, so that their time is convex in their number; a few
     secants find the first that ends at or after `until`.

@@ -48,7 +48,7 @@ class Autoscaler:
         self._until: Seconds = math.inf
 
     def open_at(self, now: Seconds) -> Sequence[int]:
-        """The replicas that take requests at a time, looks until then included."""
+        """Return the replicas that take requests at a time, with all scaling until then."""
         while self._next <= now:
             self._look(self._next)
             self._next += self.rules.interval
@@ -61,7 +61,7 @@ class Autoscaler:
         return self._open
 
     def provided(self, index: int, clock: Seconds, end: Seconds) -> Seconds:
-        """For how long a replica was there, from its start until it had nothing left to do [s]."""
+        """Return the time from the start of a replica until it was idle for good [s]."""
         stopped = self.stopped.get(index)
         return (end if stopped is None else max(stopped, clock)) - self.started[index]
 
@@ -101,7 +101,7 @@ class Clients:
     _free: dict[int, Seconds] = field(default_factory=dict)
 
     def receive(self, replica: int, tokens: int, now: Seconds) -> Seconds:
-        """When a prompt of so many tokens that is sent now has reached a replica [s]."""
+        """Return the arrival time of a prompt that is sent now [s]."""
         machine, time = int(replica / self.replicas), tokens * self.wire.prompt_token
         there = max(now, self._free.get(machine, 0.0)) + time
         self._free[machine] = there
@@ -109,7 +109,7 @@ class Clients:
         return max(there, now + tokens * self.wire.flow)
 
     def share(self, requests: Requests, counts: Counts) -> float:
-        """Share of the time in which the busier direction of the machines' networks is busy.
+        """Return the busy share of the busier direction of the network.
 
         Parameters
         ----------
@@ -134,14 +134,14 @@ class Inputs:
     _free: Seconds = 0.0
 
     def read(self, now: Seconds) -> Seconds:
-        """When a request that is asked for now has been read [s]."""
+        """Return the time at which a request that is started now has been read [s]."""
         time = 1.0 / self.reading.rate
         self._free = max(now, self._free) + time
         self.busy += time
         return self._free
 
     def shares(self, end: Seconds) -> dict[str, float]:
-        """Share of the time until `end` in which each resource reads, by its name."""
+        """Return the busy share until `end` of each resource that reads."""
         share = self.busy / max(end, 1e-12)
         return {name: share * each for name, each in self.reading.busy.items()}
 
@@ -199,7 +199,7 @@ class Fleet:
         return heap[0][0] if heap else math.inf
 
     def send(self, request: int, now: Seconds) -> None:
-        """Let the router deal a request."""
+        """Route a request."""
         if self.scaler is not None:
             self.open = self.scaler.open_at(now)
         index = self._pick()
@@ -214,7 +214,7 @@ class Fleet:
             heappush(self._heap, (replica.due, False, index))
 
     def proceed(self, until: Seconds = -math.inf) -> tuple[int, list[int]]:
-        """Let happen what is `due`; returns where that was, and the requests that ended with it.
+        """Process the event that is `due`; return its replica and the requests that ended with it.
 
         What comes next at the same replica and time happens, too, where nothing is sent before
         `until`.
@@ -230,14 +230,14 @@ class Fleet:
         return index, done
 
     def release(self, now: Seconds) -> bool:
-        """Let go what is kept for larger batches, as no more comes; whether there is any."""
+        """Release held batches, as no more requests come; return whether there is any."""
         found = [index for index, each in enumerate(self.replicas) if each.release(now)]
         for index in found if self._alone is None else ():
             heappush(self._heap, (self.replicas[index].due, True, index))
         return bool(found)
 
     def _pick(self) -> int:
-        """The replica that gets the next request."""
+        """Return the replica that gets the next request."""
         count = len(self.open)
         if count == 1:
             return self.open[0]
@@ -251,7 +251,7 @@ class Fleet:
         return self.open[min(turns, key=lambda turn: self.replicas[self.open[turn]].outstanding)]
 
     def counts(self, end: Seconds) -> Counts:
-        """What all of them add up to, in a run that ends then."""
+        """Return the sums over all replicas of a run that ends at a time."""
         total = Counts(end=end)
         for index, replica in enumerate(self.replicas):
             counts = replica.counts
@@ -263,7 +263,7 @@ class Fleet:
 
 
 def run(fleet: Fleet, requests: Requests) -> Counts:
-    """Have a fleet answer all requests; returns what it adds up to.
+    """Run a fleet until all requests are answered; return its counts.
 
     Their times are written into `requests`. Clients that wait for their answers send the next
     request then.
@@ -288,7 +288,7 @@ def run(fleet: Fleet, requests: Requests) -> Counts:
 
 
 def follow(requests: Requests, done: Sequence[int], now: Seconds) -> None:
-    """Let clients whose requests were answered send the next ones."""
+    """Send the next requests of clients whose requests were answered."""
     if done and requests.clients is not None:
         room = len(requests) - len(requests.arrivals)
         requests.arrivals.extend([now + requests.think] * min(len(done), room))
@@ -313,7 +313,7 @@ class Line:
         return self._under_way[0][0] if self._under_way else math.inf
 
     def send(self, request: int, prompt: int, sender: int, now: Seconds) -> None:
-        """Let a request wait for its sender, and travel."""
+        """Send a request over the network of its sender."""
         time = self.transfer.seconds(prompt)
         there = max(now, self._free[sender]) + time
         self._free[sender] = there
@@ -322,14 +322,14 @@ class Line:
         heappush(self._under_way, (there, request))
 
     def take(self) -> int:
-        """The request that arrives next."""
+        """Return the request that arrives next."""
         return heappop(self._under_way)[1]
 
 
 def run_split(
     prompts: Fleet, before: Requests, line: Line, fleet: Fleet, requests: Requests
 ) -> tuple[Counts, Counts]:
-    """Have one fleet compute the prompts of all requests, and another one write the answers.
+    """Run a fleet for prompts and another one for answers.
 
     The first token comes from the second fleet, which has to have room for the request. Times are
     written into `requests`; returns what both fleets add up to.
@@ -372,7 +372,7 @@ def run_split(
 
 
 def links_of(side: Side, counts: Counts) -> dict[str, float]:
-    """Share of the time in which each link of an accelerator carries something, by its kind.
+    """Return the busy share of each link of an accelerator by its kind.
 
     Parameters
     ----------
@@ -386,10 +386,10 @@ def links_of(side: Side, counts: Counts) -> dict[str, float]:
 
 
 def links_of_both(layout: Layout, first: Counts, counts: Counts, line: Line) -> dict[str, float]:
-    """The same of replicas for prompts, `first`, and for answers, with what goes between them.
+    """Return the same for replicas for prompts (`first`) and for answers, with their transfers.
 
     Keys and values take a link of the replicas for prompts that `links_of` may have, or the
-    machines' network. Links of the two kinds of replicas are told apart.
+    machines' network. Links of the two kinds of replicas are separate.
     """
     if layout.prompts is None:
         return links_of(layout.main, counts)
@@ -411,7 +411,7 @@ def links_of_both(layout: Layout, first: Counts, counts: Counts, line: Line) -> 
 def with_inputs(
     links: Mapping[str, float], inputs: Inputs | None, end: Seconds
 ) -> dict[str, float]:
-    """The same with what reads requests until the end of a run: the store, the network."""
+    """Add the busy shares of the store and network that requests are read over."""
     read = {} if inputs is None else inputs.shares(end)
     return {name: links.get(name, 0.0) + read.get(name, 0.0) for name in {**links, **read}}
 
@@ -419,7 +419,7 @@ def with_inputs(
 def with_clients(
     links: Mapping[str, float], clients: Clients | None, requests: Requests, counts: Counts
 ) -> dict[str, float]:
-    """The same with requests that come in, or answers that go out, on the machines' network.
+    """Add the busy share of the network between clients and machines.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the replicas of a service are: settings, forward pass and cache, and what joins them."""
+"""The replicas of a service: settings, forward pass, cache and the links between them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Side:
     reuse: Reuse
 
     def slower(self, factor: float, beside: float) -> Side:
-        """With iterations that take `factor` times as long, and what is beside them `beside`."""
+        """Return the same with iterations `factor` times and overheads `beside` times as long."""
         plain = self.serving
         serving = replace(
             plain,
@@ -55,7 +55,7 @@ class Transfer:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How requests are read from a store: `rate` of them a second on all machines together.
+    """Reading of requests from a store: `rate` per second on all machines together.
 
     `busy` is the share of each resource that this takes. `limited_by` says in words what bounds the
     rate, and `log_sd` how far it may be off: a standard deviation of its logarithm. `caution` is
@@ -69,7 +69,7 @@ class Reading:
     caution: str = ""
 
     def slower(self, deviations: float) -> Reading:
-        """At so many deviations from what is expected; above 0: slower."""
+        """Return the same at a number of standard deviations; above 0 is slower."""
         return replace(self, rate=self.rate * math.exp(-deviations * self.log_sd))
 
 
@@ -86,7 +86,7 @@ class Wire:
     flow: Seconds
 
     def most(self, load: Load) -> PerSecond:
-        """Requests of a load that a machine's network carries in a second."""
+        """Return the requests per second that the network of a machine carries."""
         each = max(load.prompt.mean * self.prompt_token, load.output.mean * self.token)
         return 1.0 / each if each else math.inf
 
@@ -107,11 +107,11 @@ class Layout:
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """Those that there are, that which computes prompts first."""
+        """The kinds of replicas, that for prompts first."""
         return (self.main,) if self.prompts is None else (self.prompts, self.main)
 
     def slower(self, factor: float, beside: float) -> Layout:
-        """With iterations that take `factor` times as long, and what is beside them `beside`.
+        """Return the same with iterations `factor` times and overheads `beside` times as long.
 
         Keys and values travel as before.
         """
@@ -120,7 +120,7 @@ class Layout:
 
 
 def layout_of(service: Service, pass_of: Callable[[Serving], Pass]) -> Layout:
-    """How a service lies on its machines.
+    """Return the layout of a service on its machines.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def layout_of(service: Service, pass_of: Callable[[Serving], Pass]) -> Layout:
 
 
 def wire_of(service: Service) -> Wire | None:
-    """The network between clients and machines; None where nothing is sent, or none is known."""
+    """Return the network between clients and machines; None if nothing is sent or it is unknown."""
     network, traffic = service.group.host.network, service.load.traffic
     if network is None or not (traffic.prompt_token or traffic.token):
         return None
@@ -180,7 +180,7 @@ def _side(
 
 
 def transfer_of(service: Service, token_bytes: Bytes) -> Transfer:
-    """How keys and values get from one replica to another.
+    """Return the transfer of keys and values between replicas.
 
     Where each machine holds its share of both kinds, every accelerator sends its part over its own
     link to the others, or over that to the host. Else all of a machine share its network.
@@ -220,6 +220,6 @@ def transfer_of(service: Service, token_bytes: Bytes) -> Transfer:
 
 
 def mean_transfer(layout: Layout, load: Load) -> Seconds:
-    """Time for which a mean request keeps its sender busy [s]; 0 where nothing is sent."""
+    """Return the time for which a mean request occupies its sender [s]; 0 if nothing is sent."""
     transfer = layout.transfer
     return 0.0 if transfer is None else transfer.seconds(load.prompt.mean)

@@ -51,7 +51,7 @@ class Requests:
 
 
 def requests_of(load: Load, count: int, seed: int, most: float = math.inf) -> Requests:
-    """`count` requests of a load.
+    """Draw `count` requests of a load.
 
     Lengths come from numpy's old generator, all prompts before all answers, as the benchmark
     clients draw them: with their seed (0) the sequence is theirs.
@@ -90,7 +90,7 @@ def requests_of(load: Load, count: int, seed: int, most: float = math.inf) -> Re
 
 
 def usual_count(load: Load) -> int | None:
-    """Requests of a finite run; None where a load goes on for ever."""
+    """Return the number of requests of a finite load; None if it is endless."""
     ways = load.arrivals
     if isinstance(ways, Trace):
         return min(load.requests or len(ways.arrivals), len(ways.arrivals))
@@ -141,7 +141,7 @@ PERIOD_PARTS: Final = 4096
 
 
 def _along(ways: RateCurve, count: int, draw: np.random.RandomState) -> list[Seconds]:
-    """Arrivals at a rate that follows a curve: a Poisson process whose clock runs unevenly.
+    """Draw arrivals at a rate that follows a curve: a time-changed Poisson process.
 
     `count` of them come in the time in which so many are expected.
     """

@@ -30,13 +30,13 @@ class Pass(Protocol):
         """Activations of one token of an iteration on one device [B]."""
 
     def seconds(self, work: Iteration) -> Seconds:
-        """Time of one iteration [s]."""
+        """Return the time of one iteration [s]."""
 
     def decode_seconds(self, decoding: int, context_tokens: float, iterations: int) -> Seconds:
-        """Time of iterations in a row in which the same sequences take one token each [s]."""
+        """Return the time of consecutive iterations that decode one token of each sequence [s]."""
 
     def link_seconds(self, prompts: float, answers: float) -> Mapping[str, Seconds]:
-        """Time in which each link of a device carries what so many tokens need [s].
+        """Return the busy time of each link of a device for a number of tokens [s].
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class ScaledPass(_OfAnother):
     factor: float
 
     def link_seconds(self, prompts: float, answers: float) -> Mapping[str, Seconds]:
-        """Time in which each link of a device carries what so many tokens need [s]."""
+        """Return the busy time of each link of a device for a number of tokens [s]."""
         return self.plain.link_seconds(prompts, answers)
 
     @property
@@ -80,11 +80,11 @@ class ScaledPass(_OfAnother):
         return self.plain.weights_bytes
 
     def seconds(self, work: Iteration) -> Seconds:
-        """Time of one iteration [s]."""
+        """Return the time of one iteration [s]."""
         return self.factor * self.plain.seconds(work)
 
     def decode_seconds(self, decoding: int, context_tokens: float, iterations: int) -> Seconds:
-        """Time of iterations in a row in which the same sequences take one token each [s]."""
+        """Return the time of consecutive iterations that decode one token of each sequence [s]."""
         return self.factor * self.plain.decode_seconds(decoding, context_tokens, iterations)
 
 
@@ -103,7 +103,7 @@ class SpeculativePass(_OfAnother):
         return self.plain.weights_bytes * (1.0 + self.speculation.draft)
 
     def seconds(self, work: Iteration) -> Seconds:
-        """Time of one iteration [s]."""
+        """Return the time of one iteration [s]."""
         if not work.decoding:
             return self.plain.seconds(work)
         drafts, draft = self.speculation.drafts, self.speculation.draft
@@ -112,7 +112,7 @@ class SpeculativePass(_OfAnother):
         return self.plain.seconds(checked) + drafts * draft * self.plain.seconds(alone)
 
     def decode_seconds(self, decoding: int, context_tokens: float, iterations: int) -> Seconds:
-        """Time of iterations in a row in which the same sequences take some tokens each [s]."""
+        """Return the time of consecutive iterations of several tokens per sequence [s]."""
         drafts, draft = self.speculation.drafts, self.speculation.draft
 
         def passes(rows: int) -> Seconds:
@@ -124,7 +124,7 @@ class SpeculativePass(_OfAnother):
         return passes(decoding * (drafts + 1)) + drafts * draft * passes(decoding)
 
     def link_seconds(self, prompts: float, answers: float) -> Mapping[str, Seconds]:
-        """Time in which each link of a device carries what checked tokens and guesses need [s]."""
+        """Return the busy time of each link of a device for verified and drafted tokens [s]."""
         drafts, draft = self.speculation.drafts, self.speculation.draft
         return self.plain.link_seconds(prompts, answers * (1.0 + drafts * (1.0 + draft)))
 
@@ -135,7 +135,7 @@ UNLIMITED_BLOCKS: Final = sys.maxsize
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """What one device keeps in its memory while it serves, and the blocks of its cache."""
+    """The memory of one device while it serves, and the blocks of its cache."""
 
     items: Mapping[str, Bytes]
     capacity: Bytes
@@ -154,7 +154,7 @@ class Pool:
 
 
 def pool_of(serving: Serving, memory: Bytes, work: Pass) -> Pool:
-    """The cache that an engine finds room for on a device.
+    """Return the memory pool of a device with the cache that fits.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ class Decoding:
         return self.number
 
     def join(self, request: int, context: int, left: int) -> None:
-        """A sequence that attends to `context` tokens next and takes `left` more."""
+        """Add a sequence that attends to `context` tokens next and needs `left` more."""
         start = context - self.steps
         self._starts[request] = start
         self._ends[request] = self.steps + left
@@ -236,7 +236,7 @@ class Decoding:
         self._count(start, 1)
 
     def leave(self, request: int) -> int:
-        """A sequence that stops before its end; returns how many tokens it lacks."""
+        """Remove a sequence before its end; return its missing tokens."""
         self._count(self._starts.pop(request), -1)
         end = self._ends.pop(request)
         self._until -= end
@@ -270,7 +270,7 @@ class Decoding:
         return self._until - self.number * self.steps
 
     def blocks(self, ahead: int = 0) -> int:
-        """Blocks they need for the iteration that comes after `ahead` others."""
+        """Return the blocks needed for the iteration after `ahead` others."""
         if not ahead and self._needed is not None:
             return self._needed
         whole, part = divmod(self.steps + ahead, self.block)
@@ -286,7 +286,7 @@ class Decoding:
         return needed
 
     def iterations_within(self, blocks: int, most: int) -> int:
-        """Of the next `most` iterations those that need no more than so many blocks."""
+        """Return the next iterations, at most `most`, that fit into a number of blocks."""
         need = (self.context + self.number * most) / self.block + self.number
         if need <= blocks or self.blocks(most - 1) <= blocks:
             return most
@@ -297,7 +297,7 @@ class Decoding:
         return fits
 
     def advance(self, iterations: int) -> list[int]:
-        """So many iterations in a row, at most `left`; returns the sequences that end."""
+        """Advance by a number of iterations (at most `left`); return the sequences that end."""
         self.steps += iterations
         self._needed = None
         done = []

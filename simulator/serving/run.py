@@ -51,7 +51,7 @@ EDGE_SHARE: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a run added up to: replicas that write answers, and those that compute prompts alone.
+    """The counts of a run: of replicas that write answers, and of those for prompts only.
 
     `transfer` is the mean time of a request between the two [s], `threads` how many of the host
     each replica has. `links` is the share of the time in which links carry something, by name.
@@ -73,7 +73,7 @@ def answered(  # noqa: PLR0913 - what a run left, and how it is read
     steady: bool,
     lag: float = 0.0,
 ) -> Answered:
-    """What the requests of all replicas saw.
+    """Return latencies, rates and shares of a run.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def answered(  # noqa: PLR0913 - what a run left, and how it is read
 
 
 def _times(columns: Mapping[str, Times], counted: slice, lag: float) -> tuple[Times, ...]:
-    """To the first token, for each further one, to the last, and until a request first ran [s]."""
+    """Return times to the first token, per further token, to the last, and of waiting [s]."""
     arrived = columns["arrivals"]
     first = (columns["first"] - arrived)[counted]
     whole = (columns["last"] - arrived)[counted]
@@ -144,14 +144,14 @@ def _times(columns: Mapping[str, Times], counted: slice, lag: float) -> tuple[Ti
 
 
 def _duration(columns: Mapping[str, Times], counted: slice, *, steady: bool) -> Seconds:
-    """Time over which rates are counted [s]."""
+    """Return the time over which rates are counted [s]."""
     arrived = columns["arrivals"][counted]
     stop = arrived.max() if steady else columns["last"].max()
     return max(float(stop - arrived.min()), 1e-12)
 
 
 def half_width(values: Times) -> float:
-    """95% half-width of the mean of values in the order of their requests, by batch means."""
+    """Return the 95% half-width of the mean of values in request order, by batch means."""
     if len(values) < 2 * BATCHES:
         return float(STUDENT_QUANTILE * values.std() / max(1, len(values)) ** 0.5)
     size = len(values) // BATCHES
@@ -160,7 +160,7 @@ def half_width(values: Times) -> float:
 
 
 def _columns(requests: Requests) -> dict[str, Times]:
-    """All requests in the order of their arrivals, column by column."""
+    """Return the columns of all requests in order of arrival."""
     names = ("arrivals", "prompts", "outputs", "scheduled", "first", "last")
     return {name: np.asarray(getattr(requests, name), dtype=float) for name in names}
 
@@ -178,7 +178,7 @@ def _latency(times: Times) -> Latency:
 
 
 def _kept(latencies: Mapping[str, Times], slo: Slo) -> dict[str, npt.NDArray[np.bool_]]:
-    """Which requests keep each limit."""
+    """Return for each limit the requests that meet it."""
     return {name: latencies[name] <= limit for name, limit in slo.limits.items()}
 
 
@@ -192,7 +192,7 @@ MIN_WAVES: Final = 3
 def saturation_rates(
     service: Service, layout: Layout, seed: int, least: int = MIN_REQUESTS
 ) -> tuple[PerSecond, PerSecond]:
-    """Requests and output tokens a second that all replicas complete while others always wait.
+    """Return requests and output tokens per second of all replicas while requests always wait.
 
     Of replicas that compute prompts, those that decode, what is between them, and what brings
     requests the slowest counts.
@@ -209,14 +209,14 @@ def saturation_rates(
 
 
 def let_through(service: Service, layout: Layout) -> PerSecond:
-    """Requests that a store and the clients' network bring in a second; infinite without both."""
+    """Return the requests per second that store and client network allow; infinite without both."""
     wire, reading = layout.wire, layout.reading
     sent = math.inf if wire is None else service.group.count * wire.most(service.load)
     return sent if reading is None else min(sent, reading.rate)
 
 
 def _side_rate(service: Service, side: Side, seed: int, least: int) -> tuple[PerSecond, float]:
-    """Requests a second that one replica completes, and their mean output tokens.
+    """Return the requests per second of one replica and their mean output tokens.
 
     All requests are there from the start. Those that start at once begin somewhere within their
     answers, as in a run that has gone on for long; without, equal answers would end in waves. The
@@ -248,14 +248,14 @@ def _at_once(service: Service, count: int, seed: int, most: int) -> Requests:
 
 
 def _at_most(side: Side, every: Requests) -> int:
-    """About how many requests run at once where many wait."""
+    """Estimate the number of running requests while many wait."""
     size = np.mean(every.prompts) + np.mean(every.outputs)
     within = side.pool.blocks // max(1, blocks_of(round(float(size)), side.serving.block_tokens))
     return max(1, min(side.serving.max_sequences, within))
 
 
 def _spread_out(every: Requests, together: int, seed: int) -> None:
-    """Let the first requests be somewhere within their answers, each place as likely."""
+    """Start the first requests at random places within their answers."""
     shares = np.random.RandomState(seed).random_sample(together)
     for request, share in enumerate(shares.tolist()):
         done = int(share * (every.outputs[request] - 1))
@@ -276,7 +276,7 @@ Those of a larger fleet do as so many of them do with their share of the load.
 
 
 def offered_rate(service: Service) -> PerSecond | None:
-    """Requests that arrive in a second whatever becomes of them; None for clients that wait.
+    """Return the requests per second of an open-loop load; None for clients that wait.
 
     Of a rate that rises and falls it is the peak.
     """
@@ -291,7 +291,7 @@ def offered_rate(service: Service) -> PerSecond | None:
 
 
 def at_peak(service: Service) -> Service:
-    """A service whose load rises and falls as it is at the peak, with all its replicas."""
+    """Return a service with a changing load as it is at the peak, with all replicas."""
     load, ways = service.load, service.load.arrivals
     if not isinstance(ways, RateCurve):
         return service
@@ -306,13 +306,13 @@ class ServiceRun:
         self.service, self.layout, self.seed = service, layout, seed
 
     def saturation(self, *, rough: bool = False) -> Saturation:
-        """The most that the replicas complete for ever, and how far the load is from it."""
+        """Return the sustainable rates and the headroom of the load."""
         least = MIN_REQUESTS_ROUGH if rough else MIN_REQUESTS
         rate, tokens = saturation_rates(self.service, self.layout, self.seed, least)
         return saturated(rate, tokens, offered_rate(self.service))
 
     def answered(self, saturation: Saturation | None) -> Answered | None:
-        """What requests see; None where a load that goes on for ever is beyond saturation.
+        """Return latencies and rates; None if an endless load is beyond saturation.
 
         One that has an end asks for none.
         """
@@ -329,7 +329,7 @@ class ServiceRun:
         return _together(seen, 1.0 / share, share * ways.rate)
 
     def _seen(self, load: Load, count: int, share: float, *, steady: bool) -> Answered:
-        """What so many requests of a load see from a share of the replicas."""
+        """Return the results of requests on a share of the replicas."""
         layout, service = self.layout, self.service
         most = min(side.pool.tokens for side in (layout.main, layout.prompts) if side is not None)
         requests = requests_of(load, count, self.seed, most)
@@ -340,7 +340,7 @@ class ServiceRun:
         return answered(requests, ran, service.slo, blocks=blocks, steady=steady, lag=lag)
 
     def _ran(self, requests: Requests, share: float) -> Ran:
-        """Have a share of the replicas answer requests."""
+        """Run requests on a share of the replicas."""
         layout, main = self.layout, self.layout.main
         inputs = None if layout.reading is None else Inputs(layout.reading)
         clients = self._clients(layout.prompts or main)
@@ -360,7 +360,7 @@ class ServiceRun:
         return Ran(counts, first, line.travelled / len(requests), links=links)
 
     def _clients(self, side: Side) -> Clients | None:
-        """Those that send requests to replicas of a kind; None where that takes nothing."""
+        """Return the clients of replicas of a kind; None if sending takes no time."""
         wire, machines = self.layout.wire, self.service.group.count
         return None if wire is None else Clients(wire, side.serving.replicas / machines)
 
@@ -384,7 +384,7 @@ class ServiceRun:
         )
 
     def _steady(self, rate: PerSecond) -> tuple[float, int]:
-        """The share of the replicas, and the requests, of a run until all is steady."""
+        """Return the share of the replicas and the requests of a run to steady state."""
         serving = self.layout.main.serving
         before = self.layout.prompts
         # Groups with the same numbers of both kinds; one replica where there is one kind.
@@ -401,7 +401,7 @@ class ServiceRun:
 
 
 def alone(service: Service, layout: Layout) -> Seconds:
-    """What a mean request takes that has all replicas to itself [s]."""
+    """Return the time of a mean request on an idle service [s]."""
     load, main = service.load, layout.main
     first = layout.prompts or main
     prompt, output = max(1, round(load.prompt.mean)), max(1, round(load.output.mean))
@@ -421,7 +421,7 @@ def alone(service: Service, layout: Layout) -> Seconds:
 
 
 def _reused(load: Load, side: Side, prompt: int) -> int:
-    """Tokens of a prompt that lie in the cache already."""
+    """Return the tokens of a prompt that are in the prefix cache."""
     shared = min(
         prompt, load.shared_prefix // side.serving.block_tokens * side.serving.block_tokens
     )
@@ -429,7 +429,7 @@ def _reused(load: Load, side: Side, prompt: int) -> int:
 
 
 def _together(part: Answered, times: float, offered: PerSecond) -> Answered:
-    """What so many times the replicas do that were simulated.
+    """Scale the results of the simulated replicas to all.
 
     `offered` is the rate of arrivals at these: in a run without end what arrives is answered,
     however many came by chance in a shorter one.
@@ -443,7 +443,7 @@ def _together(part: Answered, times: float, offered: PerSecond) -> Answered:
 
 
 def saturated(rate: PerSecond, tokens: PerSecond, offered: PerSecond | None) -> Saturation:
-    """What a load is beside the most requests and output tokens a second."""
+    """Return saturation for a load, from the highest requests and output tokens per second."""
     return Saturation(
         request_rate=rate,
         output_rate=tokens,

@@ -1,4 +1,4 @@
-"""What the next iteration computes, by the rules of the engine.
+"""Scheduling: the contents of the next iteration by the rules of the engine.
 
 Sources of the rules: vllm/v1/core/sched/scheduler.py at 00024d31, SGLang's schedule_policy.py at
 00550cd1, TensorRT-LLM's pages on its scheduler and runtime flags; each engine's data file says
@@ -33,7 +33,7 @@ RECHECK = 16
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """What of a prompt lies in the cache already: tokens that all begin with, and of the others.
+    """Tokens of a prompt in the prefix cache: those that all share, and of the others.
 
     Those of `shared_prefix` are held once; a request holds the others it finds, `hit_rate` of
     them, as its own.
@@ -121,28 +121,28 @@ class Scheduler:
 
     @property
     def is_open(self) -> bool:
-        """Whether a request that arrives might start at once, or let others start."""
+        """Return whether an arriving request might start at once, or let others start."""
         free = len(self.running) < self.serving.max_sequences
         return free and (not self.waiting or self._waited is not None)
 
     def join(self, request: int, now: Seconds) -> None:
-        """Let a request wait behind the others."""
+        """Add a request to the queue."""
         self.lacks[request] = self.requests.outputs[request]
         self.waiting.append(request)
         if self.batcher is not None:
             self.batcher.join(self.requests.prompts[request], now)
 
     def held_until(self, now: Seconds) -> Seconds:
-        """Until when those that wait are kept for a larger batch; `now` where they are not."""
+        """Return the time until which requests are held for a larger batch; `now` if not held."""
         return now if self.batcher is None else self.batcher.held_until(now)
 
     def length(self, request: int) -> int:
-        """Tokens a request has so far: its prompt and what it has written."""
+        """Return the tokens of a request so far: its prompt and what is written."""
         requests = self.requests
         return requests.prompts[request] + requests.outputs[request] - self.lacks[request]
 
     def compose(self) -> Batch:
-        """What the next iteration computes, with requests admitted and preempted as it must."""
+        """Compose the next iteration; admit and preempt requests."""
         decoding, serving = self.decoding, self.serving
         gave_way = self.used > self.blocks and self._make_room()
         most = serving.max_batched_tokens if self.batcher is None else self.batcher.take()
@@ -160,7 +160,7 @@ class Scheduler:
         return Batch(work, tuple(started), tuple(ended))
 
     def undisturbed(self) -> int:
-        """Iterations of decoding alone until one ends, must give way, or might be joined."""
+        """Return the decode-only iterations until a request ends, is preempted or might join."""
         decoding = self.decoding
         most = decoding.left
         seated = len(self.running) < self.serving.max_sequences
@@ -172,7 +172,7 @@ class Scheduler:
         return max(1, decoding.iterations_within(room, most))
 
     def complete(self, batch: Batch, iterations: int) -> list[int]:
-        """What an iteration (or so many of decoding alone) leaves: the requests that ended."""
+        """Complete one or several iterations; return the requests that ended."""
         if self._waited is not None:
             self._waited += iterations
         done = list[int]()
@@ -194,7 +194,7 @@ class Scheduler:
         return done
 
     def _hold(self, rule: Held, budget: int) -> None:
-        """Note for how many iterations prompts have been kept back; None where they may start.
+        """Count the iterations for which prompts are held back; None if they may start.
 
         As TensorRT-LLM does with `batch_wait_timeout_iters` and `batch_wait_max_tokens_ratio`.
         """
@@ -219,17 +219,17 @@ class Scheduler:
             self._since = self.decoding.steps
 
     def _steps(self, tokens: int) -> int:
-        """Iterations in which so many tokens are written."""
+        """Return the iterations that write a number of tokens."""
         return tokens if self.pace == 1.0 else math.ceil(tokens / self.pace)
 
     def _whole(self, request: int) -> int:
-        """Blocks of a request with all of its answer."""
+        """Return the blocks of a request with its whole answer."""
         requests = self.requests
         tokens = requests.prompts[request] + requests.outputs[request]
         return blocks_of(self._steps(tokens), self.block) - self.shared
 
     def _own(self, request: int) -> int:
-        """Blocks of what a request has so far."""
+        """Return the blocks of a request so far."""
         return blocks_of(self._steps(self.length(request)), self.block) - self.shared
 
     def _make_room(self) -> bool:
@@ -255,7 +255,7 @@ class Scheduler:
         self.waiting.appendleft(request)
 
     def _prompts(self, budget: int, *, admit: bool) -> tuple[int, float, int, list[int]]:
-        """Tokens of prompts for the next iteration, their pairs, how many there are, what ends.
+        """Return prompt tokens of the next iteration, pairs, prompts, and those that end.
 
         One prompt has no more of the tokens than its group of accelerators may compute.
         """
@@ -285,7 +285,7 @@ class Scheduler:
         return max(0, budget) - max(0, left), pairs, number, ended
 
     def _cached(self, request: int) -> int:
-        """Tokens of a request that are in the cache; of one that gave way only the prefix."""
+        """Return the cached tokens of a request; of a preempted one only the prefix."""
         prompt, block = self.requests.prompts[request], self.serving.block_tokens
         found = self.prefix
         if self.lacks[request] == self.requests.outputs[request]:
@@ -293,7 +293,7 @@ class Scheduler:
         return min(found, self.length(request) - 1)
 
     def _may_start(self, left: int, share: int) -> bool:
-        """Whether the request at the head may start with `left` of the tokens for prompts.
+        """Return whether the first request may start with `left` prompt tokens.
 
         Of these, one prompt has a `share`.
         """
@@ -351,18 +351,18 @@ class Batcher:
         self._samples = 0
 
     def join(self, samples: int, now: Seconds) -> None:
-        """A request comes into the queue."""
+        """Add a request to the queue."""
         self._queue.append((now, samples))
         self._samples += samples
 
     def held_until(self, now: Seconds) -> Seconds:
-        """Until when the queue is kept for a larger batch; `now` where it is not."""
+        """Return the time until which the queue is held for a larger batch; `now` if not held."""
         if not self._queue or self._samples >= self.sizes[0]:
             return now
         return max(now, self._queue[0][0] + self.delay)
 
     def take(self) -> int:
-        """Let a batch go: how many samples it may have."""
+        """Take a batch from the queue; return its samples."""
         place = bisect_right(self.sizes, self._samples)
         size = self.sizes[place - 1] if place else self.most
         left = size

@@ -1,4 +1,4 @@
-"""How many replicas keep the limits of a service: the fewest machines of one kind that do."""
+"""Sizing of a service: the fewest machines of one kind that meet its limits."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ class Sizing:
         return max(1, math.ceil(self.offered / self.saturation[0]))
 
     def least_price(self, each: UsdPerSecond) -> UsdPerSecond:
-        """What machines at such a price each cost at least, all together [$/s]."""
+        """Return the lowest price of all machines at a price of each [$/s]."""
         return each * self.least
 
     def slow(self, deviations: float) -> Sizing:
-        """With iterations, and what requests take beside them, so many deviations longer."""
+        """Return the same with times longer by a number of standard deviations."""
         return replace(self, layout=uncertain(self.layout, self.service, deviations))
 
     @property
@@ -96,13 +96,13 @@ class Sizing:
         return math.ceil(self.least / IDLE_SHARE)
 
     def on(self, machines: int) -> Service:
-        """The service on so many machines."""
+        """Return the service on a number of machines."""
         service = self.service
         group = replace(service.group, count=machines)
         return replace(service, group=group, serving=times(service.serving, machines))
 
     def answered(self, machines: int, offered: PerSecond | None = None) -> Answered | None:
-        """What requests see on so many machines, at another rate if one is given.
+        """Return latencies and rates on a number of machines, at another rate if given.
 
         None beyond saturation.
         """
@@ -116,14 +116,14 @@ class Sizing:
         return ServiceRun(service, _on(self.layout, machines), self.seed).answered(saturation)
 
     def keeps(self, machines: int) -> bool:
-        """Whether so many machines keep all limits."""
+        """Return whether a number of machines meets all limits."""
         if machines not in self._kept:
             told = self.answered(machines)
             self._kept[machines] = told is not None and all(meets(self.service, told).values())
         return self._kept[machines]
 
     def highest(self, machines: int) -> PerSecond:
-        """The highest rate at which so many machines keep all limits, below that of saturation.
+        """Return the highest rate at which a number of machines meets all limits, below saturation.
 
         Parameters
         ----------
@@ -142,11 +142,11 @@ class Sizing:
 
     @cached_property
     def _kept(self) -> dict[int, bool]:
-        """What was found out, by number of machines."""
+        """Return results by number of machines."""
         return {}
 
     def machines(self) -> int | None:
-        """The fewest that keep all limits; None where no number does."""
+        """Return the fewest machines that meet all limits; None if no number does."""
         fails, enough, most = self.least - 1, self.least, self.idle
         if not self.keeps(enough) and not self.keeps(most):
             return None
@@ -158,7 +158,7 @@ class Sizing:
         return enough
 
     def missed(self) -> str:
-        """Which limit is kept least where machines have all but nothing to do."""
+        """Return the limit that fails most on nearly idle machines."""
         told = self.answered(self.idle)
         if told is None or not told.within:
             return "the load is beyond saturation"
@@ -172,14 +172,14 @@ class Sizing:
 
 
 def times(serving: Serving, machines: int) -> Serving:
-    """Settings of so many times the replicas, of both kinds where there are two."""
+    """Return settings with a multiple of the replicas, of both kinds if there are two."""
     before = serving.prefill
     more = None if before is None else replace(before, replicas=machines * before.replicas)
     return replace(serving, replicas=machines * serving.replicas, prefill=more)
 
 
 def _on(layout: Layout, machines: int) -> Layout:
-    """The layout of one machine on so many of them."""
+    """Return the layout of one machine repeated on several."""
 
     def more(side: Side) -> Side:
         return replace(side, serving=times(side.serving, machines))

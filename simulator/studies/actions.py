@@ -4,7 +4,7 @@ Every change of a job is weighed by closed forms first; only the best of each ki
 change counts if the run becomes shorter or cheaper by more than `MIN_GAIN`, and by more than what
 both predictions know of their mean step; where a job likely does not fit, if it then likely does.
 
-A service that keeps its limits gains by a lower price of its answers, as long as it still keeps
+A service that is within its limits gains by a lower price of its answers, as long as it still keeps
 them; one that misses them by keeping them, or by more requests within them; one whose load is
 beyond saturation by the load that it carries.
 """
@@ -39,9 +39,10 @@ from simulator.schema.scenario import Scenario
 from simulator.schema.serving import OpenLoop, Service
 from simulator.serving.cost import price_of_all
 from simulator.serving.load import usual_count
-from simulator.studies.baseline import MACHINE, Baseline, Machine, Reader, machine_of
+from simulator.studies.baseline import Baseline, Machine, Reader, machine_of
 from simulator.studies.data_migration import Move, moves, rewritten, waited
 from simulator.studies.levers.catalogue import changes, service_changes
+from simulator.studies.levers.keys import MACHINE
 from simulator.studies.levers.lever import (
     Change,
     Kind,
@@ -61,11 +62,11 @@ NOISE_FACTOR: Final = 1.4
 """Half-widths of a 95% interval by which a gain must exceed the chance of two simulated runs: 2.7
 standard deviations, which none of seven changes without effect reaches in 19 of 20 jobs."""
 MAX_ACTIONS: Final = 3
-"""How many changes are told."""
+"""Number of changes that are reported."""
 MAX_PREDICTED: Final = 5
 """How many are predicted at most."""
 MAX_PREDICTED_SLOW: Final = 3
-"""How many of a job that takes long to simulate: as many as are told."""
+"""How many of a job that takes long to simulate: as many as are reported."""
 LIKELY_FIT: Final = 0.5
 """Probability from which on a job that may fit into the memory of its devices is taken to fit."""
 SURE_FIT: Final = 0.9
@@ -606,7 +607,8 @@ def service_gains(base: ServicePrediction, after: ServicePrediction) -> bool:
 def keeps_as_surely(base: ServicePrediction, after: ServicePrediction) -> bool:
     """Return whether a change leaves the share of requests within all limits as sure as it is.
 
-    A service that keeps its limits in nine of ten cases is not told to save where it may miss them.
+    No saving is proposed to a service within its limits in nine of ten cases if it may then miss
+    them.
     """
     if not base.keeps_limits:
         return True
@@ -657,7 +659,7 @@ def _waits_for_reads(base: ServicePrediction) -> bool:
 def _may_gain(base: ServicePrediction, service: Service) -> bool:
     """Return whether a change can lower the price of answers at a given rate.
 
-    A rate that is given is answered whatever is changed, so that only a lower rent does; where
+    A given rate is answered in any case, so that only a lower rent does; where
     requests wait for answers, or for the start of the run, faster machines do.
     """
     found, rent = base.saturation, price_of_all(service)

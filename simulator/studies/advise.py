@@ -1,7 +1,7 @@
 """The fewest workers, with prefetch as it is where it can be, that leave the devices unstarved.
 
 Every setting is predicted. More workers are taken to starve a device no more than fewer do, so
-that the fewest are found by halving; settings that do not fit into RAM are no answer.
+that the fewest are found by halving; settings that do not fit into RAM are left out.
 """
 
 from __future__ import annotations
@@ -163,8 +163,9 @@ def advise_input(
 def _chosen(tried: _Tried, prefetch: int, top: int, within: float) -> Setting | None:
     """The fewest workers of all depths; None where none is enough.
 
-    A batch that comes just in time is copied while the device waits, which is no waiting for data
-    but as long a step: what was found to take longer than others by more than `within` is left.
+    A batch that comes just in time is copied while the device waits, which does not count as
+    waiting for data but makes as long a step: what was found to take longer than others by more
+    than `within` is left.
     """
     longest = float("inf")
     for _ in range(2):
@@ -216,7 +217,7 @@ def _too_big(setting: Setting) -> bool:
 def _fewer(setting: Setting, prefetch: int) -> tuple[int, bool, int]:
     """By workers; among as many the `prefetch` there is now comes first, then the least.
 
-    A prefetch that gains nothing is no reason to change it.
+    A prefetch without a gain is not changed.
     """
     return setting.workers, setting.prefetch != prefetch, setting.prefetch
 

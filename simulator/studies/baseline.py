@@ -17,6 +17,17 @@ from simulator.schema.hardware.price import Purchase
 from simulator.schema.hardware.storage import Scope, Storage
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.train import Mode
+from simulator.studies.levers.keys import (
+    COUNT,
+    GLOBAL_BATCH,
+    GPU_KEY,
+    MACHINE,
+    MEASURED_ON,
+    PLACEMENT,
+    PURCHASE,
+    STORE,
+    WORKERS,
+)
 from simulator.studies.search.evaluate import Reader as SearchReader
 from simulator.units import Bytes, PerSecond, UsdPerSecond
 
@@ -33,7 +44,7 @@ class Machine:
     is programmed with; both are empty without one. `threads` are its vCPUs, `sold` are the ways in
     which its hours are bought, `rent` is its first listed price. `capabilities` are what a job may
     require: the accelerator's software, and the number formats it has a rate of its own for.
-    `marked`: a CoreMark tells how fast its processors are beside others.
+    `marked`: a CoreMark compares the speed of its processors with others.
     """
 
     name: str
@@ -93,7 +104,7 @@ def machine_of(host: Host) -> Machine:
 def holds_better(machine: Machine, store: Storage, size: Bytes) -> bool:
     """Return whether the machine's own drives hold the data and are better than a volume.
 
-    They cost no rent, so nobody would rent such a volume to read from.
+    They cost no rent, so such a volume is not worth renting.
     """
     drive, many = machine.drive, max(1, machine.drive_count)
     if drive is None or store.scope is not Scope.VOLUME:
@@ -218,11 +229,6 @@ def is_sold_in(region: str, wanted: str) -> bool:
 
 Settings = Mapping[str, Plain]
 
-MACHINE, COUNT, STORE = "hardware.machine", "hardware.count", "hardware.storage"
-PLACEMENT, PURCHASE = "data.placement", "cost.purchase"
-BATCH, ACCUMULATION, WORKERS = "train.batch_size", "train.accumulation", "input.workers"
-GLOBAL_BATCH = "train.global_batch_size"
-MEASURED_ON = "input.measured_on"
 MEMORY_NEUTRAL = frozenset({MACHINE, STORE, PLACEMENT, PURCHASE, WORKERS, MEASURED_ON})
 """Settings that an accelerator's memory does not depend on."""
 
@@ -362,8 +368,6 @@ def _stores(catalogue: Catalogue) -> list[Storage]:
     return found
 
 
-GPU_KEY = "hardware.gpu"
-"""Pinned, this is the accelerator a machine comes with; it is never put into another machine."""
 MACHINE_KEYS = frozenset({MACHINE, GPU_KEY})
 
 

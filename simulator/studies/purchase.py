@@ -108,7 +108,7 @@ def _standing(prediction: Prediction) -> list[tuple[int, Standing]] | None:
 
 
 PURCHASES: Final = (*((one, False) for one in Purchase), (Purchase.SPOT, True))
-"""All ways to buy, and whether machines on demand stand in where there are no spot ones."""
+"""All ways to buy, and whether on-demand machines replace missing spot ones."""
 NO_PRICE: Final = "no price is known"
 NO_DEMAND: Final = "no price on demand is known"
 TOO_MANY: Final = f"no more than {MOST_IN_BLOCKS} machines at a time"
@@ -214,7 +214,7 @@ class _Purchases:
         return min(0.95, len(self._drawn) / (3.0 if spot else 1.0))
 
     def know(self, found: Outlook) -> None:
-        """Draw the lives of an outlook again, without looking for its checkpoints' interval."""
+        """Repeat the simulated runs of an outlook with its checkpoint interval."""
         drawn = simulate_runs(found.run, draws=self._told.terms.draws, seed=self._seed)
         simulation = RunSimulation(
             run=found.run, intervals=found.intervals, drawn=drawn, seed=self._seed
@@ -308,7 +308,7 @@ _MIN_COMPARED: Final = 2
 
 
 def _against_each_other(tries: Sequence[_Purchase]) -> tuple[Way, ...]:
-    """With the share of lives in which each way has the lowest bill; equal ones share it."""
+    """Add the share of simulated runs in which each way is cheapest; equal ones share it."""
     priced = [
         one.paid.bills for one in tries if one.paid is not None and one.paid.bills is not None
     ]

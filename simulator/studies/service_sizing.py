@@ -46,7 +46,7 @@ FEW_MORE: Final = 16
 class BulkSizing:
     """One kind of machine and one way to lie on it, for a job that has a deadline.
 
-    Every machine answers its share of the requests, so that one of them tells what so many do;
+    Every machine answers its share of the requests, so that one represents all of them;
     what is chosen runs once more with all of them, where these are few enough.
 
     Parameters
@@ -98,18 +98,18 @@ class BulkSizing:
         return each * self.requests / self._rate
 
     def slow(self, deviations: float) -> BulkSizing:
-        """With iterations that take so many deviations longer than expected."""
+        """Return the same with iterations longer by `deviations` standard deviations."""
         return replace(self, deviations=deviations)
 
     def on(self, machines: int) -> Service:
-        """The service on so many machines, each of which reads its share of the requests."""
+        """Return the service on a number of machines, each of which reads its share."""
         service = self.service
         group = replace(service.group, count=machines)
         job = None if service.reading is None else _on(service.reading, machines)
         return replace(service, group=group, serving=times(service.serving, machines), reading=job)
 
     def answered(self, machines: int) -> Answered | None:
-        """What requests see on so many machines, and how long all of them take."""
+        """Return latencies on a number of machines, and how long all of them take."""
         if self.requests > TOTAL_REQUESTS or self.deviations:
             return self._told(machines)
         if machines not in self._whole:
@@ -171,7 +171,7 @@ class BulkSizing:
         return {}
 
     def _told(self, machines: int) -> Answered | None:
-        """What so many machines do as one of them does with its share."""
+        """Return the figures of all machines from those of one with its share."""
         share = math.ceil(self.requests / machines)
         part = min(share, SINGLE_REQUESTS * self.service.serving.replicas)
         if part not in self._shares:
@@ -215,17 +215,17 @@ def _on(job: Scenario, machines: int) -> Scenario:
 Read = Callable[[Mapping[str, Plain]], Service]
 Progress = Callable[[float], None]
 MAX_PRICE_RATIO: Final = 1.5
-"""Candidates that cost up to so many times the cheapest are worked out too."""
+"""Ratio to the cheapest price up to which candidates are predicted too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Machines that keep the limits: the settings that give them, and what they come to.
+    """Machines within the limits: the settings that give them, and what they come to.
 
-    `sure` is how many machines keep the limits in nine of ten cases, None where no number does;
-    `headroom` by what factor the load may grow, or the deadline of a bulk job come nearer;
-    `highest` the highest rate at which `machines` keep the limits, of the cheapest choice alone.
-    `total` is the bill of a bulk job, machines and store.
+    `sure` is the number of machines within the limits in nine of ten cases, None where no number
+    does; `headroom` by what factor the load may grow, or the deadline of a bulk job come nearer;
+    `highest` the highest rate at which `machines` are within the limits, of the cheapest choice
+    alone. `total` is the bill of a bulk job, machines and store.
     """
 
     settings: Mapping[str, Plain]
@@ -292,7 +292,7 @@ def size(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Sized:
-    """The cheapest machines that keep the limits of a service, among candidates.
+    """Return the cheapest machines within the limits of a service, among candidates.
 
     Candidates whose price at saturation is far above that of the cheapest found are left out: they
     cannot cost less.
@@ -362,7 +362,7 @@ def _choice(candidate: _Candidate, machines: int) -> Choice:
     sizing = candidate.sizing
     service, told = sizing.on(machines), sizing.answered(machines)
     if told is None:
-        msg = "machines that keep limits are not beyond saturation"
+        msg = "machines within limits are not beyond saturation"
         raise TypeError(msg)
     counts = {"hardware.count": machines, "serving.replicas": service.serving.replicas}
     if service.serving.prefill is not None:
@@ -389,10 +389,10 @@ def _choice(candidate: _Candidate, machines: int) -> Choice:
 class Need:
     """How many machines of its own kind a service needs at a rate.
 
-    `machines` keep the limits, `sure` do in nine of ten cases; None where no number does, and
-    `reason` says why. `headroom` is by what factor the rate may grow until saturation, `highest`
-    the highest rate at which `machines` keep the limits, at the service's own rate alone, `price`
-    that of `machines`, where it is known.
+    `machines` are within the limits, `sure` are in nine of ten cases; None where no number does,
+    and `reason` says why. `headroom` is by what factor the rate may grow until saturation,
+    `highest` the highest rate at which `machines` keep the limits, at the service's own rate alone,
+    `price` that of `machines`, where it is known.
     """
 
     rate: PerSecond
@@ -410,7 +410,7 @@ RATE_FACTORS: Final = (1.0, 2.0, 4.0, 8.0)
 
 
 def needs(service: Service, *, seed: int = 0, progress: Progress | None = None) -> tuple[Need, ...]:
-    """The fewest machines that keep the limits of a service, at its rate and at higher ones.
+    """Return the fewest machines within the limits of a service, at its rate and at higher ones.
 
     Parameters
     ----------
@@ -424,7 +424,7 @@ def needs(service: Service, *, seed: int = 0, progress: Progress | None = None) 
     Raises
     ------
     NotModelled
-        If its load is no rate of arrivals.
+        If its load is not a rate of arrivals.
     """
     found = list[Need]()
     for number, factor in enumerate(RATE_FACTORS):
@@ -435,7 +435,7 @@ def needs(service: Service, *, seed: int = 0, progress: Progress | None = None) 
 
 
 def _on_one(service: Service, factor: float) -> Service:
-    """The service on one machine, as full of replicas as it gets, with so many times the load."""
+    """Return the service on one full machine, with its load multiplied by `factor`."""
     service = at_peak(service)
     ways, serving, group = service.load.arrivals, service.serving, service.group
     if isinstance(ways, OpenLoop):
@@ -508,7 +508,7 @@ LOAD_SHARES: Final = (0.05, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 def against_load(prediction: ServicePrediction) -> tuple[ServicePrediction, ...]:
-    """The service at loads up to its saturation; none where its load is no rate of arrivals."""
+    """The service at loads up to its saturation; none where its load is not a rate of arrivals."""
     service, found = at_peak(prediction.service), prediction.saturation
     ways = service.load.arrivals
     if found is None or not isinstance(ways, OpenLoop) or math.isinf(ways.rate):

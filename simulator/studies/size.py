@@ -28,7 +28,7 @@ from simulator.units import MONTH, PerSecond, Usd, UsdPerSecond
 Progress = Callable[[float], None]
 
 AMPLE_FACTORS: Final = (64.0, 16.0, 4.0, 1.0)
-"""So many times as much as there is stands for more than enough; the next where it is faster."""
+"""Factors on the present amount that are more than enough; the next where it is faster."""
 MIN_SPEEDUP: Final = 1.005
 """Ratio of two speeds from which on one is the higher one."""
 MIN_SIZE_SHARE: Final = 1e-4

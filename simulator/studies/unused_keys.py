@@ -1,4 +1,4 @@
-"""Keys that somebody gave and nothing reads: another value there gives the same prediction.
+"""Unused keys: another value there gives the same prediction.
 
 For every key the closed forms see the job with other values: what its stages demand, the units
 they ask, the rules of its loader, the lengths, the memory and the price. Where no value changes any

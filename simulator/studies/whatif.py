@@ -31,7 +31,7 @@ from simulator.results.metrics import measurable, number_at, select, unstarved_r
 from simulator.results.prediction import STARVED, Prediction
 from simulator.schema.fields import nearest_hint
 from simulator.schema.scenario import Job, Scenario
-from simulator.studies.baseline import GPU_KEY
+from simulator.studies.levers.keys import GPU_KEY
 from simulator.studies.levers.knobs import turned
 from simulator.studies.levers.lever import Knob, Read
 from simulator.studies.search.outcome import BugLog, log_bug
@@ -96,7 +96,8 @@ class Worth:
 class Margins:
     """The job as it is, and every change, the most effective on `metric` first.
 
-    `floor` is the relative change that is no effect: what the simulation knows of a mean step.
+    `floor` is the relative change below which there is no effect: what the simulation knows of a
+    mean step.
     """
 
     base: Prediction
@@ -138,7 +139,7 @@ def relative_noise(prediction: Prediction | None) -> float:
 
 
 def check_number(metric: str) -> None:
-    """Refuse what is no number of a prediction.
+    """Refuse names that are not a number of a prediction.
 
     Raises
     ------
@@ -215,7 +216,7 @@ def margins(  # noqa: PLR0913 - what a caller may want beside the changes
 
 
 def _rank(margins_: Margins, worth: Worth) -> tuple[int, int, float]:
-    """Most effective first; of changes that do alike, what is free, then what has a price."""
+    """Most effective first; of equal changes, what is free, then what has a price."""
     effect = abs(margins_.effect(worth) or 0.0)
     alike = round(effect / margins_.floor)
     price = 2 if worth.rent is None else int(worth.rent > 0.0)
@@ -460,7 +461,7 @@ def _guessed(search: _FlipSearch, near: float, far: float) -> float | None:
 
 
 ALL: Final = "all"
-"""Stands for all accelerators."""
+"""All accelerators."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,5 @@
 """How sure a figure is: data types only.
 
-Where a figure comes from (`provenance`), what somebody measured (`measurement`), factors and
+Where a figure comes from (`provenance`), measured runs (`measurement`), factors and
 parameters fitted to measurements (`calibration`), how far a rate may be off (`uncertainties`).
 """

@@ -37,13 +37,13 @@ class Rate(StrEnum):
     HANDOVER = "handover"
     """CPU work of passing batches on: the receiving thread, senders."""
     STORAGE = "storage"
-    """Reads and writes of stores, bandwidth and latency alike."""
+    """Reads and writes of stores, both bandwidth and latency."""
     NETWORK = "network"
     PCIE = "pcie"
     NVLINK = "nvlink"
     HOST_MEMORY = "host memory"
     COLLECTIVES = "collectives"
-    """Adding up gradients and other exchanges between devices, whatever link they take."""
+    """Adding up gradients and other exchanges between devices, on any link."""
     WAITING = "waiting"
     """Time in a step in which nothing works: for other ranks, for the program, in queues."""
     START = "start"
@@ -60,7 +60,7 @@ class Grade(StrEnum):
     CALIBRATED = "calibrated"
     """Fitted so that measured runs of the same system come out right."""
     MEASURED = "measured"
-    """Somebody measured the same thing elsewhere."""
+    """Measured on another system."""
     COMPUTED = "computed"
     """Follows from a model whose constants were fitted to other runs."""
     FITTED = "fitted kernels"
@@ -68,7 +68,7 @@ class Grade(StrEnum):
     EXPERTS = "fitted kernels of experts"
     """The same where tokens go to experts, so that load and exchange depend on the data."""
     CARRIED = "kernels carried over"
-    """What it adds that nothing was fitted to a framework: another's kernels stand in."""
+    """What it adds that nothing was fitted to a framework: another's kernels are used."""
     CARRIED_KERNELS = "small kernels carried over"
     """The same for each share of a step that norms and activations are: how many kernels they are
     differs most between frameworks."""
@@ -83,17 +83,17 @@ class Grade(StrEnum):
     CONNECTION = "one connection's rate"
     """What one request of an object store gets, for the share of a read that its bytes take."""
     SISTER = "measured on a sister card"
-    """Somebody measured it on another card of the same chip."""
+    """Measured on another card of the same chip."""
     OTHER_CARD = "measured on another card"
     """The same on a card of another chip, of a model that is known by its totals."""
     RELATIVE = "kernels of a relative"
-    """Of a device nobody measured, by those of its nearest measured relative."""
+    """Of an unmeasured device, by its nearest measured relative."""
     PROFILED = "profiled kernels"
     """The same where what is measured was put together from kernels timed one by one."""
     ON_CORES = "computed on cores"
     """Follows from what the cores of a processor compute, of which few were measured."""
     DATASHEET = "data sheet"
-    """What the maker says, less what such things usually reach."""
+    """The data sheet, reduced to what such hardware usually reaches."""
     ASSUMED = "assumed"
     """A default of ours."""
     CROWDED = "busy cores of a server"
@@ -149,8 +149,8 @@ class UncertaintyComponent:
     `log_sd` is the standard deviation of its logarithm, `seconds` the part of the deviation of a
     step that does not grow with the step, such as what a program does between two. `shared` are
     correlations (-1 to 1) with other uncertainties by name. `least`: the step as a whole is known
-    no better than this log deviation, whatever it depends on. `outside`: it is about how far the
-    scenario lies from what was measured. `warning` is what the reader is told; empty: nothing.
+    no better than this log deviation in any case. `outside`: it is about how far the
+    scenario lies from what was measured. `warning` is the text for the user, if any.
     `grade` is what stands behind the figure, where that makes the uncertainty.
     """
 

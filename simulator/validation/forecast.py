@@ -70,7 +70,7 @@ def forecast_service(
     Raises
     ------
     InputError, NotModelled, PlanError
-        As `ServiceReader.read` does; TypeError if the base is no service.
+        As `ServiceReader.read` does; TypeError if the base is not a service.
     """
     reader = _reader(base, profiles)
     if reader is None:

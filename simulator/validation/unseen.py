@@ -46,7 +46,7 @@ _NO_BOUNDS: Final = (-math.inf, math.inf)
 _BOUND_TOLERANCE: Final = 1e-4
 """Log distance within which a constant is at a bound."""
 _MIN_SUBMITTERS: Final = 2
-"""Makers from which on their constants have a spread."""
+"""Number of submitters from which on their constants have a spread."""
 
 Submitter: TypeAlias = tuple[str, ...]
 Vector: TypeAlias = NDArray[np.float64]
@@ -250,7 +250,7 @@ def speedups(
     found : MeasurementSet
         Whose rows say what was run.
     judged : iterable of Judged
-        Their measured and predicted figures; those that are no time or rate are passed over.
+        Their measured and predicted figures; those that are neither time nor rate are skipped.
     catalogue : Catalogue
         Which accelerators a machine has.
     """

@@ -1,7 +1,7 @@
 """Validate: predict every measured row, and say how wrong that is, family by family.
 
 Groups with anchors are fitted to them first; everything else is predicted from its description
-alone. Test rows are judged against the set's tolerances, fit rows are shown beside them.
+alone. Test rows are judged against the set's tolerances, fit rows are shown next to them.
 """
 
 from __future__ import annotations

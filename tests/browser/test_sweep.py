@@ -50,7 +50,7 @@ def test_the_scale_is_read_without_colours(show: Show, found: Findings) -> None:
     """Each colour of the map has its range of values beside it, the best and the worst named."""
     browser = show(as_page(found, "mine"), width=390)
     keys = [key.text for key in browser.find_elements("css selector", ".scale li")]
-    assert keys[0] == "time of the run:"
+    assert keys[0] == "run time:"
     assert keys[1].endswith(" min, the best")
     assert keys[-1].endswith(", the worst")
 
@@ -64,5 +64,5 @@ def test_the_pointer_tells_which_it_is(show: Show, found: Findings, mark: str) -
     action_chains(browser).scroll_to_element(place).move_to_element(place).perform()
     hint = browser.find_element("id", "hint")
     assert hint.is_displayed()
-    assert "batch 16: time of the run " in hint.text
+    assert "batch 16: run time " in hint.text
     assert hint.text == place.get_attribute("data-hint")

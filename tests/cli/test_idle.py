@@ -39,4 +39,4 @@ def test_standard_input_is_read_once(plan: Plan, monkeypatch: pytest.MonkeyPatch
     """What is asked about its keys comes from the same text."""
     text = b'schema = 1\nextends = "svm-cpu-only"\n[data]\ncache = "preloaded"\nreaders = 7\n'
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
-    assert "No effect data.readers" in plan("simulate", "-").out
+    assert "without effect here: data.readers" in plan("simulate", "-").out

@@ -29,8 +29,8 @@ def test_a_size_reads_as_it_should(plan: Run, golden: Callable[[str, str], None]
     [
         (("--loss", "150%"), "--loss"),
         (("--loss", "0%"), "above 0"),
-        (("--machines", "1,x"), "no list of whole numbers"),
-        (("--machines", "8..x"), "no list of whole numbers"),
+        (("--machines", "1,x"), "is not a list of whole numbers"),
+        (("--machines", "8..x"), "is not a list of whole numbers"),
         (("--machines", "64..8"), "empty range"),
         (("--machines", "0..8"), "hardware.count"),
     ],

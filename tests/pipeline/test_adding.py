@@ -187,11 +187,11 @@ print([one.name for one in changes(Situation(baseline=baseline, starved=False))]
 
 @pytest.mark.slow
 def test_a_key_by_the_recipe_reaches_the_scenario(copy: Path, root: Path) -> None:
-    """One field: it may be set with its unit, and is refused with a wrong one."""
+    """One place: it may be set with its unit, and is refused with a wrong one."""
     (given,) = recipe(root, "A key")[1]
-    at = "    mode: Annotated[Mode, Choice(Mode)] = Mode.TRAIN\n"
-    train = copy / "simulator" / "schema" / "workload" / "train.py"
-    insert(train, at, textwrap.indent(given, "    "))
+    at = "    start_up: TimeOrZeroField = 0.0\n"
+    module = copy / "simulator" / "schema" / "workload" / "train.py"
+    insert(module, at, textwrap.indent(given, "    "))
     code = """
 import sys
 from simulator.reading.scenario import load_scenario

@@ -58,7 +58,7 @@ AxisField: TypeAlias = Annotated[Axis, Choice(Axis)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoubtTable(SourcedTable):
-    """How far a rate may be off, given what stands behind its figure."""
+    """Deviation of a rate by the evidence for its figure."""
 
     rate: RateField
     """Which rate."""
@@ -67,14 +67,14 @@ class DoubtTable(SourcedTable):
     log_sd: NumberOrZeroField
     """Standard deviation of the rate's logarithm."""
     seconds: TimeOrZeroField = 0.0
-    """Deviation of a step beside it that does not grow with the step."""
+    """Additional deviation of a step that does not grow with the step."""
     per_doubling: dict[AxisField, NumberOrZeroField] = field(default_factory=dict)
     """What each doubling beyond what was measured adds, by axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutsideTable(SourcedTable):
-    """How much less is known of a rate outside of all that was measured."""
+    """Additional deviation of a rate outside of the measured range."""
 
     kind: AxisField
     """The axis along which it is outside."""
@@ -86,7 +86,7 @@ class OutsideTable(SourcedTable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApartTable(SourcedTable):
-    """How much less is known of what differs from measured runs in one respect."""
+    """Additional deviation of jobs that differ from measured runs in one respect."""
 
     kind: TextField
     """What differs: a name, or a place along an axis."""
@@ -96,7 +96,7 @@ class ApartTable(SourcedTable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryTable(SourcedTable):
-    """How far the memory of an accelerator may be off."""
+    """Deviation of the memory of an accelerator."""
 
     kind: TextField
     """Of what: all, or what differs from measured runs."""
@@ -144,7 +144,7 @@ class SpanTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeFile:
-    """What all measured runs together cover."""
+    """Range of all measured runs."""
 
     source: TextField
     """The sets it was made from."""
@@ -163,7 +163,7 @@ def _deviations() -> UncertaintyFile:
 
 @cache
 def shipped_envelope() -> Envelope:
-    """What the shipped measurement sets and step times cover."""
+    """Return the range of the shipped measurement sets and step times."""
     file = check(EnvelopeFile, read_document(_DATA / "envelope.toml"))
     tables = {table.kind: table for table in _deviations().outside}
     made = Source(reference=file.source, date=file.date)
@@ -195,13 +195,16 @@ UNLIKE: Final = "unlike measured runs"
 
 @cache
 def memory_deviations() -> Mapping[str, float]:
-    """Log deviations of an accelerator's memory: `MEMORY`, and what it adds to be `UNLIKE`."""
+    """Return log deviations of an accelerator's memory.
+
+    `MEMORY`, and what it adds to be `UNLIKE`.
+    """
     return {one.kind: one.log_sd for one in _deviations().memory}
 
 
 @cache
 def graded(rate: Rate, grade: Grade) -> DoubtTable:
-    """How far a rate may be off at a grade of evidence.
+    """Return the deviation of a rate at a grade of evidence.
 
     Raises
     ------
@@ -218,7 +221,7 @@ _ALIKE: Final = 0.1
 
 @cached()
 def sister_of(train: Train, gpu: Gpu | None, model: Model | None, framework: str) -> Gpu | None:
-    """The nearest card of the same chip that the model was measured on, where its own has no row.
+    """Return the nearest card of the same chip with measured steps, if its own has none.
 
     Frequencies, memory and enabled units differ between such cards, so a measured step is carried
     over as a ratio. The precision and the framework are those of the job. A model that is known by
@@ -248,7 +251,10 @@ def _shipped(name: str) -> Gpu:
 
 
 def is_sister(one: Gpu, other: Gpu) -> bool:
-    """Whether two cards have the same chip: one architecture, and units of the same kinds."""
+    """Return true if two cards have the same chip.
+
+    One architecture, and units of the same kinds.
+    """
     ratios = [_matrix(card) / card.peak.get(Precision.FP32, math.inf) for card in (one, other)]
     if one.architecture != other.architecture or not all(ratios):
         return False
@@ -256,13 +262,12 @@ def is_sister(one: Gpu, other: Gpu) -> bool:
 
 
 def _matrix(card: Gpu) -> float:
-    """The rate of matrix products in 16 bit, where there is none the best rate there is."""
     wide = (card.peak.get(name) for name in (Precision.FP16, Precision.BF16, Precision.FP32))
     return next(filter(None, wide), max(card.peak.values(), default=0.0))
 
 
 def _distance(one: Gpu, other: Gpu) -> float:
-    """How far the data sheets of two cards lie apart, as logarithms of rates that both state."""
+    """Return the distance of two cards' data sheets, as logarithms of rates that both state."""
     pairs = (
         (_matrix(one), _matrix(other)),
         (one.memory_bandwidth, other.memory_bandwidth),
@@ -271,7 +276,7 @@ def _distance(one: Gpu, other: Gpu) -> float:
 
 
 def grades(scenario: Scenario, file: UnresolvedScenario) -> Iterator[tuple[Rate, Grade]]:
-    """What stands behind each rate that the scenario can depend on.
+    """Yield the evidence for each rate that the scenario can depend on.
 
     Where kernels and exchanges were fitted, errors of such steps are known as a whole: what they
     are made of is certain once more.
@@ -311,9 +316,9 @@ def _of_fitted_step(scenario: Scenario) -> Grade:
 
 
 def _gathers_unmeasured(scenario: Scenario) -> bool:
-    """Whether parameters are gathered between machines, by a framework never measured to do so.
+    """Return true if a framework without such measurements gathers parameters between machines.
 
-    Frameworks that nothing was fitted to gather as the one does whose kernels stand in.
+    Frameworks that nothing was fitted to gather as the one does whose kernels it uses.
     """
     sharding, domain = scenario.job.parallelism.sharding, scenario.cluster.trainers.gpus_per_host
     gathers = sharding in (Sharding.GRADIENTS, Sharding.PARAMETERS) and scenario.ranks > domain
@@ -328,14 +333,13 @@ def _gathers_unmeasured(scenario: Scenario) -> bool:
 
 
 def _asks_for_objects(scenario: Scenario, file: UnresolvedScenario) -> bool:
-    """Whether samples come by requests to an object store whose rate for one nobody states."""
     store = scenario.cluster.trainers.storage
     stated = _given(file, "hardware.storage_request_rate")
     return store.scope is Scope.OBJECT and store.request_rate is not None and not stated
 
 
 def _is_fitted(scenario: Scenario, file: UnresolvedScenario) -> bool:
-    """Whether the step follows from kernels and exchanges that were fitted to measured ones."""
+    """Return true if the step is computed by fitted kernels and exchanges."""
     gpu = scenario.cluster.trainers.host.gpu
     stated = _given(file, "model.step_times", "model.step_time")
     emulated = gpu is not None and gpu.emulated
@@ -343,7 +347,7 @@ def _is_fitted(scenario: Scenario, file: UnresolvedScenario) -> bool:
 
 
 def _by_relative(scenario: Scenario, file: UnresolvedScenario) -> bool:
-    """Whether a device that no run is known of is timed with kernels of another one."""
+    """Return true if a device that no run is known of is timed with kernels of another one."""
     gpu = scenario.cluster.trainers.host.gpu
     if gpu is None or gpu.relative is None or shipped_envelope().has(GPU, gpu.name):
         return False
@@ -353,7 +357,6 @@ def _by_relative(scenario: Scenario, file: UnresolvedScenario) -> bool:
 
 
 def _given(file: UnresolvedScenario, *keys: str) -> bool:
-    """Whether the scenario's files or options say any of these keys."""
     return any(file.document.value(tuple(key.split("."))) is not None for key in keys)
 
 
@@ -385,7 +388,7 @@ def _of_workers(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
 
 
 def _of_crowd(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
-    """By which machines it is known how much busy cores slow one another, if not by this one.
+    """Return the evidence for the contention of busy cores, if it is of other machines.
 
     It matters where loaders can keep more than half of the cores busy, and costs were not stated
     for busy ones.
@@ -427,7 +430,7 @@ _STORAGE_KEYS: Final = (
 
 
 def _store_decides(scenario: Scenario) -> bool:
-    """Whether readers that take their stated time ask for more than the store delivers."""
+    """Return true if readers that take their stated time ask for more than the store delivers."""
     cluster, job = scenario.cluster, scenario.job
     shared = 1 if cluster.trainers.storage.scope is Scope.LOCAL else cluster.trainers.count
     processes = scenario.ranks_per_host * shared

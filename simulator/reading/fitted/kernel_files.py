@@ -82,14 +82,14 @@ class NetworkTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelativeTable:
-    """Devices that nobody measured, and the one whose kernels stand in."""
+    """Devices without measurements, and the measured device whose kernels they use."""
 
     gpus: list[TextField] = field(default_factory=list)
     """Profiles, though others of their architecture were measured."""
     architectures: list[TextField]
     """Architectures."""
     stacks: list[TextField]
-    """Software by which devices of an architecture that nobody lists are programmed."""
+    """Software by which devices of an unlisted architecture are programmed."""
     device: TextField
     """Profile of the measured one."""
     architecture: TextField
@@ -125,7 +125,7 @@ class KernelFile:
     stands_for: list[TextField] = field(default_factory=list)
     """Unfitted frameworks that they are used for, with a wider uncertainty."""
     generic: bool = False
-    """Whether they stand in for any framework that nobody measured."""
+    """Whether they are used for any framework without measurements."""
     compiled: bool | None = None
     """Whether they hold for compiled models; both by default."""
     carried_over: bool = False
@@ -137,19 +137,19 @@ class KernelFile:
     network: list[NetworkTable] = field(default_factory=list)
     """Networks apart from the rest."""
     relative: list[RelativeTable] = field(default_factory=list)
-    """Devices that nobody measured."""
+    """Devices without measurements."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceTable:
-    """What figures were fitted to."""
+    """Source of fitted figures."""
 
     reference: TextField
     date: TextField
     verified: bool = True
 
     def source(self) -> Source:
-        """The same as what a figure carries."""
+        """Return the same as what a figure carries."""
         return Source(**asdict(self))
 
 
@@ -159,13 +159,13 @@ KernelFiles: TypeAlias = Mapping[str, KernelFile]
 
 @cache
 def kernel_files() -> KernelFiles:
-    """The files that ship, by name."""
+    """Return the files that ship, by name."""
     paths = sorted(path for path in _FOLDER.glob("*.toml") if path.stem != _SOURCES)
     return {path.stem: check(KernelFile, read_document(path)) for path in paths}
 
 
 def with_values(values: Mapping[str, float], files: KernelFiles | None = None) -> KernelFiles:
-    """The files with other values of some figures.
+    """Return the files with other values of some figures.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def _sources() -> Mapping[str, Source]:
 
 
 def source_of(key: str) -> Source:
-    """What the figures with that key rest on."""
+    """Return the source with this key."""
     return _sources()[key]
 
 
@@ -218,28 +218,28 @@ class Figures:
         return name in self._tables
 
     def value(self, name: str) -> float:
-        """The value of a figure."""
+        """Return the value of a figure."""
         return float(self._tables[name].value)
 
     def first(self, *names: str) -> float:
-        """The value of the first of them that there is."""
+        """Return the value of the first of them that there is."""
         return self.value(next(name for name in names if name in self))
 
     def at_bound(self) -> Iterator[str]:
-        """Names of those that the fit would have moved beyond what is possible."""
+        """Return names of those that the fit would have moved beyond what is possible."""
         return (name for name, table in self._tables.items() if table.at_bound)
 
     def source(self, name: str) -> Source:
-        """What a figure was fitted to."""
+        """Return the source of a figure."""
         return _sources()[self._tables[name].source]
 
     def sources(self) -> dict[str, Source]:
-        """What each was fitted to."""
+        """Return the source of each figure."""
         return {name: _sources()[table.source] for name, table in self._tables.items()}
 
 
 def launch_factor(found: Figures, software: Software) -> float:
-    """What an era's launches take, recorded in graphs or one by one, over those of the oldest."""
+    """Return the launch time of a software era over that of the oldest."""
     factor = found.value("launch")
     if software.cuda_graphs is not CudaGraphs.NONE:
         factor *= found.value(f"graphs_{software.cuda_graphs}")
@@ -250,13 +250,13 @@ _FOLLOWS: Final = "{note}; kernels as on {device}"
 
 
 def among_measured(gpu: Gpu) -> Gpu:
-    """The accelerator with its relative, and with the architecture that outdoes its kernels."""
+    """Return the accelerator with its relative and the architecture that outdoes it."""
     known = with_relative(gpu)
     return replace(known, outdone=_outdone(known))
 
 
 def _outdone(gpu: Gpu) -> Outdone | None:
-    """Who reaches the largest share of its memory's bandwidth by measured rows, if not its own."""
+    """Return the architecture with the largest measured share of bandwidth, if another one."""
     own = gpu.architecture if gpu.relative is None else gpu.relative.architecture
     reached = {a: (file, _of_bandwidth(file)) for file in _measured() for a in file.architectures}
     if own not in reached:
@@ -277,13 +277,12 @@ def _of_bandwidth(file: KernelFile) -> float:
 
 @cache
 def _measured() -> tuple[KernelFile, ...]:
-    """Files of architectures whose share of the memory's bandwidth rests on measured rows."""
     own = [file for file in kernel_files().values() if file.kind == "architecture"]
     return tuple(f for f in own if source_of(f.figures[_MEMORY].source).verified)
 
 
 def with_relative(gpu: Gpu) -> Gpu:
-    """The accelerator with the device whose kernels stand in for its own, if nobody measured those.
+    """Return the accelerator with its measured relative, if its own kernels were not measured.
 
     Where its profile states no multiprocessors it has those of that device, or of the measured
     ones of its architecture.
@@ -315,7 +314,10 @@ def with_relative(gpu: Gpu) -> Gpu:
 
 @cache
 def _table_of(name: str, architecture: str, stack: str) -> RelativeTable | None:
-    """The table that holds for a device: by its profile, its architecture, else its software."""
+    """Return the table that holds for a device.
+
+    By its profile, its architecture, else its software.
+    """
     files = kernel_files().values()
     tables = [table for file in files for table in file.relative]
     named = next((table for table in tables if name in table.gpus), None)

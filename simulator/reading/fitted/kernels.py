@@ -42,7 +42,7 @@ from simulator.uncertainty.provenance import Source
 from simulator.units import Bytes
 
 ANY: Final = "any"
-"""A framework nobody measured: it takes the figures of one, as carried over."""
+"""A framework without measurements: it takes the figures of one, as carried over."""
 _FULL: Final = (Precision.FP32, Precision.TF32)
 _WITHOUT_MATRIX_UNITS: Final = frozenset({"Kepler", "Maxwell", "Pascal", "M1"})
 _WIDE: Final = (Precision.FP32, Precision.FP64)
@@ -52,7 +52,7 @@ _CONTEXT_STACKS: Final = (Stack.CUDA, Stack.ROCM)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What of a job decides which figures hold.
+    """Settings of a job that decide which figures hold.
 
     `summed_in` is what gradients of micro-batches are added up in, `link` that of the machines'
     network.
@@ -65,7 +65,7 @@ class Use:
 
 
 def kernels(gpu: Gpu | None, use: Use, files: KernelFiles | None = None) -> Kernels | None:
-    """Fitted figures for a device and the software on it.
+    """Return fitted figures for a device and the software on it.
 
     Parameters
     ----------
@@ -120,20 +120,18 @@ def kernels(gpu: Gpu | None, use: Use, files: KernelFiles | None = None) -> Kern
 
 
 def _apart(device: KernelFile, gpu: Gpu) -> tuple[float, Source] | None:
-    """What rows measured on the device say of its products beside those of its architecture."""
     found = _variant(device, gpu)
     return None if found is None else (found.products, source_of(found.source))
 
 
 def _carried_over(gpu: Gpu, device: KernelFile, era: KernelFile, use: Use) -> bool:
-    """Whether figures are those of another device, framework or precision."""
     stands_in = use.software.framework.lower() in _stands_for(era) or use.precision in _FULL
     return device.carried_over or era.carried_over or stands_in or gpu.relative is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceShares:
-    """What kernels reach of a device's data sheet, whatever the model.
+    """Shares of a device's data sheet that kernels reach with any model.
 
     `products`: share of the peak at a precision that large matrix products reach while the clock
     is whole. `throttle`: how far the clock sinks when only matrix units work. `memory`: share of
@@ -160,31 +158,27 @@ def _shares(found: Figures, device: KernelFile, gpu: Gpu, precision: Precision) 
 
 
 def _on_vector_units(gpu: Gpu, precision: Precision) -> bool:
-    """Whether a device's products at a precision run without matrix units."""
     runs_as = gpu.fallback.get(precision, precision)
     return gpu.architecture in _WITHOUT_MATRIX_UNITS or runs_as in _WIDE
 
 
 def _share_at(found: Figures, gpu: Gpu, precision: Precision) -> str:
-    """The share of the peak that holds for products at a precision, by its name."""
     narrow = {Precision.FP8: "share8", Precision.FP4: "share4"}
     own = narrow.get(gpu.fallback.get(precision, precision), "")
     return own if own in found else "share16"
 
 
 def _variant(device: KernelFile, gpu: Gpu) -> VariantTable | None:
-    """What sets a device apart from the rest of its architecture, if anything does."""
     return next((v for v in device.variant if gpu.name in v.gpus), None)
 
 
 def _of_device(gpu: Gpu, files: KernelFiles) -> KernelFile | None:
-    """The file of its architecture, or of its relative's."""
     own = gpu.architecture if gpu.relative is None else gpu.relative.architecture
     return next((file for file in files.values() if own in file.architectures), None)
 
 
 def _era(software: Software, files: KernelFiles) -> tuple[KernelFile, bool]:
-    """The file of a framework's kernels, and whether it is its own or stands for others.
+    """Return the file of a framework's kernels, and whether it is its own or stands for others.
 
     Of two that hold, the one that says whether it is compiled.
     """
@@ -197,7 +191,7 @@ def _era(software: Software, files: KernelFiles) -> tuple[KernelFile, bool]:
 
 
 def _others(era: KernelFile, files: KernelFiles) -> float:
-    """What kernels that no figure of their own holds for move of what eager ones do.
+    """Return the traffic of kernels without figures of their own over that of eager ones.
 
     Less where they are compiled: as norms and activations of language models of the same
     frameworks.
@@ -210,7 +204,7 @@ def _others(era: KernelFile, files: KernelFiles) -> float:
 
 
 def _launched(found: Figures, gpu: Gpu, software: Software, files: KernelFiles) -> Source:
-    """What launches rest on."""
+    """Return the sources of launch times."""
     eras = (f for f in files.values() if f.kind == "software")
     own = any(software.framework.lower() in (*f.frameworks, *f.stands_for) for f in eras)
     known = "" if own else "taken over from other frameworks; "
@@ -220,12 +214,11 @@ def _launched(found: Figures, gpu: Gpu, software: Software, files: KernelFiles) 
 
 
 def _stands_for(file: KernelFile) -> tuple[str, ...]:
-    """Frameworks that nothing was fitted to, for which a file's figures are taken."""
     return (*file.stands_for, *((ANY,) if file.generic else ()))
 
 
 def stood_in(software: Software) -> bool:
-    """Whether nothing was fitted to a framework, so that another's kernels stand in for its own."""
+    """Return true if a framework has no fitted kernels and uses another's."""
     name, files = software.framework.lower(), kernel_files().values()
     own = (file.frameworks for file in files if file.kind == "software")
     return not any(name in names for names in own)
@@ -233,7 +226,7 @@ def stood_in(software: Software) -> bool:
 
 @cache
 def frameworks(*, compiled: bool) -> tuple[str, ...]:
-    """Frameworks whose kernels are known, or stood in for, sorted."""
+    """Return frameworks whose kernels are known, or that use those of another one, sorted."""
     files = [file for file in kernel_files().values() if file.kind == "software"]
     fitting = [file for file in files if file.compiled in (None, compiled)]
     return tuple(sorted({n for file in fitting for n in (*file.frameworks, *file.stands_for)}))
@@ -241,7 +234,7 @@ def frameworks(*, compiled: bool) -> tuple[str, ...]:
 
 @cache
 def attentions() -> tuple[str, ...]:
-    """Fused attention kernels that figures are known of, by their `software.attention_kernel`."""
+    """Return fused attention kernels with figures, by their `software.attention_kernel`."""
     names = {name for file in kernel_files().values() for name in file.figures}
     lead, back = "attention_", "_backward"
     own = {n.removeprefix(lead) for n in names if n.startswith(lead) and not n.endswith(back)}
@@ -249,7 +242,6 @@ def attentions() -> tuple[str, ...]:
 
 
 def _of_framework(software: Software, files: KernelFiles) -> Iterator[KernelFile]:
-    """Files on one framework alone, whatever others its kernels are like."""
     name, compiled = software.framework.lower(), (None, software.compile)
     own = (f for f in files.values() if f.kind == "framework" and name in f.frameworks)
     return (file for file in own if file.compiled in compiled)
@@ -297,7 +289,7 @@ def _kernel(found: Figures, device: KernelFile, gpu: Gpu, kernel: str, use: Use)
 
 
 def _launch(found: Figures, software: Software, source: Source) -> LaunchFigures:
-    """Launches; a step that was put together from kernels has no program around them."""
+    """Return launches; a step that was put together from kernels has no program around them."""
     recorded = software.cuda_graphs is not CudaGraphs.NONE
     experts = found.value(f"graphs_{software.cuda_graphs}_experts") if recorded else 1.0
     return LaunchFigures(
@@ -326,7 +318,7 @@ def _exchange(found: Figures, network: tuple[float, float]) -> ExchangeFigures:
 
 
 def memory_figures(gpu: Gpu | None, use: Use, files: KernelFiles | None = None) -> MemoryFigures:
-    """What allocator and libraries take of a device beside what is counted.
+    """Return the memory of allocator and libraries on a device.
 
     Parameters
     ----------
@@ -372,7 +364,7 @@ def memory_figures(gpu: Gpu | None, use: Use, files: KernelFiles | None = None) 
 
 
 def _network_factors(link: Link | None, files: KernelFiles) -> tuple[float, float]:
-    """Factors of gradients and of sends on a network."""
+    """Return factors of gradients and of sends on a network."""
     name = "" if link is None else link.name
     tables = [table for file in files.values() for table in file.network]
     found = next((table for table in tables if name in table.links), None)
@@ -380,7 +372,7 @@ def _network_factors(link: Link | None, files: KernelFiles) -> tuple[float, floa
 
 
 def _accumulated(found: Figures, era: KernelFile, use: Use) -> Bytes:
-    """Bytes that adding up the gradient of a parameter moves for each micro-batch [B]."""
+    """Return bytes that adding up the gradient of a parameter moves for each micro-batch [B]."""
     way = use.software.gradient_sum or era.gradient_sum
     if way is GradientSum.IN_PLACE:
         return 0.0
@@ -391,7 +383,7 @@ def _accumulated(found: Figures, era: KernelFile, use: Use) -> Bytes:
 
 
 def use_of(scenario: Scenario) -> Use:
-    """What of a scenario's job decides which kernel figures hold."""
+    """Return the settings of a scenario's job that decide which figures hold."""
     job, network = scenario.job, scenario.cluster.trainers.host.network
     return Use(
         software=job.software,
@@ -402,7 +394,7 @@ def use_of(scenario: Scenario) -> Use:
 
 
 def with_kernel_files(scenario: Scenario, files: KernelFiles) -> Scenario:
-    """The scenario with what `files` say of kernels, launches, exchanges and memory."""
+    """Return the scenario with what `files` say of kernels, launches, exchanges and memory."""
     job, gpu, use = scenario.job, scenario.cluster.trainers.host.gpu, use_of(scenario)
     software = replace(
         job.software,

@@ -54,7 +54,7 @@ class ParameterTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeTable:
-    """What the rows covered."""
+    """Range of the rows."""
 
     rows: CountField
     """Rows that parameters were fitted to."""
@@ -72,7 +72,7 @@ class EnvelopeTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlayFile:
-    """What plan calibrate found."""
+    """Result of plan calibrate."""
 
     kind: Literal["calibration"]
     """Says what this file is."""
@@ -151,7 +151,7 @@ def _values(document: Document, given: OverlayFile) -> list[Problem]:
 
 
 def _order(document: Document, key: Key, table: ParameterTable, i: int) -> list[Problem]:
-    """The interval must hold the value."""
+    """Return the interval must hold the value."""
     value, ends = key.value(table.value), (table.p10, table.p90)
     low, high = (value if end is None else key.value(end) for end in ends)
     wrong = [name for name, bad in (("p10", low > value), ("p90", high < value)) if bad]
@@ -187,7 +187,10 @@ def _covariance(document: Document, given: OverlayFile) -> list[Problem]:
 
 
 def overrides_of(overlay: Overlay, origin: str) -> Document:
-    """The overlay's values as a document that can be put over a scenario's; `origin` names it."""
+    """Return the overlay's values as a document that can be put over a scenario's.
+
+    `origin` names it.
+    """
     data: dict[str, Any] = {}
     origins: dict[KeyPath, str] = {}
     for fitted in overlay.parameters:
@@ -203,7 +206,7 @@ def overrides_of(overlay: Overlay, origin: str) -> Document:
 
 
 def overlay_text(overlay: Overlay, version: str) -> str:
-    """The overlay as a file that `read_overlay` reads."""
+    """Return the overlay as a file that `read_overlay` reads."""
     source, envelope = overlay.source, overlay.envelope
     lines = [
         "# Written by plan calibrate. Use it with --calibration, or name it in a scenario:",
@@ -235,7 +238,6 @@ def overlay_text(overlay: Overlay, version: str) -> str:
 
 
 def _floats(row: Sequence[float]) -> list[float]:
-    """No minus zero, which reads like a mistake."""
     return [x + 0.0 for x in row]
 
 

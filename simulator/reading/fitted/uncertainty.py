@@ -51,7 +51,7 @@ from simulator.units import BYTE_PER_SECOND, FLOP_PER_SECOND, HERTZ, PER_SECOND,
 
 
 def with_uncertainties(scenario: Scenario, file: UnresolvedScenario) -> Scenario:
-    """The scenario with how well each of its rates is known, and what it leaves the evidence in."""
+    """Return the scenario with the deviations of its rates and its distance to the evidence."""
     uncertainties = [_component(rate, grade, scenario) for rate, grade in grades(scenario, file)]
     uncertainties += outside(scenario, shipped_envelope(), _widest(uncertainties))
     uncertainties += _of_tables(scenario)
@@ -66,7 +66,7 @@ def with_uncertainties(scenario: Scenario, file: UnresolvedScenario) -> Scenario
 
 
 def _of_device_memory(scenario: Scenario) -> float:
-    """Log deviation of the memory that an accelerator needs.
+    """Return log deviation of the memory that an accelerator needs.
 
     Peaks were measured of language models all of whose parameters learn, in frameworks that
     figures were fitted to.
@@ -78,7 +78,7 @@ def _of_device_memory(scenario: Scenario) -> float:
 
 
 def as_unseen(scenario: Scenario, series: Sequence[str]) -> Scenario:
-    """The scenario with its uncertainties as they were before some series were measured."""
+    """Return the scenario with its uncertainties as they were before some series were measured."""
     inside = [component for component in scenario.uncertainties if not component.outside]
     envelope = shipped_envelope().without(series)
     uncertainties = (*inside, *outside(scenario, envelope, _widest(inside)))
@@ -108,7 +108,7 @@ def _component(rate: Rate, grade: Grade, scenario: Scenario) -> UncertaintyCompo
 
 
 def _told_of(grade: Grade, deviation: float, scenario: Scenario) -> str:
-    """The warning that a grade is worth in a scenario."""
+    """Return the warning that a grade is worth in a scenario."""
     if grade is Grade.GATHERED and deviation > _WARNED:
         return _GATHERS_SLOWLY
     if grade is Grade.CARRIED_LAUNCHES and _largest(launch_share, scenario) > _BOUND_BY_LAUNCHES:
@@ -117,7 +117,7 @@ def _told_of(grade: Grade, deviation: float, scenario: Scenario) -> str:
 
 
 def _of_tables(scenario: Scenario) -> Iterator[UncertaintyComponent]:
-    """Tables that are spread over devices: what their rows take on the way both ways.
+    """Return tables that are spread over devices: what their rows take on the way both ways.
 
     A device sends all others the rows that they look up in its tables, and gets gradients of those
     back. None of it is counted, so a step may be longer by that.
@@ -165,7 +165,7 @@ _LAUNCHES_OF_ANOTHER: Final = (
 
 
 def _beyond_measured_batches(scenario: Scenario, slope: float) -> float:
-    """What a batch size outside of the measured step times adds."""
+    """Return the deviation of a batch size outside of the measured step times."""
     times = measured_times(scenario) or carried_times(scenario)
     if times is None:
         return 0.0
@@ -175,7 +175,7 @@ def _beyond_measured_batches(scenario: Scenario, slope: float) -> float:
 
 
 def _share_of(grade: Grade, scenario: Scenario) -> float:
-    """Share of the step, or of a read, that a grade is about, the largest among candidates."""
+    """Return the largest share among candidates of the step, or of a read, of a grade."""
     if grade is Grade.CONNECTION:
         return float(np.max(transfer_share(scenario)))
     share = _SHARES.get(grade)
@@ -225,7 +225,10 @@ _KEYS: Final[tuple[tuple[str, Rate], ...]] = (
 
 
 def rate_of(key: str) -> Rate:
-    """The rate that a numeric key of a scenario is about; the whole step where it is about none."""
+    """Return the rate that a numeric key of a scenario is about.
+
+    The whole step where it is about none.
+    """
     return next((rate for begin, rate in _KEYS if key.startswith(begin)), Rate.STEP)
 
 
@@ -234,7 +237,10 @@ _RATES: Final = (BYTE_PER_SECOND, PER_SECOND, FLOP_PER_SECOND, HERTZ)
 
 
 def sign_of(key: str) -> float:
-    """Whether more of a numeric key is faster, 1, or slower, -1: what it measures says it."""
+    """Return true if more of a numeric key is faster, 1, or slower, -1.
+
+    What it measures says it.
+    """
     kind = numeric_key(key).kind
     faster = isinstance(kind, Quantity) and kind.unit in _RATES
     return 1.0 if faster or key.startswith(_FASTER) else -1.0
@@ -246,7 +252,7 @@ def calibrated(
     anchors: Sequence[Mapping[Axis, float]],
     noise: float = 0.0,
 ) -> Scenario:
-    """The scenario after `keys` were fitted to anchors: runs of the same system, as measured.
+    """Return a scenario whose `keys` were fitted to anchors: measured runs of the same system.
 
     Parameters
     ----------
@@ -277,7 +283,7 @@ def calibrated(
 
 
 def known_elsewhere(scenario: Scenario, keys: Sequence[TransferError]) -> Scenario:
-    """The scenario after keys were given the values they have on other systems.
+    """Return the scenario after keys were given the values they have on other systems.
 
     Parameters
     ----------
@@ -341,7 +347,7 @@ def _calibrated_over(
     """Replace uncertainties about fitted rates by those of the fit's parameters.
 
     What the fit covers needs no other evidence.
-    A parameter that the measurements say nothing about leaves its rate as doubtful as it was.
+    A parameter that the measurements say nothing about leaves its rate as uncertain as it was.
     """
     place = placed(scenario)
     known = [(i, p) for i, p in enumerate(overlay.parameters) if p.log_sd is not None]
@@ -382,7 +388,7 @@ def _calibrated_over(
 
 
 def _share(key: str, scenario: Scenario) -> float:
-    """Share of its rate's work that a key is about; 1 where the rate has no parts."""
+    """Return share of its rate's work that a key is about; 1 where the rate has no parts."""
     work, batch = scenario.job.preprocessing, scenario.job.train.batch_size
     parts = {
         "input.decode": work.decode * batch,
@@ -427,25 +433,28 @@ class UnseenFile:
 
 @cache
 def unseen_groups() -> tuple[WithoutTable, ...]:
-    """All groups of series with the figures fitted without them."""
+    """Return all groups of series with the figures fitted without them."""
     return tuple(check(UnseenFile, read_document(_FILE)).without)
 
 
 def siblings(series: str) -> tuple[str, ...]:
-    """The series that are left out with one, itself among them; empty if nobody leaves it out."""
+    """Return the series that are left out with one, itself among them.
+
+    Empty if no set leaves it out.
+    """
     found = (tuple(group.series) for group in unseen_groups() if series in group.series)
     return next(found, ())
 
 
 def before(scenario: Scenario, series: str) -> Scenario:
-    """The scenario as it was predicted before a series and its siblings were measured.
+    """Return the scenario as it was predicted before a series and its siblings were measured.
 
     Kernel figures are those fitted without them, and they are no evidence of how sure it is.
 
     Raises
     ------
     StopIteration
-        If the series stands in no group, which is a bug.
+        If the series is in no group, which is a bug.
     """
     group = next(group for group in unseen_groups() if series in group.series)
     if group.figures:

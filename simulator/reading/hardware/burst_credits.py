@@ -15,7 +15,7 @@ from simulator.units import BYTE_PER_SECOND, PER_SECOND, Bytes, show
 
 
 def with_mean_rates(scenario: Scenario, stated: HardwareSection) -> Scenario:
-    """The scenario with stores whose credits run out at their mean rate over the whole run.
+    """Return the scenario with stores whose credits run out at their mean rate over the whole run.
 
     A file that states what its store reads at means that, credits or not.
     """
@@ -72,13 +72,12 @@ def _slowed(
 
 
 def _mean(store: Storage, burst: Burst | None, held: Bytes, asked: float) -> float | None:
-    """The mean rate, where the size that it goes by is known."""
     size = None if burst is None else held if burst.metered else store.capacity
     return None if burst is None or size is None else burst.mean_rate(size, asked)
 
 
 def _notes(before: Storage, after: Storage) -> Iterable[Assumption]:
-    """What was made of credits, where that is less than the store can do at its best."""
+    """Return the mean rates with credits counted, where they are below the store's best rates."""
     source = Source(
         reference="credits of its profile, for all that the run reads",
         date="undated",

@@ -66,7 +66,7 @@ _CALLED: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceTable:
-    """What a source key stands for."""
+    """An entry of a sources.toml."""
 
     reference: TextField
     """Who says so: title, address, version."""
@@ -96,7 +96,7 @@ class Catalogue:
 
     @classmethod
     def default(cls, extra: Sequence[Path] = ()) -> Catalogue:
-        """The catalogue of the standard search path, `extra` directories first.
+        """Return the catalogue of the standard search path, `extra` directories first.
 
         Raises
         ------
@@ -118,7 +118,7 @@ class Catalogue:
         return cls(tuple({path.resolve(): path for path in found}.values()))
 
     def gpu(self, name: str) -> Gpu:
-        """The accelerator called `name`, with or without ``gpu/`` before it.
+        """Return the accelerator called `name`, with or without ``gpu/`` before it.
 
         Raises
         ------
@@ -130,19 +130,19 @@ class Catalogue:
         return self._device("gpu", name, to_gpu)
 
     def cpu(self, name: str) -> Cpu:
-        """The processor called `name`, with or without ``cpu/`` before it."""
+        """Return the processor called `name`, with or without ``cpu/`` before it."""
         return self._device("cpu", name, to_cpu)
 
     def link(self, name: str) -> Link:
-        """The link called `name`, with or without ``link/`` before it."""
+        """Return the link called `name`, with or without ``link/`` before it."""
         return self._device("link", name, to_link)
 
     def storage(self, name: str) -> Storage:
-        """The store called `name`, with or without ``storage/`` before it."""
+        """Return the store called `name`, with or without ``storage/`` before it."""
         return self._device("storage", name, to_storage)
 
     def host(self, name: str) -> Host:
-        """The machine called `name`: ``node/...`` or ``instance/...``."""
+        """Return the machine called `name`: ``node/...`` or ``instance/...``."""
         name = self._meant(name, _MACHINES)
         if name.partition("/")[0] not in _MACHINES:
             machines = (*self.names("node"), *self.names("instance"))
@@ -159,11 +159,11 @@ class Catalogue:
         return self._load(name, build)
 
     def with_gpu(self, host: Host, name: str) -> Host:
-        """The machine with accelerators called `name` in place of its own."""
+        """Return the machine with accelerators called `name` instead of its own."""
         return swapped(host, name, self)
 
     def load(self, name: str) -> Profile:
-        """Any profile by its full name."""
+        """Return any profile by its full name."""
         kinds: dict[str, Callable[[str], Profile]] = {
             "gpu": self.gpu,
             "cpu": self.cpu,
@@ -180,14 +180,14 @@ class Catalogue:
         return kinds[kind](name)
 
     def defaults(self) -> DefaultsFile:
-        """What holds where a profile doesn't say: the ``defaults.toml`` found first."""
+        """Return defaults for values that a profile lacks: the ``defaults.toml`` found first."""
         if "defaults" not in self._loaded:
             self._loaded["defaults"] = check(DefaultsFile, self._document("defaults"))
         defaults: DefaultsFile = self._loaded["defaults"]
         return defaults
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """Full names of all profiles of a kind (one of `KINDS`), sorted; no file is read."""
+        """Return full names of all profiles of a kind (one of `KINDS`), sorted; no file is read."""
         if kind not in self._names:
             found = {
                 path.relative_to(directory).as_posix().removesuffix(".toml")
@@ -198,7 +198,7 @@ class Catalogue:
         return self._names[kind]
 
     def listed(self, wanted: str) -> tuple[str, ...]:
-        """Full names of the kind `wanted`, else those that `holding` finds.
+        """Return full names of the kind `wanted`, else those that `holding` finds.
 
         Raises
         ------
@@ -227,9 +227,9 @@ class Catalogue:
         return self._load(full, build)
 
     def _meant(self, name: str, kinds: Sequence[str]) -> str:
-        """The full name that `name` stands for: itself, or the only one that ends like it.
+        """Return the full name that `name` means: itself, or the only one that ends like it.
 
-        Letters count whatever their case, and spaces, hyphens and underscores do not count, nor
+        Upper and lower case are the same, and spaces, hyphens and underscores do not count, nor
         does who makes it, so that ``p4d.24xlarge``, ``rtx4090`` and ``NVIDIA RTX 4090`` are names
         as people know them. The number of a card will do, ``4090``, and a family of machines that
         has one size, ``p4d``.
@@ -257,7 +257,7 @@ class Catalogue:
         return thing
 
     def _document(self, name: str) -> Document:
-        """The profile's file; an overlay is merged over what it lies on."""
+        """Return the profile's file; an overlay is merged over what it lies on."""
         kind = name.partition("/")[0]
         paths = self._paths(name)
         if not paths:
@@ -286,7 +286,6 @@ class Catalogue:
         return tuple(path for path in paths if path.is_file())
 
     def _cite(self, source: Source) -> Source:
-        """Return a source with the reference of its key, if it is a key of a sources.toml."""
         if source.reference not in self._cited:
             self._cited[source.reference] = self._reference(source.reference)
         return replace(source, reference=self._cited[source.reference])
@@ -305,7 +304,7 @@ _RENTED: Final = "instance/"
 
 
 def _folded(name: str) -> str:
-    """The last part of a name without what people write in different ways."""
+    """Return the last part of a name without what people write in different ways."""
     folded = _SPACES.sub("", name.rsplit("/", maxsplit=1)[-1].lower())
     for maker in _MAKERS:
         folded = folded.removeprefix(maker)
@@ -313,7 +312,6 @@ def _folded(name: str) -> str:
 
 
 def _family(full: str) -> str:
-    """The family of a machine whose name has its size behind a point, `p4d` of p4d.24xlarge."""
     first, point, _ = full.rsplit("/", maxsplit=1)[-1].lower().partition(".")
     return first if point else ""
 
@@ -336,18 +334,23 @@ def _is_folder(path: Path) -> bool:
 
 
 def packaged() -> Path:
-    """The directory of the profiles that come with plan: inside a wheel, else of the checkout."""
+    """Return the directory of the profiles that come with plan.
+
+    Inside a wheel, else of the checkout.
+    """
     return shipped_folder(FOLDER)
 
 
 def _natural(name: str) -> tuple[tuple[int, int | str], ...]:
-    """Sorts as people do: numbers within names by size."""
     parts = re.split(r"(\d+)", name.lower())
     return tuple((0, int(part)) if part.isdigit() else (1, part) for part in parts if part)
 
 
 def _without(base: Document, over: Document) -> Document:
-    """`base` less the figures that `over` gives anew: a new value has its own source and date."""
+    """Return `base` less the figures that `over` replaces.
+
+    A new value has its own source and date.
+    """
     data = _stripped(_alike(base.data, over.data), over.data)
     gone: list[KeyPath] = [path for path in base.lines if _value_at(data, path) is None]
     lines = {path: line for path, line in base.lines.items() if path not in gone}
@@ -355,7 +358,7 @@ def _without(base: Document, over: Document) -> Document:
 
 
 def _alike(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with its prices as a table where `over` has a table of them."""
+    """Return `base` with its prices as a table where `over` has a table of them."""
     listed = base.get("price")
     if not isinstance(listed, list) or not isinstance(over.get("price"), dict):
         return base

@@ -69,7 +69,7 @@ class ProcessorFile:
     memory_share: PositiveShareField
     """Of the memory's rate."""
     memory_source: TextField
-    """Who says so; nobody measured it."""
+    """Who says so; it was not measured."""
     memory_date: TextField
     """When."""
     core: list[CoreTable]
@@ -84,20 +84,20 @@ def _processors() -> ProcessorFile:
 
 
 def share_note(units: VectorUnits) -> Assumption:
-    """What an answer rests on where cores compute."""
+    """Return the assumption about cores that compute."""
     what = "share of their peak at the base clock that cores reach"
     return Assumption(what=what, value=f"{units.share:g}", source=units.source)
 
 
 def core_notes(units: VectorUnits) -> Iterator[Assumption]:
-    """What the time of a forward pass on cores rests on: shares of their peak and of the memory."""
+    """Return assumptions about a forward pass on cores: shares of their peak and of the memory."""
     yield share_note(units)
     what = "share of the memory's rate that cores reach"
     yield Assumption(what=what, value=f"{units.memory_share:g}", source=units.memory_source)
 
 
 def vector_units_of(model: str) -> VectorUnits | None:
-    """What the cores of a processor compute; None where its kind is not known.
+    """Return the arithmetic rates of a processor's cores; None for an unknown kind.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ class CpuTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuTable:
-    """The accelerators of a machine, all alike."""
+    """The accelerators of a machine, all of one kind."""
 
     model: NameFigure
     """Name of the accelerator's profile."""
@@ -99,7 +99,7 @@ class NetworkTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrivesTable:
-    """The drives inside a machine, all alike."""
+    """The drives inside a machine, all of one kind."""
 
     model: NameFigure
     """Name of the drive's profile."""
@@ -125,7 +125,7 @@ class PriceBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceTable:
-    """What the machine costs by the hour on demand and as spot capacity in one region."""
+    """Prices of the machine by the hour, on demand and as spot capacity in one region."""
 
     region: TextField
     """Where these prices hold."""
@@ -229,22 +229,22 @@ _LINKED: Final = (PeerTopology.SWITCHED, PeerTopology.MESH)
 
 
 class Parts(Protocol):
-    """What a machine is made of, by name."""
+    """Parts of a machine by name."""
 
     def gpu(self, name: str) -> Gpu:
-        """The accelerator called `name`."""
+        """Return the accelerator called `name`."""
 
     def cpu(self, name: str) -> Cpu:
-        """The processor called `name`."""
+        """Return the processor called `name`."""
 
     def link(self, name: str) -> Link:
-        """The link called `name`."""
+        """Return the link called `name`."""
 
     def storage(self, name: str) -> Storage:
-        """The store called `name`."""
+        """Return the store called `name`."""
 
     def defaults(self) -> DefaultsFile:
-        """What holds where a profile doesn't say."""
+        """Return defaults for values that a profile lacks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +259,10 @@ class _Build:
     problems: list[Problem] = field(default_factory=list)
 
     def part(self, load: Callable[[str], Part], name: str | None, *path: str | int) -> Part | None:
-        """The part called `name`; None where there is none, with a problem if it was named."""
+        """Return the part called `name`.
+
+        None where there is none, with a problem if it was named.
+        """
         if name is None:
             return None
         try:
@@ -284,7 +287,7 @@ class _Build:
 
 
 def to_host(name: str, document: Document, cite: Cite, parts: Parts) -> Host:
-    """A machine from its profile.
+    """Return a machine from its profile.
 
     Raises
     ------
@@ -389,7 +392,10 @@ def _with_gpus(build: _Build, host: Host) -> Host:
 
 
 def _link(build: _Build, gpu: Gpu, key: str) -> Link | None:
-    """The link of each accelerator: as the machine says, else as the accelerator's profile."""
+    """Return the link of each accelerator.
+
+    As the machine says, else as the accelerator's profile.
+    """
     own: str | None = getattr(build.file.gpu, key)
     usual: str | None = getattr(gpu, key)
     build.cite_as(**{key: f"gpu.{key}"})
@@ -466,7 +472,7 @@ def _listed_prices(build: _Build, blocks: Sequence[PriceBlock]) -> Iterator[Pric
 
 
 def _tabled_prices(build: _Build) -> Iterator[Price]:
-    """The two prices of a [price] table."""
+    """Return the two prices of a [price] table."""
     table = build.file.price if isinstance(build.file, HostFile) else None
     if table is None:
         return
@@ -543,11 +549,11 @@ def _layout_problems(build: _Build, host: Host, layout: LayoutTable) -> Iterator
 
 
 def swapped(host: Host, name: str, parts: Parts) -> Host:
-    """The machine with as many accelerators called `name` in place of its own.
+    """Return the machine with as many accelerators called `name` instead of its own.
 
     Processors, RAM, drives, network and PCIe slots stay; a card that is slower than its slot sets
     the pace of its link. Where accelerators have links among each other, the new ones bring their
-    own, or go over PCIe if they have none. Nobody sells the result, so that it has no price.
+    own, or go over PCIe if they have none. The result is not sold, so that it has no price.
 
     Raises
     ------

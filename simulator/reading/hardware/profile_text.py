@@ -41,7 +41,7 @@ class Line:
 
 
 def quantity(value: float, unit: Unit) -> str:
-    """A quantity as a TOML string that `units.parse` reads back, to six digits.
+    """Return a quantity as a TOML string that `units.parse` reads back, to six digits.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def quantity(value: float, unit: Unit) -> str:
 
 
 def quote(text: str) -> str:
-    r"""`text` as a TOML basic string.
+    r"""Return `text` as a TOML basic string.
 
     Examples
     --------
@@ -66,19 +66,19 @@ def quote(text: str) -> str:
 
 
 def comment(text: str) -> str:
-    """`text` as lines of comment, whatever it holds."""
+    """Return `text` as lines of comment, with any content."""
     clean = "".join(c if c.isprintable() or c == "\n" else " " for c in text)
     return "\n".join(f"# {line}".rstrip() for line in clean.split("\n"))
 
 
 def table(name: str, lines: Iterable[Line | str]) -> str:
-    """A table with a heading (none if `name` is empty) and one line a figure."""
+    """Return a table with a heading (none if `name` is empty) and one line a figure."""
     heading = [f"[{name}]"] if name else []
     return "\n".join([*heading, *(str(line) for line in lines)])
 
 
 def binary_size(value: float) -> str:
-    """A size with a binary prefix where that is shorter: ``4 KiB``, ``1 MiB``, ``114 kB``.
+    """Return a size with a binary prefix where that is shorter: ``4 KiB``, ``1 MiB``, ``114 kB``.
 
     Examples
     --------
@@ -98,7 +98,7 @@ _TABLE: Final = "price"
 
 
 def price_blocks(prices: Sequence[Price]) -> str:
-    """Prices as TOML: a [[price]] block each."""
+    """Return prices as TOML: a [[price]] block each."""
     return "\n\n".join("\n".join(_block(price)) for price in prices) + "\n"
 
 
@@ -124,7 +124,7 @@ def _line(key: str, value: UsdPerSecond, price: Price) -> Line:
 
 
 def price_table(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What a [price] table says of [[price]] blocks: on demand and spot in the first one's region.
+    """Return [[price]] blocks as a [price] table: on demand and spot in the first one's region.
 
     A profile with such a table lies over one with blocks as over another table.
     """
@@ -142,7 +142,7 @@ def price_table(blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def with_prices(text: str, prices: Sequence[Price], origin: str) -> str:
-    """The text of a profile with these prices in place of its own; all else stays as it is.
+    """Return the text of a profile with these prices instead of its own; all else stays as it is.
 
     Raises
     ------
@@ -172,7 +172,7 @@ def _without_prices(text: str) -> str:
 
 
 def _is_without(text: str, old: dict[str, Any]) -> bool:
-    """Whether a text says all that the old one did, but for prices."""
+    """Return true if a text says all that the old one did, but for prices."""
     try:
         return tomllib.loads(text) == {key: old[key] for key in old if key != _TABLE}
     except tomllib.TOMLDecodeError:

@@ -1,4 +1,4 @@
-"""Candidates on machines that are rented as they come.
+"""Candidates on machines that are rented unchanged.
 
 What a scenario states of the machine that it names (another accelerator in it, its RAM, its price)
 holds for that machine alone: a box of one's own with two RTX 3090 says nothing of a p4d.24xlarge.

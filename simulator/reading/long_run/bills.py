@@ -109,7 +109,7 @@ def _electricity() -> _Electricity:
 
 
 def energy_plan(document: Document, given: EnergySection) -> EnergyPlan:
-    """What the [energy] section of a scenario says.
+    """Read the [energy] section of a scenario.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def energy_plan(document: Document, given: EnergySection) -> EnergyPlan:
 def _amount(
     document: Document, key: str, text: str | None, known: Mapping[str, str], unit: Unit
 ) -> tuple[float | None, Source | None]:
-    """An amount with its unit, or the figure that a name stands for, with its source."""
+    """Return an amount with its unit, or the figure of a name, with its source."""
     if text is None:
         return None, None
     if text in known:
@@ -168,7 +168,7 @@ def energy_of(file: UnresolvedScenario) -> EnergyPlan | None:
 
 @cached(most=1000, ignore=(Document,))
 def electricity(document: Document, given: EnergySection | None, *, owned: bool) -> EnergyPlan:
-    """What a file says of electricity; with a tariff that stands in where machines are owned.
+    """Return the electricity of a file; owned machines have a default tariff.
 
     Raises
     ------
@@ -180,7 +180,7 @@ def electricity(document: Document, given: EnergySection | None, *, owned: bool)
 
 
 def _with_tariff(plan: EnergyPlan) -> EnergyPlan:
-    """The plan with a tariff that stands in: whoever owns machines pays for electricity."""
+    """Return the plan with a default tariff: owners of machines pay for electricity."""
     known = _electricity()
     note = f"{_STAND_IN} stands in for energy.tariff, which is not given"
     source = replace(known.sources[f"tariff.{_STAND_IN}"], verified=False, note=note)

@@ -43,7 +43,7 @@ class JobTable:
     settings: list[TextField] = field(default_factory=list)
     """Keys to set over it, such as "hardware.count=4"."""
     duration: TimeField | None = None
-    """Time of one run, in place of a scenario."""
+    """Time of one run, instead of a scenario."""
     machines: CountField | None = None
     """Machines it takes; those of its scenario by default."""
     count: CountField = 1
@@ -70,7 +70,7 @@ class CampaignFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
-    """What a campaign file says; `folder` is where its scenarios are looked for."""
+    """A campaign file; `folder` is where its scenarios are looked for."""
 
     name: str
     folder: Path
@@ -79,7 +79,7 @@ class Campaign:
     jobs: tuple[JobTable, ...]
 
     def refuse(self, number: int, key: str, message: str, hint: str) -> InputError:
-        """A mistake of one of its jobs, counted from 0."""
+        """Return a mistake of one of its jobs, counted from 0."""
         problem = self.document.problem(("job", number, key), message, hint=hint)
         return InputError((problem,))
 

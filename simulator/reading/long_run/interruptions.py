@@ -50,7 +50,7 @@ from simulator.units import HOUR, PerSecond, Seconds
 Pairs: TypeAlias = NDArray[np.float64]
 """A row of spells with machines over one of those without, in order."""
 POINTS: Final = 400
-"""Spells that stand for a distribution."""
+"""Spells that represent a distribution."""
 PAIRS: Final = 20_000
 """Spells with machines of a made-up trace."""
 TENDENCY: Final = 0.4
@@ -60,10 +60,10 @@ correlation from one spell to the next. Chosen among six pairs by replays of 20 
 (skypilot-org/spot-traces@221da1a, 2022-10 to 2023-08) of a job of 24 h: its 90% quantile is off by
 6% in the median. With each trace left out of the choice it is 8%, within 10% for 13 of 20."""
 WEEKS: Final = 28.0 * 24.0 * HOUR
-"""How long a log is from which somebody has means of spells; recorded traces have 1 to 6 weeks."""
+"""Length of a log that gives means of spells; recorded traces have 1 to 6 weeks."""
 CUTS: Final = 9
 ZONE_PAIRS: Final = (10, PAIRS // CUTS)
-"""Stretches of one made-up trace that stand for zones, and the fewest and most spells in one."""
+"""Stretches of one made-up trace that represent zones, and the fewest and most spells in one."""
 VARIATIONS: Final = (0.75, 1.0, 1.5)
 ZONE_TENDENCY: Final = 0.6
 """What zones with the same means may be like otherwise: their variation over the usual one, and how
@@ -86,7 +86,7 @@ OTHER_WEEKS: Final = (
 
 @cache
 def made_up(up: Seconds, down: Seconds, variation: float) -> Spells:
-    """A made-up trace with these means of spells with and without machines [s], without notice.
+    """Return a made-up trace with these means of spells with and without machines [s].
 
     Good and bad days stay together: where spells with machines are long, those without are short.
     Its `others` are `WEEKS` each of zones with the same means, whose variation is one of
@@ -118,7 +118,7 @@ def made_up(up: Seconds, down: Seconds, variation: float) -> Spells:
 
 
 def _days(variation: float, tendency: float, random: np.random.Generator) -> Pairs:
-    """Spells with machines, each with the one after it without, in good and bad days [1].
+    """Return spells with machines, each with the one after it without, in good and bad days [1].
 
     The logarithm of the tendency to good days is a first-order autoregressive sequence.
     """
@@ -133,7 +133,7 @@ def _days(variation: float, tendency: float, random: np.random.Generator) -> Pai
 
 
 def _scaled(pairs: Pairs, *means: Seconds) -> list[tuple[Seconds, ...]]:
-    """Spells of both kinds with these means [s]."""
+    """Return spells of both kinds with these means [s]."""
     return [
         tuple(float(time) for time in spells * mean / spells.mean())
         for spells, mean in zip(pairs, means, strict=True)
@@ -141,7 +141,7 @@ def _scaled(pairs: Pairs, *means: Seconds) -> list[tuple[Seconds, ...]]:
 
 
 def read_trace(path: Path) -> Spells:
-    """Spells of a recorded trace, in its order.
+    """Return spells of a recorded trace, in its order.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def read_trace(path: Path) -> Spells:
 
 
 def _spell(table: Table, line: Line) -> tuple[bool, Seconds]:
-    """Whether machines could be had, and for how long [s]."""
+    """Return true if machines could be had, and for how long [s]."""
     there = line.cells["available"]
     if there not in {"0", "1"}:
         raise InputError((table.problem(line, "available", "is neither 0 nor 1"),))
@@ -194,7 +194,7 @@ def _spell(table: Table, line: Line) -> tuple[bool, Seconds]:
 
 
 def hyperexponential(mean: Seconds, variation: float) -> tuple[Seconds, ...]:
-    """Times that stand for a two-branch exponential distribution with balanced means.
+    """Return times that represent a two-branch exponential distribution with balanced means.
 
     Half of them are of the short branch and stand for its probability by being that many; each
     branch is cut into parts of equal probability, and a part counts with its mean.
@@ -215,7 +215,7 @@ def hyperexponential(mean: Seconds, variation: float) -> tuple[Seconds, ...]:
 
 
 def _exponential(mean: Seconds, parts: int) -> list[float]:
-    """Means of the parts of equal probability of an exponential distribution."""
+    """Return means of the parts of equal probability of an exponential distribution."""
     edges = -np.log1p(-np.arange(parts) / parts)
     # The integral of x exp(-x) from an edge on is (1 + edge) exp(-edge).
     beyond = np.append((1.0 + edges) * np.exp(-edges), 0.0)
@@ -228,7 +228,7 @@ MACHINES_ALONE: Final = math.log(28.8 / 7.9)
 """How far a rate of machines alone may be off for a job, as a logarithm: 28.8 h between failures
 would follow from it for 1,024 GPUs of RSC-1, 7.9 h were measured (arXiv 2410.21680, 2024-10)."""
 DOUBT: Final = 0.5
-"""Standard deviation of the logarithm of rates that somebody gives: two published clusters of one
+"""Standard deviation of the logarithm of rates that a user gives: two published clusters of one
 size differ by a factor of two (RSC-1 and Llama 3)."""
 LEAST_PUBLISHED: Final = 384
 """Accelerators of the smallest job with published figures of failures (BLOOM, arXiv 2211.05100)."""
@@ -294,7 +294,7 @@ def _published() -> dict[str, PublishedCluster]:
 def interruptions_of(
     document: Document, *, devices: int, spot: bool, machines: int = 1, cards: int = 1
 ) -> Interruptions:
-    """What a document says about interruptions.
+    """Read the interruptions of a document.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ def interruptions_of(
 
 
 def stated_interruptions(file: UnresolvedScenario) -> Interruptions | None:
-    """What the sections on a long run say; None where there is none that counts."""
+    """Return the interruptions that a scenario states; None without such sections."""
     spot = file.spot is not None and file.cost.purchase is Purchase.SPOT
     if not spot and file.run is None and file.failures is None and file.checkpoint is None:
         return None
@@ -376,7 +376,7 @@ def _interruptions(
 
 
 def cards_of(host: Host) -> int:
-    """Network cards of a machine; one where its profile says nothing."""
+    """Return network cards of a machine; one where its profile says nothing."""
     return 1 if host.network is None else max(1, host.network.cards)
 
 
@@ -393,7 +393,7 @@ INTERRUPTION_CHECKS: Final = (_mistakes,)
 def _of_parts(
     document: Document, section: FailuresSection, devices: int, cards: int, machines: int
 ) -> tuple[FailuresSection, tuple[str, ...]]:
-    """The section with the rates that those of parts add up to, and the share of each part."""
+    """Return the section with the sums of the rates of parts, and the share of each part."""
     parts = section.components
     if parts is None:
         return section, ()
@@ -414,7 +414,7 @@ def _of_parts(
 
 
 def _of_a_machine(parts: ComponentsTable, devices: int, cards: int) -> dict[str, PerSecond]:
-    """Failures of one machine by part [/s]."""
+    """Return failures of one machine by part [/s]."""
     return {
         "gpu": devices * parts.gpu,
         "memory": devices * parts.memory,
@@ -465,7 +465,7 @@ def _failures(
 
 
 def _doubt_of_size(counted: PublishedCluster | None, accelerators: int) -> float:
-    """How far a rate of machines may be off for a job of so many accelerators, as a logarithm.
+    """Return the error of a rate of machines for a job of `accelerators`, as a logarithm.
 
     Of what a cluster counted in jobs of one size, machines have an unknown part and the job as a
     whole the rest: the two readings differ by the ratio of the sizes.
@@ -477,7 +477,7 @@ def _doubt_of_size(counted: PublishedCluster | None, accelerators: int) -> float
 
 
 def _on_size(counted: PublishedCluster | None, accelerators: int) -> str:
-    """What to say of a rate of machines that stands for the job as well; empty at its own size."""
+    """Return a note on a rate of machines that is used for the job; empty at its own size."""
     size = None if counted is None else counted.job_size
     if counted is None or size is None:
         return ONLY_MACHINES
@@ -487,12 +487,11 @@ def _on_size(counted: PublishedCluster | None, accelerators: int) -> str:
 
 
 def _first(given: float | None, published: float | None) -> float:
-    """What is said, else what was published, else nothing."""
     return next((value for value in (given, published) if value is not None), 0.0)
 
 
 def _spares(document: Document, section: FailuresSection) -> Spares | None:
-    """Who takes the place of a failed machine: one that stands by, or one to be rented."""
+    """Return the spares that replace a failed machine, or the time to rent another one."""
     table, wait = section.spares, section.wait
     if table is not None and wait is not None:
         message, hint = "is given beside spares", "leave one of them out"

@@ -68,7 +68,7 @@ LAST = ("split", "anchor", "exclude", "source")
 
 
 def set_csv(rows: Iterable[Mapping[str, str]], needed: Sequence[str] = ()) -> str:
-    """Rows as CSV: who they are, labels, keys, what was measured, and how they are used.
+    """Return rows as CSV: who they are, labels, keys, what was measured, and how they are used.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def set_csv(rows: Iterable[Mapping[str, str]], needed: Sequence[str] = ()) -> st
 
 
 def _place(column: str) -> int:
-    """Where a column stands: a stable sort keeps the order within each kind."""
+    """Return the place of a column: a stable sort keeps the order within each kind."""
     if column in FIRST:
         return FIRST.index(column)
     if column in LAST:
@@ -107,7 +107,7 @@ NOTES: Final = frozenset({"comment", "date", "name", "note", "notes", "run"})
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """What columns of a table may be called.
+    """Names that columns of a table may have.
 
     Keys of `sections` of the `file` may go by their last word, the first section that has it
     counts; `also` are other names of keys, `figures` those of what is measured.
@@ -120,7 +120,7 @@ class _Words:
     mode: ServiceMode | None = None
 
     def meaning(self, column: str) -> str:
-        """What a column is called in a set; empty for one that means nothing."""
+        """Return the name of a column in a set; empty for an unknown one."""
         plain = column.strip().lower().replace(" ", "_")
         if plain in OWN or plain in NOTES or column.startswith((MEASURED, SPREAD)):
             return plain if plain in OWN or plain in NOTES else column
@@ -132,7 +132,7 @@ class _Words:
         return next((key for key in named if key in known), "")
 
     def known(self) -> tuple[str, ...]:
-        """Figures and short names of keys."""
+        """Return figures and short names of keys."""
         keys = (key for key in all_keys(self.file) if key.startswith(self.sections))
         return (*self.figures, *(key.rpartition(".")[2] for key in keys))
 
@@ -154,7 +154,7 @@ _SERVICE: Final = _Words(
 
 
 def read_runs(path: Path, scenario: str, *, serves: bool = False) -> tuple[SetFile, Table]:
-    """The set that a table of runs of a `scenario` is, and the table in a set's own words.
+    """Return the set that a table of runs of a `scenario` is, and the table in a set's own words.
 
     With `serves` they are runs of a service.
 
@@ -190,7 +190,7 @@ def read_runs(path: Path, scenario: str, *, serves: bool = False) -> tuple[SetFi
 
 
 def _column_problems(table: Table, meant: dict[str, str], words: _Words) -> Iterator[Problem]:
-    """Columns that mean nothing, that mean the same, and that nothing was measured in."""
+    """Return columns that mean nothing, that mean the same, and that nothing was measured in."""
     first: dict[str, str] = {}
     for column, name in meant.items():
         if not name:
@@ -224,7 +224,6 @@ def _unit(name: str) -> Unit | None:
 
 
 def _translated(plain: Table, meant: dict[str, str]) -> Table:
-    """The table with the columns of a set: every row has a name, and may be fitted to."""
     lines = tuple(_line(line, meant) for line in plain.lines)
     return Table(origin=plain.origin, columns=tuple(lines[0].cells), lines=lines)
 
@@ -274,7 +273,10 @@ def load_set(name_or_path: str, scenario: str | None = None) -> MeasurementSet:
 
 
 def published(name_or_path: str) -> tuple[Row, ...]:
-    """Rows measured on a shipped scenario just as it is; none for a scenario of the user's own."""
+    """Return rows measured on a shipped scenario just as it is.
+
+    None for a scenario of the user's own.
+    """
     path = find_scenario(name_or_path)
     if path is None or path.parent.resolve() != scenario_folder().resolve():
         return ()
@@ -288,12 +290,11 @@ def published(name_or_path: str) -> tuple[Row, ...]:
 
 
 def _mentions(name: str, scenario: str) -> bool:
-    """Whether a set's rows name a scenario at all; reading every set takes seconds."""
     return f",{scenario}," in (set_folder() / f"{name}.csv").read_text(encoding="utf-8")
 
 
 def _runs(path: Path, scenario: str | None) -> MeasurementSet:
-    """A table of runs without a file that describes it."""
+    """Return a table of runs without a file that describes it."""
     if scenario is None:
         message = "is a table without a file that describes it"
         hint = (
@@ -322,7 +323,10 @@ def parse_set(toml: str, rows: str, origin: str, folder: Path) -> MeasurementSet
 
 
 def to_set(document: Document, folder: Path, table_of: Callable[[str], Table]) -> MeasurementSet:
-    """The set that a document and its table describe; `table_of` reads the table by its name."""
+    """Return the set that a document and its table describe.
+
+    `table_of` reads the table by its name.
+    """
     file = check(SetFile, document)
     table = table_of(file.data)
     heading = Heading(table, described_by(file))
@@ -338,7 +342,7 @@ def to_set(document: Document, folder: Path, table_of: Callable[[str], Table]) -
 
 
 def _file_problems(document: Document, file: SetFile, heading: Heading) -> Iterator[Problem]:
-    """What the TOML file says about columns and keys that cannot be."""
+    """Check the columns and keys that the TOML file names."""
     yield from _name_problems(document, file, heading)
     if file.split is SplitRule.CONFIGURATION and not file.configuration:
         hint = "name the columns that make one configuration"
@@ -357,7 +361,7 @@ def _file_problems(document: Document, file: SetFile, heading: Heading) -> Itera
 
 
 def _name_problems(document: Document, file: SetFile, heading: Heading) -> Iterator[Problem]:
-    """Metrics without a measured column, and columns that the table lacks."""
+    """Return metrics without a measured column, and columns that the table lacks."""
     if not file.metrics:
         yield document.problem(("metrics",), "is empty", hint="name what is judged", show=False)
     columns = (*heading.labels, *heading.keys, "family", "id")
@@ -443,11 +447,11 @@ Plain: TypeAlias = str | float
 CLOSE: Final = 0.05
 """Relative difference up to which two numbers are the same."""
 _MOST_BASES: Final = 10
-"""Files that one may extend in a row; no shipped one has so many."""
+"""Files that one may extend in a row; no shipped one has as many."""
 
 
 def rows_alike(scenario: Scenario) -> tuple[tuple[str, Row], ...]:
-    """Rows that are not excluded and contradict no key of a scenario, each with its set's name.
+    """Return rows that contradict no key of a scenario, each with its set's name.
 
     It takes a thirtieth of a second where there are none.
     """
@@ -495,7 +499,7 @@ def _may_be(cells: Mapping[str, str], usual: str, folder: Path, keys: Mapping[st
 
 
 def _same(cell: str, value: Plain) -> bool:
-    """Whether a cell says the same, or nothing."""
+    """Return true if a cell says the same, or nothing."""
     if not cell:
         return True
     if isinstance(value, str):
@@ -508,7 +512,7 @@ def _same(cell: str, value: Plain) -> bool:
 
 @cache
 def _given(base: str, folder: Path) -> Mapping[str, str]:
-    """What a base and the files it extends spell out, as text by key."""
+    """Return the keys of a base and of the files it extends, as text."""
     path, found = find_base(base, folder), dict[str, str]()
     for _ in range(_MOST_BASES):
         if path is None:

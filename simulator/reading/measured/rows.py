@@ -65,7 +65,7 @@ class SetFile:
     title: TextField
     """One line that says what was measured."""
     data: TextField
-    """The CSV file beside this one that holds the rows."""
+    """The CSV file in the same folder that holds the rows."""
     source: TextField
     """Who measured it, and where it was read."""
     date: TextField
@@ -129,7 +129,7 @@ _MOST: Final = 5e14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What the rows of one set have in common: its file, its table, and the folder of both."""
+    """Context of the rows of a set: its file, its table, and the folder of both."""
 
     file: SetFile
     table: Table
@@ -137,7 +137,7 @@ class Context:
 
 
 def described_by(file: SetFile) -> type[FileTable]:
-    """What the files of a set's rows hold: jobs, or services."""
+    """Return the table of the files of a set's rows: jobs or services."""
     return ScenarioFile if file.mode is None else ServiceFile
 
 
@@ -173,12 +173,12 @@ class Heading:
         return tuple(c for c in self.table.columns if "." not in c and c not in OWN)
 
     def misspelt(self, metric: str) -> bool:
-        """Whether a measured column that is no metric must be meant for this one."""
+        """Return true if a measured column that is no metric must be meant for this one."""
         wrong = [name for name in self.measured if measurable(name) is None]
         return nearest(metric, wrong) is not None
 
     def problems(self) -> Iterator[Problem]:
-        """What is wrong with the columns."""
+        """Check the columns."""
         table = self.table
         if "id" not in table.columns:
             yield Problem(origin=table.origin, line=1, key="id", message="is missing")
@@ -214,7 +214,7 @@ class Heading:
 
 
 def all_keys(file: type[FileTable]) -> tuple[str, ...]:
-    """All ``section.key`` of a scenario, and the figures of a model's shape."""
+    """Return all ``section.key`` of a scenario, and the figures of a model's shape."""
     named = (
         f"{section}.{name}"
         for section, each in table_keys(file).items()
@@ -224,7 +224,7 @@ def all_keys(file: type[FileTable]) -> tuple[str, ...]:
 
 
 def rows_of(context: Context, heading: Heading) -> tuple[tuple[Row, ...], tuple[Problem, ...]]:
-    """All rows of a table whose heading is sound, and what is wrong with their cells."""
+    """Return all rows of a table whose heading is sound, and what is wrong with their cells."""
     table = _with_whole_counts(context.table, heading)
     context = replace(context, table=table)
     bases, wrong = _bases(context)
@@ -244,7 +244,7 @@ def rows_of(context: Context, heading: Heading) -> tuple[tuple[Row, ...], tuple[
 
 
 def _with_whole_counts(table: Table, heading: Heading) -> Table:
-    """The table with 8 for 8.0 where only a count will do.
+    """Return the table with 8 for 8.0 where only a count will do.
 
     Programs that keep a column with gaps as fractions write its counts so.
     """
@@ -283,7 +283,7 @@ def _base(context: Context, line: Line) -> str:
 
 
 def _bases(context: Context) -> tuple[dict[str, str], list[Problem]]:
-    """The scenario file of each base, and one problem for each that is not found."""
+    """Return the scenario file of each base, and one problem for each that is not found."""
     found: dict[str, str] = {}
     problems = []
     for line in context.table.lines:
@@ -316,7 +316,7 @@ def _repeats(table: Table) -> Iterator[Problem]:
 def _key_problems(
     table: Table, line: Line, heading: Heading, known: dict[tuple[str, str], tuple[Problem, ...]]
 ) -> Iterator[Problem]:
-    """What is wrong with the values of scenario keys; each value of a column is looked at once."""
+    """Check the values of scenario keys; each value of a column is checked once."""
     for key in heading.keys:
         cell = line.cells[key]
         if cell and (key, cell) not in known:
@@ -326,7 +326,7 @@ def _key_problems(
 
 
 def _value_problems(key: str, cell: str, file: type[FileTable]) -> tuple[Problem, ...]:
-    """What is wrong with one value, seen by itself: other keys are checked with the base."""
+    """Check one value by itself: other keys are checked with the base."""
     try:
         document = parse_override(f"{key}={cell}", file)
     except InputError as error:
@@ -358,7 +358,7 @@ def _word_problems(table: Table, line: Line, file: SetFile) -> Iterator[Problem]
 def _numbers(
     table: Table, line: Line, heading: Heading, file: SetFile
 ) -> tuple[dict[str, float], list[Problem]]:
-    """The measured and spread figures of a row by column, and those that are none."""
+    """Return the measured and spread figures of a row by column, and those that are none."""
     numbers: dict[str, float] = {}
     problems = []
     for prefix, names in ((MEASURED, heading.measured), (SPREAD, heading.spread)):
@@ -379,7 +379,7 @@ def _numbers(
 
 
 def _number(cell: str, unit: Unit | None) -> tuple[float, str, str]:
-    """The bare number in a cell; else what is wrong, and what to write."""
+    """Return the bare number in a cell; else what is wrong, and what to write."""
     try:
         value = float(cell)
     except ValueError:
@@ -400,7 +400,7 @@ def _advice(cell: str, unit: Unit | None) -> str:
 
 
 def _implausible(value: float, name: str, metric: Metric, *, zero: bool) -> tuple[str, str]:
-    """Why a measured value cannot be meant, and what is allowed; empty if it can."""
+    """Return the fault of a measured value, and what is allowed; empty for a plausible value."""
     if value < 0.0:
         return "is negative", "what was measured cannot be negative"
     if value == 0.0:
@@ -424,7 +424,7 @@ def _is_share(name: str) -> bool:
 
 
 def _range(name: str, metric: Metric) -> tuple[float, float]:
-    """Least and largest value that anybody will ever measure."""
+    """Return the smallest and largest plausible value."""
     if metric.unit is units.SECOND:
         longest = _LONGEST_STEP if name.partition(".")[0] in _STEP_PARTS else _LONGEST
         return units.parse(_SHORTEST, units.SECOND), units.parse(longest, units.SECOND)
@@ -462,7 +462,10 @@ def _row(
 
 
 def split_of(row: Row, given: str, rule: SplitRule, configuration: tuple[str, ...]) -> Split:
-    """Whether a row may be fitted to: as it says, anchors always, the rest by the set's rule."""
+    """Return true if a row may be fitted to.
+
+    As it says, anchors always, the rest by the set's rule.
+    """
     if row.anchor or given == Split.FIT:
         return Split.FIT
     if given or rule is not SplitRule.CONFIGURATION:

@@ -35,13 +35,13 @@ _FOLDER: Final = DATA / "serving"
 
 @cache
 def engine_names() -> tuple[str, ...]:
-    """Engines whose rules are known, sorted."""
+    """Return engines whose rules are known, sorted."""
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
 
 @cache
 def engine_file(name: str) -> EngineFile:
-    """The file of an engine.
+    """Return the file of an engine.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def engine_file(name: str) -> EngineFile:
 
 
 def version_of(file: EngineFile, wanted: str | None) -> EngineVersionTable:
-    """What holds for a version; for the newest one known where none is wanted.
+    """Return the defaults of a version; of the newest known version by default.
 
     One older than all whose rules are known has those of the oldest.
 
@@ -75,7 +75,7 @@ def version_of(file: EngineFile, wanted: str | None) -> EngineVersionTable:
 
 
 def stands_in(file: EngineFile, wanted: str) -> str | None:
-    """The nearest version that was looked at, where `wanted` is older or newer than all of them."""
+    """Return the nearest known version, where `wanted` is older or newer than all of them."""
     number, newest = version_number(wanted) or (), version_number(file.newest) or ()
     oldest = file.version[0].since
     if number < (version_number(oldest) or ()):
@@ -84,7 +84,10 @@ def stands_in(file: EngineFile, wanted: str) -> str | None:
 
 
 def device_of(version: EngineVersionTable, gpu: Gpu | None) -> EngineDeviceTable:
-    """The defaults on an accelerator: the last entry whose memory it has; on cores the first."""
+    """Return the defaults on an accelerator.
+
+    The last entry whose memory it has; on cores the first.
+    """
     if gpu is None:
         return version.device[0]
     fits = [
@@ -96,13 +99,13 @@ def device_of(version: EngineVersionTable, gpu: Gpu | None) -> EngineDeviceTable
 
 
 def cache_of(file: EngineFile, weights: Precision) -> Precision:
-    """The number format of keys and values that an engine takes beside weights by itself."""
+    """Return the number format of keys and values that an engine chooses for these weights."""
     narrow = weights.bytes_per_element <= Precision.FP8.bytes_per_element
     return file.narrow_cache if narrow else Precision.BF16
 
 
 def usual_settings(file: EngineFile, wanted: str | None, gpu: Gpu | None) -> Serving:
-    """An engine on one accelerator, or on cores, with all settings left to it.
+    """Return an engine on one accelerator, or on cores, with all settings left to it.
 
     Parameters
     ----------
@@ -139,12 +142,11 @@ def usual_settings(file: EngineFile, wanted: str | None, gpu: Gpu | None) -> Ser
 
 
 def _own(version: Thing | None, engine: Thing) -> Thing:
-    """What a version does, or its engine where nothing is said of the version."""
     return engine if version is None else version
 
 
 def engine_of(file: EngineFile, version: EngineVersionTable, named: str | None) -> Engine:
-    """The rules of an engine at a version."""
+    """Return the rules of an engine at a version."""
     source = Source(
         reference=f"{file.source}; {version.note}", date=file.date, verified=file.verified
     )
@@ -169,7 +171,7 @@ A guess, 2026-11-23: one layer more, as multi-token prediction and EAGLE have it
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """`count` machines, of each of which so many accelerators are used."""
+    """`count` machines, of each of which `gpus` accelerators are used."""
 
     host: Host
     gpus: int
@@ -181,7 +183,7 @@ class Devices:
         return self.gpus * self.count
 
     def room(self, tensor: int) -> int:
-        """Replicas of so many accelerators of one machine that there is room for."""
+        """Return the replicas of `tensor` accelerators of one machine that there is room for."""
         return self.gpus // tensor * self.count
 
 
@@ -215,12 +217,11 @@ def serving_of(given: Serving, usual: Serving, devices: Devices) -> Serving:
 
 
 def _stated(table: Section, name: str, default: Any) -> Any:  # noqa: ANN401 - of any type
-    """Return the value of a key that is stated, else a default."""
     return getattr(table, name) if table.states(name) else default
 
 
 def _of_all_groups(one: Serving) -> Serving:
-    """Limits of a replica where those of the engine are for each of its attention groups."""
+    """Return limits of a replica where those of the engine are for each of its attention groups."""
     shared = engine_file(one.engine).groups_share_limits
     groups = 1 if shared else one.attention_groups
     return replace(
@@ -231,7 +232,6 @@ def _of_all_groups(one: Serving) -> Serving:
 
 
 def _room(given: Serving, prefill: Prefill | None, devices: Devices) -> int:
-    """Replicas that there is room for beside those that compute prompts."""
     taken = 0 if prefill is None else prefill.replicas * prefill.tensor
     return max(1, min(devices.room(given.tensor), (devices.total - taken) // given.tensor))
 
@@ -260,7 +260,7 @@ def _speculation(given: Serving) -> Speculation | None:
 
 
 def autoscaling_of(given: Serving, devices: Devices) -> Autoscaling | None:
-    """What is asked for, in whole machines of so many replicas."""
+    """Return the rules of autoscaling in whole machines of replicas."""
     rules, together = given.autoscaling, devices.gpus // given.tensor
     if rules is None or not together:
         return None
@@ -275,7 +275,7 @@ def autoscaling_of(given: Serving, devices: Devices) -> Autoscaling | None:
 def serving_problems(
     given: Serving, found: Serving, devices: Devices, document: Document
 ) -> Iterator[Problem]:
-    """What cannot be: replicas without room, bounds that contradict each other."""
+    """Check the settings: replicas without room, bounds that contradict each other."""
     yield from replicas_problems(given, found, devices, document)
     if given.states("max_sequences") and given.max_sequences > found.max_batched_tokens:
         hint = (
@@ -292,7 +292,7 @@ def serving_problems(
 def replicas_problems(
     given: Serving, found: Serving, devices: Devices, document: Document
 ) -> Iterator[Problem]:
-    """Whether all replicas have room on the machines."""
+    """Return true if all replicas have room on the machines."""
     most = devices.room(given.tensor)
     if devices.gpus > max(1, devices.host.gpu_count):
         hint = f"{devices.host.name} has {devices.host.gpu_count}"
@@ -313,7 +313,7 @@ def replicas_problems(
 def _prefill_problems(
     given: Serving, found: Serving, devices: Devices, document: Document
 ) -> Iterator[Problem]:
-    """Whether replicas for prompts have room beside the others."""
+    """Return true if replicas for prompts have room in addition to the others."""
     before, path = found.prefill, ("serving", "prefill")
     if before is None:
         return
@@ -342,7 +342,7 @@ def _speculation_problems(given: Serving, document: Document) -> Iterator[Proble
 
 
 def _scaling_problems(given: Serving, most: int, document: Document) -> Iterator[Problem]:
-    """Whether the bounds of autoscaling lie within what there is."""
+    """Return true if the bounds of autoscaling lie within what there is."""
     rules = given.autoscaling
     if rules is None:
         return
@@ -359,7 +359,7 @@ def _scaling_problems(given: Serving, most: int, document: Document) -> Iterator
 def serving_notes(
     given: Serving, found: Serving, component: tuple[float, Source]
 ) -> Iterator[Assumption]:
-    """What the forward pass rests on, and the settings that the file leaves to the engine.
+    """Return assumptions about the forward pass, and the settings left to the engine.
 
     `uncertainty` is the standard deviation of the logarithm of that, and what says so.
     """
@@ -392,7 +392,7 @@ def serving_notes(
 
 
 def version_notes(given: Serving, found: Serving) -> Iterator[Assumption]:
-    """Whose rules hold, where no version is named."""
+    """Return the version whose rules are assumed, where none is named."""
     if given.version is None:
         version = f"{found.rules.name} {found.rules.version}"
         yield Assumption(
@@ -403,7 +403,7 @@ def version_notes(given: Serving, found: Serving) -> Iterator[Assumption]:
 
 
 def latent_notes(given: Serving, found: Service) -> Iterator[Assumption]:
-    """That every accelerator keeps a whole latent cache, where nothing is said of its groups."""
+    """Return the assumption that every accelerator keeps the whole latent cache."""
     model, tensor = found.model, found.serving.tensor
     latent = isinstance(model, Transformer) and model.latent is not None
     if latent and tensor > 1 and not given.states("attention_groups"):
@@ -415,7 +415,10 @@ def latent_notes(given: Serving, found: Service) -> Iterator[Assumption]:
 
 
 def nearest_version(given: Serving) -> str | None:
-    """The version whose rules stand in for one that nobody looked at; None where none has to."""
+    """Return the version whose rules are used for an unknown one.
+
+    None where none has to.
+    """
     return None if given.version is None else stands_in(engine_file(given.engine), given.version)
 
 
@@ -435,7 +438,7 @@ def unknown_version(service: Service, given: Serving) -> Service:
 
 
 def _version_caution(service: Service, given: Serving) -> str | None:
-    """What is not known of the version of an engine; None where it was looked at."""
+    """Return a warning about an engine version without known rules; None where they are known."""
     nearest = nearest_version(given)
     if nearest is not None:
         return (
@@ -454,7 +457,7 @@ def _version_caution(service: Service, given: Serving) -> str | None:
 
 
 def guessed_notes(given: Serving) -> Iterator[Assumption]:
-    """Defaults that somebody made up, of what the file asks for."""
+    """Return guessed defaults of settings that the file uses."""
     guess = Source(reference="a guess", date="2026-11-23", verified=False)
     if given.autoscaling is not None and not given.autoscaling.states("delay"):
         yield Assumption(

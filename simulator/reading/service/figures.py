@@ -31,7 +31,7 @@ _VERSION: Final = re.compile(r"v?(\d+(?:\.\d+)*)(?:[.+-]?[a-z].*)?")
 
 
 def version_number(text: str) -> tuple[int, ...] | None:
-    """A version as numbers that compare; None if it is none."""
+    """Return a version as numbers that compare; None if it is none."""
     found = _VERSION.fullmatch(text.strip().lower())
     return None if found is None else tuple(int(part) for part in found[1].split("."))
 
@@ -66,14 +66,14 @@ class ServingFile:
     deviations: dict[str, ServingFigure]
     """Standard deviations of the logarithm: of the forward pass (on accelerators of other
     architectures, with other software than CUDA, on cores, and with versions of an engine that
-    nobody looked at, too), and of what a request takes beside its iterations."""
+unknown versions of an and of what a request takes beside its iterations."""
     engine: dict[str, dict[str, ServingFigure]]
     """Of each engine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierTable:
-    """What versions of an engine reached on an architecture, where today's reach something else."""
+    """Figures of older versions of an engine on an architecture, where they differ from today's."""
 
     engine: TextField
     """Its name."""
@@ -89,7 +89,7 @@ class EarlierTable:
     """Those that differ from the engine's of today."""
 
     def covers(self, engine: str, version: str | None) -> bool:
-        """Whether it tells of a version of an engine, on whatever accelerator."""
+        """Return true if it holds for a version of an engine, on any accelerator."""
         number = None if version is None else version_number(version)
         older = number is not None and number < (version_number(self.before) or ())
         return older and engine == self.engine
@@ -106,14 +106,14 @@ class EarlierFile:
 
 
 def engines() -> tuple[str, ...]:
-    """Engines that figures were fitted to, sorted."""
+    """Return engines that figures were fitted to, sorted."""
     return tuple(sorted(serving_file().engine))
 
 
 def serving_figures(
     engine: str, file: ServingFile | None = None, earlier: EarlierTable | None = None
 ) -> ServingFigures:
-    """What an engine reaches; one that nobody measured takes the geometric mean of the others.
+    """Return an engine's figures; without measurements, the geometric mean of the others.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def serving_figures(
 
 
 def figures_on_cores(figures: ServingFigures, units: VectorUnits) -> ServingFigures:
-    """What an engine reaches on cores, where it reaches `figures` on accelerators.
+    """Return an engine's figures on cores, from its `figures` on accelerators.
 
     Weights, keys and values are read at the share of the memory's rate that cores reach.
     """
@@ -148,7 +148,7 @@ def figures_on_cores(figures: ServingFigures, units: VectorUnits) -> ServingFigu
 
 
 def products_on_cores(units: VectorUnits) -> ProductFigures:
-    """What products reach on cores: the share of their peak, whatever their sides."""
+    """Return the figures of products on cores: the share of their peak at any size."""
     return ProductFigures(
         share16=units.share,
         share=units.share,
@@ -167,7 +167,7 @@ def _earlier_source(figure: ServingFigure) -> Source:
 def figures_at(
     engine: str, version: str | None, gpu: Gpu | None, file: ServingFile | None = None
 ) -> ServingFigures:
-    """What a version of an engine reaches on an accelerator.
+    """Return the figures of a version of an engine on an accelerator.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def figures_at(
 def earlier_deviation(
     engine: str, version: str | None, gpu: Gpu | None
 ) -> tuple[float, Source] | None:
-    """How far the forward pass of an older version may be off; None where today's figures hold."""
+    """Return the deviation of an older version's forward pass; None where today's figures hold."""
     table = _earlier(engine, version, gpu)
     if table is None:
         return None
@@ -200,7 +200,7 @@ def _earlier(engine: str, version: str | None, gpu: Gpu | None) -> EarlierTable 
 
 
 def measured_elsewhere(engine: str, version: str | None, gpu: Gpu | None) -> tuple[str, ...]:
-    """Architectures on which a version reached other figures than today's, where `gpu` has none."""
+    """Return architectures with other figures for a version than today's, if `gpu` has none."""
     if _earlier(engine, version, gpu) is not None:
         return ()
     tables = earlier_file().earlier
@@ -208,7 +208,7 @@ def measured_elsewhere(engine: str, version: str | None, gpu: Gpu | None) -> tup
 
 
 def deviation(name: str) -> tuple[float, Source]:
-    """How far a part of a prediction may be off, and what says so.
+    """Return the deviation of a part of a prediction, and its source.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def deviation(name: str) -> tuple[float, Source]:
 
 
 def deviation_on(gpu: Gpu | None, *, offline: bool = False) -> str:
-    """Which deviation the forward pass has on an accelerator: it is least where it was fitted.
+    """Return the name of the forward pass's deviation on an accelerator.
 
     Figures are fitted to clients that wait for their answers; `offline` all requests are there from
     the start.
@@ -243,7 +243,7 @@ def deviation_on(gpu: Gpu | None, *, offline: bool = False) -> str:
 
 
 def with_values(file: ServingFile, values: Mapping[str, float]) -> ServingFile:
-    """The file with other values of figures, by their place in it, such as ``engine.vllm.lag``."""
+    """Return the file with other values of figures, by their key, such as ``engine.vllm.lag``."""
     tables = {"figures": dict(file.figures), "deviations": dict(file.deviations)}
     tables |= {f"engine.{name}": dict(own) for name, own in file.engine.items()}
     for name, value in values.items():
@@ -265,7 +265,7 @@ class UnseenFile:
 
 @cache
 def file_without(model: str) -> ServingFile:
-    """The figures that ship, as fitted without the runs of a model.
+    """Return the figures that ship, as fitted without the runs of a model.
 
     Those that ship where it has none.
     """
@@ -275,7 +275,7 @@ def file_without(model: str) -> ServingFile:
 
 
 def unseen(service: Service, model: str) -> Service:
-    """The service with figures that the runs of its model, by name, had no part in."""
+    """Return the service with figures that the runs of its model, by name, had no part in."""
     if service.figures is None:
         return service
     serving, gpu = service.serving, service.group.host.gpu
@@ -317,7 +317,7 @@ def calibrated(service: Service, factors: ServiceFactors) -> Service:
 
 
 def serving_kernels(gpu: Gpu, weights: Precision) -> Kernels | None:
-    """What products reach on an accelerator, as in training with compiled kernels.
+    """Return the figures of products on an accelerator, as in training with compiled kernels.
 
     Parameters
     ----------
@@ -348,11 +348,11 @@ def _mean(engines: Mapping[str, Mapping[str, ServingFigure]]) -> dict[str, Servi
 
 @cache
 def earlier_file() -> EarlierFile:
-    """The figures of older versions that ship."""
+    """Return the figures of older versions that ship."""
     return check(EarlierFile, read_document(EARLIER))
 
 
 @cache
 def serving_file() -> ServingFile:
-    """The figures that ship."""
+    """Return the figures that ship."""
     return check(ServingFile, read_document(PATH))

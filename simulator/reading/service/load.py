@@ -42,7 +42,7 @@ CLOCKED: Final = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
 
 
 def read_requests(path: Path) -> Trace:
-    """A trace in the order of its arrivals, which begin at 0.
+    """Return a trace in the order of its arrivals, which begin at 0.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def _wrong_times(table: Table, name: str, times: list[float]) -> Iterator[Proble
 
 
 def moment(text: str) -> float:
-    """Seconds, from a number or a date with a time of day; not a number if it is neither.
+    """Return seconds, from a number or a date with a time of day; not a number if it is neither.
 
     Examples
     --------
@@ -133,7 +133,7 @@ ANSWER: Final = 1000.0
 
 
 def traffic_of(given: LoadSection, load: Load, one_pass: Model | None) -> Traffic:
-    """Bytes for each token of a prompt and of an answer; what is given wins.
+    """Return bytes for each token of a prompt and of an answer; what is given wins.
 
     Requests that are all there from the start come from no client.
 
@@ -157,7 +157,7 @@ def traffic_of(given: LoadSection, load: Load, one_pass: Model | None) -> Traffi
 
 
 def traffic_notes(given: LoadSection, load: Load, one_pass: Model | None) -> Iterator[Assumption]:
-    """What is taken for the bytes of requests and answers where the file says nothing."""
+    """Return assumptions about the bytes of requests and answers that the file does not state."""
     if given.arrivals is Arrivals.AT_ONCE:
         return
     guess = Source(reference="a guess", date="2026-11-24", verified=False)
@@ -208,10 +208,10 @@ _EXAMPLES: Final = {
 }
 """Values of keys that are missing, as they may be written."""
 STEADY: Final = (Arrivals.POISSON, Arrivals.GAMMA, Arrivals.EVEN, Arrivals.CAMERAS)
-"""Arrivals that go on for ever at one rate."""
+"""Arrivals at one rate without end."""
 _LENGTHS: Final = ("prompt", "output")
 _PEOPLE: Final = ("users", "per_user")
-"""Keys that stand for a rate."""
+"""Keys that replace a rate."""
 _BYTES: Final = ("request_bytes", "answer_bytes")
 """Keys of what clients send and get."""
 _MAY: Final = {
@@ -242,7 +242,7 @@ A guess, 2026-11-23; a log of one's own is better.
 
 
 def means_something(kind: Arrivals, key: str, given: Mapping[str, object]) -> bool:
-    """Whether a key of a [load] table was meant for arrivals of a kind.
+    """Return true if a key of a [load] table was meant for arrivals of a kind.
 
     Users with a rate of their own are not those of a closed loop.
     """
@@ -255,9 +255,9 @@ def means_something(kind: Arrivals, key: str, given: Mapping[str, object]) -> bo
 def load_problems(
     given: LoadSection, document: Document, *, one_pass: bool = False
 ) -> Iterator[Problem]:
-    """Keys that its arrivals lack, and those that mean nothing with them.
+    """Return keys that its arrivals lack, and those that mean nothing with them.
 
-    Requests to a model that answers in one pass have samples in place of lengths.
+    Requests to a model that answers in one pass have samples instead of lengths.
     """
     kind = given.arrivals
     needs = tuple(name for name in _NEEDS[kind] if not (one_pass and name in _LENGTHS))
@@ -283,7 +283,7 @@ def load_problems(
 
 
 def _lacking(given: LoadSection, needs: tuple[str, ...]) -> tuple[str, ...]:
-    """What the arrivals need beside what users stand for."""
+    """Return the keys that the arrivals need, where users replace a rate."""
     if given.users is None and given.per_user is None:
         return needs
     people = {"rate": _PEOPLE, "concurrency": ("users",)}
@@ -291,7 +291,7 @@ def _lacking(given: LoadSection, needs: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def load_notes(given: LoadSection) -> Iterator[Assumption]:
-    """What a load leaves to defaults that somebody made up."""
+    """Return the guessed defaults of a load."""
     if given.arrivals is Arrivals.DAILY and given.curve is None:
         source = Source(reference="a guess", date="2026-11-23", verified=False)
         what = "how the load changes over the day (load.curve not given)"
@@ -304,7 +304,7 @@ def load_notes(given: LoadSection) -> Iterator[Assumption]:
 
 
 def load_of(given: LoadSection, document: Document, one_pass: Model | None = None) -> Load:
-    """The load of a section without problems, at a model that answers in `one_pass` or another.
+    """Return the load of a section without problems; `one_pass` is a model without tokens.
 
     Raises
     ------
@@ -318,7 +318,7 @@ def load_of(given: LoadSection, document: Document, one_pass: Model | None = Non
 def _load(
     given: LoadSection, ways: ClosedLoop | OpenLoop | RateCurve | Trace, *, one_pass: bool
 ) -> Load:
-    """The load without its bytes."""
+    """Return the load without its bytes."""
     if one_pass:
         # A sample is a token of a prompt, and the answer is one token: see Serving.
         samples = given.samples or 1
@@ -376,7 +376,6 @@ def _arrivals(given: LoadSection, document: Document) -> ClosedLoop | OpenLoop |
 
 
 def _rate(given: LoadSection) -> PerSecond:
-    """Requests a second: those of the users, where they are given, win over a rate."""
     if given.users is not None and given.per_user is not None:
         return given.users * given.per_user
     return given.rate or math.inf
@@ -393,7 +392,7 @@ _KEYS: Final = {
 
 
 def reading_of(file: ServiceFile, document: Document, known: Catalogue) -> Scenario | None:
-    """The job that reads the requests of a service; None where they are there already.
+    """Return the job that reads the requests of a service; None where they are there already.
 
     Parameters
     ----------
@@ -430,7 +429,7 @@ def reading_of(file: ServiceFile, document: Document, known: Catalogue) -> Scena
 
 
 def _written(load: LoadSection, inputs: InputsSection) -> Bytes:
-    """What is written for a mean answer [B]."""
+    """Return the bytes written for a mean answer [B]."""
     if inputs.answers is not None:
         return inputs.answers
     return 0.0 if load.output is None else TEXT * load.output.tokens
@@ -438,7 +437,7 @@ def _written(load: LoadSection, inputs: InputsSection) -> Bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """What decides how requests are read, and answers written: of many changes few touch it."""
+    """Settings that decide how requests are read and answers written."""
 
     origin: str
     machine: str
@@ -472,7 +471,6 @@ def _job(asked: _Asked, known: Catalogue) -> Scenario:
 
 
 def _own(problem: Problem, document: Document) -> Problem:
-    """A mistake of the job as one of the service that it was made from."""
     key = _KEYS.get(problem.key or "")
     path = _INPUTS if key is None else (*_INPUTS, key)
     return document.problem(path, problem.message, hint=problem.hint, show=key is not None)

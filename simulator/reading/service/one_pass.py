@@ -40,7 +40,7 @@ measured.
 Guesses, 2026-11-23: no measured batches of inference ship.
 """
 OVERHEAD: Final = 1e-3
-"""Time of a request beside its batch [s]. A guess, 2026-11-23."""
+"""Time of a request in addition to its batch [s]. A guess, 2026-11-23."""
 CONTEXT: Final = parse("0.9 GiB", BYTE)
 """Memory of the driver's context with all kernels [B], as of training: data/kernels/shared.toml."""
 _PATH: Final = DATA / "processors.toml"
@@ -59,14 +59,14 @@ _KEYS: Final = {"train.precision": ("serving", "weights")}
 
 
 def precision_of(given: Serving, host: Host) -> Precision:
-    """What is given, else 16 bit on accelerators and 32 on cores."""
+    """Return the stated precision, else 16 bit on accelerators and 32 bit on cores."""
     if given.states("weights"):
         return given.weights
     return Precision.FP32 if host.gpu is None else Precision.FP16
 
 
 def one_pass_of(file: ServiceFile, host: Host, document: Document, known: Catalogue) -> OnePass:
-    """The model on its machine, as a job that infers.
+    """Return the model on its machine, as a job that infers.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def one_pass_of(file: ServiceFile, host: Host, document: Document, known: Catalo
 
 
 def _own(problem: Problem, document: Document) -> Problem:
-    """A mistake of the job as one of the service that it was made from."""
+    """Return a mistake of the job as one of the service that it was made from."""
     if problem.key is None:
         return problem
     path = _KEYS.get(problem.key, tuple(problem.key.split(".")))
@@ -111,14 +111,14 @@ def _own(problem: Problem, document: Document) -> Problem:
 
 
 def uncertainty_of(one: OnePass) -> float:
-    """Standard deviation of the logarithm of a batch's time."""
+    """Return standard deviation of the logarithm of a batch's time."""
     if one.job.job.step_times is not None:
         return MEASURED
     return ON_GPU if one.job.cluster.trainers.host.gpu is not None else ON_CORES
 
 
 def batching_of(given: Serving, devices: Devices) -> Serving:
-    """The batcher with its settings; each device is a replica."""
+    """Return the batcher with its settings; each device is a replica."""
     file, gpu = engine_file(TRITON), devices.host.gpu
     version = version_of(file, given.version)
     most = given.max_batch or version.device[0].max_batched_tokens
@@ -149,7 +149,7 @@ def batching_of(given: Serving, devices: Devices) -> Serving:
 def one_pass_problems(
     file: ServiceFile, serving: Serving, host: Host, document: Document
 ) -> Iterator[Problem]:
-    """Settings of other engines, limits of tokens, batches that cannot be."""
+    """Return settings of other engines, limits of tokens, batches that cannot be."""
     given = file.serving or Serving()
     for name in _OF_TOKENS:
         if given.states(name):
@@ -176,7 +176,7 @@ def one_pass_problems(
 def _size_problems(
     given: Serving, samples: int, serving: Serving, document: Document
 ) -> Iterator[Problem]:
-    """Batches that cannot be."""
+    """Return batches that cannot be."""
     most = serving.max_batched_tokens
     if samples > most:
         hint = f"a batch has {most} at most (serving.max_batch), and no request is split"
@@ -191,7 +191,7 @@ def _size_problems(
 
 
 def batch_problems(given: Serving, document: Document) -> Iterator[Problem]:
-    """Settings of batches where tokens are written."""
+    """Return settings of batches where tokens are written."""
     for name in _OF_BATCHES:
         if given.states(name):
             message = "means nothing for a model that writes tokens"
@@ -199,7 +199,7 @@ def batch_problems(given: Serving, document: Document) -> Iterator[Problem]:
 
 
 def one_pass_notes(given: Serving, one: OnePass, serving: Serving) -> Iterator[Assumption]:
-    """What the answer rests on beside the file."""
+    """Return the assumptions of the prediction."""
     guess = Source(reference="a guess", date="2026-11-23", verified=False)
     what = "model error of a batch's time"
     yield Assumption(what=what, value=either_way(uncertainty_of(one)), source=guess)

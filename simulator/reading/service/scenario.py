@@ -129,7 +129,7 @@ class ServiceReader:
         self.catalogue = Catalogue.default(profiles)
 
     def read(self, settings: Mapping[str, Plain]) -> Service:
-        """The service with these settings over its own.
+        """Return the service with these settings over its own.
 
         Raises
         ------
@@ -143,14 +143,14 @@ class ServiceReader:
         return _Draft(document, self.catalogue, self.default_name).service()
 
     def over(self, settings: Mapping[str, Plain]) -> ServiceReader:
-        """A reader of the service with these settings over its own."""
+        """Return a reader of the service with these settings over its own."""
         changed = copy(self)
         options = (as_option(key, value) for key, value in settings.items())
         changed.overrides = (*self.overrides, *options)
         return changed
 
     def candidates(self) -> tuple[dict[str, Plain], ...]:
-        """Settings of every machine and way to lie on it that its [goal] allows.
+        """Return settings of every machine and way to lie on it that its [goal] allows.
 
         Raises
         ------
@@ -168,9 +168,9 @@ class ServiceReader:
         )
 
     def _gpus(self, machine: str) -> int:
-        """Accelerators of a machine, or the one device that all its cores are.
+        """Return accelerators of a machine, or the one device that all its cores are.
 
-        One where it is not known, whose mistake is told later.
+        One where it is not known, whose mistake is reported later.
         """
         try:
             return max(1, self.catalogue.host(machine).gpu_count)
@@ -180,7 +180,7 @@ class ServiceReader:
     def _machines(
         self, goal: ServiceGoal, file: ServiceFile, document: Document
     ) -> tuple[str, ...]:
-        """The machines a goal names."""
+        """Return the machines a goal names."""
         known = [name for kind in ("node", "instance") for name in self.catalogue.names(kind)]
         found = dict[str, None]()
         for number, name in enumerate(goal.machines or [file.hardware.machine]):
@@ -192,7 +192,7 @@ class ServiceReader:
         return tuple(found)
 
     def document(self, options: Sequence[str] = ()) -> Document:
-        """All that its files and options say."""
+        """Return all that its files and options say."""
         document, problems = joined(
             self.chain, overrides=(*self.overrides, *options), model=ServiceFile
         )
@@ -202,7 +202,7 @@ class ServiceReader:
 
 
 def _purchases(goal: ServiceGoal) -> Iterator[dict[str, Plain]]:
-    """Settings of every way to buy the machines that a goal names."""
+    """Return settings of every way to buy the machines that a goal names."""
     if not goal.purchase:
         yield {}
     for purchase in goal.purchase:
@@ -210,7 +210,7 @@ def _purchases(goal: ServiceGoal) -> Iterator[dict[str, Plain]]:
 
 
 def _ways(goal: ServiceGoal, serving: Serving, gpus: int) -> Iterator[dict[str, Plain]]:
-    """Settings of every way in which replicas lie on a machine of so many accelerators."""
+    """Return settings of every way in which replicas lie on a machine of `gpus` accelerators."""
     if serving.engine == TRITON:
         yield {}
         return
@@ -250,11 +250,11 @@ class _Draft:
 
     @property
     def at_once(self) -> bool:
-        """Whether the model answers in one pass."""
+        """True if the model answers in one pass."""
         return self.serving.engine == TRITON
 
     def service(self) -> Service:
-        """The service.
+        """Return the service.
 
         Raises
         ------
@@ -297,7 +297,7 @@ class _Draft:
 
     @property
     def is_owned(self) -> bool:
-        """Whether the machines are bought; a price that is stated is rent."""
+        """True if the machines are bought; a price that is stated is rent."""
         cost = self.file.cost
         return cost is not None and cost.purchase is Purchase.OWNED and cost.price is None
 
@@ -308,7 +308,7 @@ class _Draft:
         return electricity(self.document, given, owned=self.is_owned)
 
     def _notes(self, found: Service) -> Iterator[Assumption]:
-        """What the engine and the forward pass rest on."""
+        """Return assumptions about the engine and the forward pass."""
         given, settings = self.serving, found.serving
         if found.one_pass is not None:
             return one_pass_notes(given, found.one_pass, settings)
@@ -323,13 +323,12 @@ class _Draft:
         )
 
     def _component(self, gpu: Gpu | None) -> tuple[float, Source]:
-        """How far the forward pass may be off, and what says so."""
         earlier = earlier_deviation(self.serving.engine, self.serving.version, gpu)
         offline = self.file.load.arrivals is Arrivals.AT_ONCE
         return earlier or deviation(deviation_on(gpu, offline=offline))
 
     def _in_time(self) -> Iterator[Problem]:
-        """Whether the requests end that a goal wants answered by some time."""
+        """Return true if the requests end that a goal wants answered by some time."""
         goal, kind = self.file.goal, self.file.load.arrivals
         if goal is not None and goal.deadline is not None and kind is not Arrivals.AT_ONCE:
             hint = 'it is of bulk jobs: load.arrivals = "at-once"'
@@ -337,7 +336,7 @@ class _Draft:
             yield self.document.problem(("goal", "deadline"), message, hint=hint)
 
     def _scaling_problems(self) -> Iterator[Problem]:
-        """Whether there is anything that replicas could come and go with."""
+        """Return true if there is anything that replicas could come and go with."""
         load, rules = self.file.load, self.serving.autoscaling
         if rules is not None and load.arrivals in STEADY and load.requests is None:
             hint = 'load.arrivals = "daily" has a rate that rises and falls; or leave it out'
@@ -347,7 +346,7 @@ class _Draft:
 
 
 class _Parts:
-    """What the names in a draft stand for; mistakes are collected."""
+    """Machine, model and engine that a file names; mistakes are collected."""
 
     def __init__(self, draft: _Draft) -> None:
         self.problems: list[Problem] = []
@@ -368,7 +367,7 @@ class _Parts:
                 self.settings = self._settings(self.host)
 
     def _batches(self, draft: _Draft, host: Host) -> None:
-        """The batcher before a model that answers in one pass."""
+        """Return the batcher before a model that answers in one pass."""
         file, document = draft.file, draft.document
         look = partial(one_pass_of, file, host, document, draft.catalogue)
         self.one_pass = self._found(look, ("model", "name"))
@@ -387,7 +386,7 @@ class _Parts:
         return self._draft.file.hardware.gpus or max(1, there)
 
     def _found(self, look: Callable[[], Thing], path: KeyPath) -> Thing | None:
-        """What a look-up finds; its mistake is told at `path`."""
+        """Return the result of a look-up; its mistake is reported at `path`."""
         try:
             return look()
         except InputError as error:
@@ -448,13 +447,12 @@ def _group(host: Host, count: int, gpus: int) -> Group:
 
 
 def _figures(given: Serving, host: Host) -> ServingFigures:
-    """What the engine reaches on an accelerator or on the cores of a machine without any."""
     figures, units = figures_at(given.engine, given.version, host.gpu), host.cpu.vector
     return figures_on_cores(figures, units) if host.gpu is None and units else figures
 
 
 def _products(host: Host, weights: Precision) -> ProductFigures:
-    """What products reach there."""
+    """Return the figures of products on a machine."""
     gpu, units = host.gpu, host.cpu.vector
     if gpu is None and units is not None:
         return products_on_cores(units)
@@ -467,7 +465,7 @@ def _products(host: Host, weights: Precision) -> ProductFigures:
 
 
 def _bill_notes(found: Service) -> Iterator[Assumption]:
-    """What the bill of owned machines, and emissions, rest on."""
+    """Return assumptions about the bill of owned machines and about emissions."""
     if found.electricity is not None:
         yield from electricity_notes(found.electricity)
     if found.owned is not None:
@@ -479,7 +477,7 @@ _KIND: Final[KeyPath] = (_LOAD, "arrivals")
 
 
 def without_former_load(document: Document, chain: Sequence[Document]) -> Document:
-    """A document without keys of arrivals that something said later replaced.
+    """Return a document without keys of arrivals that something said later replaced.
 
     Parameters
     ----------
@@ -506,11 +504,11 @@ def without_former_load(document: Document, chain: Sequence[Document]) -> Docume
 
 
 _RANGE: Final = re.compile(r"(\d+)\.\.(\d+)(?:\s+step\s+(\d+)|\s+x(\d+))?")
-"""Whole numbers from one to another: each, in steps, or each so many times the one before."""
+"""Whole numbers from one to another: each, in steps, or each a multiple of the one before."""
 
 
 def variants(texts: Sequence[str]) -> tuple[dict[str, Plain], ...]:
-    """Every combination of the values of some keys.
+    """Return every combination of the values of some keys.
 
     Parameters
     ----------
@@ -555,7 +553,7 @@ def _values(text: str) -> list[Plain]:
 
 
 def _keys() -> tuple[str, ...]:
-    """Keys of the sections of a service."""
+    """Return keys of the sections of a service."""
     return tuple(
         f"{section}.{name}"
         for section, each in table_keys(ServiceFile).items()
@@ -572,7 +570,7 @@ DIGITS: Final = 4
 
 
 def fitted_service(base: str, settings: Mapping[str, float], rows: int) -> str:
-    """The file of a service as `base` has it, with fitted settings.
+    """Return the file of a service as `base` has it, with fitted settings.
 
     Examples
     --------

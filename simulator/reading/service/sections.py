@@ -39,13 +39,13 @@ ShareOrZeroField = Annotated[float, Number(low=0.0, high=1.0)]
 
 
 class ServiceMode(StrEnum):
-    """What a file that says ``mode`` describes."""
+    """Kind of a file that has a ``mode``."""
 
     SERVE = "serve"
 
 
 class Arrivals(StrEnum):
-    """How requests reach a service."""
+    """Arrivals of requests."""
 
     CLOSED = "closed"
     POISSON = "poisson"
@@ -66,7 +66,7 @@ class ServiceHardware:
     count: CountField = 1
     """How many equal machines."""
     gpu: TextField | None = None
-    """What if it had this accelerator in place of each of its own, such as gpu/l4."""
+    """What if it had this accelerator instead of each of its own, such as gpu/l4."""
     gpus: CountField | None = None
     """Accelerators used on each machine; all of them by default."""
 
@@ -87,7 +87,7 @@ class ServiceModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputsSection(Section):
-    """Where requests that are all there from the start lie until they are read."""
+    """Store of the requests of a bulk job until they are read."""
 
     store: TextField
     """Name of a store's profile, such as s3 or fsx-lustre-scratch2."""
@@ -110,8 +110,8 @@ class LoadSection:
     """Requests a second, such as 5 /s, of poisson, gamma and even arrivals; at the peak of daily
     ones."""
     users: CountField | None = None
-    """How many people use it, in place of a rate (with `per_user`), or of the clients of a closed
-    loop (with `think`)."""
+    """Number of people who use it, instead of a rate (with `per_user`), or of the clients of a
+    closed loop (with `think`)."""
     per_user: RateField | None = None
     """Requests of each user, such as 20 /day, or 30 /hour at the busiest hour; spread over time as
     the arrivals are, over the whole day where they are daily."""
@@ -159,7 +159,7 @@ class LoadSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceGoal:
-    """What plan recommend chooses among, for the machines that keep the limits and cost least."""
+    """Choices of plan recommend, which finds the cheapest machines within the limits."""
 
     machines: list[TextField] = field(default_factory=list)
     """Machines by name or pattern, such as instance/aws/g6*; that of the service by default."""
@@ -222,7 +222,7 @@ class EngineDeviceTable:
     max_sequences: CountField
     """Most requests at once."""
     memory_fraction: PositiveShareField | None = None
-    """In place of the version's."""
+    """Replaces the version's."""
     excepted: TextField | None = None
     """Part of an accelerator's name to which the entry doesn't apply."""
 
@@ -240,9 +240,9 @@ class EngineVersionTable:
     graph_memory: ByteOrZeroField
     """What graphs take."""
     batching: Annotated[Batching, Choice(Batching)] | None = None
-    """In place of the engine's."""
+    """Replaces the engine's."""
     chunked_prefill: bool | None = None
-    """In place of the engine's."""
+    """Replaces the engine's."""
     released: TextField | None = None
     """When, as year and month; the version of a run that states its date alone."""
     note: TextField

@@ -177,7 +177,7 @@ def _timeline(prediction: Prediction) -> Timeline | None:
 
 
 def _inputs(prediction: Prediction) -> tuple[Row, ...]:
-    """What was asked: machine, data, loader, model, and what the machines cost."""
+    """Yield the settings: machine, data, loader, model, and what the machines cost."""
     rent = prediction.cost.per_second
     price = "none is known" if rent is None else quantity(rent, USD_PER_SECOND, 4)
     rows = (*setting_rows(prediction.scenario), ("Rent", price))
@@ -189,8 +189,8 @@ def tiles(prediction: Prediction) -> list[Tile]:
     timing, device = prediction.timing, device_word(prediction)
     metrics = [
         (batch_called(prediction.scenario), "step_time_s.mean"),
-        ("whole run", "total_time_s"),
-        ("bill", "cost.usd_to_train"),
+        ("run time", "total_time_s"),
+        ("cost", "cost.usd_to_train"),
         ("tokens/s", "tokens_per_s"),
     ]
     found = [
@@ -306,7 +306,7 @@ def run_figures(prediction: Prediction) -> Iterator[Row]:
     if timing.total_time > 1.5 * timing.epoch_time:
         epoch = known(prediction, "epoch_time_s")
         yield "an epoch", f"{epoch}, {prediction.steps_per_epoch:,} {many}"
-    yield "whole run", f"{known(prediction, 'total_time_s')}, {prediction.total_steps:,} {many}"
+    yield "run time", f"{known(prediction, 'total_time_s')}, {prediction.total_steps:,} {many}"
     yield from (row for row in run_rows(prediction) if row[0] not in {*_ASIDE, first})
 
 

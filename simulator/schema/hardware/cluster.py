@@ -11,7 +11,7 @@ from simulator.units import UsdPerSecond
 
 
 class Role(StrEnum):
-    """What a group of machines does for the job."""
+    """Role of a group of machines in the job."""
 
     TRAIN = "train"
     PREPROCESS = "preprocess"

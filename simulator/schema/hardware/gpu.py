@@ -35,9 +35,9 @@ class Stack(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relative:
-    """The nearest measured relative of a device whose architecture nobody measured.
+    """The nearest measured relative of a device whose architecture was not measured.
 
-    `device` is its profile and `architecture` that whose kernels stand in. `best` is the share of
+    `device` is its profile and `architecture` that whose kernels are used. `best` is the share of
     its peak that its best measured matrix product reached, `products` that of large ones in the
     median, `memory` the share of its memory's bandwidth that those reach that only read.
     """
@@ -112,7 +112,7 @@ class Gpu(Profile):
     unified_memory: bool = False
     """Whether it shares the host's RAM, so that nothing is copied to it."""
     inference_only: bool = False
-    """Whether the maker doesn't offer training on it."""
+    """Whether its vendor doesn't offer training on it."""
     desktop: bool = False
     """Whether it is made for machines under a desk: one that is owned pays for no data centre."""
     emulated: bool = field(default=False, metadata=DERIVED)
@@ -133,7 +133,7 @@ class Gpu(Profile):
 
     @property
     def reach(self) -> float:
-        """What kernels of the relative reach here of what they reach there, as a factor [1].
+        """Efficiency of the relative's kernels on this device over that on the relative [1].
 
         Large matrix products that were measured on the device say so: their share of the peak over
         that on the relative. Else its best one does, 1 at most; 1 where none was measured, or the
@@ -166,4 +166,4 @@ EMULATED = Gpu(
     emulated=True,
     note="a program that waits for the time of a step; nothing is copied to it",
 )
-"""What stands in an accelerator's place where its work is only waited for."""
+"""Used instead of an accelerator whose work is only waited for."""

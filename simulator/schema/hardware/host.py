@@ -55,7 +55,7 @@ class Cpu(Profile):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorUnits:
-    """What a core computes with its vector units, in fp32, and with matrix units if it has some.
+    """Arithmetic rates of a core: vector units in fp32, and matrix units if it has some.
 
     `flop_per_cycle` is the peak, `matrix_per_cycle` that of products in 16 bit; `share` of both at
     the base clock is reached, and `memory_share` of the memory's rate.
@@ -77,7 +77,7 @@ class CpuPool:
     `smt_worth` is what a second hardware thread adds to a busy core, as a fraction of a core;
     `contention` how much longer work takes with all cores busy than alone, less 1.
     `coremark` is the CoreMark of the whole machine, the yardstick for the speed of one vCPU.
-    `taken` are hardware threads that programs beside keep busy all the time, waiting in a loop.
+    `taken` are hardware threads that other programs keep busy all the time, waiting in a loop.
     `vector` is what a core computes of a neural network, where it is known.
     """
 
@@ -104,7 +104,7 @@ class CpuPool:
         return self.capacity_for(self.threads)
 
     def capacity_for(self, threads: Real) -> Real:
-        """Core-seconds per second that so many threads ready to run get, beside those taken."""
+        """Return core-seconds per second for `threads` that are ready to run."""
         own = at_most(at_least(1.0, threads), self.free)
         return capacity_beside(
             own,
@@ -117,7 +117,7 @@ class CpuPool:
 
 
 class PeerTopology(StrEnum):
-    """How accelerators of one machine reach each other."""
+    """Connection of the accelerators of one machine."""
 
     SWITCHED = "switched"
     MESH = "mesh"
@@ -144,9 +144,8 @@ class Network:
     """The machine's network attachment, one direction, all cards together.
 
     `rdma` traffic skips the copy through host memory. `storage_cap` limits volumes that are
-    reached over the provider's storage network (the EBS limit), beside the volume's own rate.
-    `link` is the profile of its cards together, with what collectives over them were measured to
-    take.
+    reached over the provider's storage network (the EBS limit), in addition to the
+    volume's own rate. `link` is the profile of its cards together, with measured collectives.
     """
 
     bandwidth: BytesPerSecond
@@ -165,8 +164,8 @@ class Host:
 
     `gpu_count` accelerators of one type `gpu` (None: a CPU-only machine), each on `host_link`,
     grouped under `switches` (a GPU under none has a root port of its own) and joined by
-    `peer_link` in `peer_topology`. `gpu_sockets` says which socket each GPU hangs on.
-    `local_storage` are the drives inside, `drive_count` of them alike.
+    `peer_link` in `peer_topology`. `gpu_sockets` says which socket each GPU is attached to.
+    `local_storage` are the drives inside, `drive_count` of one kind.
     """
 
     name: str

@@ -12,7 +12,7 @@ from simulator.units import BytesPerSecond
 
 
 class LinkKind(StrEnum):
-    """What a link joins."""
+    """Kind of a link."""
 
     PCIE = "pcie"
     NVLINK = "nvlink"
@@ -21,7 +21,7 @@ class LinkKind(StrEnum):
 
 
 class Collective(StrEnum):
-    """What ranks do together, as nccl-tests names it."""
+    """A collective, as nccl-tests names it."""
 
     ALL_REDUCE = "all-reduce"
     REDUCE_SCATTER = "reduce-scatter"

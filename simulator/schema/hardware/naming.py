@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def short_name(profile: object) -> str:
-    """The name of a profile without the folders before it, which may be left out in files as well.
+    """Return the name of a profile without its folders, which files may leave out.
 
     Examples
     --------

@@ -17,7 +17,7 @@ User Guide, "Capacity Blocks for ML")."""
 
 
 class Purchase(StrEnum):
-    """How machine hours are bought."""
+    """Ways to buy machine hours."""
 
     ON_DEMAND = "on-demand"
     RESERVED_1Y = "reserved-1y"
@@ -46,7 +46,10 @@ class Price:
 def price_of(
     prices: Iterable[Price], purchase: Purchase, region: str | None = None
 ) -> Price | None:
-    """The first price for what is bought so, and there if a region is given; None without one."""
+    """Return the first price for what is bought so, and there if a region is given.
+
+    None without one.
+    """
     return next(
         (p for p in prices if p.purchase is purchase and region in (None, p.region)),
         None,

@@ -37,7 +37,7 @@ CreditsFigure = Annotated[float, Number(low=1.0, whole=True), SOURCED]
 
 
 class Scope(StrEnum):
-    """How a store is reached.
+    """Kind of access to a store.
 
     ``local``: over PCIe; ``volume``: a provider's block volume over the machine's own storage
     network; ``network``: a file system over the network; ``object``: by requests over it.
@@ -92,7 +92,7 @@ class Charges:
 
 
 class LimitedBy(StrEnum):
-    """What a limit of requests holds for: more prefixes raise one by prefix only."""
+    """Scope of a limit of requests: more prefixes raise a limit by prefix only."""
 
     PREFIX = "prefix"
     BUCKET = "bucket"
@@ -122,7 +122,7 @@ class Burst:
     """Credits of a small store."""
 
     def mean_rate(self, size: Bytes, amount: float) -> float:
-        """Mean rate of a store of so many bytes, of which `amount` is asked in all [/s]."""
+        """Return the mean rate of a store of `size` bytes for `amount` of requests [/s]."""
         share = size / self.per
         baseline = max(self.least_baseline, self.baseline * share)
         burst = max(baseline, self.least_burst, self.burst * share)
@@ -130,7 +130,7 @@ class Burst:
         return float(burst_rate(amount, baseline, burst, saved))
 
     def needed_for(self, rate: float) -> Bytes:
-        """The size from which on the baseline alone is so high a rate [/s]."""
+        """Return the size from which on the baseline alone is so high a rate [/s]."""
         return self.per * rate / self.baseline
 
 
@@ -216,16 +216,19 @@ class Storage(Profile):
 
     @property
     def priced(self) -> bool:
-        """Whether its rent is known, and nothing is charged at a price that is not."""
+        """True if its rent is known, and nothing is charged at a price that is not."""
         return self.price is not None and not (self.charges and self.charges.unpriced)
 
     def rented(self, size: Bytes) -> Bytes:
-        """What rent is paid for where `size` lies there [B]: more where capacity is paid whole."""
+        """Return the bytes that rent is paid for with `size` stored [B].
+
+        All where capacity is paid.
+        """
         whole = self.charges is not None and self.charges.by_capacity
         return max(size, self.capacity) if whole and self.capacity is not None else size
 
     def standing(self, size: Bytes) -> UsdPerSecond | None:
-        """What the store costs while `size` lies there, used or not [$/s]; None: not known."""
+        """Return the cost of the store while it holds `size` [$/s]; None if unknown."""
         if self.price is None:
             return None
         ready = (provisioned_price(*rate) for rate in self.provisioned.values())

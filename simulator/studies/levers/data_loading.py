@@ -19,15 +19,8 @@ from simulator.schema.workload.loader import LoaderKind, Preparation
 from simulator.schema.workload.models.convnet import ConvNet
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.train import Mode
-from simulator.studies.baseline import (
-    PLACEMENT,
-    STORE,
-    WORKERS,
-    Baseline,
-    Machine,
-    holds_better,
-    worth_renting,
-)
+from simulator.studies.baseline import Baseline, Machine, holds_better, worth_renting
+from simulator.studies.levers.keys import PLACEMENT, STORE, WORKERS
 from simulator.studies.levers.knobs import (
     HALF,
     TENTH_MORE,
@@ -71,7 +64,7 @@ BANDWIDTH_STEP: Final = "1 GB/s"
 
 
 def starved(situation: Situation) -> bool:
-    """Return whether the job waits for its data; else its input pipeline is no lever."""
+    """Return whether the job waits for its data; else its input pipeline does not matter."""
     return situation.starved
 
 

@@ -68,7 +68,7 @@ class Cost(StrEnum):
 
     RENT = "rent of machines or storage"
     COPY = "a copy of the data"
-    WRITE = "data written anew"
+    WRITE = "data written once more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,16 +12,9 @@ from simulator.schema.hardware.price import Purchase
 from simulator.schema.scenario import Scenario
 from simulator.schema.workload.loader import Preparation
 from simulator.schema.workload.train import Mode
-from simulator.studies.baseline import (
-    COUNT,
-    MACHINE,
-    MEASURED_ON,
-    PURCHASE,
-    WORKERS,
-    Baseline,
-    Machine,
-)
+from simulator.studies.baseline import Baseline, Machine
 from simulator.studies.levers.data_loading import MAX_WORKERS
+from simulator.studies.levers.keys import COUNT, MACHINE, MEASURED_ON, PURCHASE, WORKERS
 from simulator.studies.levers.knobs import count_knob
 from simulator.studies.levers.lever import (
     Change,

@@ -34,7 +34,7 @@ def ways(gpus: int, machines: int, shape: Shape, batch: int) -> Iterator[Setting
     """Degrees of parallelism as settings of a scenario.
 
     Fully sharded data parallelism over all accelerators; tensor parallelism by powers of two within
-    a machine, with state sharded over the replicas there are; pipelines beside the widest of those
+    a machine, with state sharded over the replicas there are; pipelines with the widest of those
     and half of it. That order is the first take-away of Narayanan et al., "Efficient Large-Scale
     Language Model Training on GPU Clusters Using Megatron-LM", https://arxiv.org/abs/2104.04473:
     tensor parallelism up to the size of a machine, pipelines across machines. Long samples are cut

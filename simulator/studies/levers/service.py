@@ -314,7 +314,7 @@ def no_overhead(service: Service) -> Variants:
     serving = replace(
         service.serving, request_overhead=0.0, prompt_overhead=0.0, reply_lag=0.0, host_time=0.0
     )
-    yield "no time beside iterations", replace(service, serving=serving)
+    yield "no time between iterations", replace(service, serving=serving)
 
 
 def least_loaded_routing(service: Service) -> Variants:

@@ -15,7 +15,8 @@ from simulator.schema.workload.models.convnet import ConvNet
 from simulator.schema.workload.models.transformer import Transformer
 from simulator.schema.workload.parallelism import Sharding
 from simulator.schema.workload.train import Mode, Recompute, Trained
-from simulator.studies.baseline import ACCUMULATION, BATCH, COUNT, Baseline
+from simulator.studies.baseline import Baseline
+from simulator.studies.levers.keys import ACCUMULATION, BATCH, COUNT
 from simulator.studies.levers.knobs import HALF, TENTH_MORE, TWICE, times, whole_key
 from simulator.studies.levers.lever import (
     SPEED,

@@ -3,7 +3,7 @@
 Limits on the hardware, on memory and fixed settings are known of every candidate without a
 prediction. Other limits are evaluated only where it matters: the smallest set of limits that no
 candidate known so far keeps is taken for the conflict until one is found that keeps it. A candidate
-that cannot keep a limit even at best needs no prediction. So the set found is one that no candidate
+that is beyond a limit even at best needs no prediction. So the set found is one that no candidate
 keeps, and none of fewer limits is.
 """
 
@@ -19,7 +19,8 @@ from simulator.results.energy import missing
 from simulator.schema.goal import Goal, Limits, Objective, Sense
 from simulator.schema.hardware.gpu import Stack
 from simulator.schema.hardware.naming import short_name
-from simulator.studies.baseline import COUNT, Settings
+from simulator.studies.baseline import Settings
+from simulator.studies.levers.keys import COUNT
 from simulator.studies.recommend.limits import RuledOffer, broken
 from simulator.studies.recommend.ranking import MONEY, TIME, Choice, number
 from simulator.studies.recommend.search_problem import (
@@ -75,7 +76,7 @@ def conflict_of(
     Parameters
     ----------
     inquiry : Inquiry
-        A search in which no candidate keeps all limits.
+        A search in which no candidate is within all limits.
     seeds : iterable of settings
         As in that search.
     ask : callable
@@ -142,7 +143,7 @@ class _ConflictSearch:
         known = self.search.known.values()
         if any(self.problem.judged(one).is_predicted for one in known):
             metric = self.problem.goal.objective.metric
-            unknown = f"{metric} is not known of any candidate that keeps all limits"
+            unknown = f"{metric} is unknown for all candidates within the limits"
             return (unknown, *(missing(self.problem.baseline.scenario) if _COST in metric else ()))
         told = Counter(one.reason for one in known if one.reason)
         return tuple(reason for reason, _ in told.most_common(MAX_REASONS))
@@ -170,7 +171,7 @@ class _ConflictSearch:
         return f"without {text}: {where}, {time}"
 
     def _keeping(self, names: Collection[str], measure: str = "") -> Choice | None:
-        """A candidate that keeps these limits, the best by what a limit measures; or None."""
+        """A candidate within these limits, the best by what a limit measures; or None."""
         may = [c for c in self.search.candidates if self._known_broken(c).isdisjoint(names)]
         objective = _MEASURES.get(measure, _MEASURES["deadline"])
         where = self._condition(names)
@@ -232,7 +233,7 @@ def smallest_conflict(
     Returns
     -------
     tuple of str or None
-        None if a candidate keeps all limits. Every part of the set can be kept on its own.
+        None if a candidate is within all limits. Every part of the set can be kept on its own.
 
     Notes
     -----

@@ -14,7 +14,8 @@ from simulator.results.expression import parse_expression
 from simulator.results.metrics import Value
 from simulator.schema.goal import Goal, Limits
 from simulator.schema.hardware.gpu import Stack
-from simulator.studies.baseline import GPU_KEY, Machine, is_called, is_sold_in
+from simulator.studies.baseline import Machine, is_called, is_sold_in
+from simulator.studies.levers.keys import GPU_KEY
 from simulator.studies.recommend.ranking import MONEY, TIME, number
 from simulator.units import SECOND, USD, show
 
@@ -23,7 +24,7 @@ PORTABLE_FRAMEWORKS: Final[Mapping[str, frozenset[str]]] = {
 }
 """Frameworks whose programs run on more than CUDA without a change to the program."""
 DEFAULT_STACKS: Final = frozenset[str]({Stack.CUDA})
-"""What a program of any other framework is taken to be written for, beside its own machine."""
+"""What a program of any other framework is assumed to run on, in addition to its own machine."""
 _WILDCARDS: Final = frozenset("*?[")
 
 
@@ -31,7 +32,7 @@ _WILDCARDS: Final = frozenset("*?[")
 class Program:
     """Accelerator software of a job's program: `stacks` as it is, `ported` if the user ports it.
 
-    `gpus` are accelerators that the user wants by name, whatever they are programmed with.
+    `gpus` are accelerators that the user wants by name, with any software.
     """
 
     stacks: frozenset[str]

@@ -30,8 +30,8 @@ TIME = "total_time_s"
 MONEY = "cost.usd_to_train"
 """The two axes of the front."""
 PREPARED_WHERE: Final = "input.where"
-"""A remedy that sets this changes what the loader does, which the user must want: it is told of,
-but not taken."""
+"""A remedy that sets this changes what the loader does, which the user must want: reported, but
+not chosen."""
 _HARDWARE_KEYS: Final = (
     *("hardware.machine", "hardware.count", "remote.machine", "remote.count"),
     "remote.storage",
@@ -74,7 +74,7 @@ class Choice:
 
     @property
     def is_sound(self) -> bool:
-        """Return whether it was predicted, keeps every limit and has a value."""
+        """Return whether it was predicted, is within every limit and has a value."""
         return self.is_predicted and not self.broken and self.value is not None
 
     @property
@@ -119,7 +119,7 @@ def goal_value_of(objective: Objective) -> GoalValue:
     Raises
     ------
     PlanError
-        If the objective is no metric and no expression over metrics; names the nearest.
+        If the objective is neither a metric nor an expression over metrics; names the nearest.
     """
     expression = parse_expression(objective.metric)
 
@@ -359,7 +359,7 @@ _HIGHER_IS_BETTER: Final = frozenset(
 def _keeps_limits(
     choice: Choice, limits: Mapping[str, float], draw: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """In which worlds the choice keeps the limits."""
+    """Return in which drawn worlds the choice is within the limits."""
     kept = np.ones(draw.shape, dtype=np.bool_)
     for told, deviation, most in _uncertain(choice, limits):
         kept &= told * np.exp(deviation * draw) <= most
@@ -371,7 +371,7 @@ MAX_CONTENDERS: Final = 8
 MAX_VARIANTS: Final = 6
 """Variants of each machine that count."""
 MIN_TRADEOFF: Final = 1.1
-"""Times as fast, or as cheap, from which on another choice is told of."""
+"""Times as fast, or as cheap, from which on another choice is reported."""
 OUTSIDE_EVIDENCE: Final = "outside the evidence"
 """How a warning begins that nothing like a choice was ever measured."""
 

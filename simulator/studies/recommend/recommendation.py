@@ -119,7 +119,7 @@ class Recommendation:
 
     @property
     def winner(self) -> Choice | None:
-        """The best choice; None if none keeps all limits, or only a part was searched."""
+        """The best choice; None if none is within all limits, or only a part was searched."""
         return self.ranked[0] if self.ranked and not self.missing else None
 
 
@@ -147,7 +147,7 @@ def best_on_each(answer: Recommendation) -> dict[str, Choice]:
 def common_machine(answers: Sequence[Recommendation]) -> CommonMachine | None:
     """The machine whose mean loss over all workloads is least; None if none suits all.
 
-    The mean is geometric: twice as dear for one and half as dear for another is no loss. Where a
+    The mean is geometric: twice the price for one and half the price for another cancel. Where a
     utility's values cannot be divided, the places in the rankings are compared instead.
 
     Parameters
@@ -263,10 +263,10 @@ def is_cpu_bound(choice: Choice) -> bool:
 MIN_PREDICTED: Final = 3
 """Best candidates under the goal that are predicted for sure."""
 SEARCH_TOLERANCE: Final = 0.01
-"""What is better by no more than this share is not looked for beside the best of all: the front,
+"""A gain of no more than this share is not searched for in addition to the best of all: the front,
 who comes second, and what pins and remedies come to are known that well."""
 MIN_SAFE_PROBABILITY: Final = 0.9
-"""Probability of keeping deadline and budget below which a safer choice is told of."""
+"""Probability of keeping deadline and budget below which a safer choice is reported."""
 LOSER_TOLERANCE: Final = 0.05
 """The same for the best of an accelerator that lost."""
 READING_SHARE, SURVEY_SHARE, RUNNER_UP_SHARE = 0.35, 0.3, 0.1

@@ -19,11 +19,7 @@ from simulator.schema.goal import Goal, Limits, Objective, Plain, Spot
 from simulator.schema.hardware.price import Purchase
 from simulator.schema.scenario import Scenario
 from simulator.studies.baseline import (
-    COUNT,
-    MACHINE,
     MACHINE_KEYS,
-    PURCHASE,
-    STORE,
     Baseline,
     Machine,
     Reader,
@@ -33,6 +29,7 @@ from simulator.studies.baseline import (
     pinned_seeds,
 )
 from simulator.studies.data_migration import Move, moves, with_copies
+from simulator.studies.levers.keys import COUNT, MACHINE, PURCHASE, STORE
 from simulator.studies.levers.lever import Shortage
 from simulator.studies.recommend.limits import (
     PORTING,
@@ -410,8 +407,8 @@ class SearchProgress:
 class SearchBackend:
     """The predictor of requests.
 
-    `bounds` tells what is known without any prediction, `progress` is told which share of the whole
-    follows. `missing` are the keys of candidates that were wanted and that nobody has predicted.
+    `bounds` tells what is known without any prediction, `progress` takes the share of the whole
+    that follows. `missing` are the keys of wanted candidates without a prediction.
     """
 
     of: Callable[[Request], tuple[Outcome, ...]]
@@ -509,11 +506,11 @@ class Search:
         candidates : sequence of Candidate
             Which ones.
         top : int
-            So many of them.
+            Number of them.
         close : float
             Share by which another one may be better all the same.
         within_limits : bool
-            Those that keep the limits on time and cost too, not only on memory.
+            Also apply the limits on time and cost, not only on memory.
         """
         where = limits_as_text(self.goal.limits) if within_limits else self._memory()
         request = self._request(candidates, (self.goal.objective,))
@@ -565,7 +562,7 @@ class Search:
 
 
 def limits_as_text(limits: Limits) -> str:
-    """The limits that need figures as a condition; what may not fit is no recommendation.
+    """The limits that need figures as a condition; what may not fit is not recommended.
 
     Examples
     --------

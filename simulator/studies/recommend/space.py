@@ -14,15 +14,9 @@ from simulator.pipeline.limits import check_modelled
 from simulator.schema.goal import Goal, Plain
 from simulator.schema.hardware.price import Purchase
 from simulator.schema.workload.loader import Preparation
-from simulator.studies.baseline import (
-    COUNT,
-    MACHINE,
-    PURCHASE,
-    Baseline,
-    Machine,
-    Settings,
-)
+from simulator.studies.baseline import Baseline, Machine, Settings
 from simulator.studies.levers.catalogue import RELIEF, SEARCH, candidates, relief
+from simulator.studies.levers.keys import COUNT, MACHINE, PURCHASE
 from simulator.studies.levers.lever import SearchPoint, Shortage, UnfitError
 from simulator.studies.levers.machines import carried_cpu_times
 

@@ -87,7 +87,7 @@ def best_with(scenario: Scenario, later: Seconds, best: Mapping[str, float]) -> 
     scenario : Scenario
         A sound candidate of several epochs.
     later : float
-        Time of an epoch after the first, with what is composed beside its steps [s].
+        Time of an epoch after the first, with everything in addition to its steps [s].
     best : mapping
         Its best figures as long as that was not known.
     """

@@ -30,10 +30,10 @@ LONGEST_SEEN: Final = MAX_STEPS
 AHEAD: Final = 3.0
 """Batches that a program hands to its device beyond the one that runs, and copies, at most."""
 UNSETTLED: Final = 0.999
-"""Part of a settled step that steps of equal batches come to in the mean: the least one seen among
+"""Share of a steady-state step that steps of equal batches have in the mean: the least seen among
 526 epochs was 1.000001 of it (`pipeline.shared_cores`)."""
 UNEVEN: Final = 0.025
-"""What a random run may miss of its mean beside its draws: windows that cut a burst of batches."""
+"""Deviation of a random run from its mean in addition to its draws: windows that cut a burst."""
 
 
 def random(scenario: Scenario) -> bool:

@@ -7,7 +7,7 @@ Each floor looks at one thing that works serially, or at one unit that all share
   capacity it has for as many threads as the job can ever keep runnable, not for all it could run.
 - *Before and after*. Where workers begin each epoch again, nothing is ready at its start: before a
   unit's first work some batch must have come there, through all that stands before it, alone on
-  idle machines at best; and whatever the unit worked on last must go through all that comes behind,
+  idle machines at best; and the last work of the unit must go through all that comes behind,
   to the end of a step. Work, way there and way on follow one another, so their times add up.
 
 The device does a batch's passes, waits for its exchange and for the last bucket of gradients, and
@@ -401,7 +401,7 @@ class Floors:
     def _chain(self) -> Iterator[tuple[frozenset[str], Real]]:
         """Return the stages of a batch in order: the units they use, and their time.
 
-        What goes on beside compute takes no time of its own.
+        Work that overlaps compute takes no time of its own.
         """
         for stage in self.stages:
             if stage.slot.once_a_step:

@@ -4,22 +4,23 @@ They stay so in epochs too short to drift apart, and where the scenario says tha
 
 Equal workers of equal batches begin an epoch together. They share stores, memory and cores equally,
 so they are at the same point at every moment, until one of them has to wait to be asked for its
-next batch. Whatever else goes on (receiving, copies, exchanges) slows all of them alike, or none.
+next batch. All other work (receiving, copies, exchanges) slows all of them equally, or none.
 Two floors follow, higher than those that look at one unit or one worker at a time:
 
-- *The first batches* are made by all workers at once, each at the share of one among so many.
+- *The first batches* are made by all workers at once, each at an equal share.
 - *A generation*, one batch of every worker, takes all of a batch's parts one after another, each at
   that share: while they write to memory the cores rest, as no worker is anywhere else. The cores
-  also carry what the receiving threads ask for. That holds for a whole epoch if nobody ever waits.
+  also carry what the receiving threads ask for. That holds for a whole epoch if no worker ever
+  waits.
 
-Nobody waits where two batches of every worker may be asked for and not yet taken, and a generation
-is used up before the next one is made: then each worker is asked for its next batch in time, and
-by induction this stays so. That is shown with everything at its worst. Let receiving a batch take
-at most `a` and all else at most `u`, with all workers' threads runnable and all others' transfers
-under way. A pin-memory thread, and a device behind it that begins a batch when it has come and the
-one before is done, get through a generation of w batches in at most (w - 1) max(a, u) + a + u;
-overlap only shortens that. No more is needed than the generation's time on the cores: while workers
-read or write, everything else may stand still, and is still in time.
+No worker waits where two batches of every worker may be asked for and not yet taken, and a
+generation is used up before the next one is made: then each worker is asked for its next batch in
+time, and by induction this stays so. That is shown with everything at its worst. Let receiving a
+batch take at most `a` and all else at most `u`, with all workers' threads runnable and all others'
+transfers under way. A pin-memory thread, and a device behind it that begins a batch when it has
+come and the one before is done, get through a generation of w batches in at most (w - 1) max(a, u)
++ a + u; overlap only shortens that. No more is needed than the generation's time on the cores:
+while workers read or write, everything else may stand still, and is still in time.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from simulator.units import Real
 MAX_PRODUCERS: Final = MAX_STEPS // 8
 """Workers of a rank up to which an epoch is surely simulated until its generations repeat."""
 UNUSED: Final = 1e-280
-"""Stands for no use of a unit: what is carried there takes no time."""
+"""Use of an unused unit: what is carried there takes no time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,7 +207,7 @@ class Crowd:
 
     @cached_property
     def _shares(self) -> Mapping[str, Real]:
-        """Rate of one of all transfers that are no worker's, were all under way at once."""
+        """Return the rate of one transfer if all transfers but the workers' were concurrent."""
         wanted: dict[str, Real] = {}
         for demand in (*self._of(Actor.PIN_MEMORY), *self._used):
             for unit, use in self._taken(demand):

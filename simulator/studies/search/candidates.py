@@ -31,7 +31,7 @@ def expand(axes: Axes, reader: CandidateReader) -> tuple[Candidate, ...]:
     axes : Axes
         What varies and how points are chosen.
     reader : CandidateReader
-        Knows the names that patterns stand for.
+        Knows the names that patterns match.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""One candidate at a time, in whatever process: read it, predict it, and say what came out.
+"""One candidate at a time, in any process: read it, predict it, return the outcome.
 
 Figures leave as plain numbers, texts and tables, so that an outcome is the same whether it was
 worked out here, came from another process or lay in a store.

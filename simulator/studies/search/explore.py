@@ -55,7 +55,7 @@ class Rounds:
         A row for every candidate: the best each objective can be, less is better. Minus infinity:
         anything is possible.
     top : int, optional
-        Also keep all that could be among so many best by the first objective.
+        Also keep all that could be among this number of best by the first objective.
     margin : float
         Also keep all that could be so close to the front, as a share; below zero: give up what
         could be better by no more than that.
@@ -175,7 +175,7 @@ EARLY_ROUNDS: Final = 2
 PREDICTED_AT_ONCE: Final = 4
 """Candidates that a worker predicts as one task at most; what it has finished is stored then."""
 ALIKE_AT_ONCE: Final = 8
-"""Candidates that seem alike and that one worker takes at most: they may differ after all."""
+"""Largest number of similar candidates for one worker: they may differ after all."""
 TASKS_OF_A_ROUND: Final = 16
 """Tasks that a round is made of at least, where it has as many candidates: one of them may take a
 hundred times as long as another, and all workers are to be busy to the end."""
@@ -211,7 +211,7 @@ class Request:
     objectives : tuple of Objective
         What the Pareto front is over.
     top : int, optional
-        Also be sure of so many that are best by the first objective.
+        Number of best candidates by the first objective to predict for sure.
     margin : float
         Also be sure of those that are so much worse than the front, as a share; below zero: what
         could be better by no more than that share need not be known.
@@ -231,7 +231,7 @@ class Request:
         A candidate's figures as they count for the objectives and the condition: never better
         than those predicted, and in the same order.
     bounded : mapping of int to Bounded, optional
-        What `bounds_of` has told of the candidates, by their index; they are not read again.
+        Result of `bounds_of` for the candidates, by their index; they are not read again.
     """
 
     reader: Reader
@@ -253,7 +253,7 @@ class Request:
 class Standing:
     """Progress of a search: the share of the work that is `done`, and counts of candidates.
 
-    `settled` need no more work, `predicted` were worked out now and `stored` before.
+    `settled` ones are finished, `predicted` were worked out now and `stored` before.
     """
 
     done: float
@@ -283,7 +283,7 @@ def explore(
     executor : concurrent.futures.Executor, optional
         Instead of `workers`: any executor, which its owner shuts down.
     store : Store, optional
-        Answers what it has, and is given what is finished, as it comes.
+        Answers what it has, and receives outcomes as they finish.
     progress : callable, optional
         Called with the finished share.
 
@@ -586,7 +586,7 @@ def alike_together(chosen: Sequence[Bounded]) -> list[tuple[Candidate, ...]]:
     """Group candidates whose later epochs are likely equal, so that one worker simulates them once.
 
     Those whose later epochs are equal at best are likely to have the same one, as where they differ
-    in the store that data once came from. Whoever takes them together simulates it once.
+    in the store that data once came from. A worker that takes them together simulates it once.
     """
     alike: dict[float | None, list[Candidate]] = {}
     for one in chosen:

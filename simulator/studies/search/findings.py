@@ -96,9 +96,9 @@ class Findings:
     """The answer of a search.
 
     `values` are the distinct values that each key took. `front` is in order of the first
-    objective, `best` are the so many asked for by the first one alone. `near` are the indices of
-    those beside the front that are worse by no more than `margin`. `prices` say whose listed prices
-    are in the bills of these, where they hold and of what date.
+    objective, `best` are the requested number of best by the first one alone. `near` are the
+    indices of those next to the front that are worse by no more than `margin`. `prices` say whose
+    listed prices are in the bills of these, where they hold and of what date.
     """
 
     outcomes: tuple[Outcome, ...]

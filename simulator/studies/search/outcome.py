@@ -26,9 +26,9 @@ class Status(StrEnum):
     REFUSED = "refused"
     """No sound scenario, or one that the model does not cover."""
     FAILED = "failed"
-    """Whoever worked on it died, every time."""
+    """Every worker on it died."""
     BUG = "bug"
-    """A bug of ours: an error nobody foresaw, or a prediction that contradicts itself."""
+    """An internal error: unforeseen, or a prediction that contradicts itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def bug_reason(error: Exception) -> str:
 
     Examples
     --------
-    >>> told(KeyError("gpu"))
+    >>> bug_reason(KeyError("gpu"))
     "a bug of ours: KeyError: 'gpu'"
     """
     kind = "" if isinstance(error, BrokenInvariant) else f"{type(error).__name__}: "
@@ -83,7 +83,7 @@ def log_bug(error: BrokenInvariant, met: BugLog | None) -> str:
     Raises
     ------
     BrokenInvariant
-        If nobody listens: a bug must not pass in silence.
+        Without a log: a bug must not pass in silence.
     """
     if met is None:
         raise error

@@ -87,7 +87,7 @@ def may_beat(
     found : array
         What others were predicted to be.
     top : int, optional
-        Those that could be among so many best by the first objective are wanted too.
+        Those that could be among this number of best by the first objective are wanted too.
     margin : float, optional
         So are those that could come so close to the front, as a share of it. Below zero: only
         those that could be better than what was found by more than that share.
@@ -95,8 +95,8 @@ def may_beat(
     Returns
     -------
     array of bool
-        False only if a point found beats the candidate at its best, so that it beats it whatever
-        the candidate turns out to be; with a margin, even when made worse by that share.
+        False only if a point found beats the candidate at its best, so that it beats the candidate
+        in any case; with a margin, even when made worse by that share.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def objective_of(text: str) -> Objective:
     Raises
     ------
     PlanError
-        If it is no metric, no number, or nothing says which way it is better.
+        If it is not a metric or a number, or nothing says which way it is better.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def objective_of(text: str) -> Objective:
     if colon and sense is None:
         close = difflib.get_close_matches(way.strip(), _SENSES, n=1)
         hint = f"; did you mean '{close[0]}:'?" if close else "; write min: or max: before it"
-        msg = f"--by {text}: '{way}:' is no direction{hint}"
+        msg = f"--by {text}: '{way}:' is not a direction{hint}"
         raise PlanError(msg)
     metric = (rest if colon else text).strip()
     if not metric:
@@ -205,7 +205,7 @@ def share_of(text: str, option: str) -> float:
     Raises
     ------
     PlanError
-        If it is no number, or below zero; names `option`.
+        If it is not a number, or below zero; names `option`.
 
     Examples
     --------
@@ -218,7 +218,7 @@ def share_of(text: str, option: str) -> float:
     except ValueError:
         value = math.nan
     if rest or not 0.0 <= value < math.inf:
-        msg = f"{option}: '{text}' is no share; write it like 5% or 0.05"
+        msg = f"{option}: '{text}' is not a share; write it like 5% or 0.05"
         raise PlanError(msg)
     return value
 
@@ -226,7 +226,7 @@ def share_of(text: str, option: str) -> float:
 def _number(text: str) -> Expression:
     expression = parse_expression(text)
     if not expression.is_number:
-        msg = f"'{text}' is no number, so no candidate has more or less of it than another"
+        msg = f"'{text}' is not a number, so no candidate has more or less of it than another"
         raise PlanError(msg)
     return expression
 
@@ -274,7 +274,7 @@ class Criteria:
     Raises
     ------
     PlanError
-        If an objective is no number, or the condition is none.
+        If an objective is not a number, or the condition not a condition.
     """
 
     def __init__(
@@ -285,7 +285,7 @@ class Criteria:
         units = {key: unit_of(key) for key in keys}
         self._condition = parse_expression(where, extra_names=units) if where else None
         if self._condition is not None and not self._condition.is_condition:
-            msg = f"'{where}' is no condition; compare it with something, such as ... < 500"
+            msg = f"'{where}' is not a condition; compare it with something, such as ... < 500"
             raise PlanError(msg)
         named = set() if self._condition is None else set(self._condition.names)
         self._early = named <= _EXACT | set(units)
@@ -309,7 +309,7 @@ class Criteria:
         return self._early and bool(best) and not self.meets(candidate, best)
 
     def may_meet(self, candidate: Candidate, best: Mapping[str, float]) -> bool:
-        """Return whether a candidate that is no better than its best may meet the condition."""
+        """Return whether a candidate at most as good as its best case may meet the condition."""
         if self._condition is None:
             return True
         known = {
@@ -321,7 +321,7 @@ class Criteria:
 
 
 def _ranges(best: Mapping[str, float]) -> dict[str, tuple[float, float]]:
-    """Between which ends the metrics of a candidate lie that is no better than its best."""
+    """Return the range of metrics of a candidate at most as good as its best case."""
     ends: dict[str, tuple[float, float]] = {}
     for name, value in best.items():
         better = _BETTER.get(name)

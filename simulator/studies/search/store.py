@@ -1,6 +1,6 @@
 """A store of finished outcomes: one SQLite file, so that no prediction is made twice.
 
-Rows go by the content hash of what was predicted. They are written as they come and never
+Rows go by the content hash of what was predicted. They are written at once and never
 changed, so a killed search loses only what it had not finished, and two searches may share a file.
 
 Write-ahead logging lets readers and a writer work at once. A commit is handed to the operating
@@ -83,7 +83,7 @@ class Store:
     Raises
     ------
     StoreError
-        If the file cannot be made or written, or is no store of this version's.
+        If the file cannot be made or written, or is not a store of this version.
     """
 
     def __init__(self, path: Path, *, resume: bool = True) -> None:
@@ -199,7 +199,7 @@ class Store:
     def _write_ahead(self) -> None:
         """Switch to a write-ahead log, so that a reader and a writer do not wait for each other.
 
-        SQLite does not wait for other connections at this switch, whatever timeout was set: ask
+        SQLite does not wait for other connections at this switch, with any timeout: ask
         again until the others have let go. Where the file system has no shared memory, SQLite
         keeps to its rollback journal.
         """

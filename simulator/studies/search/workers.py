@@ -37,7 +37,7 @@ Progress = Callable[[float], None]
 MIN_TASKS: Final = 24
 """Tasks below which starting processes takes longer than it saves."""
 BORROWED_WINDOW: Final = 512
-"""Tasks that are given to somebody else's executor at a time."""
+"""Tasks given to a borrowed executor at a time."""
 MAX_DEATHS: Final = 3
 """Workers that may die over a task before it is given up."""
 
@@ -144,7 +144,7 @@ class Workers:
 class _Batch(Generic[Task, Answer]):
     """Tasks in progress: waiting, running, and running when a worker died.
 
-    Nobody says over which task a process died, so all that flew are suspects: each is tried again
+    It is unknown over which task a process died, so all that flew are suspects: each is tried again
     alone, and only then is a death surely its own.
     """
 
@@ -165,7 +165,7 @@ class _Batch(Generic[Task, Answer]):
         return bool(self.waiting or self.suspects or self.flying)
 
     def until_broken(self, executor: Executor) -> Iterator[tuple[int, Answer | Lost]]:
-        """Answers as they come, until all are there or the executor is of no use any more."""
+        """Return answers as they finish, until all are there or the executor is broken."""
         self.broken = False
         while self.unfinished and not self.broken:
             self._submit(executor)

@@ -209,7 +209,7 @@ def test_a_job_that_prepares_data_has_no_steps() -> None:
     """Nothing on its page is a step of training, and nothing waits for data."""
     page = as_page(predict(load_scenario("offline-preparation"), intervals=False))
     words = re.sub(r"<(style|script).*?</\1>|<[^>]+>", " ", page, flags=re.DOTALL)
-    shown = words.partition("What this rests on")[0]
+    shown = words.partition("Assumptions and sources")[0]
     assert not re.search(r"\b(steps?|waiting for data|to train)\b", shown)
 
 
