@@ -320,7 +320,7 @@ def _relative(scenario: Scenario) -> tuple[Assumption, ...]:
     kernels = scenario.job.software.kernels
     if time.step is not None and kernels is not None and kernels.apart is not None:
         factor, source = kernels.apart
-        others = f"beside others of {gpu.architecture}, as measured"
+        others = f"relative to others of {gpu.architecture}, measured"
         what = f"{_of('matrix products', gpu)} {others}"
         return (Assumption(what=what, value=f"{factor:.0%}", source=source),)
     if gpu.relative is None:
@@ -335,7 +335,7 @@ def _outdone(scenario: Scenario) -> tuple[Assumption, ...]:
     time, gpu = device_time(scenario), scenario.cluster.trainers.host.gpu
     if time is None or time.measured or gpu is None or gpu.outdone is None:
         return ()
-    more = f"beside kernels of {gpu.outdone.architecture}, as measured"
+    more = f"relative to kernels of {gpu.outdone.architecture}, measured"
     what = f"{_of('share of the memory bandwidth', gpu)} {more}"
     return (Assumption(what=what, value=f"{gpu.outdone.ratio:.1%}", source=gpu.outdone.source),)
 
@@ -364,8 +364,8 @@ def warnings(
         )
     if timing.bounded:
         found.append(
-            f"the {timing.simulated_steps:,} simulated {many} use up what was made ahead: the "
-            f"{again} told is the shortest that could go on for ever"
+            f"the {timing.simulated_steps:,} simulated {many} use prefetched data only: the time "
+            f"of a {again} is the lower bound of a sustained run"
         )
     found += _stragglers_of_an_epoch(scenario, timing)
     found += _drives(scenario)
@@ -388,7 +388,7 @@ def warnings(
 def _sharded_for_nothing(scenario: Scenario, memory: MemoryFit | None) -> list[str]:
     """Say so where sharded gradients need more memory than a sharded optimizer alone.
 
-    FSDP's SHARD_GRAD_OP keeps a shard of all parameters beside the whole ones while passes go on.
+    FSDP's SHARD_GRAD_OP keeps a shard of all parameters in addition to the full ones during a pass.
     Gradients make up for it, unless few parameters have some or a pipeline adds up whole ones.
     """
     job = scenario.job
@@ -401,7 +401,7 @@ def _sharded_for_nothing(scenario: Scenario, memory: MemoryFit | None) -> list[s
     few = "there are few", "a pipeline adds up whole ones first"
     more, why = show(memory.total - other.total, BYTE), few[job.parallelism.pipeline > 1]
     needs = f"with sharded gradients the job needs {more} more than with a sharded optimizer alone"
-    whole = "parameters stay whole beside their shards (FSDP's SHARD_GRAD_OP)"
+    whole = "full parameters stay in addition to their shards (FSDP's SHARD_GRAD_OP)"
     return [f"GPU memory: {needs}: {whole}, and of gradients {why}"]
 
 
@@ -429,7 +429,7 @@ def _drives(scenario: Scenario) -> list[str]:
 
 
 def _volumes(scenario: Scenario) -> list[str]:
-    """Say so where credits of a volume run out with its size, and nobody says how large it is."""
+    """Say so where credits of a volume run out with its size, and its size is unknown."""
     group = scenario.cluster.trainers
     stores = [store for store in (group.storage, group.origin) if store is not None]
     large = {s.name: s.full_rate_size for s in stores if s.capacity is None}

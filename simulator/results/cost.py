@@ -649,7 +649,7 @@ def elsewhere(scenario: Scenario) -> tuple[str, ...]:
 def _of_another(scenario: Scenario, store: Storage) -> str:
     """Return the consequences of a store in another cloud."""
     if location_of(scenario, store) is not Location.OTHER_CLOUD:
-        return "these do not reach it, and its rates and prices stand in for those of another store"
+        return "the machines cannot reach it; its rates and prices are used for another store"
     tiers = () if store.charges is None else store.charges.internet
     if not tiers:
         return "the bill leaves out what leaving its cloud costs, at a price that no source states"

@@ -34,7 +34,7 @@ PRECISION: Final = "precision"
 FRAMEWORK: Final = "framework"
 FAMILY: Final = "model family"
 SHARDING: Final = "sharding"
-TRAINED: Final = "what learns"
+TRAINED: Final = "trainable parameters"
 NAMED: Final = (PATH, MODE, FRAMEWORK, ARCHITECTURE, GPU, FAMILY, SHARDING, PRECISION)
 """What two runs either share or not; along an `Axis` one lies so many doublings from another."""
 PLACED: Final = (

@@ -158,7 +158,7 @@ def test_an_architecture_that_reaches_less_of_its_memory_says_so() -> None:
     }
     assert told["a100-sxm4-80gb"] == []
     assert [a.value for a in told["h100-pcie-80gb"]] == ["97.6%"]
-    assert "beside kernels of Ampere, as measured" in told["h100-pcie-80gb"][0].what
+    assert "relative to kernels of Ampere, measured" in told["h100-pcie-80gb"][0].what
     assert "NVIDIA-NeMo/Megatron-Bridge" in told["h100-pcie-80gb"][0].source.reference
 
 

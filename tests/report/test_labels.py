@@ -68,7 +68,7 @@ def test_a_warning_of_a_preparation_counts_batches() -> None:
     said = warnings(made.scenario, shaky, made.host_ram, None, ())
     (told,) = (text for text in said if text.startswith("batches differ so much"))
     assert told.endswith(" simulated ones is off by up to 100% by chance")
-    assert any("the batch told is the shortest that could go on" in text for text in said)
+    assert any("is the lower bound of a sustained run" in text for text in said)
     assert not any("step" in text for text in said)
 
 
