@@ -78,7 +78,8 @@ def _of_key(table: type[FileTable], key: TableKey, definitions: dict[str, Any]) 
         node["title"] = key.name.replace("_", " ").title()
     default = key.default.value if isinstance(key.default, Enum) else key.default
     if not (key.required or key.depends) and isinstance(default, str | int | float):
-        node["default"] = default
+        whole = node.get("type") == "integer" and isinstance(default, float)
+        node["default"] = int(default) if whole else default
     return dict(sorted(node.items()))
 
 

@@ -63,7 +63,7 @@ IGNORED: Final[Mapping[type, frozenset[str]]] = {
     Link: frozenset({"note"}),
     Storage: frozenset({"note"}),
 }
-"""What no figure depends on, beside sources."""
+"""Fields that no figure depends on, in addition to sources."""
 
 Key: TypeAlias = Hashable
 
@@ -94,7 +94,7 @@ def stack(scenarios: Sequence[Scenario], most: int | None = None) -> tuple[Batch
     Returns
     -------
     tuple of Batch
-        Every candidate stands in exactly one, in order.
+        Every candidate is in exactly one, in order.
     """
     found: dict[Key, list[int]] = {}
     _keys.make_room()
@@ -112,7 +112,7 @@ def _parts(indices: Sequence[int], most: int) -> Iterable[Sequence[int]]:
 
 
 class _Keys:
-    """Structures by what stands for them: the same object for equal structures.
+    """Structures by their keys: the same object for equal structures.
 
     Objects that several scenarios share are looked at once, and scenarios that are put together
     again (first to ask how their samples vary, then for their bounds) are known.
@@ -198,14 +198,14 @@ class _Parts:
 
 @cache
 def _parts_of(kind: Hashable) -> _Parts | None:
-    """How to take a type apart; None where it is no dataclass."""
+    """How to take a type apart; None where it is not a dataclass."""
     if not (isinstance(kind, type) and is_dataclass(kind)):
         return None
     return _Parts(structure=_taking(_structural(kind)), numbers=_taking(_arrays(kind)))
 
 
 def _taking(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """Takes so many fields at once; a getter of one name, or of none, gives no tuple."""
+    """Return a getter of some fields: a getter of one name, or of none, gives no tuple."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda value: tuple(getattr(value, name) for name in names)

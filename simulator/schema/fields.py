@@ -22,7 +22,7 @@ from simulator.uncertainty.provenance import Source
 from simulator.units import Unit
 
 DERIVED: Final = {"derived": True}
-"""Metadata of fields that are no keys: they follow from other fields, or from where keys stand."""
+"""Metadata of fields that are not keys: they follow from other fields, or from where keys stand."""
 REQUIRED: Final = {"required": True}
 """Metadata of keys that files have to state, though the dataclass has a default."""
 DEPENDS: Final = {"depends": True}
@@ -174,7 +174,7 @@ class Quantity(Marker):
     """Marks a float field as a quantity in `unit`; `zero`: whether it may be zero.
 
     `counted` is for rates that people give as a number alone, as they do operations of a store:
-    ``20k`` and ``20000`` are so many a second.
+    ``20k`` and ``20000`` are rates per second.
 
     Examples
     --------
@@ -241,7 +241,7 @@ def _refuse_unit(text: str) -> NoReturn:
 class Number(Marker):
     """Marks a plain number: `low` <= number <= `high`, whole where `whole`.
 
-    A whole number may not be written as a float, nor may true and false stand for 1 and 0. Text is
+    A whole number may not be written as a float, nor are true and false 1 and 0. Text is
     read where it is a number as people write large ones, such as ``1.28M`` or ``1,281,167``.
     `above` excludes `low` itself.
     """

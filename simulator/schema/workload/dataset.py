@@ -87,7 +87,7 @@ class Dataset(Section):
     )
     """What stays in memory between epochs; random replacement by default, scan if sequential."""
     read_time: TimeField | None = None
-    """Measured time for one reader to fetch one sample, in place of the store's latency."""
+    """Measured time for one reader to fetch one sample, instead of the store's latency."""
     readers: Annotated[float, Number(low=1.0, whole=True)] = 1.0
     """Requests that one worker keeps open."""
     placement: Annotated[Placement, Choice(Placement)] = Placement.STREAM

@@ -119,8 +119,8 @@ class Straggler:
 class Assignment(StrEnum):
     """Who makes the next batch.
 
-    ``round-robin``: the workers in turn, whatever their load; ``least-loaded``: the next worker
-    in turn that has room; ``shared-queue``: whoever is free takes it.
+    ``round-robin``: the workers in turn, regardless of load; ``least-loaded``: the next worker
+    in turn that has room; ``shared-queue``: the next free worker takes it.
     """
 
     ROUND_ROBIN = "round-robin"
@@ -183,11 +183,11 @@ class Loader:
     CPU times of the one thread that takes finished batches (the pin thread where `pin_memory`,
     else the main thread). `worker_start` passes for each worker in turn when they are started.
     `epoch_start` passes at the start of each epoch before its first batch is asked for; a loader
-    of threads that has one begins each epoch anew.
-    `in_step`: equal batches keep workers in step for ever, as they begin together; else they come
+    of threads that has one restarts each epoch.
+    `in_step`: equal batches keep workers in step, as they begin together; else they come
     to be spread evenly over a batch's time, as real ones drift apart.
-    `overlap_copies`: the copy to the device runs beside compute (needs pinned memory). Batches
-    lie in the memory of `socket` (None: of the socket each device hangs on).
+    `overlap_copies`: the copy to the device overlaps compute (needs pinned memory). Batches
+    lie in the memory of `socket` (None: of the socket each device is attached to).
     """
 
     kind: LoaderKind = LoaderKind.PYTORCH

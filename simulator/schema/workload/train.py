@@ -35,7 +35,7 @@ class Mode(StrEnum):
 
     @property
     def learns(self) -> bool:
-        """Whether a model is trained, by itself or beside actors: such jobs take steps."""
+        """Whether a model is trained, with or without actors: such jobs take steps."""
         return self in {Mode.TRAIN, Mode.ROLLOUT}
 
 
@@ -78,7 +78,7 @@ class Trained(StrEnum):
 
     ALL = "all"
     LORA = "lora"
-    """Low-rank adapters beside frozen products [1]_.
+    """Low-rank adapters of frozen products [1]_.
 
     References
     ----------
@@ -90,7 +90,7 @@ class Trained(StrEnum):
 
 
 class Targets(StrEnum):
-    """Products of a layer that have an adapter beside them."""
+    """Products of a layer that have an adapter."""
 
     QUERIES_VALUES = "queries-values"
     QUERIES_KEYS_VALUES = "queries-keys-values"
@@ -150,7 +150,7 @@ class Train(Section):
     accumulation_precision: PrecisionField | None = None
     """What gradients of several batches are added up in; by default as they are exchanged."""
     trained: Annotated[Trained, Choice(Trained)] = Trained.ALL
-    """What learns: all parameters, adapters beside frozen ones (LoRA), or the last layer."""
+    """Trainable parameters: all of them, adapters of frozen ones (LoRA), or the last layer."""
     lora_rank: CountField | None = None
     """Rank of those adapters; 16 by default."""
     lora_targets: Annotated[Targets, Choice(Targets)] | None = None
@@ -161,7 +161,7 @@ class Train(Section):
     optimizer: OptimizerField = field(default=Optimizer.MOMENTUM, metadata=DEPENDS)
     """Optimizer, for the memory of its state; momentum by default, none outside training."""
     mixed_precision: bool = False
-    """Whether weights are kept in fp32 beside the compute precision; false by default."""
+    """Whether weights are kept in fp32 in addition to the compute precision; false by default."""
     recompute: Annotated[Recompute, Choice(Recompute)] = Recompute.NONE
     """Which activations are computed again in the backward pass."""
     recompute_share: PositiveShareField = 1.0
@@ -186,7 +186,7 @@ class Train(Section):
     exchange_delay: TimeOrZeroField = 0.0
     """Time in each step in which several ranks agree on what to exchange, pack and unpack it."""
     exchange_contention: NumberOrZeroField = 0.0
-    """Longer compute, as a share of the gradients' exchange that goes on beside it."""
+    """Longer compute, as a share of the gradients' exchange that overlaps it."""
     overlap_communication: bool = field(default=True, metadata=DEPENDS)
     """Whether gradients are exchanged while the backward pass goes on; as the framework does by
     default."""
