@@ -85,7 +85,7 @@ def test_an_interrupted_search_goes_on(
             patch.setattr(exploring, "evaluate", Stopped(chunks))
             stopped = plan(*arguments(goal, store, *serial))
         assert stopped.code == Exit.INTERRUPTED
-        assert f"kept in {store}, and the same command goes on from there" in stopped.err
+        assert f"stored in {store}; the same command continues from there" in stopped.err
         again = plan(*arguments(goal, store, *serial))
         assert answer_of(again.out) == answer_of(calm.out)
         assert again.code == Exit.FINE

@@ -162,11 +162,11 @@ def test_nothing_can_run(sweep: Run) -> None:
         ([], "nothing to vary"),
         (["--over", "input.worker=1,2"], "input.workers"),
         (["--over", "input.workers=1", "--by", "cost.usd"], "cost.usd_"),
-        (["--over", "input.workers=1", "--by", "bottleneck"], "is no number"),
+        (["--over", "input.workers=1", "--by", "bottleneck"], "is not a number"),
         (["--over", "input.workers=1", "--by", "total_time_s + 1"], "min:"),
         (["--over", "input.workers=1", "--by", "mni:total_time_s"], "'min:'"),
         (["--over", "input.workers=1", "--margin", "much"], "write it like 5%"),
-        (["--over", "input.workers=1", "--where", "total_time_s"], "no condition"),
+        (["--over", "input.workers=1", "--where", "total_time_s"], "is not a condition"),
         (["--over", "input.workers=1", "--points", "3"], "--sample"),
         (["--over", "input.workers=1", "--plot", "x.doc"], "png"),
         (["--over", "input.workers=1", "--csv", "no/such/folder.csv"], "--csv"),
@@ -198,7 +198,7 @@ def test_a_home_that_cannot_be_written(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     outcome = sweep("--over", "input.workers=1,2")
     assert (outcome.code, outcome.out) == (Exit.FINE, kept.out)
-    assert "going on without it: nothing is kept for another search" in outcome.err
+    assert "continuing without it: results are not stored" in outcome.err
 
 
 def test_a_damaged_row_is_predicted_again(sweep: Run, tmp_path: Path) -> None:

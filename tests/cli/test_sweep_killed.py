@@ -109,7 +109,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path: Path, spawn: Spawn) -> None:
         pytest.skip("it was done before the signal came")
     assert run.returncode == Exit.INTERRUPTED
     assert "stopped; " in err
-    assert f"kept in {store}, and the same command goes on from there" in err
+    assert f"stored in {store}; the same command continues from there" in err
     assert "Traceback" not in err
     assert rows(store)
 
