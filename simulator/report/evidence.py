@@ -74,7 +74,7 @@ def document(found: Validated, worst: int = 0) -> Document:
             *section("Columns", notes([LEGEND])),
             *section("Intervals, over all test rows", notes(band_texts(found.bands))),
             *section(f"Worst {worst} rows", grid(WORST_HEAD, rows, "<<<<>>>>>")),
-            *section("Doubtful figures", notes(found.warnings)),
+            *section("Questionable figures", notes(found.warnings)),
             *section("Over tolerance", notes(map(_over_text, found.over))),
         ),
         data=lambda: as_object(found),

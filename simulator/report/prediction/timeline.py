@@ -225,7 +225,7 @@ def _which(part: Part) -> str:
 
 def _stand_for(trace: Trace, ranks: float) -> dict[str, str]:
     """What each rank's lanes stand for, in words."""
-    beside = f", on each of {trace.machines} machines alike" if trace.machines > 1 else ""
+    beside = f", on each of {trace.machines} identical machines" if trace.machines > 1 else ""
     found = {
         f"rank {rank}": f"{_stands_for(rank, trace, ranks)}{beside}" for rank in trace.shown_as
     }
