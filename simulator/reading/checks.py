@@ -21,16 +21,13 @@ from simulator.reading.sections import ModelSection
 from simulator.reading.service.sections import ServiceFile
 from simulator.reading.training import named_frameworks
 from simulator.reading.unresolved import LIBRARY_CHANGES, LOCAL, Check, UnresolvedScenario
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.price import Purchase, price_of
-from simulator.schema.hardware.storage import LimitedBy, Scope, Storage
+from simulator.schema.cost import Location, Purchase, price_of
+from simulator.schema.data_loading import CachePolicy, Layout, LoaderKind, Placement, Preparation
+from simulator.schema.fields import Shape, Spread
+from simulator.schema.machines import Host
 from simulator.schema.scenario import CostPlan
-from simulator.schema.store_plan import Location
-from simulator.schema.workload.dataset import CachePolicy, Layout, Placement
-from simulator.schema.workload.distribution import Shape, Spread
-from simulator.schema.workload.loader import LoaderKind, Preparation
-from simulator.schema.workload.parallelism import Sharding
-from simulator.schema.workload.train import Mode, Recompute, Trained
+from simulator.schema.storage import LimitedBy, Scope, Storage
+from simulator.schema.training import Mode, Recompute, Sharding, Trained
 from simulator.units import BYTE, show
 
 

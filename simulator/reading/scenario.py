@@ -39,8 +39,8 @@ from simulator.reading.training import (
     training_notes,
 )
 from simulator.reading.unresolved import UnresolvedScenario, find_problems, read_sections
+from simulator.schema.models import Model
 from simulator.schema.scenario import Job, Scenario
-from simulator.schema.workload.models import Model
 from simulator.uncertainty.calibration import Calibration
 from simulator.uncertainty.provenance import Assumption
 

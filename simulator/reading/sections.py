@@ -10,8 +10,17 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from simulator.reading.search.sections import GoalSection, SweepSection
-from simulator.schema.energy import EnergySection
+from simulator.schema.cost import DURING_THE_RUN, EnergySection, Ownership, StorePlan
+from simulator.schema.data_loading import (
+    CostBasis,
+    Dataset,
+    LoaderKind,
+    Preparation,
+    Straggler,
+    Transport,
+)
 from simulator.schema.fields import (
+    CONSTANT,
     ByteField,
     ByteOrZeroField,
     ByteRateField,
@@ -27,29 +36,18 @@ from simulator.schema.fields import (
     PositiveShareField,
     PriceOrZeroField,
     Section,
+    Spread,
     TextField,
     TimeField,
     TimeOrZeroField,
 )
 from simulator.schema.long_run import Checkpoints, FailuresSection, SpotSection, Terms
-from simulator.schema.owned import Ownership
 from simulator.schema.scenario import CostPlan, Memory
-from simulator.schema.store_plan import DURING_THE_RUN, StorePlan
-from simulator.schema.workload.dataset import Dataset
-from simulator.schema.workload.distribution import CONSTANT, Spread
-from simulator.schema.workload.loader import (
-    CostBasis,
-    LoaderKind,
-    Preparation,
-    Straggler,
-    Transport,
-)
-from simulator.schema.workload.parallelism import ONE_DEVICE, Parallelism
-from simulator.schema.workload.serving_figures import SpeedField
-from simulator.schema.workload.software import (
+from simulator.schema.software import (
     Software,
+    SpeedField,
 )
-from simulator.schema.workload.train import Train
+from simulator.schema.training import ONE_DEVICE, Parallelism, Train
 
 ImbalanceField = Annotated[float, Number(low=1.0, high=1e3)]
 

@@ -28,21 +28,17 @@ from simulator.reading.sections import (
     StepTimeTable,
 )
 from simulator.reading.tables import FileTable, Reading, table_keys
-from simulator.schema.energy import EnergySection
+from simulator.schema.accelerators import EMULATED, Gpu
+from simulator.schema.cost import EnergySection, Ownership, StorePlan
+from simulator.schema.data_loading import CostBasis, Dataset, LoaderKind
 from simulator.schema.fields import nearest
-from simulator.schema.hardware.gpu import EMULATED, Gpu
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.storage import Storage
 from simulator.schema.long_run import Checkpoints, FailuresSection, SpotSection, Terms
-from simulator.schema.owned import Ownership
+from simulator.schema.machines import Host
+from simulator.schema.models import Model
 from simulator.schema.scenario import CostPlan, Memory
-from simulator.schema.store_plan import StorePlan
-from simulator.schema.workload.dataset import Dataset
-from simulator.schema.workload.loader import CostBasis, LoaderKind
-from simulator.schema.workload.models import Model
-from simulator.schema.workload.parallelism import Parallelism
-from simulator.schema.workload.software import Software
-from simulator.schema.workload.train import Mode, Train
+from simulator.schema.software import Software
+from simulator.schema.storage import Storage
+from simulator.schema.training import Mode, Parallelism, Train
 
 OF_A_SEARCH: Final = frozenset({"sweep", "goal"})
 """Sections that describe a search, not a job: `plan sweep` and `plan recommend` read them."""

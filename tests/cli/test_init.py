@@ -15,7 +15,7 @@ from simulator.physics.device_time import is_on_cores
 from simulator.physics.footprint import Verdict, memory_fit
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.schema.workload.train import Mode, Recompute
+from simulator.schema.training import Mode, Recompute
 
 
 @pytest.fixture(autouse=True)

@@ -16,8 +16,7 @@ from simulator.predict import predict
 from simulator.reading.fitted.kernel_files import kernel_files
 from simulator.reading.model_library import model_names
 from simulator.reading.scenario import load_scenario
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Gpu, Precision
 
 ROOT: Final = Path(__file__).parents[2]
 GPUS: Final = tuple(

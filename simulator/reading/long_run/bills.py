@@ -15,18 +15,16 @@ from simulator.memo import cached
 from simulator.reading.document import Document, check, read_document
 from simulator.reading.shipped import DATA
 from simulator.reading.unresolved import UnresolvedScenario
-from simulator.schema.energy import EnergyPlan, EnergySection, PueField
-from simulator.schema.fields import nearest_hint
-from simulator.schema.figures import (
+from simulator.schema.cost import EnergyPlan, EnergySection, Ownership, PueField, Purchase
+from simulator.schema.fields import (
     SOURCED,
     FractionFigure,
     NameFigure,
     PriceFigure,
     Sourceable,
     TimeFigure,
+    nearest_hint,
 )
-from simulator.schema.hardware.price import Purchase
-from simulator.schema.owned import Ownership
 from simulator.schema.scenario import CostPlan
 from simulator.uncertainty.provenance import Source
 from simulator.units import KILOGRAM_PER_JOULE, USD_PER_JOULE, WATT, Unit, parse

@@ -22,6 +22,7 @@ from simulator.reading.document import Document, check, examine, read_document
 from simulator.reading.shipped import DATA
 from simulator.reading.table import Line, Table, read_table
 from simulator.reading.unresolved import UnresolvedScenario
+from simulator.schema.cost import Purchase
 from simulator.schema.fields import (
     CountField,
     NumberOrZeroField,
@@ -31,8 +32,6 @@ from simulator.schema.fields import (
     TimeOrZeroField,
     nearest_hint,
 )
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.price import Purchase
 from simulator.schema.long_run import (
     Checkpoints,
     ComponentsTable,
@@ -45,6 +44,7 @@ from simulator.schema.long_run import (
     SpotSection,
     Terms,
 )
+from simulator.schema.machines import Host
 from simulator.units import HOUR, PerSecond, Seconds
 
 Pairs: TypeAlias = NDArray[np.float64]

@@ -23,10 +23,9 @@ from simulator.reading.search.sweep_section import (
 )
 from simulator.reading.sections import ScenarioFile
 from simulator.reading.settings import mistake, setting_names, unknown_hint
+from simulator.schema.accelerators import Precision, Stack
 from simulator.schema.fields import nearest_hint
 from simulator.schema.goal import Goal, Limits, Objective, Plain, Sense, Spot
-from simulator.schema.hardware.gpu import Stack
-from simulator.schema.precision import Precision
 from simulator.uncertainty.provenance import Source
 
 _SECTION: Final[KeyPath] = ("goal",)

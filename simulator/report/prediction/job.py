@@ -53,7 +53,7 @@ from simulator.results.cost import listed_price
 from simulator.results.energy import missing
 from simulator.results.metrics import JOB_METRICS, Value, number_at, training_log
 from simulator.results.prediction import Prediction
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
 from simulator.studies.sensitivity import DominantUncertainty, dominant_uncertainties
 from simulator.uncertainty.provenance import Assumption
 from simulator.units import (
