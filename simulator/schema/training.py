@@ -35,6 +35,12 @@ from simulator.schema.fields import (
 from simulator.units import in_common
 
 
+class ServiceMode(StrEnum):
+    """Kind of a file that has a ``mode``."""
+
+    SERVE = "serve"
+
+
 class Mode(StrEnum):
     """What a job does."""
 

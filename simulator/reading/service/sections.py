@@ -31,15 +31,9 @@ from simulator.schema.fields import (
 from simulator.schema.scenario import CostPlan
 from simulator.schema.serving import Admission, Batching, Lengths, MemoryBase, Serving, Slo
 from simulator.schema.software import ServiceFactors
-from simulator.schema.training import DegreeField
+from simulator.schema.training import DegreeField, ServiceMode
 
 ShareOrZeroField = Annotated[float, Number(low=0.0, high=1.0)]
-
-
-class ServiceMode(StrEnum):
-    """Kind of a file that has a ``mode``."""
-
-    SERVE = "serve"
 
 
 class Arrivals(StrEnum):
