@@ -24,7 +24,7 @@ from simulator.importers.foreign import Entry, changed, parse_json, read_text, r
 from simulator.importers.result import Fragment
 from simulator.importers.storage_profile import Run, storage_profile
 from simulator.reading.reading import fail
-from simulator.schema.hardware.storage import Scope
+from simulator.schema.storage import Scope
 
 WANTED: Final = "the JSON of fio (--output-format=json)"
 

@@ -39,8 +39,8 @@ from simulator.reading.hardware.profile_text import (
     table,
 )
 from simulator.reading.reading import fail
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.host import PeerTopology
+from simulator.schema.accelerators import Gpu
+from simulator.schema.machines import PeerTopology
 from simulator.units import Bytes, BytesPerSecond, Hertz, Unit, Watts
 
 WANTED: Final = "the output of nvidia-smi"

@@ -24,8 +24,8 @@ from simulator.importers.foreign import read_text
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.reading import fail
 from simulator.reading.shipped import DATA
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.price import Price, Purchase, price_of
+from simulator.schema.cost import Price, Purchase, price_of
+from simulator.schema.machines import Host
 from simulator.uncertainty.provenance import Source
 from simulator.units import BYTE, HOUR, UsdPerSecond, parse
 

@@ -7,31 +7,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from simulator.errors import Problem
+from simulator.errors import InputError, Problem
 from simulator.physics.transformer import is_classifier, of_tokens
 from simulator.reading.document import Document
 from simulator.reading.fitted.kernels import ANY, attentions, frameworks
 from simulator.reading.lines import KeyPath
-from simulator.reading.long_run.bills import ENERGY_CHECKS
-from simulator.reading.long_run.interruptions import INTERRUPTION_CHECKS
 from simulator.reading.names import nearest_names
 from simulator.reading.sections import ModelSection
-from simulator.reading.service.sections import ServiceFile
 from simulator.reading.training import named_frameworks
-from simulator.reading.unresolved import LIBRARY_CHANGES, LOCAL, Check, UnresolvedScenario
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.price import Purchase, price_of
-from simulator.schema.hardware.storage import LimitedBy, Scope, Storage
+from simulator.reading.unresolved import (
+    LIBRARY_CHANGES,
+    LOCAL,
+    Check,
+    UnresolvedScenario,
+    energy_of,
+    stated_interruptions,
+)
+from simulator.schema.cost import Location, Purchase, price_of
+from simulator.schema.data_loading import CachePolicy, Layout, LoaderKind, Placement, Preparation
+from simulator.schema.fields import Shape, Spread
+from simulator.schema.machines import Host
 from simulator.schema.scenario import CostPlan
-from simulator.schema.store_plan import Location
-from simulator.schema.workload.dataset import CachePolicy, Layout, Placement
-from simulator.schema.workload.distribution import Shape, Spread
-from simulator.schema.workload.loader import LoaderKind, Preparation
-from simulator.schema.workload.parallelism import Sharding
-from simulator.schema.workload.train import Mode, Recompute, Trained
+from simulator.schema.storage import LimitedBy, Scope, Storage
+from simulator.schema.training import Mode, Recompute, Sharding, Trained
 from simulator.units import BYTE, show
+
+if TYPE_CHECKING:
+    from simulator.reading.service.sections import ServiceFile
 
 
 def price_problems(
@@ -81,6 +85,20 @@ def _trainers(file: UnresolvedScenario) -> Iterator[Problem]:
 
 
 PRICE_CHECKS: Final[tuple[Check, ...]] = (_trainers,)
+
+
+def _interruptions(file: UnresolvedScenario) -> Iterator[Problem]:
+    try:
+        stated_interruptions(file)
+    except InputError as error:
+        yield from error.problems
+
+
+def _electricity(file: UnresolvedScenario) -> Iterator[Problem]:
+    try:
+        energy_of(file)
+    except InputError as error:
+        yield from error.problems
 
 
 Problems: TypeAlias = Iterator[Problem]
@@ -966,8 +984,8 @@ CHECKS: Final[tuple[Check, ...]] = (
     *GROUP_CHECKS,
     *PARALLEL_CHECKS,
     *KERNEL_CHECKS,
-    *INTERRUPTION_CHECKS,
-    *ENERGY_CHECKS,
+    _interruptions,
+    _electricity,
     *PRICE_CHECKS,
     *STORE_CHECKS,
 )

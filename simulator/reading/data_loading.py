@@ -9,16 +9,19 @@ from simulator.memo import cached
 from simulator.reading import defaults
 from simulator.reading.defaults import Default
 from simulator.reading.sections import InputSection
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.workload.dataset import Access, CachePolicy, Dataset, Layout
-from simulator.schema.workload.loader import (
+from simulator.schema.accelerators import Gpu
+from simulator.schema.data_loading import (
+    Access,
+    CachePolicy,
+    Dataset,
+    Layout,
     Loader,
     LoaderKind,
     Preparation,
     Preprocessing,
     Transport,
 )
-from simulator.schema.workload.models import Model
+from simulator.schema.models import Model
 from simulator.uncertainty.provenance import Assumption, Part
 from simulator.units import BYTE, Bytes, Seconds, show
 

@@ -25,7 +25,7 @@ from simulator.reading.lines import DEEPEST, KeyPath, TooDeepError, key_lines
 from simulator.reading.reading import LARGEST, fail, neighbour
 from simulator.reading.shipped import find_scenario, nearest_scenarios
 from simulator.reading.tables import FileTable, key_at
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
 
 STANDARD_INPUT: Final = "-"
 _OWN: Final = ("schema", "name", "title")

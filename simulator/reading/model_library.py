@@ -17,6 +17,8 @@ from simulator.reading.document import Document, examine, read_document
 from simulator.reading.lines import KeyPath
 from simulator.reading.shipped import DATA
 from simulator.reading.tables import table_keys
+from simulator.schema.accelerators import Precision, PrecisionField
+from simulator.schema.convnets import Block, efficientnet, resnet, unet
 from simulator.schema.fields import (
     ByteField,
     ByteOrZeroField,
@@ -32,16 +34,8 @@ from simulator.schema.fields import (
     nearest,
     nearest_hint,
 )
-from simulator.schema.precision import Precision, PrecisionField
-from simulator.schema.workload.models import Model, StepTimes
-from simulator.schema.workload.models.cpu_only import CpuOnly
-from simulator.schema.workload.models.custom import CustomModel
-from simulator.schema.workload.models.efficientnet import efficientnet
-from simulator.schema.workload.models.encoder_decoder import t5
-from simulator.schema.workload.models.families import bert, gpt, llama, moe, vit
-from simulator.schema.workload.models.recommender import Dlrm
-from simulator.schema.workload.models.resnet import Block, resnet
-from simulator.schema.workload.models.unet import unet
+from simulator.schema.models import CpuOnly, CustomModel, Dlrm, Model, StepTimes
+from simulator.schema.transformer_families import bert, gpt, llama, moe, t5, vit
 from simulator.uncertainty.provenance import Source
 
 

@@ -16,7 +16,7 @@ from support.refusals import refusal
 from simulator.importers.fio import read
 from simulator.importers.result import Fragment
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.storage import Scope, Storage
 
 Refused = Callable[..., list[str]]
 INVENTED = "fio-3.33-invented.json"

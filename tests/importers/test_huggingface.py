@@ -24,8 +24,8 @@ from simulator.importers.huggingface_config import (
 from simulator.importers.huggingface_shape import Config, Shape, shape_of
 from simulator.reading.document import parse_document
 from simulator.reading.model_library import build_model, load_model, parse_model
-from simulator.schema.precision import Precision
-from simulator.schema.workload.models import forward_flops as model_flops
+from simulator.schema.accelerators import Precision
+from simulator.schema.models import forward_flops as model_flops
 
 # Trainable parameters of the models that transformers 4.57.6 builds (torch 2.13.0, meta device)
 # of these configurations, each tensor once; what is left out takes the type's default.

@@ -21,7 +21,7 @@ from simulator.importers.nvidia_smi import (
 )
 from simulator.importers.result import Fragment
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.schema.hardware.host import Host, PeerTopology
+from simulator.schema.machines import Host, PeerTopology
 
 Refused = Callable[..., list[str]]
 DATA = Path(__file__).parent / "data"

@@ -11,7 +11,7 @@ import pytest
 from simulator.errors import InputError
 from simulator.importers.prices import Prices, read_prices, said
 from simulator.reading.hardware.catalogue import Catalogue, packaged
-from simulator.schema.hardware.price import Price, Purchase, price_of
+from simulator.schema.cost import Price, Purchase, price_of
 from simulator.uncertainty.provenance import Source
 from simulator.units import USD_PER_SECOND, parse
 

@@ -15,8 +15,8 @@ from simulator.reading.merge_documents import gather, merge, parse_override
 from simulator.reading.scenario import load_scenario
 from simulator.reading.sections import ScenarioFile
 from simulator.reading.shipped import scenario_names
+from simulator.schema.data_loading import LoaderKind
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.loader import LoaderKind
 
 SOUND = Path(__file__).parents[1] / "data" / "broken" / "base" / "sound.toml"
 

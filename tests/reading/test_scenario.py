@@ -16,15 +16,22 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
 from simulator.reading.shipped import scenario_names
 from simulator.reading.unresolved import UnresolvedScenario, find_problems, read_sections
-from simulator.schema.hardware.cluster import Role
-from simulator.schema.hardware.price import Purchase
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
+from simulator.schema.cost import Purchase
+from simulator.schema.data_loading import (
+    Access,
+    CachePolicy,
+    CostBasis,
+    Layout,
+    LoaderKind,
+    Straggler,
+    Transport,
+)
+from simulator.schema.fields import Shape, Spread
+from simulator.schema.machines import Role
+from simulator.schema.models import CustomModel
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import Access, CachePolicy, Layout
-from simulator.schema.workload.distribution import Shape, Spread
-from simulator.schema.workload.loader import CostBasis, LoaderKind, Straggler, Transport
-from simulator.schema.workload.models.custom import CustomModel
-from simulator.schema.workload.train import Evaluation, Mode, Optimizer, Recompute
+from simulator.schema.training import Evaluation, Mode, Optimizer, Recompute
 from simulator.units import BYTE, parse
 
 SOUND = Path(__file__).parents[1] / "data" / "broken" / "base" / "sound.toml"

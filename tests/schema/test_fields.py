@@ -12,9 +12,9 @@ from support.catalogue import each
 
 from simulator import units
 from simulator.schema import fields as quantity
+from simulator.schema.accelerators import Precision, PrecisionField
 from simulator.schema.fields import BadValueError, Choice, Number, Quantity, nearest, nearest_hint
-from simulator.schema.precision import Precision, PrecisionField
-from simulator.schema.workload.train import Optimizer, OptimizerField
+from simulator.schema.training import Optimizer, OptimizerField
 
 FIELDS = {
     quantity.ByteField: ("80 GiB", 80 * 2.0**30),

@@ -12,7 +12,7 @@ from simulator.predict import pass_of, predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
 from simulator.results.metrics import service_figures
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
 from simulator.schema.serving import Service
 
 CORES = "hardware.machine=instance/aws/c7i.48xlarge"

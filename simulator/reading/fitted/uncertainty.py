@@ -33,10 +33,10 @@ from simulator.reading.shipped import DATA
 from simulator.reading.unresolved import UnresolvedScenario
 from simulator.results.envelope import outside, placed
 from simulator.schema.fields import NumberOrZeroField, Quantity, TextField
+from simulator.schema.models import Dlrm
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.kernels import Kernels
-from simulator.schema.workload.models.recommender import Dlrm
-from simulator.schema.workload.train import Mode
+from simulator.schema.software import Kernels
+from simulator.schema.training import Mode
 from simulator.uncertainty.calibration import Overlay, TransferError
 from simulator.uncertainty.components import (
     Axis,

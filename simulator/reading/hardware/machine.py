@@ -14,13 +14,16 @@ from simulator.errors import InputError, Problem, UnknownName
 from simulator.reading.document import Document, check
 from simulator.reading.hardware.devices import Cite, refuse_if, vector_units_of
 from simulator.reading.lines import KeyPath
-from simulator.schema.fields import Choice, CountOrZeroField, TextField
-from simulator.schema.figures import (
+from simulator.schema.accelerators import Gpu
+from simulator.schema.cost import Price, Purchase, PurchaseField
+from simulator.schema.fields import (
     SOURCED,
     ByteFigure,
     ByteRateFigure,
+    Choice,
     Citation,
     CountFigure,
+    CountOrZeroField,
     FractionFigure,
     MoneyFigure,
     NameFigure,
@@ -28,12 +31,10 @@ from simulator.schema.figures import (
     PriceFigure,
     Profile,
     RateFigure,
+    TextField,
 )
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.host import Cpu, CpuPool, Host, Network, PcieSwitch, PeerTopology
-from simulator.schema.hardware.link import Link
-from simulator.schema.hardware.price import Price, Purchase, PurchaseField
-from simulator.schema.hardware.storage import Storage
+from simulator.schema.machines import Cpu, CpuPool, Host, Link, Network, PcieSwitch, PeerTopology
+from simulator.schema.storage import Storage
 from simulator.uncertainty.provenance import Source
 
 TopologyFigure = Annotated[PeerTopology, Choice(PeerTopology), SOURCED]

@@ -8,7 +8,6 @@ from typing import Annotated
 
 from simulator.errors import InputError
 from simulator.reading.document import Document, check, read_document
-from simulator.schema.campaign import Order
 from simulator.schema.fields import (
     Choice,
     CountField,
@@ -18,6 +17,7 @@ from simulator.schema.fields import (
     TimeField,
     TimeOrZeroField,
 )
+from simulator.schema.long_run import Order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,6 @@ Spells of spot capacity are recorded in a trace, or made up from their means.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -21,7 +20,6 @@ from simulator.memo import cached
 from simulator.reading.document import Document, check, examine, read_document
 from simulator.reading.shipped import DATA
 from simulator.reading.table import Line, Table, read_table
-from simulator.reading.unresolved import UnresolvedScenario
 from simulator.schema.fields import (
     CountField,
     NumberOrZeroField,
@@ -31,8 +29,6 @@ from simulator.schema.fields import (
     TimeOrZeroField,
     nearest_hint,
 )
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.price import Purchase
 from simulator.schema.long_run import (
     Checkpoints,
     ComponentsTable,
@@ -45,6 +41,7 @@ from simulator.schema.long_run import (
     SpotSection,
     Terms,
 )
+from simulator.schema.machines import Host
 from simulator.units import HOUR, PerSecond, Seconds
 
 Pairs: TypeAlias = NDArray[np.float64]
@@ -355,19 +352,8 @@ def interruptions_of(
     )
 
 
-def stated_interruptions(file: UnresolvedScenario) -> Interruptions | None:
-    """Return the interruptions that a scenario states; None without such sections."""
-    spot = file.spot is not None and file.cost.purchase is Purchase.SPOT
-    if not spot and file.run is None and file.failures is None and file.checkpoint is None:
-        return None
-    devices, machines = max(1, file.gpus), file.hardware.count if file.gpus else 1
-    cards = cards_of(file.host)
-    sections = file.run, file.failures, file.checkpoint, file.spot
-    return _interruptions(file.document, devices, spot, machines, cards, *sections)
-
-
 @cached(most=1000, ignore=(Document,))
-def _interruptions(
+def of_sections(
     document: Document,
     devices: int,
     spot: bool,  # noqa: FBT001 - part of the key of the cache
@@ -375,22 +361,13 @@ def _interruptions(
     cards: int,
     *sections: object,  # noqa: ARG001 - part of the key of the cache
 ) -> Interruptions:
+    """Return the interruptions of a file, read once for equal `sections`."""
     return interruptions_of(document, devices=devices, spot=spot, machines=machines, cards=cards)
 
 
 def cards_of(host: Host) -> int:
     """Return network cards of a machine; one where its profile says nothing."""
     return 1 if host.network is None else max(1, host.network.cards)
-
-
-def _mistakes(file: UnresolvedScenario) -> Iterator[Problem]:
-    try:
-        stated_interruptions(file)
-    except InputError as error:
-        yield from error.problems
-
-
-INTERRUPTION_CHECKS: Final = (_mistakes,)
 
 
 def _of_parts(

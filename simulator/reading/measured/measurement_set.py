@@ -36,7 +36,6 @@ from simulator.reading.measured.rows import (
 from simulator.reading.merge_documents import chain_of, describes_service
 from simulator.reading.reading import refuse_irregular
 from simulator.reading.sections import ScenarioFile
-from simulator.reading.service.sections import ServiceFile, ServiceMode
 from simulator.reading.shipped import (
     find_base,
     find_scenario,
@@ -60,6 +59,7 @@ from simulator.schema.measurement import (
     Tolerance,
 )
 from simulator.schema.scenario import Scenario
+from simulator.schema.training import ServiceMode
 from simulator.uncertainty.provenance import Source
 from simulator.units import Unit
 
@@ -144,13 +144,16 @@ _JOB: Final = _Words(
     _MACHINES,
     NAMES,
 )
-_SERVICE: Final = _Words(
-    ServiceFile,
-    ("load", "serving", "hardware", "model"),
-    _MACHINES,
-    SERVICE_NAMES,
-    ServiceMode.SERVE,
-)
+
+
+def _words(*, serves: bool) -> _Words:
+    """Return the names of columns of a table of jobs or of services."""
+    if not serves:
+        return _JOB
+    from simulator.reading.service.sections import ServiceFile
+
+    sections = ("load", "serving", "hardware", "model")
+    return _Words(ServiceFile, sections, _MACHINES, SERVICE_NAMES, ServiceMode.SERVE)
 
 
 def read_runs(path: Path, scenario: str, *, serves: bool = False) -> tuple[SetFile, Table]:
@@ -163,7 +166,7 @@ def read_runs(path: Path, scenario: str, *, serves: bool = False) -> tuple[SetFi
     InputError
         With every column that means nothing, and every measured value that is none.
     """
-    words = _SERVICE if serves else _JOB
+    words = _words(serves=serves)
     plain = read_table(path)
     meant = {column: words.meaning(column) for column in plain.columns}
     problems = [*_column_problems(plain, meant, words)]

@@ -16,7 +16,6 @@ from simulator.reading.document import examine
 from simulator.reading.merge_documents import parse_override
 from simulator.reading.model_library import shape_keys
 from simulator.reading.sections import ScenarioFile
-from simulator.reading.service.sections import ServiceFile, ServiceMode
 from simulator.reading.shipped import find_base, nearest_bases
 from simulator.reading.table import Line, Table
 from simulator.reading.tables import FileTable, key_at, table_keys
@@ -37,6 +36,7 @@ from simulator.schema.measurement import (
     Tolerance,
     held_out,
 )
+from simulator.schema.training import ServiceMode
 from simulator.units import Unit
 
 NameField = Annotated[str, Text(longest=100)]
@@ -138,7 +138,11 @@ class Context:
 
 def described_by(file: SetFile) -> type[FileTable]:
     """Return the table of the files of a set's rows: jobs or services."""
-    return ScenarioFile if file.mode is None else ServiceFile
+    if file.mode is None:
+        return ScenarioFile
+    from simulator.reading.service.sections import ServiceFile
+
+    return ServiceFile
 
 
 @dataclass(frozen=True)

@@ -14,19 +14,17 @@ from simulator.reading.lines import KeyPath
 from simulator.reading.merge_documents import gather
 from simulator.reading.names import nearest_names
 from simulator.reading.search.axes import is_pattern, matching
-from simulator.reading.search.sections import GoalFile, GoalSection, SpotTable
 from simulator.reading.search.sweep_section import (
     flat_keys,
     read_condition,
     read_expression,
     table_of_axes,
 )
-from simulator.reading.sections import ScenarioFile
+from simulator.reading.sections import GoalFile, GoalSection, ScenarioFile, SpotTable
 from simulator.reading.settings import mistake, setting_names, unknown_hint
+from simulator.schema.accelerators import Precision, Stack
 from simulator.schema.fields import nearest_hint
 from simulator.schema.goal import Goal, Limits, Objective, Plain, Sense, Spot
-from simulator.schema.hardware.gpu import Stack
-from simulator.schema.precision import Precision
 from simulator.uncertainty.provenance import Source
 
 _SECTION: Final[KeyPath] = ("goal",)

@@ -19,12 +19,11 @@ from simulator.reading.service.figures import (
 )
 from simulator.reading.service.sections import EngineDeviceTable, EngineFile, EngineVersionTable
 from simulator.reading.shipped import DATA
+from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.fields import Section, nearest_hint
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.host import Host
-from simulator.schema.precision import Precision
+from simulator.schema.machines import Host
 from simulator.schema.serving import Autoscaling, Engine, Prefill, Service, Serving, Speculation
-from simulator.schema.workload.models.transformer import Transformer
+from simulator.schema.transformers import Transformer
 from simulator.uncertainty.components import either_way
 from simulator.uncertainty.provenance import Assumption, Source
 from simulator.units import SECOND, show

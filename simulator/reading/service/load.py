@@ -22,6 +22,7 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import from_document, to_scenario
 from simulator.reading.service.sections import Arrivals, InputsSection, LoadSection, ServiceFile
 from simulator.reading.table import Line, Table, capped, read_table
+from simulator.schema.models import Model
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import (
     ClosedLoop,
@@ -32,7 +33,6 @@ from simulator.schema.serving import (
     Trace,
     Traffic,
 )
-from simulator.schema.workload.models import Model
 from simulator.uncertainty.provenance import Assumption, Source
 from simulator.units import BYTE, HOUR, Bytes, PerSecond, show
 

@@ -23,8 +23,8 @@ from simulator.reading.service.engines import (
 )
 from simulator.reading.service.sections import ServiceFile
 from simulator.reading.shipped import DATA
-from simulator.schema.hardware.host import Host
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
+from simulator.schema.machines import Host
 from simulator.schema.serving import Dynamic, OnePass, Routing, Serving
 from simulator.uncertainty.components import either_way
 from simulator.uncertainty.provenance import Assumption, Source

@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from simulator.errors import PlanError
 from simulator.schema.goal import Goal, Plain
-from simulator.schema.hardware.host import Host
+from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import Service
 from simulator.studies.baseline import Baseline, Machine

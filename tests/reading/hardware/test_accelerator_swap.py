@@ -7,7 +7,7 @@ import pytest
 from simulator.errors import InputError
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
-from simulator.schema.hardware.host import Host, PeerTopology
+from simulator.schema.machines import Host, PeerTopology
 from simulator.schema.scenario import Scenario
 
 SCENARIO = "resnet50-imagenet-p4d"

@@ -10,7 +10,7 @@ from simulator.errors import InputError, UnknownName
 from simulator.reading.document import Document, read_document
 from simulator.reading.hardware.catalogue import KINDS, Catalogue, packaged
 from simulator.reading.names import nearest_names
-from simulator.schema.hardware.price import Purchase, price_of
+from simulator.schema.cost import Purchase, price_of
 from simulator.units import BYTE, BYTE_PER_SECOND, USD_PER_SECOND, parse
 
 LINK = """\

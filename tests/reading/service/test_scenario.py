@@ -18,7 +18,7 @@ from simulator.reading.service.load import read_requests
 from simulator.reading.service.scenario import ServiceReader
 from simulator.reading.shipped import service_names
 from simulator.report.prediction.service import load_called
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
 from simulator.schema.serving import (
     Admission,
     Batching,
