@@ -1,4 +1,4 @@
-"""Broken scenarios in tests/data/broken: each says in its first lines what it has to be told."""
+"""Broken scenarios in tests/data/broken: the first lines of each say what is wrong with it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,33 @@ from pathlib import Path
 
 import pytest
 from support.catalogue import each
+from support.diagnosis import diagnosis, expected, sentences
 
-from simulator.errors import PlanError
+from simulator.errors import InputError, Problem
 from simulator.reading.scenario import load_scenario
+from simulator.reading.search.candidates import CandidateReader
 
 BROKEN = Path(__file__).parents[1] / "data" / "broken"
+BROKEN_SEARCHES = BROKEN.with_name("broken_search")
 FILES = sorted(BROKEN.glob("*.toml"))
-MARK = "# expect: "
+SEARCHES = sorted(BROKEN_SEARCHES.glob("*.toml"))
+SENTENCES = BROKEN / "sentences.txt"
 
 
-def expected(file: Path) -> list[str]:
-    """The messages a file asks for; an ellipsis ends the part that is compared."""
-    lines = file.read_text(encoding="utf-8").splitlines()
-    return [line.removeprefix(MARK) for line in lines if line.startswith(MARK)]
+def load(file: Path) -> None:
+    """Read a scenario, or a search: whichever of its sections is there."""
+    if file.parent == BROKEN:
+        load_scenario(str(file))
+    else:
+        reader = CandidateReader(str(file))
+        _ = reader.goal, reader.axes
+
+
+def problems(file: Path) -> tuple[Problem, ...]:
+    """Return the problems of a broken file."""
+    with pytest.raises(InputError) as caught:
+        load(file)
+    return caught.value.problems
 
 
 def test_there_are_enough_of_them() -> None:
@@ -26,17 +40,18 @@ def test_there_are_enough_of_them() -> None:
     assert len(FILES) >= 75
 
 
-@each("file", FILES)
+@each("file", [*FILES, *SEARCHES])
 def test_every_mistake_is_reported_as_the_file_says(file: Path) -> None:
-    """The message is exactly the expected lines: file, line, key, found, hint; none is missing."""
-    with pytest.raises(PlanError) as caught:
-        load_scenario(str(file))
-    told = str(caught.value).replace(f"{BROKEN}/", "").splitlines()
-    wanted = expected(file)
-    assert len(told) == len(wanted), told
-    for line, want in zip(told, wanted, strict=True):
-        start, dots, _ = want.partition("...")
-        assert line.startswith(start) if dots else line == want
+    """File, line, key, what was found and candidates are the expected ones; none is missing."""
+    assert [diagnosis(one, file) for one in problems(file)] == [one for one, _ in expected(file)]
+
+
+def test_every_kind_of_mistake_has_its_sentences(request: pytest.FixtureRequest) -> None:
+    """The wording is in one table, by kind; --update-golden writes it."""
+    text = sentences((file, problems(file)) for file in (*FILES, *SEARCHES))
+    if request.config.getoption("--update-golden"):
+        SENTENCES.write_text(text, encoding="utf-8")
+    assert text == SENTENCES.read_text(encoding="utf-8")
 
 
 def test_the_base_of_the_broken_ones_is_sound() -> None:
