@@ -294,7 +294,7 @@ def read(path: Path, place: Place) -> Fragment:
     Raises
     ------
     InputError
-        For what is no workload, trains nothing, or holds impossible values.
+        For what is not a workload, trains nothing, or holds impossible values.
     """
     data = read_yaml(path, WANTED)
     top = Entry(data, str(path))

@@ -79,7 +79,7 @@ def read(paths: Sequence[Path], scope: Scope = Scope.LOCAL) -> Fragment:
     Raises
     ------
     InputError
-        For files that are no fio output, failed jobs, negative or contradictory figures.
+        For files that are not fio output, failed jobs, negative or contradictory figures.
     """
     problems: list[Problem] = []
     runs = [run for path in paths for run in _runs(path, problems)]

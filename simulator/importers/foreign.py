@@ -203,7 +203,7 @@ def read_yaml(path: Path, wanted: str) -> Any:  # noqa: ANN401 - a file may hold
     Raises
     ------
     InputError
-        As `read_text`, and for what is no YAML, with the line.
+        As `read_text`, and for what is not YAML, with the line.
     """
     text, origin = read_text(path, wanted, MAX_YAML_BYTES), str(path)
     try:
@@ -263,7 +263,7 @@ class Entry:
         return isinstance(self.value, Mapping)
 
     def get(self, name: str) -> Entry | None:
-        """Return the member `name` of the object; None if there is none, or this is no object."""
+        """Return the member `name` of the object; None if there is none, or for another type."""
         if not isinstance(self.value, Mapping):
             return None
         value = self.value.get(name)

@@ -239,7 +239,7 @@ def read(
     Raises
     ------
     InputError
-        For files that are no JSON, of an unknown ``model_type``, or with impossible figures.
+        For files that are not JSON, of an unknown ``model_type``, or with impossible figures.
     """
     config, inner = _config(path)
     shape = shape_of(config)

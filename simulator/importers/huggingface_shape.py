@@ -210,7 +210,7 @@ class Config:
     ) -> int:
         """Return the whole number under `key`; the type's default, else `other`, if left out.
 
-        A problem is noted, and 1 returned, for what is no such number or has no default.
+        A problem is noted, and 1 returned, for any other value or if there is no default.
         """
         names = (key, *OTHER_NAMES.get(key, ()))
         found = next((e for e in map(self.entry.get, names) if e is not None), None)

@@ -96,7 +96,7 @@ def read(
     Raises
     ------
     InputError
-        For text that is no output of nccl-tests, is cut off, holds negative or contradictory
+        For text that is not output of nccl-tests, is cut off, holds negative or contradictory
         figures or wrong results, and for two runs of the same.
     """
     found: dict[str, MeasuredCollective] = {}

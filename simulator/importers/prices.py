@@ -1,7 +1,7 @@
 """Catalogues of cloud prices: CSV with the columns of SkyPilot's ``vms.csv``, for profiles.
 
 Rows with errors that were seen in SkyPilot's catalogues of 2025 and 2026, or in the price lists
-behind them, are left out: placeholders, spot prices that are no offers, hosts priced without their
+behind them, are left out: placeholders, spot prices that are not offers, hosts priced without their
 accelerators, local zones listed among those of a region.
 """
 
@@ -220,7 +220,7 @@ def price_fault(row: Row, known: UsdPerSecond | None) -> str | None:
 
 
 def spot_fault(row: Row) -> str | None:
-    """Return the reason why a spot price is no offer; None where it is one, or there is none."""
+    """Return the reason why a spot price is not an offer; None where it is, or without one."""
     try:
         spot, price = row.number(SPOT), row.number(PRICE)
     except OddNumber as odd:
@@ -327,7 +327,7 @@ def read_prices(
     Raises
     ------
     InputError
-        If the file is no catalogue of prices, or none of its prices can be used.
+        If the file is not a catalogue of prices, or none of its prices can be used.
     """
     rows = read_rows(path)
     hosts = _machines(catalogue, cloud)

@@ -29,7 +29,7 @@ class Kind(StrEnum):
 class Fragment:
     """A hardware profile, or sections of a scenario, as TOML text that `plan` reads.
 
-    `summary` is what was taken, in lines for people; `warnings` what was left out or is doubtful.
+    `summary` is what was taken, in lines for people; `warnings` what was left out or is unsure.
     """
 
     kind: Kind

@@ -44,7 +44,7 @@ def read(path: Path) -> list[MeasuredRun]:
     Raises
     ------
     InputError
-        If the file is no such result; with every run that lacks something at once.
+        If the file is not such a result; with every run that lacks something at once.
     """
     text = read_text(path, WANTED)
     problems: list[Problem] = []

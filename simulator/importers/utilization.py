@@ -122,7 +122,7 @@ class Samples:
     def checked(
         self, quantity: Quantity, text: str, factor: float, *, line: int | None, name: str
     ) -> float:
-        """Return a sample in SI units; NaN, with a problem, if it is no number or impossible."""
+        """Return a sample in SI units; NaN, with a problem, for any other value."""
         try:
             value = float(text)
         except ValueError:

@@ -25,12 +25,12 @@ from simulator.units import Seconds
 START_TIMEOUT: Final = 60.0
 """How long processes may take to start [s]."""
 _MAX_SHARE: Final = 1.0
-"""A share above this is no contention that the model knows."""
+"""A share above this is not contention that the model knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """So many processes that worked at once: CPU time of one job [s], and jobs a second."""
+    """A number of concurrent processes: CPU time of one job [s], and jobs a second."""
 
     processes: int
     cost: Seconds
@@ -47,7 +47,7 @@ def measure(machine: Machine, seconds: Seconds, say: Say) -> Found:
     seconds : float
         Time the work may take [s]; starting the processes comes on top.
     say : callable
-        Told what is going on.
+        Called with each line of progress.
 
     Returns
     -------

@@ -293,7 +293,7 @@ def check(place: Place) -> None:
     Raises
     ------
     InputError
-        If it is no folder, cannot be written, or has less than twice the space free.
+        If it is not a folder, cannot be written, or has less than twice the space free.
     """
     problem = _fault(place)
     if problem is not None:
@@ -329,7 +329,7 @@ def measure(place: Place, seconds: Seconds, say: Say, fio: str | None = None) ->
     seconds : float
         Time all of it may take [s]; a request that hangs comes on top.
     say : callable
-        Told what is going on.
+        Called with each line of progress.
     fio : str, optional
         Path of fio; without it, Python reads.
 

@@ -107,7 +107,7 @@ def measure(device: Device, seconds: Seconds, say: Say) -> Found:
     seconds : float
         Time all of it should take [s].
     say : callable
-        Told what is going on.
+        Called with each line of progress.
     """
     cases = [*_products(device), *_copies(device)]
     each = seconds / (len(cases) + 1)

@@ -85,7 +85,7 @@ def settings(loader: Loader) -> Settings:
     Raises
     ------
     PlanError
-        If it is no DataLoader, or makes no batches.
+        If it is not a DataLoader, or makes no batches.
     """
     lacks = [name for name in ("dataset", "num_workers", "collate_fn") if not hasattr(loader, name)]
     if lacks:

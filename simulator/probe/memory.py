@@ -36,7 +36,7 @@ def measure(machine: Machine, seconds: Seconds, say: Say) -> Found:
     seconds : float
         Time all of it may take [s].
     say : callable
-        Told what is going on.
+        Called with each line of progress.
     """
     say("memory: copying")
     size = int(min(BUFFER, _RAM_SHARE * machine.ram / (2.0 * machine.cores)))

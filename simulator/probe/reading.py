@@ -28,7 +28,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Readings of one device; `warnings` name what was left out or is doubtful."""
+    """Readings of one device; `warnings` name what was left out or is questionable."""
 
     readings: tuple[Reading, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -83,7 +83,7 @@ def probe(
     wanted : Wanted
         What, where and for how long.
     say : callable
-        Told what is going on, a line at a time.
+        Called with each line of progress.
     find_gpu : callable, optional
         Returns the accelerator, or a text that says why there is none.
 

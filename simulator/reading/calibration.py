@@ -66,7 +66,7 @@ def _source(section: CalibrationSection, overlay: Overlay | None, name: str) -> 
 
 
 def _of_overlay(section: CalibrationSection, source: Source | None) -> bool:
-    """Whether a value is the overlay's, and not one put over it."""
+    """Return whether a value is the overlay's, and not one put over it."""
     place = without_folder(str(Path(str(section.overlay))))
     return source is not None and source.reference == f"given: {place}"
 
@@ -101,7 +101,7 @@ def _stated(file: UnresolvedScenario, key: str) -> Source | None:
 
 
 def with_factors(scenario: Scenario) -> Scenario:
-    """The scenario with its stores and networks as fast as its factors say."""
+    """Return the scenario with its stores and networks as fast as its factors say."""
     calibration = scenario.calibration
     named = {factor.name: factor for factor in calibration.factors}
     if not {"storage", "network"} & set(named):
@@ -137,7 +137,7 @@ def _group(group: Group, storage: Factor | None, network: Factor | None) -> Grou
 
 
 def _store(store: Storage, factor: Factor) -> Storage:
-    """The store times the factor; its sources say so."""
+    """Return the store times the factor; its sources say so."""
     changes = {
         **_scaled(store, _STORE_RATES, factor.value),
         **_scaled(store, _STORE_LATENCIES, 1.0 / factor.value),
@@ -154,7 +154,7 @@ def _store(store: Storage, factor: Factor) -> Storage:
 
 
 def _scaled(thing: Storage | Network, names: tuple[str, ...], factor: float) -> dict[str, float]:
-    """The fields of these names that have a value, times a factor."""
+    """Return the fields of these names that have a value, times a factor."""
     own = {field.name for field in fields(thing)} & set(names)
     values = {name: getattr(thing, name) for name in sorted(own)}
     return {name: value * factor for name, value in values.items() if value is not None}

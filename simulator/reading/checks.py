@@ -43,7 +43,7 @@ def price_problems(
 ) -> Iterator[Problem]:
     """What a file asks to buy by name, and the machine's profile has no price for.
 
-    A machine without any price is no mistake: its bill is unknown. One that is owned has no rent.
+    A machine without any price is accepted: its bill is unknown. One that is owned has no rent.
     """
     if cost.purchase is Purchase.OWNED:
         return
@@ -137,7 +137,7 @@ def _figures(file: UnresolvedScenario) -> Problems:
 
 
 def _shapes(file: UnresolvedScenario, model: ModelSection) -> Problems:
-    """Keys that change the shape of a model, where none is named."""
+    """Return keys that change the shape of a model, where none is named."""
     for key in LIBRARY_CHANGES:
         if getattr(model, key) is not None:
             message = "changes a model of the library, and none is named"
@@ -148,7 +148,7 @@ def _shapes(file: UnresolvedScenario, model: ModelSection) -> Problems:
 
 
 def _beside(model: ModelSection) -> list[str]:
-    """Keys that say what the name, or the shape, of the model says already."""
+    """Return keys that say what the name, or the shape, of the model says already."""
     rivals = ("family", "shape") if model.name is not None else LIBRARY_CHANGES
     return [key for key in rivals if getattr(model, key) is not None]
 
@@ -261,7 +261,7 @@ def _attention(file: UnresolvedScenario) -> Problems:
 
 
 def _is_timed_by_kernels(file: UnresolvedScenario) -> bool:
-    """Whether the step comes from figures of kernels: a spread model that nobody measured."""
+    """Return whether the step is computed from figures of kernels: an unmeasured parallel model."""
     measured = bool(file.step_times)
     device = file.gpu is not None and not file.gpu.emulated
     return device and not measured and file.parallelism.splits_model
@@ -436,7 +436,7 @@ def _size_of_cache(file: UnresolvedScenario) -> Problems:
 
 
 def cache_drives(file: UnresolvedScenario) -> Storage | None:
-    """The drives in front of the store, if there are any."""
+    """Return the drives in front of the store, if there are any."""
     if file.hardware.cache == LOCAL:
         return file.host.local_storage
     return file.cache
@@ -569,7 +569,7 @@ def _helper_use(file: UnresolvedScenario) -> Problems:
 
 
 def _slow_helper(file: UnresolvedScenario) -> Problems:
-    """A straggler among a rank's own workers says nothing about those elsewhere."""
+    """Return a straggler among a rank's own workers says nothing about those elsewhere."""
     if file.remote is None:
         return
     for index, slow in enumerate(file.input.straggler):
@@ -612,7 +612,7 @@ _NEAR: Final = {
 
 
 def _placed(file: UnresolvedScenario) -> Iterator[Problem]:
-    """A volume or a machine's own drives that are said to be elsewhere."""
+    """Yield a volume or a machine's own drives that are said to be elsewhere."""
     given = file.store
     if given.location in {None, Location.SAME_REGION}:
         return

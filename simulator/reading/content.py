@@ -72,7 +72,7 @@ def content_key(file: UnresolvedScenario) -> str:
 def _of_section(name: str, section: Section) -> str:
     """Return the digest of a section: its values, and which keys are stated.
 
-    Defaults are other evidence than what somebody states.
+    Defaults are other evidence than stated values.
     """
     fields = _fields(section).items()
     values = {key: value for key, value in fields if (name, key) not in _PEOPLE_READ}
@@ -91,7 +91,7 @@ def _digest(text: str) -> str:
 
 @cache
 def model_version() -> str:
-    """The version of plan with a digest of its own sources and data.
+    """Return the version of plan with a digest of its own sources and data.
 
     A checkout under development is another version after every change.
     """
@@ -99,7 +99,7 @@ def model_version() -> str:
 
 
 def digest_of(folder: Path) -> str:
-    """The digest of all sources and data in a folder that can change a prediction."""
+    """Return the digest of all sources and data in a folder that can change a prediction."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
@@ -110,7 +110,7 @@ def digest_of(folder: Path) -> str:
 
 
 def _written(value: object) -> str:
-    """A value as text: equal for equal contents, different for different ones."""
+    """Return a value as text: equal for equal contents, different for different ones."""
     if value is None or isinstance(value, str | int | float):
         plain: object = value
         return repr(plain.value if isinstance(plain, Enum) else plain)
@@ -128,6 +128,6 @@ def _written(value: object) -> str:
 
 
 def _fields(value: Any) -> dict[str, object]:  # noqa: ANN401 - a dataclass
-    """The fields of an object but for where its figures come from."""
+    """Return the fields of an object but for where its figures come from."""
     names = (field.name for field in fields(value))
     return {name: getattr(value, name) for name in names if name not in _PROVENANCE}

@@ -109,7 +109,7 @@ def _loader_figures(
 
 
 def _applied(given: InputSection, data: Dataset, model: Model | None) -> Iterator[Default]:
-    """The figures that stand in for keys left out; threads need none of them."""
+    """Yield the defaults of keys left out; threads need none of them."""
     if given.loader is not LoaderKind.PYTORCH or given.workers == 0:
         return
     if given.worker_start is None:
@@ -188,7 +188,7 @@ def input_notes(given: InputSection, data: Dataset, model: Model | None) -> tupl
 
 
 def _input_notes(given: InputSection, data: Dataset, model: Model | None) -> Iterator[Assumption]:
-    """The defaults of [data] and [input] that a prediction rests on."""
+    """Yield the defaults of [data] and [input] that a prediction rests on."""
     if not data.states("access") and data.layout is Layout.SHARDS:
         yield Assumption(
             what="the order in which shards are read (data.access not given)",
@@ -217,6 +217,6 @@ def _input_notes(given: InputSection, data: Dataset, model: Model | None) -> Ite
 
 
 def _in_step(given: InputSection, data: Dataset) -> bool:
-    """Whether the file says that samples are equal: no spread given leaves that open."""
+    """Return whether the file says that samples are equal: no spread given leaves that open."""
     stated = data.states("size_spread") or given.states("cost_spread")
     return stated and not (data.size_spread.varies or given.cost_spread.varies)

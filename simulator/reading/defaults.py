@@ -1,4 +1,4 @@
-"""Figures that stand in for what a scenario leaves out, each with where it came from.
+"""Defaults of figures that a scenario leaves out, each with its source.
 
 Every one that is used is listed among the assumptions of the prediction.
 """
@@ -20,7 +20,7 @@ class Default:
 
     Where it grows with the size of a sample, `sample` is the size it was measured with, and
     `share` the scenario's size as a multiple of that. `extra` comes on top [SI]. `bears_on` is
-    the part of a prediction that hangs on it.
+    the part of a prediction that depends on it.
     """
 
     key: str
@@ -39,13 +39,13 @@ class Default:
         return units.parse(self.text, self.unit) * self.share + self.extra
 
     def for_sample(self, size: units.Bytes) -> Default:
-        """The figure for samples of `size` bytes."""
+        """Return the figure for samples of `size` bytes."""
         if not self.sample:
             return self
         return replace(self, share=size / units.parse(self.sample, units.BYTE))
 
     def with_more(self, extra: float, what: str) -> Default:
-        """The figure and `extra` [SI] for what it was measured without."""
+        """Return the figure and `extra` [SI] for what it was measured without."""
         if extra == 0.0:
             return self
         return replace(self, what=f"{self.what}; {what}", extra=extra)

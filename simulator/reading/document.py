@@ -44,7 +44,7 @@ class Document:
 
     `data` are the TOML values, `lines` the line of each key path. Where a document was put
     together from several files and options, `origins` names the source of each key path that
-    doesn't come from `origin`, and `batch_size` is that of the files, whatever options say: the one
+    doesn't come from `origin`, and `batch_size` is that of the files, not of options: the one
     that a step time in them was measured at.
     """
 
@@ -65,7 +65,7 @@ class Document:
         return self.origin, None
 
     def knows(self, path: KeyPath) -> bool:
-        """Whether it is known where `path` itself was given."""
+        """Return whether it is known where `path` itself was given."""
         return path in self.lines or path in self.origins
 
     def place(self, path: KeyPath) -> str:
@@ -91,13 +91,13 @@ class Document:
             raise LookupError(msg)
 
     def says(self, path: KeyPath) -> bool:
-        """Whether anything stands at `path`."""
+        """Return whether anything stands at `path`."""
         return self.value(path) is not None
 
     def problem(
         self, path: KeyPath, message: str, *, hint: str | None = None, show: bool = True
     ) -> Problem:
-        """A `Problem` at `path`, which shows the value there unless told not to."""
+        """Return a `Problem` at `path`, which shows the value there unless `show` is false."""
         origin, line = self.where(path)
         value = self.value(path) if show else None
         return Problem(
@@ -132,7 +132,7 @@ def read_document(path: Path) -> Document:
 
 @lru_cache(maxsize=512)
 def _kept(path: Path, stamp: tuple[int, ...]) -> Document:
-    """The document of a file, parsed once as long as the file stays as it is."""
+    """Return the document of a file, parsed once as long as the file stays as it is."""
     del stamp
     return parse_document(read_bytes(path), str(path))
 
@@ -243,7 +243,7 @@ def schema_problem(document: Document) -> Problem | None:
 
 
 def shown(value: object) -> str:
-    """A value as messages show it: short, on one line, as TOML would write it."""
+    """Return a value as messages show it: short, on one line, as TOML would write it."""
     longest = 60
     plain = {True: "true", False: "false"}
     if isinstance(value, bool):

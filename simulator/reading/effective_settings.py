@@ -22,7 +22,7 @@ _SECTIONS: Final = (
     *("memory", "cost", "calibration"),
     *("run", "failures", "checkpoint", "spot", "energy", "owned", "store"),
 )
-"""In the order people compare them; a name and a title are no input."""
+"""In the order people compare them; a name and a title are not inputs."""
 OPTIONAL: Final = frozenset(
     {"remote", "parallelism", "run", "failures", "checkpoint", "spot", "energy", "owned", "store"}
 )
@@ -43,7 +43,7 @@ class Input:
 
 
 def inputs(document: Document, scenario: Scenario) -> Mapping[str, Input]:
-    """Every key of a sound scenario with its value, by dotted name.
+    """Return every key of a sound scenario with its value, by dotted name.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def inputs(document: Document, scenario: Scenario) -> Mapping[str, Input]:
 
 
 def service_inputs(document: Document, service: Service) -> Mapping[str, Input]:
-    """Every key of a sound service with its value, by dotted name.
+    """Return every key of a sound service with its value, by dotted name.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def _inputs(
     sections: Iterable[tuple[str, FileTable | None]],
     settle: Callable[[object, KeyPath], object],
 ) -> dict[str, Input]:
-    """The keys of sections; what was left out is settled."""
+    """Return the keys of sections, with what was left out filled in."""
     found: dict[str, Input] = {}
     for name, section in sections:
         if section is None:
@@ -111,7 +111,7 @@ def _leaves(table: FileTable, path: KeyPath) -> Iterator[tuple[KeyPath, object]]
 
 
 def _plain(value: object) -> object:
-    """A value that can be compared: lists of tables as text."""
+    """Return a value that can be compared: lists of tables as text."""
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if is_dataclass(value):
@@ -121,7 +121,7 @@ def _plain(value: object) -> object:
 
 
 def _settled(value: object, path: KeyPath, scenario: Scenario) -> object:
-    """The value, or what stands in for one that was left out where the scenario has it by name."""
+    """Return the value, or the name that the scenario has for one that was left out."""
     if value is not None or len(path) != 2:  # noqa: PLR2004 - a section and a key
         return value
     job = scenario.job
@@ -145,7 +145,7 @@ def _served(value: object, path: KeyPath, service: Service) -> object:
 
 
 def _held(home: object, key: str | int) -> object:
-    """The plain value that an object has by the name of a key; None where it has none."""
+    """Return the plain value that an object has by the name of a key; None where it has none."""
     found = getattr(home, str(key), None)
     if not isinstance(found, bool | int | float | str):
         return None

@@ -34,7 +34,7 @@ SERVICE_NAMES: Final = {
 
 
 def figure_value(text: str, unit: Unit | None) -> float | None:
-    """A share in per cent, a quantity with its unit, or a plain number; None if it is none.
+    """Return a share in per cent, a quantity with its unit, or a plain number; None if it is none.
 
     Examples
     --------

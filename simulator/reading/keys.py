@@ -42,12 +42,12 @@ class Key:
         return self.kind.unit if isinstance(self.kind, Quantity) else None
 
     def value(self, text: str) -> float:
-        """The SI value of a text such as ``2 GB/s``, or of a bare number for a plain one.
+        """Return the SI value of a text such as ``2 GB/s``, or of a bare number for a plain one.
 
         Raises
         ------
         InputError
-            If the text is no value that the key may have.
+            If the text is not a value that the key may have.
         """
         try:
             given: object = text if isinstance(self.kind, Quantity) else float(text)
@@ -61,11 +61,11 @@ class Key:
         )
 
     def plain(self, text: str) -> str | float:
-        """The value as a TOML file holds it: a quantity as text, else a number."""
+        """Return the value as a TOML file holds it: a quantity as text, else a number."""
         return text if isinstance(self.kind, Quantity) else self.value(text)
 
     def show(self, text: str) -> str:
-        """A value for people: four digits and the largest prefix that fits."""
+        """Return a value for people: four digits and the largest prefix that fits."""
         if isinstance(self.kind, Number):
             return f"{self.value(text):.4g}"
         return units.show(self.value(text), self.kind.unit)
@@ -79,7 +79,7 @@ class Key:
 
 
 def numeric_key(name: str, origin: str = "--fit") -> Key:
-    """The key of a scenario called `name`, if its values are numbers on a continuous scale.
+    """Return the key of a scenario called `name`, if its values are numbers on a continuous scale.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def _meant(name: str) -> str:
 
 
 def numeric_keys() -> Iterator[str]:
-    """All keys of a scenario with continuous values."""
+    """Yield all keys of a scenario with continuous values."""
     left_out = OF_A_SEARCH | OF_THE_RUN
     for section, each in table_keys(ScenarioFile).items():
         if each.table is not None and section not in left_out:

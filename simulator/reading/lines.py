@@ -109,7 +109,7 @@ class LazyLines(Mapping[KeyPath, int]):
 
 
 def is_too_deep(data: object) -> bool:
-    """Whether parsed TOML nests more than `DEEPEST` levels."""
+    """Return whether parsed TOML nests more than `DEEPEST` levels."""
     level = [data]
     for _ in range(DEEPEST + 1):
         level = [
@@ -165,7 +165,7 @@ class _Scanner:
         return (*path, index)
 
     def enter(self, path: KeyPath, line: int) -> KeyPath:
-        """The table that `path` stands for in a header: the newest one of an array of tables."""
+        """Return the table that a header opens: the newest one of an array of tables."""
         self.record(path, line)
         if path in self.tables_in:
             return (*path, self.tables_in[path] - 1)
@@ -264,7 +264,7 @@ class _Scanner:
             self.position = match.end()
 
     def line(self) -> int:
-        """The line the scanner is on."""
+        """Return the line the scanner is on."""
         return bisect_right(self.breaks, self.position - 1) + 1
 
     def record(self, path: KeyPath, line: int) -> None:

@@ -148,7 +148,7 @@ def _network(stated: HardwareSection, machine: Host) -> Network | None:
 
 
 def _wider(link: Link, times: float) -> Link:
-    """The cards' link, and what collectives reach over it, so many times as fast."""
+    """Return the cards' link, and the rates of collectives over it, `times` as fast."""
     curves = tuple(
         replace(
             curve,
@@ -326,7 +326,7 @@ def _are_comparable(host: Host, remote: RemoteSection | None, helper: Host | Non
 
 
 def group_notes(file: UnresolvedScenario) -> Iterator[Assumption]:
-    """The defaults of [remote] and of placement that a prediction rests on."""
+    """Yield the defaults of [remote] and of placement that a prediction rests on."""
     given, helper, host = file.remote, file.helper, file.host
     if given is None or helper is None:
         return

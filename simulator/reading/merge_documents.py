@@ -58,7 +58,7 @@ def gather(
     overrides : sequence of str
         ``section.key=value``, the value as in TOML or plain text.
     stdin : file object, optional
-        Stands in for standard input.
+        Used instead of standard input.
     model : type of a frozen dataclass
         What the document will be checked against; says which values of options are text.
     overlay : pathlib.Path, optional
@@ -95,7 +95,7 @@ def joined(
     model: type[FileTable],
     overlay: Path | None = None,
 ) -> tuple[Document, tuple[Problem, ...]]:
-    """A chain of documents with an overlay and options, as `gather` describes them."""
+    """Return a chain of documents with an overlay and options, as `gather` describes them."""
     problems = [problem for base in chain[1:] if (problem := schema_problem(base)) is not None]
     merged = chain[-1]
     for child in reversed(chain[:-1]):
@@ -113,7 +113,7 @@ def joined(
 
 
 def _batch_size(document: Document) -> int | None:
-    """The batch size that a document states, if it is a number."""
+    """Return the batch size that a document states, if it is a number."""
     stated = document.value(("train", "batch_size"))
     return stated if isinstance(stated, int) else None
 
@@ -149,7 +149,7 @@ def _read(path: Path) -> Opened:
 
 
 def _near(document: Document, folder: Path) -> Document:
-    """The document with the overlay it names looked for in its own folder."""
+    """Return the document with the overlay it names looked for in its own folder."""
     table = document.data.get("calibration")
     if not isinstance(table, dict):
         return document
@@ -172,7 +172,7 @@ def _all_of(stdin: TextIO | BinaryIO | None) -> bytes:
 
 
 def _chain(first: Opened) -> list[Document]:
-    """The scenario, what it extends, what that extends, and so on."""
+    """Return the scenario, what it extends, what that extends, and so on."""
     chain = [first]
     while "extends" in chain[-1].document.data:
         newest = chain[-1]
@@ -317,7 +317,7 @@ _OF_JOBS: Final = tuple(Mode)
 
 
 def describes_service(chain: Sequence[Document]) -> bool:
-    """Whether a document, or one that it extends, describes a service."""
+    """Return whether a document, or one that it extends, describes a service."""
     return any(_is_service(document) for document in chain)
 
 

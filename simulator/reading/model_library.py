@@ -197,7 +197,7 @@ class MoeShape(TokensShape):
     shared_ffn: CountOrZeroField = 0
     """Width inside the experts that every token passes, all together."""
     dense_layers: CountOrZeroField = 0
-    """Layers with one plain MLP in place of experts."""
+    """Layers with one plain MLP instead of experts."""
     ffn: CountOrZeroField = 0
     """Width inside the MLP of those."""
     query_rank: CountOrZeroField = 0
@@ -245,7 +245,7 @@ class T5Shape(AttentionShape):
     target: CountField
     """Tokens of a sample that are written."""
     buckets: CountField = 32
-    """Distances between positions that are told apart."""
+    """Distinct distances between positions."""
     gated: bool = False
     """Whether the MLP multiplies two projections (version 1.1)."""
     tied: bool = True
@@ -350,7 +350,7 @@ class StepTimeTable(SourcedTable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFile:
-    """What the file of any family says beside its shape."""
+    """Fields of a file of any family other than its shape."""
 
     title: TextField
     """One line that says what the model is."""
@@ -391,14 +391,14 @@ _HOW_IT_RUNS: Final = frozenset({"fused_attention"})
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LibraryFile:
-    """A file of the library, checked: its shape beside what every family says."""
+    """A file of the library, checked: its shape and the fields of every family."""
 
     name: str
     about: ModelFile
     shape: SourcedTable
 
     def model(self, **changes: float) -> Model:
-        """The model, with some figures of its shape changed.
+        """Return the model, with some figures of its shape changed.
 
         Raises
         ------
@@ -424,7 +424,7 @@ class LibraryFile:
         return kept
 
     def _step_times(self, figures: Mapping[str, Any], changed: set[str]) -> tuple[StepTimes, ...]:
-        """The measured steps that hold for this shape; none after a change that matters."""
+        """Return the measured steps that hold for this shape; none after a change that matters."""
         if changed - _HOW_IT_RUNS - {"sequence"}:
             return ()
         rows = self.about.step_time
@@ -445,19 +445,19 @@ def _measured(row: StepTimeTable) -> StepTimes:
 
 @cache
 def shape_keys() -> frozenset[str]:
-    """Keys of a scenario that are figures of a model's shape, over all families."""
+    """Return keys of a scenario that are figures of a model's shape, over all families."""
     figures = {name for family in _FAMILIES.values() for name in table_keys(family.shape)}
     return frozenset(f"model.shape.{name}" for name in figures - _ABOUT_THE_TABLE)
 
 
 @cache
 def model_names() -> tuple[str, ...]:
-    """Names of all models of the library, sorted; they don't change while plan runs."""
+    """Return names of all models of the library, sorted; they don't change while plan runs."""
     return tuple(sorted(file.stem for file in _FOLDER.glob("*.toml")))
 
 
 def called(name: str) -> str:
-    """The model of the library that a name means; the name itself where that is not clear.
+    """Return the model of the library that a name means; the name itself where that is not clear.
 
     Examples
     --------
@@ -474,12 +474,12 @@ _SAME_SHAPE: Final = re.compile(r"(?i)[-_](hf|chat|chat-hf|instruct|base|v0\.[1-
 
 
 def _letters(name: str) -> str:
-    """A name without what people write in different ways."""
+    """Return a name without what people write in different ways."""
     return "".join(character for character in name.lower() if character.isalnum())
 
 
 def load_model(name: str, **changes: float) -> Model:
-    """A model of the library.
+    """Return a model of the library.
 
     Parameters
     ----------
@@ -506,12 +506,12 @@ def load_model(name: str, **changes: float) -> Model:
 
 @lru_cache(maxsize=1000)
 def _built(file: LibraryFile, changes: tuple[tuple[str, float], ...]) -> Model:
-    """The model of a file, built once: every scenario with it has the same one."""
+    """Return the model of a file, built once: every scenario with it has the same one."""
     return file.model(**dict(changes))
 
 
 def read_model(name: str) -> LibraryFile:
-    """The file of the model `name`, checked.
+    """Return the file of the model `name`, checked.
 
     Raises
     ------
@@ -534,7 +534,7 @@ def _file(name: str) -> Path:
 
 
 def _read(document: Document, name: str) -> LibraryFile:
-    """The file, checked once as long as its document stays the same."""
+    """Return the file, checked once as long as its document stays the same."""
     kept = _checked.get(name)
     if kept is None or kept[0] is not document:
         kept = _checked[name] = document, parse_model(document, name)
@@ -545,7 +545,7 @@ _checked: Final[dict[str, tuple[Document, LibraryFile]]] = {}
 
 
 def parse_model(document: Document, name: str) -> LibraryFile:
-    """A document as a file of the library.
+    """Return a document as a file of the library.
 
     Raises
     ------
@@ -572,7 +572,7 @@ def parse_model(document: Document, name: str) -> LibraryFile:
 
 
 def build_model(document: Document, section: KeyPath) -> Model:
-    """The model that a scenario describes by its family and shape.
+    """Return the model that a scenario describes by its family and shape.
 
     Parameters
     ----------

@@ -10,11 +10,11 @@ from typing import Final
 from simulator.errors import UnknownName
 
 _ALIKE: Final = 0.75
-"""How much alike two last parts of names are that one may stand for the other."""
+"""Similarity of the last parts of two names from which one may be meant for the other."""
 
 
 def nearest_names(name: str, known: Sequence[str], most: int = 3) -> list[str]:
-    """The known names most like `name`: the same last part comes first."""
+    """Return the known names most like `name`: the same last part comes first."""
     wanted = name.lower()
     last = wanted.rsplit("/", maxsplit=1)[-1]
     ends = [other for other in known if other.lower().rsplit("/", maxsplit=1)[-1] == last]
@@ -34,7 +34,7 @@ def nearest_names(name: str, known: Sequence[str], most: int = 3) -> list[str]:
 def holding(text: str, names: Sequence[str]) -> tuple[str, ...]:
     """The names that begin with `text`, else those that hold it; a pattern's are all it matches.
 
-    Letters count whatever their case; ``*`` in a pattern is any text.
+    Case is ignored; ``*`` in a pattern is any text.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def holding(text: str, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def asked_for(called: str, text: str, names: Sequence[str]) -> tuple[str, ...]:
-    """The names that `holding` finds for what a user typed.
+    """Return the names that `holding` finds for what a user typed.
 
     Raises
     ------

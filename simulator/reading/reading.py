@@ -41,7 +41,7 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
     Raises
     ------
     InputError
-        If there is no such file (with the nearest name beside it), or it is a folder, a pipe or a
+        If there is no such file (with the nearest name there), or it is a folder, a pipe or a
         device, or cannot be read.
     """
     origin = str(path)
@@ -62,7 +62,7 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
 
 
 def refuse_irregular(path: Path) -> None:
-    """Refuse pipes and devices, which could keep a reader waiting for ever.
+    """Refuse pipes and devices, which could block a reader forever.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def refuse_irregular(path: Path) -> None:
 
 
 def neighbour(path: Path) -> str | None:
-    """Advice on a file that doesn't exist: the nearest name beside it; None if none is close."""
+    """Return the name nearest to a missing file in its folder as advice; None if none is close."""
     try:
         names = [entry.name for entry in path.parent.iterdir()]
     except OSError:
@@ -133,7 +133,7 @@ def decode(
 
 
 def _is_wide(head: bytes) -> bool:
-    """Whether every other byte tends to be zero, as in Latin text of 16-bit characters."""
+    """Return whether every other byte tends to be zero, as in Latin text of 16-bit characters."""
     zeros = (head[0::2].count(0), head[1::2].count(0))
     return min(zeros) == 0 and max(zeros) > len(head) // 4
 
@@ -144,7 +144,7 @@ def _of_value(error: ValueError) -> str:
 
 
 def parse_toml(text: str, origin: str) -> dict[str, Any]:
-    """The data of a TOML text.
+    """Return the data of a TOML text.
 
     Raises
     ------
@@ -224,7 +224,7 @@ def _quotes_missing(line: str) -> str | None:
 
 
 def dotted(path: tuple[str | int, ...]) -> str:
-    """A key path as people write it: ``input.straggler[0].worker``, positions from 0."""
+    """Return a key path as people write it: ``input.straggler[0].worker``, positions from 0."""
     text = ""
     for part in path:
         if isinstance(part, int):

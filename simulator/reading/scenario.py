@@ -68,14 +68,14 @@ def load_scenario(  # noqa: PLR0913 - where each part may come from
     overrides : sequence of str
         ``section.key=value``, applied in this order.
     stdin : file object, optional
-        Read in place of standard input.
+        Read instead of standard input.
     profiles : sequence of pathlib.Path
         Folders of hardware profiles that come before the usual ones.
     calibration : pathlib.Path, optional
-        An overlay of fitted parameters, in place of the one the scenario names; `overrides` win
+        An overlay of fitted parameters, instead of the one the scenario names; `overrides` win
         over it.
     catalogue : Catalogue, optional
-        Hardware profiles read before, for those who load many scenarios; in place of `profiles`.
+        Hardware profiles read before, for those who load many scenarios; instead of `profiles`.
 
     Returns
     -------

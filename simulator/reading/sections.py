@@ -119,9 +119,9 @@ class GoalSection:
     where: TextField | None = None
     """What a configuration must meet besides, such as utilization.gpu.mean > 0.9."""
     pins: dict[str, object] = field(default_factory=dict)
-    """Keys kept at a value whatever it costs; the price of each is shown."""
+    """Keys kept at a value at any cost; the price of each is shown."""
     search: dict[str, object] = field(default_factory=dict)
-    """Axes in place of the usual ones, as in sweep.over."""
+    """Axes instead of the usual ones, as in sweep.over."""
     spot: SpotTable | None = None
     """Also consider spot capacity; only on-demand machines by default."""
     alternatives: dict[str, object] = field(default_factory=dict)
@@ -163,7 +163,7 @@ class RemoteSection(Section):
     queue: CountField | None = None
     """Finished batches that may wait for each process that trains; 2 by default."""
     speed: NumberField | None = None
-    """Speed of one of their vCPUs beside one that trains, such as 1.2; as their CoreMarks say."""
+    """Speed of one of their vCPUs relative to one that trains, such as 1.2; by their CoreMarks."""
     smt_worth: FractionField | None = None
     """What a second hardware thread adds to a busy core there, as a fraction of a core."""
     contention: NumberOrZeroField | None = None
@@ -218,12 +218,12 @@ class HardwareSection(Section):
     count: MachinesField = 1
     """How many equal machines."""
     gpu: TextField | None = None
-    """What if it had this accelerator in place of each of its own, such as gpu/h100-sxm5-80gb; all
+    """Replace each of its accelerators by this one, such as gpu/h100-sxm5-80gb; all
     else of the machine stays, but its price is not known then."""
     gpus: CountOrZeroField | None = None
     """Accelerators used on each machine; all of them by default."""
     emulated: CountField | None = None
-    """In place of its accelerators, so many processes on each machine that only wait for
+    """Instead of its accelerators, this number of processes on each machine that only wait for
     model.step_times, as storage benchmarks do; nothing is copied to them."""
     storage: TextField | None = None
     """Name of a store's profile, such as storage/ebs-gp3; the machine's own drives by default."""
@@ -279,7 +279,7 @@ class InputSection(Section):
     drop_last: bool = False
     """Whether an incomplete last batch is dropped."""
     overlap_copies: bool | None = None
-    """Whether copies to the device run beside compute; as pin_memory by default."""
+    """Whether copies to the device overlap compute; as pin_memory by default."""
     transport: Annotated[Transport, Choice(Transport)] | None = None
     """How a batch reaches the main process; shared-memory for pytorch, else in-process."""
     tensors_per_batch: CountField = 2
@@ -293,7 +293,7 @@ class InputSection(Section):
     epoch_start: TimeOrZeroField = 0.0
     """Time at the start of each epoch before its first batch is asked for, to set up its order."""
     worker_memory: ByteOrZeroField | None = None
-    """Memory that one worker has to itself, beside its batches."""
+    """Memory of one worker other than its batches."""
     straggler: list[Straggler] = field(default_factory=list)
     """Batches or workers that take longer."""
     decode: TimeOrZeroField = 0.0
@@ -303,7 +303,7 @@ class InputSection(Section):
     collate: TimeOrZeroField = 0.0
     """CPU time per sample to put a batch together and hand it over."""
     per_batch: TimeOrZeroField = 0.0
-    """CPU time of one batch beside the work on its samples."""
+    """CPU time of one batch in addition to the work on its samples."""
     output_bytes_per_sample: ByteOrZeroField | None = None
     """Bytes of a finished sample in memory; by default what the model takes."""
     cost_spread: Spread = CONSTANT
@@ -345,15 +345,15 @@ class ModelSection(Section):
     shape: dict[str, object] | None = None
     """Figures of the family's shape, such as layers and hidden; see plan models."""
     sequence: ShapeField | None = None
-    """Tokens per sample, in place of what the library's model takes."""
+    """Tokens per sample, instead of what the library's model takes."""
     filled: PositiveShareField | None = None
-    """Mean share of those tokens that is computed, in place of what the library's model says: below
+    """Mean share of those tokens that is computed, instead of what the library's model says: below
     1 where batches are as long as their longest sample only, or padding is left out."""
     scored_share: FractionField | None = None
-    """Share of an encoder's tokens whose scores are computed, in place of what the library's model
+    """Share of an encoder's tokens whose scores are computed, instead of what the library's model
     says: those that are masked in pre-training, next to none in fine-tuning."""
     image: ShapeField | None = None
-    """Height and width of an image, in place of what the library's model takes."""
+    """Height and width of an image, instead of what the library's model takes."""
     parameters: NumberField | None = None
     """Trainable parameters, such as 25.6e6."""
     forward_flops_per_sample: FlopOrZeroField | None = None
@@ -369,7 +369,7 @@ class ModelSection(Section):
     step_times: list[StepTimeTable] = field(default_factory=list)
     """Your own measurements, at one batch size or several; they win over everything else."""
     step_time: TimeField | None = None
-    """The same at one batch size, such as 120 ms; in place of step_times."""
+    """The same at one batch size, such as 120 ms; instead of step_times."""
     step_time_batch: BatchField | None = None
     """The batch size that step_time was measured at; by default train.batch_size of the files, and
     where step_time is an option, that of the job."""
@@ -400,7 +400,7 @@ class ScenarioFile:
     cost: CostPlan = field(default_factory=CostPlan)
     """How the bill is counted."""
     memory: Memory = field(default_factory=Memory)
-    """What host RAM holds beside the job itself."""
+    """What host RAM holds in addition to the job itself."""
     remote: RemoteSection | None = None
     """Machines that only make batches; none by default."""
     parallelism: Parallelism = ONE_DEVICE
@@ -422,6 +422,6 @@ class ScenarioFile:
     store: StorePlan = DURING_THE_RUN
     """What is paid for the store that holds data and checkpoints."""
     energy: EnergySection | None = None
-    """Where the electricity comes from; energy and emissions of the run are told with it."""
+    """Where the electricity comes from; energy and emissions of the run are reported with it."""
     spot: SpotSection | None = None
     """When spot machines can be had, where cost.purchase buys them."""

@@ -43,7 +43,7 @@ _KINDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Kinds of the profiles that a key names."""
 NAMED: Final = (*_KINDS, "model.name")
-"""Keys whose values are names of profiles or models, which a pattern can stand for."""
+"""Keys whose values are names of profiles or models, which a pattern can match."""
 
 
 @cache
@@ -108,7 +108,7 @@ def choices_of(name: str) -> tuple[str, ...]:
 
 
 def unit_of(name: str) -> Unit | None:
-    """The unit of a key whose values are quantities."""
+    """Return the unit of a key whose values are quantities."""
     marker = marker_of(name)
     return marker.unit if isinstance(marker, Quantity) else None
 
@@ -119,13 +119,13 @@ def setting_units() -> dict[str, Unit | None]:
 
 
 def setting_from_text(name: str, text: str) -> object:
-    """The value that ``--set name=text`` would give."""
+    """Return the value that ``--set name=text`` would give."""
     key = _key(name)
     return value_of_text(text, text=key is not None and key.is_text)
 
 
 def possible_names(name: str, catalogue: Catalogue) -> tuple[str, ...]:
-    """The names that a key such as ``hardware.machine`` can have; empty for other keys."""
+    """Return the names that a key such as ``hardware.machine`` can have; empty for other keys."""
     if name == "model.name":
         return model_names()
     kinds = _KINDS.get(name, ())
@@ -133,7 +133,7 @@ def possible_names(name: str, catalogue: Catalogue) -> tuple[str, ...]:
 
 
 def as_option(name: str, value: Plain) -> str:
-    """The argument of ``--set`` that gives a key this value."""
+    """Return the argument of ``--set`` that gives a key this value."""
     if isinstance(value, bool):
         return f"{name}={'true' if value else 'false'}"
     return f"{name}={value}"
@@ -164,9 +164,9 @@ _AMOUNT: Final = re.compile(r"^(\s*\$?\s*)([0-9][0-9._]*(?:[eE][+-]?[0-9]+)?|\.[
 
 
 def given_keys(document: Document) -> tuple[str, ...]:
-    """Keys with a single value that the document's own file gives, or an option over it.
+    """Return keys with a single value that the document's own file gives, or an option over it.
 
-    What it extends is somebody else's: nothing is said about keys there. Keys of a
+    What it extends belongs to others: nothing is said about keys there. Keys of a
     long run change no step and are left out.
     """
     return tuple(
@@ -186,7 +186,7 @@ def _is_own(document: Document, path: KeyPath) -> bool:
 
 
 def without_key(data: Mapping[str, Any], path: KeyPath) -> dict[str, Any]:
-    """The same tables without the key at a path.
+    """Return the same tables without the key at a path.
 
     Examples
     --------

@@ -14,12 +14,12 @@ DATA: Final = _PACKAGE / "data"
 
 
 def scenario_folder() -> Path:
-    """The folder of shipped scenarios."""
+    """Return the folder of shipped scenarios."""
     return shipped_folder("scenarios")
 
 
 def service_folder() -> Path:
-    """The folder of shipped services."""
+    """Return the folder of shipped services."""
     return shipped_folder("services")
 
 
@@ -30,12 +30,12 @@ def shipped_folder(kind: str) -> Path:
 
 
 def service_names() -> tuple[str, ...]:
-    """Names of the shipped services, sorted."""
+    """Return names of the shipped services, sorted."""
     return tuple(sorted(file.stem for file in service_folder().glob("*.toml")))
 
 
 def scenario_names() -> tuple[str, ...]:
-    """Names of the shipped scenarios, sorted; a name in a subfolder holds a slash."""
+    """Return names of the shipped scenarios, sorted; a name in a subfolder holds a slash."""
     folder = scenario_folder()
     files = folder.rglob("*.toml")
     return tuple(sorted(file.relative_to(folder).with_suffix("").as_posix() for file in files))
@@ -57,7 +57,7 @@ def scenario_path(name: str) -> Path | None:
 
 @lru_cache(maxsize=256)  # asked for each figure of each candidate of a sweep
 def without_folder(origin: str) -> str:
-    """A shipped scenario's file as it is called everywhere, wherever plan is installed.
+    """Return a shipped scenario's file as it is called everywhere, wherever plan is installed.
 
     Other names stay as they are.
 
@@ -73,7 +73,7 @@ def without_folder(origin: str) -> str:
 
 
 def find_scenario(name_or_path: str, folder: Path = Path()) -> Path | None:
-    """The file that a path or a shipped scenario's name stands for.
+    """Return the file of a path or of a shipped scenario's name.
 
     Parameters
     ----------
@@ -138,20 +138,20 @@ _BASES = "bases"
 
 
 def set_folder() -> Path:
-    """The folder of the shipped sets: a TOML and a CSV file each."""
+    """Return the folder of the shipped sets: a TOML and a CSV file each."""
     return _FOLDER
 
 
 def set_names() -> tuple[str, ...]:
-    """Names of the shipped sets, sorted."""
+    """Return names of the shipped sets, sorted."""
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
 
 def find_set(name_or_path: str, scenario: str | None = None) -> Path | None:
     """The TOML file of a measurement set: a file of that name, else a shipped set; None if none.
 
-    The name may lack its ``.toml``, and the set's CSV file stands for the set, unless the TOML
-    file beside it is the `scenario` that its rows are runs of.
+    The name may lack its ``.toml``, and the set's CSV file means the set, unless the TOML
+    file next to it is the `scenario` that its rows are runs of.
     """
     path = Path(name_or_path)
     is_table = path.suffix == ".csv"
@@ -181,7 +181,7 @@ def nearest_sets(name: str) -> str:
 
 
 def find_base(name: str, folder: Path) -> Path | None:
-    """The scenario that rows of a set in `folder` change.
+    """Return the scenario that rows of a set in `folder` change.
 
     A file in the folder comes first, with or without ``.toml``, then the bases of the shipped
     sets, then the shipped scenarios.

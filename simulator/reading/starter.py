@@ -58,7 +58,7 @@ _STARTER: Final = DATA / "starter.toml"
 def defaults(
     host: Host | None = None, model: str = "", *, own_machine: bool = False, sample: str = ""
 ) -> Mapping[str, str]:
-    """What stands in a first scenario where nothing else is said: dotted keys and values.
+    """Return the defaults of a first scenario: dotted keys and values.
 
     Parameters
     ----------
@@ -93,12 +93,12 @@ def _stated(found: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def own_machine() -> str:
-    """The profile that a machine of one's own stands on."""
+    """Return the profile that a machine of one's own stands on."""
     return str(_shipped()["own_machine"]["hardware.machine"])
 
 
 def preparing_machine() -> str:
-    """The profile that is offered where data are only prepared."""
+    """Return the profile that is offered where data are only prepared."""
     return str(_shipped()["preparing_machine"]["hardware.machine"])
 
 
@@ -125,7 +125,7 @@ def _of_model(model: Model | None) -> dict[str, str]:
 
 
 def _of_tokens(sequence: int) -> dict[str, str]:
-    """What suits samples of so many tokens."""
+    """Return settings for samples of `sequence` tokens."""
     batch = max(1, _HANDY_TOKENS // sequence)
     return {
         **_shipped()["language_model"],
@@ -165,7 +165,7 @@ def _for_device(gpu: Gpu) -> dict[str, str]:
 
 
 def _offered(section: str) -> dict[str, Plain]:
-    """Keys that many jobs need, commented out, with values that show their form."""
+    """Return keys that many jobs need, commented out, with values that show their form."""
     found: dict[str, Plain] = _shipped()["offered"][section]
     return found
 
@@ -176,7 +176,7 @@ def _shipped() -> dict[str, Any]:
 
 
 def starter_text(name: str, title: str, answers: Mapping[str, str]) -> str:
-    """A scenario file.
+    """Return a scenario file.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def starter_text(name: str, title: str, answers: Mapping[str, str]) -> str:
 
 
 def _given(section: str, answers: Mapping[str, str]) -> dict[str, Plain]:
-    """The section's keys with their values, numbers as numbers."""
+    """Return the section's keys with their values, numbers as numbers."""
     merged: dict[str, Plain] = {}
     for key, text in answers.items():
         if key.partition(".")[0] == section:

@@ -41,7 +41,7 @@ class Table:
     lines: tuple[Line, ...]
 
     def problem(self, line: Line, column: str, message: str, hint: str = "") -> Problem:
-        """A `Problem` with the cell of a row."""
+        """Return a `Problem` with the cell of a row."""
         found = line.cells.get(column)
         return Problem(
             origin=self.origin,
@@ -53,7 +53,7 @@ class Table:
         )
 
     def about(self, column: str, message: str, hint: str = "") -> Problem:
-        """A `Problem` with a column."""
+        """Return a `Problem` with a column."""
         return Problem(origin=self.origin, line=1, key=column, message=message, hint=hint or None)
 
 

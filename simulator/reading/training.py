@@ -1,7 +1,7 @@
 """How a model is trained, and by which software: defaults of [model], [train] and [software].
 
-Frameworks differ in how they spread a model over devices unless they are told otherwise: their
-habits are in ``data/software.toml``.
+Frameworks differ in how they distribute a model over devices by default: their defaults are in
+``data/software.toml``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ANY: Final = "any"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HabitTable(SourcedTable):
-    """How a framework spreads a model over devices unless it is told otherwise.
+    """Defaults of a framework that distributes a model over devices.
 
     What is left out is as in most frameworks.
     """
@@ -60,13 +60,13 @@ class HabitTable(SourcedTable):
     reduce_scatter: bool = True
     """Whether a replica gets only its part of summed gradients where the optimizer is sharded."""
     overlap_sharded: bool = True
-    """Whether it exchanges gradients beside the backward pass where the optimizer is sharded."""
+    """Whether it overlaps gradient exchange with the backward pass under a sharded optimizer."""
     joined_projections: bool = False
     """Whether one product computes queries, keys and values, and one both halves of a gated MLP."""
     scores_all: bool = False
     """Whether its encoders score all positions in training, not only those that are masked."""
     fuses_attention: bool = False
-    """Whether attention is one kernel, whatever the model of the library was trained with."""
+    """Whether attention is one kernel, independent of how the library's model was trained."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def _shipped() -> SoftwareFile:
 
 
 def named_frameworks() -> frozenset[str]:
-    """Frameworks that a scenario may name whatever its model; `any` is one of them."""
+    """Return the frameworks that a scenario with any model may name; `any` is one of them."""
     return frozenset(_shipped().frameworks)
 
 
@@ -93,7 +93,7 @@ _USUAL: Final = HabitTable(framework=_ANY, source="most frameworks", date="2026-
 
 
 def habit(framework: str) -> HabitTable:
-    """How a framework spreads a model over devices unless it is told otherwise.
+    """Return how a framework distributes a model over devices by default.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def step_times_of(
 
 @cached()
 def parallelism_of(stated: Parallelism, framework: str) -> Parallelism:
-    """Fill in what the framework does unless it is told otherwise."""
+    """Fill in the defaults of the framework."""
     if not stated.sources:
         return stated
     usual = habit(framework)
@@ -252,7 +252,7 @@ _attended: Final = cached(most=64)(with_attention)
 
 
 def _scoring(model: Model, section: ModelSection | None, software: Software) -> Model:
-    """The model with scores of all positions, where the framework computes those unasked.
+    """Return the model with scores of all positions, where the framework computes those unasked.
 
     A share that the file states is of those whose scores are computed.
     """
@@ -273,7 +273,7 @@ def _fully_scored(model: Transformer) -> Model:
 
 
 def _laid_out(model: Model, order: MemoryFormat) -> Model:
-    """The model with its images in that order."""
+    """Return the model with its images in that order."""
     last = order is MemoryFormat.CHANNELS_LAST
     if not isinstance(model, ConvNet) or model.channels_last is last:
         return model
@@ -317,7 +317,7 @@ def _stated_attention(software: Software, named: Model | None) -> bool | None:
 
 
 def training_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[Assumption]:
-    """The defaults of [model] and [train] that a prediction rests on."""
+    """Yield the defaults of [model] and [train] that a prediction rests on."""
     train = file.train
     if file.mode is not Mode.TRAIN:
         return
@@ -340,7 +340,7 @@ def training_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[As
 
 
 def layout_notes(file: UnresolvedScenario, model: Model | None) -> Iterator[Assumption]:
-    """The order of images in memory that a prediction rests on."""
+    """Yield the order of images in memory that a prediction rests on."""
     if file.gpu is None or file.software.states("memory_format"):
         return
     if isinstance(model, ConvNet) and file.train.precision in _SIXTEEN:

@@ -102,7 +102,7 @@ class UnresolvedScenario:
     """The sections of a scenario, and what they name and imply; defaults are not filled in.
 
     `host` is the machine as its profile says, `storage` the store named in the file, `cache` the
-    drives named to stand in front of it, and `measured_on` the machine that CPU times were
+    drives named as its cache, and `measured_on` the machine that CPU times were
     measured on. `helper` is the machine of the [remote] section and `helper_storage` its store.
 
     Parameters
@@ -410,7 +410,7 @@ def _other_models(name: str) -> str:
 
 
 def _is_of_family(name: str, known: str) -> bool:
-    """Return whether two names of models begin alike: `bert_base` and bert-large do."""
+    """Return whether two names of models begin the same: `bert_base` and bert-large do."""
     first, other = (re.split(r"[-_. \d]", each.lower())[0] for each in (name, known))
     return nearest(first, (other,)) is not None and first[:1] == other[:1]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from simulator.errors import Problem
@@ -83,10 +83,15 @@ def expected(file: Path) -> list[tuple[Diagnosis, str]]:
 def _read(text: str) -> tuple[Diagnosis, str]:
     match = _FIELDS.fullmatch(text)
     assert match is not None, text
-    fields = match.groupdict()
-    kind = fields.pop("kind")
-    found = Diagnosis(**fields)
-    return replace(found, line=None if found.line is None else int(found.line)), kind
+    line = match["line"]
+    found = Diagnosis(
+        file=match["file"],
+        line=None if line is None else int(line),
+        key=match["key"],
+        found=match["found"],
+        candidates=match["candidates"],
+    )
+    return found, match["kind"]
 
 
 def _sentence(problem: Problem) -> str:

@@ -303,7 +303,7 @@ def read(paths: Sequence[Path], request: Request) -> Fragment:
     Raises
     ------
     InputError
-        For files that are no such traces or broken, and options that don't fit them.
+        For files that are not such traces or broken, and options that don't fit them.
     """
     _check(paths, request)
     batches = _batches(paths, request)

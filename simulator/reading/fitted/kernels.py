@@ -180,7 +180,7 @@ def _of_device(gpu: Gpu, files: KernelFiles) -> KernelFile | None:
 
 
 def _era(software: Software, files: KernelFiles) -> tuple[KernelFile, bool]:
-    """Return the file of a framework's kernels, and whether it is its own or stands for others.
+    """Return the file of a framework's kernels, and whether it is its own or used for others.
 
     Of two that hold, the one that says whether it is compiled.
     """

@@ -449,7 +449,7 @@ def siblings(series: str) -> tuple[str, ...]:
 def before(scenario: Scenario, series: str) -> Scenario:
     """Return the scenario as it was predicted before a series and its siblings were measured.
 
-    Kernel figures are those fitted without them, and they are no evidence of how sure it is.
+    Kernel figures are those fitted without them, and they are not evidence of its uncertainty.
 
     Raises
     ------

@@ -147,7 +147,7 @@ def with_prices(text: str, prices: Sequence[Price], origin: str) -> str:
     Raises
     ------
     InputError
-        If the text is no TOML, or its prices are written in a way that cannot be cut out.
+        If the text is not TOML, or its prices are written in a way that cannot be cut out.
     """
     try:
         old = tomllib.loads(text)

@@ -75,5 +75,5 @@ class RentingReader(CandidateReader):
         return tuple(next(there if moves else here) for moves in moving)
 
     def _moves(self, settings: Mapping[str, Plain]) -> bool:
-        """Whether settings name another machine than the scenario does."""
+        """Return whether settings name another machine than the scenario does."""
         return MACHINE in settings and short_name(settings[MACHINE]) != self._own

@@ -1,6 +1,6 @@
 """Interruptions of a run: the sections [failures], [checkpoint] and [spot] of a scenario.
 
-Spells of spot capacity are recorded in a trace, or made up from their means.
+Periods with and without spot capacity are recorded in a trace, or generated from their means.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ from simulator.schema.machines import Host
 from simulator.units import HOUR, PerSecond, Seconds
 
 Pairs: TypeAlias = NDArray[np.float64]
-"""A row of spells with machines over one of those without, in order."""
+"""A row of periods with machines over one of those without, in order."""
 POINTS: Final = 400
-"""Spells that represent a distribution."""
+"""Periods that represent a distribution."""
 PAIRS: Final = 20_000
-"""Spells with machines of a made-up trace."""
+"""Periods with machines in a generated trace."""
 TENDENCY: Final = 0.4
 PERSISTENCE: Final = 0.9
 """Standard deviation of the logarithm of how much better or worse than usual a time is, and its
-correlation from one spell to the next. Chosen among six pairs by replays of 20 recorded traces
+correlation from one period to the next. Chosen among six pairs by replays of 20 recorded traces
 (skypilot-org/spot-traces@221da1a, 2022-10 to 2023-08) of a job of 24 h: its 90% quantile is off by
 6% in the median. With each trace left out of the choice it is 8%, within 10% for 13 of 20."""
 WEEKS: Final = 28.0 * 24.0 * HOUR
-"""Length of a log that gives means of spells; recorded traces have 1 to 6 weeks."""
+"""Length of a log that gives means of periods; recorded traces have 1 to 6 weeks."""
 CUTS: Final = 9
 ZONE_PAIRS: Final = (10, PAIRS // CUTS)
-"""Stretches of one made-up trace that represent zones, and the fewest and most spells in one."""
+"""Parts of one generated trace that represent zones, and the fewest and most periods in one."""
 VARIATIONS: Final = (0.75, 1.0, 1.5)
 ZONE_TENDENCY: Final = 0.6
 """What zones with the same means may be like otherwise: their variation over the usual one, and how
@@ -73,7 +73,7 @@ SPELLS_APART: Final = (
     "of your zone in spot.trace"
 )
 """Of 20 recorded traces, each predicted from its means, 8 to 13 have their 90% quantile within 10%,
-by what is lost in restarts; other laws of spells do no better."""
+by what is lost in restarts; other distributions of periods do no better."""
 OTHER_WEEKS: Final = (
     "a trace says what its own weeks were like: in 19 recorded ones of 1 to 6 weeks the two halves "
     "differ by a factor of 1.7 in the median at the 90% quantile of a job of 24 h"
@@ -83,9 +83,9 @@ OTHER_WEEKS: Final = (
 
 @cache
 def made_up(up: Seconds, down: Seconds, variation: float) -> Spells:
-    """Return a made-up trace with these means of spells with and without machines [s].
+    """Return a generated trace with these means of periods with and without machines [s].
 
-    Good and bad days stay together: where spells with machines are long, those without are short.
+    Good and bad days stay together: where periods with machines are long, those without are short.
     Its `others` are `WEEKS` each of zones with the same means, whose variation is one of
     `VARIATIONS` times this one.
 
@@ -115,7 +115,7 @@ def made_up(up: Seconds, down: Seconds, variation: float) -> Spells:
 
 
 def _days(variation: float, tendency: float, random: np.random.Generator) -> Pairs:
-    """Return spells with machines, each with the one after it without, in good and bad days [1].
+    """Return periods with machines, each with the next one without, in good and bad days [1].
 
     The logarithm of the tendency to good days is a first-order autoregressive sequence.
     """
@@ -130,7 +130,7 @@ def _days(variation: float, tendency: float, random: np.random.Generator) -> Pai
 
 
 def _scaled(pairs: Pairs, *means: Seconds) -> list[tuple[Seconds, ...]]:
-    """Return spells of both kinds with these means [s]."""
+    """Return periods of both kinds with these means [s]."""
     return [
         tuple(float(time) for time in spells * mean / spells.mean())
         for spells, mean in zip(pairs, means, strict=True)
@@ -138,18 +138,18 @@ def _scaled(pairs: Pairs, *means: Seconds) -> list[tuple[Seconds, ...]]:
 
 
 def read_trace(path: Path) -> Spells:
-    """Return spells of a recorded trace, in its order.
+    """Return periods of a recorded trace, in its order.
 
     Parameters
     ----------
     path : pathlib.Path
-        A CSV file with a row for each spell: ``hours``, its length, and ``available``, 1 where all
+        A CSV file with a row for each period: ``hours``, its length, and ``available``, 1 where all
         machines of the job could be had and 0 where not.
 
     Raises
     ------
     InputError
-        If it cannot be read, or has no spell of each kind.
+        If it cannot be read, or lacks a period of either kind.
     """
     table = read_table(path)
     problems = [
@@ -195,7 +195,7 @@ def _spell(table: Table, line: Line) -> tuple[bool, Seconds]:
 def hyperexponential(mean: Seconds, variation: float) -> tuple[Seconds, ...]:
     """Return times that represent a two-branch exponential distribution with balanced means.
 
-    Half of them are of the short branch and stand for its probability by being that many; each
+    Half of them are of the short branch and represent its probability by their number; each
     branch is cut into parts of equal probability, and a part counts with its mean.
 
     Examples
@@ -305,7 +305,7 @@ def interruptions_of(
     spot : bool
         Whether the machines are bought as spot capacity; [spot] counts only then.
     machines : int
-        Those of the job: where it says nothing of failures, published rates stand in if they were
+        Those of the job: where it says nothing of failures, published rates are used if they were
         seen in jobs as large.
     cards : int
         Network cards of one machine.

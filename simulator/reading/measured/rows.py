@@ -177,7 +177,7 @@ class Heading:
         return tuple(c for c in self.table.columns if "." not in c and c not in OWN)
 
     def misspelt(self, metric: str) -> bool:
-        """Return true if a measured column that is no metric must be meant for this one."""
+        """Return true if a measured column of an unknown metric must be meant for this one."""
         wrong = [name for name in self.measured if measurable(name) is None]
         return nearest(metric, wrong) is not None
 

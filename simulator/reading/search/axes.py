@@ -1,7 +1,7 @@
 """Axes of a search as people write them: ``input.workers=1..16``, ``train.batch_size=32,64``.
 
-The grammar stands in docs/search.md. What a pattern stands for is found out by `expand`, which
-knows the names; everything else is checked here.
+docs/search.md has the grammar. `expand`, which knows the names, resolves patterns; everything else
+is checked here.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def parse_axis(text: str, origin: str = OPTION) -> Axis:
 
 
 def axis_of(names: str, given: object, *, origin: str, line: int | None, key: str) -> Axis:
-    """The axis that an entry of a table of axes describes.
+    """Return the axis that an entry of a table of axes describes.
 
     Parameters
     ----------
@@ -148,12 +148,12 @@ def with_axes(axes: Axes | None, given: Sequence[Axis]) -> Axes:
 
 
 def is_pattern(value: object) -> bool:
-    """Whether a value stands for several names."""
+    """Return whether a value is a pattern of names."""
     return isinstance(value, str) and not _PATTERN.isdisjoint(value)
 
 
 def matching(pattern: str, names: Iterable[str]) -> tuple[str, ...]:
-    """The names a pattern stands for, in their order: ``*`` any text, ``?`` a letter, ``[ab]``."""
+    """Return the names a pattern matches, in order: ``*`` any text, ``?`` a letter, ``[ab]``."""
     return tuple(name for name in names if fnmatchcase(name, pattern))
 
 
@@ -233,7 +233,7 @@ def _one(key: str, point: object, asked: _Asked) -> Plain:
 
 
 def _values(key: str, point: object, asked: _Asked) -> tuple[Plain, ...]:
-    """The values a point stands for: itself, or what a pattern matches among few choices."""
+    """Return the values of a point: itself, or what a pattern matches among few choices."""
     value = setting_from_text(key, point) if isinstance(point, str) else point
     if isinstance(value, str) and is_pattern(value):
         if key in NAMED:
@@ -253,7 +253,7 @@ def _values(key: str, point: object, asked: _Asked) -> tuple[Plain, ...]:
 
 
 def _as_range(key: str, point: object, asked: _Asked) -> tuple[Plain, ...] | Span | None:
-    """The values of a range, a continuous range, or None for what is no range."""
+    """Return the values of a range, a continuous range, or None for anything else."""
     marker = marker_of(key)
     if not isinstance(point, str) or not isinstance(marker, Quantity | Number):
         return None
@@ -275,7 +275,7 @@ class _Range:
     asked: _Asked
 
     def read(self) -> tuple[Plain, ...] | Span:
-        """Its values, or the span."""
+        """Return its values, or the span."""
         high, low = self._end("high"), self._end("low")
         if low > high:
             self._refuse("is an empty range", "write the smaller end first")
@@ -295,13 +295,13 @@ class _Range:
         return Span(low=low, high=high, unit=self._unit(), whole=whole, logarithmic=logarithmic)
 
     def _steps_by_one(self) -> bool:
-        """Whether it runs over whole numbers: a count, or ends written without a point."""
+        """Return whether it runs over whole numbers: a count, or ends written without a point."""
         if isinstance(self.marker, Quantity):
             return False
         return self.marker.whole or not re.search(r"[.eE]", self.match["low"] + self.match["high"])
 
     def _unit(self) -> str:
-        """The unit of the upper end as written; the money sign leads."""
+        """Return the unit of the upper end as written; the money sign leads."""
         if isinstance(self.marker, Number):
             return ""
         return _NUMBER.sub("", self.match["high"], count=1).replace(" ", "")
@@ -314,7 +314,7 @@ class _Range:
         return self._number(text)
 
     def _number(self, text: str) -> float:
-        """A quantity in the unit of the upper end, or the plain number."""
+        """Return a quantity in the unit of the upper end, or the plain number."""
         if isinstance(self.marker, Number):
             return float(text)
         one = units.parse(with_unit(1.0, self._unit()), self.marker.unit)
@@ -366,7 +366,7 @@ class _Range:
 
 
 def with_unit(value: float, unit: str) -> str:
-    """A number and its unit as one text; the money sign leads: ``$3.2/h``."""
+    """Return a number and its unit as one text; the money sign leads: ``$3.2/h``."""
     number = f"{value:.{DIGITS}g}"
     return f"${number}{unit[1:]}" if unit.startswith("$") else f"{number} {unit}"
 

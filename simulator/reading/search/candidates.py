@@ -85,7 +85,7 @@ def _setting(text: str) -> Setting | None:
 class Loaded:
     """A scenario, and the `key` of all contents its prediction depends on.
 
-    Two scenarios with the same key are predicted alike, whatever files they came from.
+    Two scenarios with the same key have the same prediction, even from different files.
     """
 
     scenario: Scenario
@@ -104,11 +104,11 @@ class CandidateReader:
     overrides : sequence of str
         ``section.key=value``, before any settings.
     stdin : file object, optional
-        Read in place of standard input.
+        Read instead of standard input.
     profiles : sequence of pathlib.Path
         Folders of hardware profiles that come before the usual ones.
     calibration : pathlib.Path, optional
-        An overlay of fitted parameters, in place of the one the scenario names.
+        An overlay of fitted parameters, instead of the one the scenario names.
     chain : sequence of Document, optional
         Its documents where they have been read already (`merge_documents.chain_of`).
 
@@ -148,7 +148,7 @@ class CandidateReader:
         )
 
     def less(self, keys: Sequence[KeyPath]) -> CandidateReader:
-        """A reader of the same scenario without some keys, wherever they are stated."""
+        """Return a reader of the same scenario without some keys, wherever they are stated."""
         found = copy(self)
         chain = tuple(_less(document, keys) for document in self._chain)
         names = tuple(f"{'.'.join(map(str, key))}=" for key in keys)
@@ -184,7 +184,7 @@ class CandidateReader:
         return None if problems else file
 
     def read(self, settings: Mapping[str, Plain]) -> Loaded:
-        """The scenario with these settings over its own, as `load_scenario` reads it.
+        """Return the scenario with these settings over its own, as `load_scenario` reads it.
 
         Raises
         ------
@@ -203,7 +203,7 @@ class CandidateReader:
         Returns
         -------
         tuple
-            In the order of `candidates`; a mistake stands in the place of its candidate.
+            In the order of `candidates`; a mistake takes the place of its candidate.
         """
         return tuple(map(self._loaded_or_error, candidates))
 
@@ -337,7 +337,7 @@ class CandidateReader:
         return self._document.value(tuple(key.split(".")))
 
     def document(self) -> Document:
-        """All that its files and options say, without any settings; without mistakes."""
+        """Return all that its files and options say, without any settings; without mistakes."""
         if self._problems:
             raise InputError(self._problems)
         return self._document

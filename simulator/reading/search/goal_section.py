@@ -33,7 +33,7 @@ _SECTION: Final[KeyPath] = ("goal",)
 def read_goal(
     path: Path | str, *, overrides: Sequence[str] = (), profiles: Sequence[Path] = ()
 ) -> Goal:
-    """The goal of a file: one with nothing but a [goal] section, or a scenario that has one.
+    """Return the goal of a file: one with nothing but a [goal] section, or a scenario that has one.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def _keys_at(document: Document, path: KeyPath) -> Iterator[tuple[KeyPath, str]]
 
 
 def _settings(document: Document, at: KeyPath) -> tuple[dict[str, Plain], list[Problem]]:
-    """The settings of a table, each checked by itself."""
+    """Return the settings of a table, each checked by itself."""
     settings, problems = dict[str, Plain](), []
     for path, key in _keys_at(document, at):
         value = document.value(path)
@@ -184,7 +184,7 @@ _CAPABILITIES: Final = (*(stack.value for stack in Stack), *(kind.value for kind
 
 
 def _limits(document: Document, section: GoalSection, catalogue: Catalogue) -> Iterator[Problem]:
-    """Names that nothing goes by, and a condition that is none."""
+    """Yield names that nothing goes by, and a condition that is none."""
     clouds = tuple(dict.fromkeys(name.split("/")[1] for name in catalogue.names("instance")))
     for number, cloud in enumerate(section.clouds):
         if cloud not in clouds:

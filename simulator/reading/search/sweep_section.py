@@ -64,7 +64,7 @@ def _points(document: Document, section: SweepSection) -> list[Problem]:
 def table_of_axes(
     document: Document, at: KeyPath, catalogue: Catalogue
 ) -> tuple[tuple[Axis, ...], list[Problem]]:
-    """The axes that a table at a path describes, and all mistakes in it.
+    """Return the axes that a table at a path describes, and all mistakes in it.
 
     A key may be quoted (``"input.workers" = ...``) or not (``input.workers = ...``).
     """
@@ -94,7 +94,7 @@ def _axis(document: Document, path: KeyPath, names: str) -> Axis:
 
 
 def flat_keys(table: Mapping[str, Any], at: KeyPath) -> Iterator[tuple[KeyPath, str]]:
-    """Paths of the values in a table of settings, and the dotted key each stands for."""
+    """Yield the paths of the values in a table of settings, each with its dotted key."""
     for name, value in table.items():
         path = (*at, name)
         if isinstance(value, dict) and value:
@@ -107,7 +107,7 @@ def flat_keys(table: Mapping[str, Any], at: KeyPath) -> Iterator[tuple[KeyPath, 
 def read_condition(
     document: Document, path: KeyPath, text: str
 ) -> tuple[Expression | None, list[Problem]]:
-    """A condition over metrics and keys of the scenario, and what is wrong with it."""
+    """Return a condition over metrics and keys of the scenario, and what is wrong with it."""
     expression, problems = read_expression(document, path, text, settings=True)
     if expression is None or expression.is_condition:
         return expression, problems
@@ -118,7 +118,7 @@ def read_condition(
 def read_expression(
     document: Document, path: KeyPath, text: str, *, settings: bool
 ) -> tuple[Expression | None, list[Problem]]:
-    """An expression over metrics, with keys of the scenario where `settings`."""
+    """Return an expression over metrics, with keys of the scenario where `settings`."""
     try:
         extra = setting_units() if settings else {}
         return parse_expression(text, extra_names=extra), []

@@ -61,7 +61,7 @@ def version_of(file: EngineFile, wanted: str | None) -> EngineVersionTable:
     Raises
     ------
     PlanError
-        If `wanted` is no version.
+        If `wanted` is not a version.
     """
     if wanted is None:
         return file.version[-1]

@@ -69,7 +69,7 @@ class ServingFile:
     deviations: dict[str, ServingFigure]
     """Standard deviations of the logarithm: of the forward pass (on accelerators of other
     architectures, with other software than CUDA, on cores, and with versions of an engine that
-unknown versions of an and of what a request takes beside its iterations."""
+unknown versions of an and of what a request takes outside its iterations."""
     engine: dict[str, dict[str, ServingFigure]]
     """Of each engine."""
 
@@ -177,7 +177,7 @@ def figures_at(
     engine : str
         Its name, such as ``vllm``.
     version : str or None
-        The newest where none is given, or where it is no number.
+        The newest where none is given, or where it is not a number.
     gpu : Gpu or None
         The accelerator.
     file : ServingFile, optional

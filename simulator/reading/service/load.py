@@ -52,8 +52,8 @@ def read_requests(path: Path) -> Trace:
     Raises
     ------
     InputError
-        With all its mistakes: columns that are missing, times that are no numbers or go back,
-        lengths that are no whole numbers of at least one token.
+        With all its mistakes: columns that are missing, times that are not numbers or go back,
+        lengths that are not whole numbers of at least one token.
     """
     table = read_table(path)
     names = CLOCKED if set(CLOCKED) <= set(table.columns) else OWN
@@ -226,7 +226,7 @@ _MAY: Final = {
     Arrivals.AT_ONCE: ("inputs",),
     Arrivals.TRACE: _BYTES,
 }
-"""Keys beside them that mean something with a kind of arrivals."""
+"""Further keys that apply to a kind of arrivals."""
 _OWN: Final = (
     *("concurrency", "rate", "burstiness", "trace", "prompt", "output"),
     *("think", "curve", "period", "cameras", "frame_rate", "samples", "inputs", *_PEOPLE, *_BYTES),
