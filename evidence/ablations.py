@@ -42,7 +42,7 @@ from simulator.reading.fitted.kernel_files import KernelFile, kernel_files, with
 from simulator.reading.fitted.kernels import DeviceShares
 from simulator.reading.fitted.uncertainty import unseen_groups
 from simulator.reading.training import HabitTable
-from simulator.schema.workload.software import MemoryFormat
+from simulator.schema.software import MemoryFormat
 from simulator.terms import Term, stated
 
 Vector = NDArray[np.float64]

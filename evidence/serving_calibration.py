@@ -34,7 +34,7 @@ from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.figures import unseen as without
 from simulator.reading.service.scenario import ServiceReader
 from simulator.schema.measurement import Row
-from simulator.schema.workload.serving_figures import ServiceFactors
+from simulator.schema.software import ServiceFactors
 from simulator.uncertainty.components import P90
 
 FITTED: Final = 3

@@ -42,10 +42,10 @@ from simulator.results.binding import FULL
 from simulator.results.cost import belongs_elsewhere, bill, bill_of_stores, cpu_need
 from simulator.results.energy import energy_of
 from simulator.results.prediction import Bounds, Prediction, Timing
+from simulator.schema.data_loading import Placement
 from simulator.schema.long_run import Interruptions
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import Placement
-from simulator.schema.workload.models.transformer import Transformer
+from simulator.schema.transformers import Transformer
 from simulator.uncertainty.components import P90
 
 if TYPE_CHECKING:

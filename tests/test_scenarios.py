@@ -17,7 +17,7 @@ from simulator.predict import predict
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Prediction
-from simulator.schema.workload.dataset import CachePolicy
+from simulator.schema.data_loading import CachePolicy
 from simulator.units import DAY
 
 

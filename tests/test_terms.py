@@ -25,7 +25,7 @@ from simulator.report.prediction.explain import document
 from simulator.report.render import Format, render
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.parallelism import Schedule
+from simulator.schema.training import Schedule
 from simulator.terms import excess_of, product_of, quotient_of, stated, sum_of, term
 
 SCENARIOS = sorted(p.stem for p in (Path(__file__).parents[1] / "scenarios").glob("*.toml"))

@@ -24,7 +24,7 @@ from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.candidates import Batch, stack
 from simulator.schema.goal import Axes, Plain
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.train import Recompute
+from simulator.schema.training import Recompute
 from simulator.studies.screening import best_cases, best_of
 from simulator.studies.search.candidates import expand
 from simulator.studies.search.evaluate import Assignment, Chunk, bound

@@ -23,7 +23,7 @@ from typing import Final
 from converters import Columns, TableRow
 from simulator.importers.nvidia_smi import matching
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
 from simulator.units import THOUSAND
 
 SHIPPED: Final = "mlperf_inference"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
 from simulator.schema.serving import Held, Serving
 
 _HALF_NODE: Final = 4

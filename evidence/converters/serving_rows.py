@@ -23,7 +23,7 @@ from typing import Final
 
 from converters import TableRow
 from converters.serving_recipes import ENGINE_OWN, Recipe, recipe_of
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
 
 MODELS: Final = {
     "deepseek-r1": "deepseek-v3",

@@ -39,8 +39,7 @@ from simulator.reading.service.figures import (
     serving_figures,
     serving_kernels,
 )
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Gpu, Precision
 from simulator.serving.replica import pool_of
 
 Vector = NDArray[np.float64]

@@ -25,10 +25,10 @@ from simulator.reading.model_library import load_model, model_names
 from simulator.reading.scenario import load_scenario
 from simulator.reading.shipped import set_names
 from simulator.results.envelope import NAMED, PLACED, Names, Place, compared, named, placed
-from simulator.schema.hardware.cluster import Cluster
+from simulator.schema.machines import Cluster
 from simulator.schema.measurement import Split
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.software import Software
+from simulator.schema.software import Software
 from simulator.uncertainty.components import Axis
 
 TARGET = DATA / "envelope.toml"

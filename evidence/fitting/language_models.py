@@ -23,10 +23,10 @@ from simulator.reading.fitted.kernels import Use, kernels, memory_figures, use_o
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.scenario import load_scenario
-from simulator.schema.hardware.gpu import Gpu
+from simulator.schema.accelerators import Gpu
 from simulator.schema.measurement import Row, Split
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.kernels import Kernels, MemoryFigures
+from simulator.schema.software import Kernels, MemoryFigures
 
 Vector = NDArray[np.float64]
 Record = TypeVar("Record")

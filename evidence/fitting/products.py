@@ -35,7 +35,7 @@ from simulator.equations.gemm import (
     product_traffic,
 )
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
 
 Vector = NDArray[np.float64]
 

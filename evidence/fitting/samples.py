@@ -28,8 +28,8 @@ from simulator.reading.model_library import model_names
 from simulator.reading.scenario import load_scenario
 from simulator.results.envelope import placed
 from simulator.schema.measurement import MeasurementSet, Row, Split
+from simulator.schema.models import Model
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.models import Model
 from simulator.studies.search.workers import cores, local_workers
 from simulator.uncertainty.components import Axis, Grade, Rate
 from simulator.validation.forecast import Fitted, Fitting, fitted_group, noise

@@ -52,8 +52,8 @@ from simulator.reading.service.figures import (
     serving_kernels,
     with_values,
 )
-from simulator.schema.precision import Precision
-from simulator.schema.workload.models.transformer import Transformer
+from simulator.schema.accelerators import Precision
+from simulator.schema.transformers import Transformer
 
 Vector = NDArray[np.float64]
 

@@ -24,11 +24,10 @@ from simulator.reading.fitted.kernel_files import KernelFiles, with_values
 from simulator.reading.fitted.kernels import Use, kernels
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.model_library import load_model
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.precision import Precision
-from simulator.schema.workload.models import Model
-from simulator.schema.workload.models.families import with_attention
-from simulator.schema.workload.software import Software
+from simulator.schema.accelerators import Gpu, Precision
+from simulator.schema.models import Model
+from simulator.schema.software import Software
+from simulator.schema.transformer_families import with_attention
 
 Vector = NDArray[np.float64]
 FITTED = ("resnet50", "bert-large")

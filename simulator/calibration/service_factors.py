@@ -23,7 +23,7 @@ from simulator.results.metrics import answered_figures, service_figures
 from simulator.results.serving import Saturation
 from simulator.schema.measurement import Row
 from simulator.schema.serving import Service
-from simulator.schema.workload.serving_figures import ServiceFactors
+from simulator.schema.software import ServiceFactors
 from simulator.serving.answers import lack
 from simulator.serving.layout import layout_of
 from simulator.serving.load import usual_count

@@ -15,7 +15,7 @@ from simulator.cli.subjects import job_arguments
 if TYPE_CHECKING:
     from simulator.reading.long_run.campaign import Campaign
     from simulator.results.prediction import Prediction
-    from simulator.schema.campaign import PooledJob
+    from simulator.schema.long_run import PooledJob
     from simulator.studies.subject import JobSubject
 
 
@@ -117,7 +117,7 @@ def _job(
     asked: Campaign, number: int, profiles: tuple[Path, ...], seed: int
 ) -> tuple[PooledJob, float | None]:
     """Return a job with the times of its runs, and the price of one of its machines if known."""
-    from simulator.schema.campaign import PooledJob
+    from simulator.schema.long_run import PooledJob
 
     told = asked.jobs[number]
     takes: tuple[float, ...] = (told.duration or 0.0,)

@@ -332,7 +332,7 @@ def fio(*, files: tuple[Path, ...], output: Path | None, scope: str) -> None:
     """
     check_output(output)
     from simulator.importers import fio as importer
-    from simulator.schema.hardware.storage import Scope
+    from simulator.schema.storage import Scope
 
     deliver(importer.read(files, Scope(scope)), output, origin=named(files))
 
@@ -365,7 +365,7 @@ def nccl_tests(  # noqa: PLR0913 - one parameter an option
     check_output(output)
     from simulator.importers import nccl_tests as importer
     from simulator.reading.hardware.catalogue import Catalogue
-    from simulator.schema.hardware.link import LinkKind
+    from simulator.schema.machines import LinkKind
 
     link = None if over is None else Catalogue.default(profiles).link(over)
     chosen = None if kind is None else LinkKind(kind)

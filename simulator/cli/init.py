@@ -19,7 +19,7 @@ from simulator.cli.output import Exit, check_writable, complain, emit, write_fil
 from simulator.errors import InputError, NotModelled, PlanError
 
 if TYPE_CHECKING:
-    from simulator.schema.hardware.host import Host
+    from simulator.schema.machines import Host
     from simulator.schema.scenario import Scenario
 
 MACHINE: Final = "hardware.machine"
@@ -462,7 +462,7 @@ def _halved(sequence: int) -> Iterator[int]:
 
 def _sequence_of(scenario: Scenario) -> int:
     """Return the tokens of a sequence; 0 if the model reads none."""
-    from simulator.schema.workload.models.transformer import Transformer
+    from simulator.schema.transformers import Transformer
 
     model = scenario.job.model
     return model.sequence if isinstance(model, Transformer) else 0

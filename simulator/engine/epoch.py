@@ -27,9 +27,9 @@ from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.stages.base import Actor, Path, Slot, StageDemands
 from simulator.pipeline.stages.communication import bucket_shares
 from simulator.pipeline.topology import Location, Topology
+from simulator.schema.data_loading import Assignment, LoaderPolicy
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.loader import Assignment, LoaderPolicy
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
 
 TURNS: Final = 4
 """Turns in which a worker goes through the samples of a batch where it goes back and forth between

@@ -27,9 +27,9 @@ import numpy as np
 from simpy import Environment, Event
 
 from simulator.engine.clock import Signal
+from simulator.schema.data_loading import Assignment, LoaderPolicy, Straggler
+from simulator.schema.fields import Shape, Spread
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.distribution import Shape, Spread
-from simulator.schema.workload.loader import Assignment, LoaderPolicy, Straggler
 
 MIN_WAVES: Final = 4
 """Minimum of waves of workers in an epoch for them to drift apart."""

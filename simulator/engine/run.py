@@ -53,9 +53,9 @@ from simulator.pipeline.topology import (
 )
 from simulator.results.binding import binding
 from simulator.results.prediction import Communication, Distribution, StepSplit, Timing, Usage
-from simulator.schema.hardware.cluster import Group
-from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.machines import Group
 from simulator.schema.scenario import CostPlan, Scenario
+from simulator.schema.storage import Scope, Storage
 from simulator.units import Seconds
 
 MAX_EPOCHS: Final = 96

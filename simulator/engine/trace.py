@@ -19,7 +19,7 @@ from simulator.pipeline.stages.communication import step_of
 from simulator.pipeline.topology import CPU, Topology, compute_stream
 from simulator.results.prediction import PIPELINE, Counter, Sample, Slice, Trace
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.parallelism import Parallelism
+from simulator.schema.training import Parallelism
 from simulator.units import Seconds, in_common
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from simulator.reading.hardware.profile_text import (
     quote,
     table,
 )
-from simulator.schema.hardware.link import Collective, Link, LinkKind, Regime
+from simulator.schema.machines import Collective, Link, LinkKind, Regime
 from simulator.units import Bytes, BytesPerSecond, Seconds
 
 BUS_FACTOR: Final[Mapping[str, Callable[[float], float]]] = {

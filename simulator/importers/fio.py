@@ -24,7 +24,7 @@ from simulator.importers.foreign import Entry, changed, parse_json, read_text, r
 from simulator.importers.result import Fragment
 from simulator.importers.storage_profile import Run, storage_profile
 from simulator.reading.reading import fail
-from simulator.schema.hardware.storage import Scope
+from simulator.schema.storage import Scope
 
 WANTED: Final = "the JSON of fio (--output-format=json)"
 
@@ -146,14 +146,14 @@ def _date(top: Entry, path: Path) -> str:
         if seconds:
             return datetime.fromtimestamp(seconds, tz=UTC).date().isoformat()
     except (OverflowError, ValueError, OSError):
-        top.fault("has a 'timestamp' that is no time", found=seconds)
+        top.fault("has a 'timestamp' that is not a time", found=seconds)
     return changed(path)
 
 
 def _of_job(job: Entry, about: _File) -> Iterator[Run]:
     """Return one run for each direction in which the job moved data."""
     if not job.is_mapping():
-        job.fault("is no job", found=job.value)
+        job.fault("is not a job", found=job.value)
         return
     failed = job.number_at("error", least=float("-inf"))
     if failed:

@@ -21,7 +21,7 @@ from simulator.importers.collectives import BUS_FACTOR, MeasuredCollective, Poin
 from simulator.importers.foreign import changed, read_text, refuse
 from simulator.importers.result import Fragment
 from simulator.reading.reading import fail
-from simulator.schema.hardware.link import Link, LinkKind
+from simulator.schema.machines import Link, LinkKind
 
 WANTED: Final = "the output of nccl-tests"
 

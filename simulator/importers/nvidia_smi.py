@@ -39,8 +39,8 @@ from simulator.reading.hardware.profile_text import (
     table,
 )
 from simulator.reading.reading import fail
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.host import PeerTopology
+from simulator.schema.accelerators import Gpu
+from simulator.schema.machines import PeerTopology
 from simulator.units import Bytes, BytesPerSecond, Hertz, Unit, Watts
 
 WANTED: Final = "the output of nvidia-smi"
@@ -576,7 +576,7 @@ class _Fields:
             return None
         match = re.fullmatch(r"(\d{1,4})x?", text)
         if match is None or not 0 < int(match[1]) <= most:
-            self.fault(path, f"is no count from 1 to {most}", text)
+            self.fault(path, f"is not a count from 1 to {most}", text)
             return None
         return int(match[1])
 

@@ -24,8 +24,8 @@ from simulator.importers.foreign import read_text
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.reading import fail
 from simulator.reading.shipped import DATA
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.price import Price, Purchase, price_of
+from simulator.schema.cost import Price, Purchase, price_of
+from simulator.schema.machines import Host
 from simulator.uncertainty.provenance import Source
 from simulator.units import BYTE, HOUR, UsdPerSecond, parse
 
@@ -77,7 +77,7 @@ class Row:
         except ValueError:
             value = math.nan
         if not 0.0 <= value < math.inf:
-            msg = f"{column} is no number: {text[:40]!r}"
+            msg = f"{column} is not a number: {text[:40]!r}"
             raise OddNumber(msg)
         return value
 
@@ -174,7 +174,7 @@ def faults(row: Row, host: Host | None, cloud: str) -> Iterator[str]:
     if _RETIRED.search(row.text(MACHINE)):
         yield "is a retired promotion"
     if cloud == "aws" and row.text(ZONE) and not _AWS_ZONE.fullmatch(row.text(ZONE)):
-        yield "is of a local zone, which is no zone of the region"
+        yield "is of a local zone, which is not a zone of the region"
     if host is not None:
         yield from _another_machine(row, host)
 

@@ -17,7 +17,7 @@ from simulator.reading.hardware.profile_text import (
     quote,
     table,
 )
-from simulator.schema.hardware.storage import Scope
+from simulator.schema.storage import Scope
 from simulator.units import Bytes, BytesPerSecond, PerSecond, Seconds
 
 SMALL: Final = units.parse("16 KiB", units.BYTE)

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.schema.campaign import Order, PooledJob
+from simulator.schema.long_run import Order, PooledJob
 from simulator.units import Seconds, Usd, UsdPerSecond
 
 QUANTILES: Final = (0.5, 0.9)

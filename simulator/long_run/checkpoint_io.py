@@ -18,9 +18,9 @@ from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, ask, a
 from simulator.pipeline.stages.waiting import AGREEING
 from simulator.pipeline.topology import Location, Topology, build
 from simulator.results.prediction import Timing
-from simulator.schema.hardware.storage import Storage
 from simulator.schema.long_run import Checkpoints, Near, Target
 from simulator.schema.scenario import Scenario
+from simulator.schema.storage import Storage
 from simulator.units import Seconds
 
 RESTART_SHARE: Final = 0.215

@@ -35,7 +35,7 @@ from simulator.results.prediction import (
     Outlook,
     Prediction,
 )
-from simulator.schema.hardware.price import Purchase
+from simulator.schema.cost import Purchase
 from simulator.schema.long_run import (
     Checkpoints,
     Failures,

@@ -26,8 +26,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from simulator.equations.collectives import ring_wire_bytes, shard_bytes
-from simulator.schema.hardware.host import Host, PeerTopology
-from simulator.schema.hardware.link import Collective, Curve, Link, Regime
+from simulator.schema.machines import Collective, Curve, Host, Link, PeerTopology, Regime
 from simulator.units import (
     SECOND,
     Bytes,

@@ -26,7 +26,7 @@ from simulator.physics.parameters import (
     tokens,
 )
 from simulator.physics.transformer import TransformerStep
-from simulator.schema.workload.kernels import Kernels
+from simulator.schema.software import Kernels
 from simulator.units import (
     Bytes,
     BytesPerSecond,

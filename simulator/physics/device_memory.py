@@ -46,13 +46,12 @@ from simulator.physics.model_footprint import (
 )
 from simulator.physics.parameters import shared_part, sharers, stage_layers, updated_parameters
 from simulator.physics.transformer import FULL, TransformerStep, describe_memory
+from simulator.schema.convnets import ConvNet
+from simulator.schema.models import Model
 from simulator.schema.scenario import Job, Scenario
-from simulator.schema.workload.kernels import MemoryFigures
-from simulator.schema.workload.models import Model
-from simulator.schema.workload.models.convnet import ConvNet
-from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.parallelism import Sharding
-from simulator.schema.workload.train import Mode, Train
+from simulator.schema.software import MemoryFigures
+from simulator.schema.training import Mode, Sharding, Train
+from simulator.schema.transformers import Transformer
 from simulator.terms import Term, excess_of, product_of, stated, sum_of, term
 from simulator.uncertainty.provenance import Assumption
 from simulator.units import BYTE, Bytes, Real, anywhere, at_least, at_most, show, where

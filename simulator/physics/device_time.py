@@ -38,15 +38,12 @@ from simulator.physics.transformer import (
     recomputation,
     transformer_step,
 )
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Gpu, Precision
+from simulator.schema.convnets import ConvNet
+from simulator.schema.models import CustomModel, Kind, Model, Operator, StepTimes
 from simulator.schema.scenario import Job, Scenario
-from simulator.schema.workload.kernels import Kernels
-from simulator.schema.workload.models import Kind, Model, Operator, StepTimes
-from simulator.schema.workload.models.convnet import ConvNet
-from simulator.schema.workload.models.custom import CustomModel
-from simulator.schema.workload.parallelism import Parallelism, Schedule
-from simulator.schema.workload.train import Mode, Train
+from simulator.schema.software import Kernels
+from simulator.schema.training import Mode, Parallelism, Schedule, Train
 from simulator.terms import Term, product_of, stated, sum_of, term
 from simulator.uncertainty.calibration import IDENTITY
 from simulator.uncertainty.provenance import Source

@@ -28,12 +28,11 @@ from simulator.physics.device_memory import (
     weight_width,
 )
 from simulator.physics.parameters import learned_in_all
+from simulator.schema.data_loading import CachePolicy, LoaderKind, Placement
 from simulator.schema.long_run import Target
+from simulator.schema.models import CustomModel
 from simulator.schema.scenario import Job, Scenario
-from simulator.schema.workload.dataset import CachePolicy, Placement
-from simulator.schema.workload.loader import LoaderKind
-from simulator.schema.workload.models.custom import CustomModel
-from simulator.schema.workload.parallelism import Sharding
+from simulator.schema.training import Sharding
 from simulator.terms import Term, product_of, stated, term
 from simulator.uncertainty.components import P90
 from simulator.uncertainty.provenance import Assumption, Part, Source, bearing

@@ -32,14 +32,11 @@ from simulator.physics.device_time import device_time
 from simulator.physics.kernels import Gemms, Units, gemm_seconds
 from simulator.physics.operators import core_peak
 from simulator.physics.transformer import Device, Shape
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.link import LinkKind
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Gpu, Precision
+from simulator.schema.machines import Host, LinkKind
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import OnePass
-from simulator.schema.workload.kernels import ProductFigures
-from simulator.schema.workload.serving_figures import ServingFigures
+from simulator.schema.software import ProductFigures, ServingFigures
 from simulator.units import Bytes, BytesPerSecond, Real, Seconds, at_least
 
 Array = NDArray[np.float64]

@@ -30,9 +30,8 @@ from simulator.physics.parameters import (
     tokens,
 )
 from simulator.physics.transformer import Device, Recomputation, TransformerStep
-from simulator.schema.workload.kernels import LAYER_KERNELS, SMALL_KERNELS, Kernels, ProductFigures
-from simulator.schema.workload.models import Product
-from simulator.schema.workload.models.layer import DROPOUT, FUNCTION, GATE, NORM, SUM, TURN
+from simulator.schema.models import DROPOUT, FUNCTION, GATE, NORM, SUM, TURN, Product
+from simulator.schema.software import LAYER_KERNELS, SMALL_KERNELS, Kernels, ProductFigures
 from simulator.terms import Term, term
 from simulator.units import (
     Bytes,

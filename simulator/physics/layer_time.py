@@ -50,8 +50,8 @@ from simulator.physics.parameters import (
     tokens,
 )
 from simulator.physics.transformer import TransformerStep
-from simulator.schema.workload.kernels import Kernels
-from simulator.schema.workload.models import Product
+from simulator.schema.models import Product
+from simulator.schema.software import Kernels
 from simulator.terms import Term
 from simulator.units import Bytes, Real, Seconds, anywhere, at_least, at_most, where
 

@@ -8,11 +8,11 @@ from simulator.equations.roofline import (
     flops_utilization,
     trained_flops,
 )
+from simulator.schema.models import Model, forward_flops
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.models import Model, forward_flops
-from simulator.schema.workload.models.encoder_decoder import EncoderDecoder
-from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.train import Mode, Recompute
+from simulator.schema.training import Mode, Recompute
+from simulator.schema.transformer_families import EncoderDecoder
+from simulator.schema.transformers import Transformer
 from simulator.terms import Term, term
 from simulator.units import PerSecond
 

@@ -31,11 +31,11 @@ from simulator.physics.parameters import (
     tokens,
 )
 from simulator.physics.transformer import TransformerStep, once
-from simulator.schema.workload.kernels import MemoryFigures
-from simulator.schema.workload.models import Model
-from simulator.schema.workload.models.convnet import ConvNet
-from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.train import Recompute, Train
+from simulator.schema.convnets import ConvNet
+from simulator.schema.models import Model
+from simulator.schema.software import MemoryFigures
+from simulator.schema.training import Recompute, Train
+from simulator.schema.transformers import Transformer
 from simulator.units import Bytes, Real, at_least, at_most, where
 
 _MASKS: Final = 2.0

@@ -31,13 +31,12 @@ from simulator.physics.kernels import (
     with_repeated_launches,
 )
 from simulator.physics.transformer import NO_RECOMPUTATION, Recomputation, peak_of_values
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.host import Host
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Gpu, Precision
+from simulator.schema.machines import Host
+from simulator.schema.models import Kind, Operator
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.kernels import Kernels
-from simulator.schema.workload.models import Kind, Operator
-from simulator.schema.workload.train import Train
+from simulator.schema.software import Kernels
+from simulator.schema.training import Train
 from simulator.uncertainty.provenance import Source
 from simulator.units import BytesPerSecond, FlopsPerSecond, Real, Seconds
 

@@ -36,10 +36,10 @@ from simulator.physics.transformer import (
     shape_of,
     work_of,
 )
+from simulator.schema.models import Product
 from simulator.schema.scenario import Job
-from simulator.schema.workload.kernels import Kernels
-from simulator.schema.workload.models import Product
-from simulator.schema.workload.models.transformer import Transformer
+from simulator.schema.software import Kernels
+from simulator.schema.transformers import Transformer
 from simulator.units import Bytes, Real, anywhere, at_least, at_most, rounded_up, where
 
 _VOCABULARY_TILE: Final = 128.0

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import chain, repeat
 
-from simulator.schema.workload.parallelism import Schedule
+from simulator.schema.training import Schedule
 from simulator.units import Real, Seconds
 
 

@@ -45,7 +45,7 @@ from simulator.physics.parameters import (
     updated_parameters,
 )
 from simulator.physics.transformer import TransformerStep
-from simulator.schema.workload.kernels import Kernels
+from simulator.schema.software import Kernels
 from simulator.terms import Term, product_of, stated, term
 from simulator.units import Bytes, BytesPerSecond, Real, Seconds, anywhere, at_least, plain, where
 

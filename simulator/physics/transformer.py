@@ -17,19 +17,14 @@ from simulator.equations.memory import FULL_PRECISION, state_bytes
 from simulator.errors import NotModelled
 from simulator.memo import cached
 from simulator.physics.collectives import InMachine, Protocols, in_machine
-from simulator.schema.hardware.cluster import Cluster
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.link import Collective
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Gpu, Precision
+from simulator.schema.convnets import ConvNet
+from simulator.schema.machines import Cluster, Collective, Host
+from simulator.schema.models import Model
 from simulator.schema.scenario import Job, Scenario
-from simulator.schema.workload.kernels import Kernels
-from simulator.schema.workload.models import Model
-from simulator.schema.workload.models.convnet import ConvNet
-from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.parallelism import Partition, Schedule, Sharding
-from simulator.schema.workload.software import CudaGraphs
-from simulator.schema.workload.train import Recompute, Targets, Train
+from simulator.schema.software import CudaGraphs, Kernels
+from simulator.schema.training import Partition, Recompute, Schedule, Sharding, Targets, Train
+from simulator.schema.transformers import Transformer
 from simulator.uncertainty.calibration import Calibration
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, in_common, where
 

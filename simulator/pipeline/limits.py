@@ -9,8 +9,8 @@ from simulator.errors import NotModelled
 from simulator.physics.device_time import is_timed
 from simulator.physics.transformer import has_kernels, of_tokens
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
+from simulator.schema.transformers import Transformer
 
 
 def check_modelled(scenario: Scenario) -> None:

@@ -26,8 +26,8 @@ from simulator.pipeline.stages.base import (
     StageDemands,
 )
 from simulator.pipeline.topology import CPU, Location, Topology
+from simulator.schema.data_loading import Assignment, Straggler
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.loader import Assignment, Straggler
 from simulator.units import Real, Seconds, anywhere, at_least, at_most, where
 
 TINY = 1e-300

@@ -39,7 +39,7 @@ from simulator.pipeline.stages.input import Collate, Decode, Read, Send, Write
 from simulator.pipeline.stages.transfer import Copy, PinMemory, Result
 from simulator.pipeline.stages.waiting import Bubble, Checkpoint, SlowDeviceWait, StragglerWait
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
 
 MAKING: Final[tuple[Slot, ...]] = (
     Slot(

@@ -16,11 +16,10 @@ from simulator.pipeline.program import CHECKPOINTING, PREPARATION
 from simulator.pipeline.stages.base import OF_A_RANK, Phase, StageDemands, ask
 from simulator.pipeline.stages.input import drives_of
 from simulator.pipeline.topology import MEMORY, Location, Topology, at_rest, drives_used
-from simulator.schema.hardware.storage import Scope
+from simulator.schema.data_loading import CachePolicy, Placement, Preparation
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy, Placement
-from simulator.schema.workload.loader import Preparation
-from simulator.schema.workload.train import Mode
+from simulator.schema.storage import Scope
+from simulator.schema.training import Mode
 from simulator.units import Real, Seconds, at_least, at_most
 
 

@@ -18,8 +18,8 @@ from simulator.pipeline.program import worker_table
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.topology import build
 from simulator.schema.candidates import stack
+from simulator.schema.fields import Shape, Spread
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.distribution import Shape, Spread
 from simulator.uncertainty.provenance import Assumption, Source
 from simulator.units import Real
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.equations.stragglers import harmonic
-from simulator.schema.workload.distribution import Shape, Spread
+from simulator.schema.fields import Shape, Spread
 
 MAX_SCORE: Final = 9.0
 """Normal score beyond which a factor is too rare to matter, among any number of devices."""

@@ -24,11 +24,10 @@ from simulator.pipeline.stages.base import Actor, Demand, Path, Phase, Resource,
 from simulator.pipeline.stages.communication import over_peer_link
 from simulator.pipeline.stages.input import Collate, Decode, drives_of
 from simulator.pipeline.stages.transfer import PinMemory
-from simulator.schema.hardware.cluster import Group, Role
-from simulator.schema.hardware.host import Host, PcieSwitch
-from simulator.schema.hardware.storage import Scope
+from simulator.schema.machines import Group, Host, PcieSwitch, Role
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.train import Mode
+from simulator.schema.storage import Scope
+from simulator.schema.training import Mode
 from simulator.uncertainty.components import Rate
 from simulator.units import Real, anywhere, where
 

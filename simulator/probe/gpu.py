@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from simulator import units
 from simulator.probe.reading import Found, Reading, Say
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
 from simulator.units import Bytes, Seconds
 
 SHAPES: Final = (

@@ -18,11 +18,9 @@ from simulator.reading.hardware.profile_text import (
     quote,
     table,
 )
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.host import PeerTopology
-from simulator.schema.hardware.link import Collective, Link, LinkKind
-from simulator.schema.hardware.storage import Scope
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Gpu, Precision
+from simulator.schema.machines import Collective, Link, LinkKind, PeerTopology
+from simulator.schema.storage import Scope
 
 MARK: Final = "Written by plan probe"
 """How every profile made here begins: only such files are replaced."""

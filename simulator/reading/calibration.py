@@ -17,10 +17,9 @@ from simulator.reading.sections import CalibrationSection
 from simulator.reading.shipped import without_folder
 from simulator.reading.unresolved import UnresolvedScenario
 from simulator.schema.fields import Section
-from simulator.schema.hardware.cluster import Group
-from simulator.schema.hardware.host import Network
-from simulator.schema.hardware.storage import Storage
+from simulator.schema.machines import Group, Network
 from simulator.schema.scenario import Scenario
+from simulator.schema.storage import Storage
 from simulator.uncertainty.calibration import FACTORS, Calibration, Factor, Overlay
 from simulator.uncertainty.provenance import Assumption, Source
 

@@ -17,8 +17,11 @@ from typing import Any, Final
 
 from simulator.memo import cached
 from simulator.reading.calibration import calibration_of
-from simulator.reading.long_run.interruptions import stated_interruptions
-from simulator.reading.unresolved import SECTIONS, UnresolvedScenario
+from simulator.reading.unresolved import (
+    SECTIONS,
+    UnresolvedScenario,
+    stated_interruptions,
+)
 from simulator.schema.fields import Section
 from simulator.version import __version__
 

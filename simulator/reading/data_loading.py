@@ -9,16 +9,19 @@ from simulator.memo import cached
 from simulator.reading import defaults
 from simulator.reading.defaults import Default
 from simulator.reading.sections import InputSection
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.workload.dataset import Access, CachePolicy, Dataset, Layout
-from simulator.schema.workload.loader import (
+from simulator.schema.accelerators import Gpu
+from simulator.schema.data_loading import (
+    Access,
+    CachePolicy,
+    Dataset,
+    Layout,
     Loader,
     LoaderKind,
     Preparation,
     Preprocessing,
     Transport,
 )
-from simulator.schema.workload.models import Model
+from simulator.schema.models import Model
 from simulator.uncertainty.provenance import Assumption, Part
 from simulator.units import BYTE, Bytes, Seconds, show
 
@@ -120,7 +123,7 @@ def _applied(given: InputSection, data: Dataset, model: Model | None) -> Iterato
         # A pipe carries all tensors of a batch at once.
         others = given.tensors_per_batch - defaults.TENSORS
         more = 0 if transport is Transport.PIPE else others
-        what = f"{given.tensors_per_batch} tensors in place of {defaults.TENSORS}"
+        what = f"{given.tensors_per_batch} tensors instead of {defaults.TENSORS}"
         yield defaults.RECEIVE_PER_BATCH.with_more(more * defaults.PER_TENSOR, what)
     if given.receive_per_sample is None:
         yield _receiving(given, transport).for_sample(_output_bytes(given, data, model)[0])

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from simulator.errors import InputError, Problem
-from simulator.reading.field_docs import meaning
 from simulator.reading.lines import KeyPath, LazyLines
 from simulator.reading.reading import decode, dotted, parse_toml, read_bytes
 from simulator.reading.shipped import without_folder
@@ -139,7 +138,7 @@ def _kept(path: Path, stamp: tuple[int, ...]) -> Document:
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """What changes when a file is written; None for what is no regular file."""
+    """What changes when a file is written; None for what is not a regular file."""
     try:
         found = path.stat()
     except (OSError, ValueError):
@@ -296,6 +295,8 @@ def _key_hint(table: type[FileTable], path: KeyPath) -> str:
 
 def _needed(table: type[FileTable], path: KeyPath) -> str:
     """Return the first sentence of what a missing key means."""
+    from simulator.reading.field_docs import meaning
+
     owner = table_at(table, path[:-1])
     text = "" if owner is None else meaning(owner, str(path[-1]))
     sentence = " ".join(text.split()).partition(". ")[0].rstrip(".")

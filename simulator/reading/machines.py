@@ -10,15 +10,21 @@ from simulator.pipeline.topology import drives_used
 from simulator.reading import defaults
 from simulator.reading.sections import HardwareSection, RemoteSection
 from simulator.reading.unresolved import UnresolvedScenario
-from simulator.schema.hardware.cluster import Cluster, Group, Role
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.host import CpuPool, Host, Network, PcieSwitch
-from simulator.schema.hardware.link import Link
-from simulator.schema.hardware.naming import short_name
-from simulator.schema.hardware.storage import NO_STORE, Scope, Storage
-from simulator.schema.workload.dataset import CachePolicy, Placement
-from simulator.schema.workload.loader import LoaderKind, Remote
-from simulator.schema.workload.train import Mode
+from simulator.schema.accelerators import Gpu
+from simulator.schema.data_loading import CachePolicy, LoaderKind, Placement, Remote
+from simulator.schema.machines import (
+    Cluster,
+    CpuPool,
+    Group,
+    Host,
+    Link,
+    Network,
+    PcieSwitch,
+    Role,
+    short_name,
+)
+from simulator.schema.storage import NO_STORE, Scope, Storage
+from simulator.schema.training import Mode
 from simulator.uncertainty.provenance import Assumption
 from simulator.units import BytesPerSecond, PerSecond
 
@@ -350,7 +356,7 @@ def _whose(file: UnresolvedScenario) -> str:
 
 def _speed(host: Host, remote: RemoteSection, helper: Host) -> Assumption:
     what = (
-        f"speed of a vCPU of {short_name(helper.name)} beside one that trains "
+        f"speed of a vCPU of {short_name(helper.name)} relative to one that trains "
         "(input.measured_on not given)"
     )
     if not _are_comparable(host, remote, helper):

@@ -17,6 +17,8 @@ from simulator.reading.document import Document, examine, read_document
 from simulator.reading.lines import KeyPath
 from simulator.reading.shipped import DATA
 from simulator.reading.tables import table_keys
+from simulator.schema.accelerators import Precision, PrecisionField
+from simulator.schema.convnets import Block, efficientnet, resnet, unet
 from simulator.schema.fields import (
     ByteField,
     ByteOrZeroField,
@@ -32,16 +34,8 @@ from simulator.schema.fields import (
     nearest,
     nearest_hint,
 )
-from simulator.schema.precision import Precision, PrecisionField
-from simulator.schema.workload.models import Model, StepTimes
-from simulator.schema.workload.models.cpu_only import CpuOnly
-from simulator.schema.workload.models.custom import CustomModel
-from simulator.schema.workload.models.efficientnet import efficientnet
-from simulator.schema.workload.models.encoder_decoder import t5
-from simulator.schema.workload.models.families import bert, gpt, llama, moe, vit
-from simulator.schema.workload.models.recommender import Dlrm
-from simulator.schema.workload.models.resnet import Block, resnet
-from simulator.schema.workload.models.unet import unet
+from simulator.schema.models import CpuOnly, CustomModel, Dlrm, Model, StepTimes
+from simulator.schema.transformer_families import bert, gpt, llama, moe, t5, vit
 from simulator.uncertainty.provenance import Source
 
 
@@ -561,7 +555,7 @@ def parse_model(document: Document, name: str) -> LibraryFile:
     family = document.data.get("family")
     if not isinstance(family, str) or family not in _FAMILIES:
         hint = nearest_hint(str(family), tuple(_FAMILIES))
-        raise InputError((document.problem(("family",), "is no family of models", hint=hint),))
+        raise InputError((document.problem(("family",), "unknown family of models", hint=hint),))
     rest = replace(document, data={k: v for k, v in document.data.items() if k != "shape"})
     about, problems = examine(ModelFile, rest)
     shape, more = examine(_FAMILIES[family].shape, document, at=("shape",))
@@ -596,7 +590,7 @@ def build_model(document: Document, section: KeyPath) -> Model:
     family, shape = table.get("family"), table.get("shape", {})
     if not isinstance(family, str) or family not in _FAMILIES:
         path, hint = (*section, "family"), nearest_hint(str(family), tuple(_FAMILIES))
-        raise InputError((document.problem(path, "is no family of models", hint=hint),))
+        raise InputError((document.problem(path, "unknown family of models", hint=hint),))
     figures = {**_OWN_SHAPE, **shape} if isinstance(shape, dict) else shape
     whole = replace(document, data={**document.data, str(section[0]): {**table, "shape": figures}})
     checked, problems = examine(_FAMILIES[family].shape, whole, at=(*section, "shape"))

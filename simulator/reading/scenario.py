@@ -20,8 +20,6 @@ from simulator.reading.fitted.grades import sister_of
 from simulator.reading.fitted.uncertainty import with_uncertainties
 from simulator.reading.hardware.burst_credits import with_mean_rates
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.reading.long_run.bills import energy_of, ownership_of
-from simulator.reading.long_run.interruptions import stated_interruptions
 from simulator.reading.machines import cluster_of, group_notes, group_of, reference_of, remote_of
 from simulator.reading.merge_documents import STANDARD_INPUT, gather, refuse_service
 from simulator.reading.sections import ScenarioFile
@@ -38,9 +36,16 @@ from simulator.reading.training import (
     train_of,
     training_notes,
 )
-from simulator.reading.unresolved import UnresolvedScenario, find_problems, read_sections
+from simulator.reading.unresolved import (
+    UnresolvedScenario,
+    energy_of,
+    find_problems,
+    ownership_of,
+    read_sections,
+    stated_interruptions,
+)
+from simulator.schema.models import Model
 from simulator.schema.scenario import Job, Scenario
-from simulator.schema.workload.models import Model
 from simulator.uncertainty.calibration import Calibration
 from simulator.uncertainty.provenance import Assumption
 

@@ -19,20 +19,16 @@ from simulator.reading.model_library import load_model, model_names
 from simulator.reading.sections import HardwareSection, InputSection, ModelSection, ScenarioFile
 from simulator.reading.shipped import DATA
 from simulator.reading.tables import FileTable
+from simulator.schema.accelerators import Gpu, Precision
+from simulator.schema.data_loading import Dataset
 from simulator.schema.goal import Plain
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.host import Host
-from simulator.schema.precision import Precision
+from simulator.schema.machines import Host
+from simulator.schema.models import CpuOnly, Dlrm, Model
 from simulator.schema.scenario import CostPlan
-from simulator.schema.workload.dataset import Dataset
-from simulator.schema.workload.models import Model
-from simulator.schema.workload.models.cpu_only import CpuOnly
-from simulator.schema.workload.models.encoder_decoder import EncoderDecoder
-from simulator.schema.workload.models.recommender import Dlrm
-from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.parallelism import Parallelism
-from simulator.schema.workload.software import Software
-from simulator.schema.workload.train import Mode, Train
+from simulator.schema.software import Software
+from simulator.schema.training import Mode, Parallelism, Train
+from simulator.schema.transformer_families import EncoderDecoder
+from simulator.schema.transformers import Transformer
 from simulator.units import BYTE, parse
 
 WIDTH: Final = 100

@@ -26,8 +26,16 @@ from typing import (
 )
 
 from simulator.reading.lines import KeyPath
-from simulator.schema.fields import BadValueError, Length, Marker, nearest_hint
-from simulator.schema.figures import SOURCED, Citation, Figure, Sourceable
+from simulator.schema.fields import (
+    SOURCED,
+    BadValueError,
+    Citation,
+    Figure,
+    Length,
+    Marker,
+    Sourceable,
+    nearest_hint,
+)
 from simulator.uncertainty.provenance import Source
 
 Reader: TypeAlias = Callable[[Any, KeyPath, "Reading"], Any]

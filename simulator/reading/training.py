@@ -20,20 +20,26 @@ from simulator.reading.model_library import SourcedTable
 from simulator.reading.sections import ModelSection, StepTimeTable
 from simulator.reading.shipped import DATA
 from simulator.reading.unresolved import UnresolvedScenario
+from simulator.schema.accelerators import Gpu, Precision
+from simulator.schema.convnets import ConvNet
+from simulator.schema.data_loading import CostBasis
 from simulator.schema.fields import Choice, TextField
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.link import Link
-from simulator.schema.precision import Precision
-from simulator.schema.workload.loader import CostBasis
-from simulator.schema.workload.models import Model, StepTimes
-from simulator.schema.workload.models.convnet import ConvNet
-from simulator.schema.workload.models.custom import CustomModel
-from simulator.schema.workload.models.families import with_attention
-from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.parallelism import Parallelism, Partition, Sharding
-from simulator.schema.workload.software import MemoryFormat, Software
-from simulator.schema.workload.train import Adapters, Mode, Optimizer, Targets, Train, Trained
+from simulator.schema.machines import Host, Link
+from simulator.schema.models import CustomModel, Model, StepTimes
+from simulator.schema.software import MemoryFormat, Software
+from simulator.schema.training import (
+    Adapters,
+    Mode,
+    Optimizer,
+    Parallelism,
+    Partition,
+    Sharding,
+    Targets,
+    Train,
+    Trained,
+)
+from simulator.schema.transformer_families import with_attention
+from simulator.schema.transformers import Transformer
 from simulator.uncertainty.provenance import Assumption, Source
 
 _FILE: Final = DATA / "software.toml"

@@ -28,21 +28,23 @@ from simulator.reading.sections import (
     StepTimeTable,
 )
 from simulator.reading.tables import FileTable, Reading, table_keys
-from simulator.schema.energy import EnergySection
+from simulator.schema.accelerators import EMULATED, Gpu
+from simulator.schema.cost import EnergyPlan, EnergySection, Ownership, Purchase, StorePlan
+from simulator.schema.data_loading import CostBasis, Dataset, LoaderKind
 from simulator.schema.fields import nearest
-from simulator.schema.hardware.gpu import EMULATED, Gpu
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.storage import Storage
-from simulator.schema.long_run import Checkpoints, FailuresSection, SpotSection, Terms
-from simulator.schema.owned import Ownership
+from simulator.schema.long_run import (
+    Checkpoints,
+    FailuresSection,
+    Interruptions,
+    SpotSection,
+    Terms,
+)
+from simulator.schema.machines import Host
+from simulator.schema.models import Model
 from simulator.schema.scenario import CostPlan, Memory
-from simulator.schema.store_plan import StorePlan
-from simulator.schema.workload.dataset import Dataset
-from simulator.schema.workload.loader import CostBasis, LoaderKind
-from simulator.schema.workload.models import Model
-from simulator.schema.workload.parallelism import Parallelism
-from simulator.schema.workload.software import Software
-from simulator.schema.workload.train import Mode, Train
+from simulator.schema.software import Software
+from simulator.schema.storage import Storage
+from simulator.schema.training import Mode, Parallelism, Train
 
 OF_A_SEARCH: Final = frozenset({"sweep", "goal"})
 """Sections that describe a search, not a job: `plan sweep` and `plan recommend` read them."""
@@ -294,7 +296,7 @@ class UnresolvedScenario:
         except BrokenKeyError:
             return
         if name is not None and name not in model_names():
-            message, hint = "is no model of the library", _other_models(name)
+            message, hint = "unknown model", _other_models(name)
             search.problems.append(self.document.problem(path, message, hint=hint))
         elif name is not None:
             changes = self._changes(name, search.problems)
@@ -326,7 +328,7 @@ class UnresolvedScenario:
             if value is not None and key in figures:
                 changes[key] = value
             elif value is not None and section is self.model:
-                path, message = ("model", key), f"is no figure of {name}"
+                path, message = ("model", key), f"is not a figure of {name}"
                 problems.append(self.document.problem(path, message, hint="leave it out"))
         return changes
 
@@ -486,3 +488,46 @@ def find_problems(file: UnresolvedScenario, checks: Iterable[Check]) -> tuple[Pr
         except BrokenKeyError:
             continue
     return tuple(problems)
+
+
+def stated_interruptions(file: UnresolvedScenario) -> Interruptions | None:
+    """Return the interruptions that a scenario states; None without such sections.
+
+    Raises
+    ------
+    InputError
+        As `reading.long_run.interruptions.interruptions_of` does.
+    """
+    spot = file.spot is not None and file.cost.purchase is Purchase.SPOT
+    if not spot and file.run is None and file.failures is None and file.checkpoint is None:
+        return None
+    from simulator.reading.long_run.interruptions import cards_of, of_sections
+
+    devices, machines = max(1, file.gpus), file.hardware.count if file.gpus else 1
+    sections = file.run, file.failures, file.checkpoint, file.spot
+    return of_sections(file.document, devices, spot, machines, cards_of(file.host), *sections)
+
+
+def ownership_of(cost: CostPlan, owned: Ownership | None) -> Ownership | None:
+    """Return how the machines of a job are owned; None where nothing is said of it."""
+    if cost.purchase is not Purchase.OWNED and owned is None:
+        return None
+    from simulator.reading.long_run.bills import ownership
+
+    return ownership(owned or Ownership())
+
+
+def energy_of(file: UnresolvedScenario) -> EnergyPlan | None:
+    """Return the electricity of the machines; None where nothing is stated.
+
+    Raises
+    ------
+    InputError
+        As `reading.long_run.bills.energy_plan` does.
+    """
+    owned = file.cost.purchase is Purchase.OWNED or file.owned is not None
+    if file.energy is None and not owned:
+        return None
+    from simulator.reading.long_run.bills import electricity
+
+    return electricity(file.document, file.energy, owned=owned)

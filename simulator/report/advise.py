@@ -13,7 +13,7 @@ from simulator.report.prediction.verdict import device_word, next_part
 from simulator.report.text import count
 from simulator.results.binding import FULL, Part
 from simulator.results.prediction import Prediction
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
 from simulator.studies.advise import Advice, Setting
 from simulator.units import BYTE, SECOND, show
 

@@ -53,9 +53,8 @@ from simulator.results.metrics import (
     service_figures,
 )
 from simulator.results.prediction import Prediction
-from simulator.schema.hardware.link import LinkKind
-from simulator.schema.hardware.naming import short_name
-from simulator.schema.hardware.price import Purchase
+from simulator.schema.cost import Purchase
+from simulator.schema.machines import LinkKind, short_name
 from simulator.serving.cost import listed_price
 from simulator.studies.compare import (
     ComparedSide,

@@ -14,8 +14,7 @@ from simulator.report.document import Cell, Code, Document, Table, grid, notes, 
 from simulator.report.profile_figures import Figure, Profile, figures
 from simulator.report.text import INDENT, columns, printable, wrapped
 from simulator.results.cost import Listed
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.naming import short_name
+from simulator.schema.machines import Host, short_name
 from simulator.uncertainty.provenance import Source
 from simulator.units import USD_PER_SECOND, show
 

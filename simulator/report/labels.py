@@ -9,12 +9,12 @@ from typing import Final
 
 from simulator.pipeline.stages.base import Resource
 from simulator.report.text import printable
-from simulator.schema.hardware.gpu import Stack
-from simulator.schema.hardware.naming import short_name
-from simulator.schema.hardware.price import Price, Purchase
-from simulator.schema.hardware.storage import Scope
+from simulator.schema.accelerators import Stack
+from simulator.schema.cost import Price, Purchase
+from simulator.schema.machines import short_name
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.train import Mode
+from simulator.schema.storage import Scope
+from simulator.schema.training import Mode
 from simulator.uncertainty.components import Grade, Rate
 
 

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from simulator.report.text import printable
-from simulator.schema.hardware.gpu import Stack
-from simulator.schema.hardware.naming import short_name
-from simulator.schema.hardware.price import Purchase
+from simulator.schema.accelerators import Stack
+from simulator.schema.cost import Purchase
+from simulator.schema.data_loading import LoaderKind
+from simulator.schema.machines import short_name
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.loader import LoaderKind
-from simulator.schema.workload.parallelism import Sharding
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode, Sharding
 from simulator.units import SECOND, show
 
 _PARTED: Final = re.compile(r"(?P<machine>.+)-(?P<count>\d+)x(?P<device>\w+)")

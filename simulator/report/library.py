@@ -13,8 +13,8 @@ from simulator.reading.shipped import scenario_names, scenario_path, service_nam
 from simulator.report.document import Code, Document, Table, grid, notes, section
 from simulator.report.markdown import as_markdown
 from simulator.results.metrics import METRICS
-from simulator.schema.precision import Precision
-from simulator.schema.workload.models import forward_flops
+from simulator.schema.accelerators import Precision
+from simulator.schema.models import forward_flops
 from simulator.units import FLOP, show
 
 SCHEMA: Final = 1

@@ -9,20 +9,21 @@ from types import MappingProxyType, UnionType
 from typing import Annotated, Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from simulator.report.text import count, printable
+from simulator.schema.accelerators import Gpu, Outdone, Relative
+from simulator.schema.cost import Price
 from simulator.schema.fields import Quantity
-from simulator.schema.hardware.gpu import Gpu, Outdone, Relative
-from simulator.schema.hardware.host import (
+from simulator.schema.machines import (
     Cpu,
     CpuPool,
+    Curve,
     Host,
+    Link,
     Network,
     PcieSwitch,
     PeerTopology,
     VectorUnits,
 )
-from simulator.schema.hardware.link import Curve, Link
-from simulator.schema.hardware.price import Price
-from simulator.schema.hardware.storage import Burst, Charges, Storage, Tier
+from simulator.schema.storage import Burst, Charges, Storage, Tier
 from simulator.uncertainty.provenance import Source
 from simulator.units import (
     BYTE,

@@ -37,7 +37,7 @@ from simulator.report.text import printable
 from simulator.results.expression import parse_expression
 from simulator.results.metrics import USD_PER_HOUR
 from simulator.schema.goal import Goal, Objective
-from simulator.schema.hardware.naming import short_name
+from simulator.schema.machines import short_name
 from simulator.studies.data_migration import Move
 from simulator.studies.levers.catalogue import RELIEF
 from simulator.studies.recommend.limits import PORTING

@@ -33,9 +33,9 @@ from simulator.report.text import percent
 from simulator.results.metrics import applies, service_figures, work_figures
 from simulator.results.serving import ServicePrediction
 from simulator.schema.goal import Plain
-from simulator.schema.hardware.naming import short_name
+from simulator.schema.machines import short_name
 from simulator.schema.serving import Service
-from simulator.schema.workload.serving_figures import ServingFigures
+from simulator.schema.software import ServingFigures
 from simulator.serving.cost import energy_of
 from simulator.studies.service_sizing import Choice, Need, Refused, Sized, Variant, Worth, cost_at
 from simulator.units import BYTE, HOUR, SECOND, USD, USD_PER_SECOND, WATT, show

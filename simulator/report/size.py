@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from simulator.report.document import Cell, Code, Document, Notes, Table, grid, notes, section
 from simulator.report.numbers import quantity, significant
-from simulator.schema.hardware.naming import short_name
+from simulator.schema.machines import short_name
 from simulator.studies.levers.catalogue import Resource
 from simulator.studies.size import Offer, Size, SizeAnswer, Sized
 from simulator.units import BYTE, PER_SECOND, PERCENT, USD, USD_PER_SECOND, show

@@ -15,17 +15,12 @@ from simulator.pipeline.topology import drives_used
 from simulator.results.cost import elsewhere, listed_price, uses
 from simulator.results.energy import in_a_rack
 from simulator.results.prediction import Timing
-from simulator.schema.energy import EnergyPlan
-from simulator.schema.hardware.cluster import Group
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.link import Link
-from simulator.schema.hardware.naming import short_name
-from simulator.schema.hardware.price import MOST_IN_BLOCKS, Purchase
-from simulator.schema.hardware.storage import Scope, Storage
-from simulator.schema.owned import Ownership
+from simulator.schema.accelerators import Gpu
+from simulator.schema.cost import MOST_IN_BLOCKS, EnergyPlan, Ownership, Purchase
+from simulator.schema.machines import Group, Host, Link, short_name
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.parallelism import Sharding
+from simulator.schema.storage import Scope, Storage
+from simulator.schema.training import Sharding
 from simulator.uncertainty.provenance import Assumption, Part, Source, bearing
 from simulator.units import (
     BYTE,

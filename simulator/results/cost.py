@@ -33,15 +33,12 @@ from simulator.results.energy import (
     owned_price,
 )
 from simulator.results.prediction import Cost, CpuNeed, StorageBill, Timing
-from simulator.schema.hardware.cluster import Group
-from simulator.schema.hardware.naming import short_name
-from simulator.schema.hardware.price import Price, Purchase, price_of
-from simulator.schema.hardware.storage import Charges, Scope, Storage
+from simulator.schema.cost import Location, Price, Purchase, price_of
+from simulator.schema.data_loading import CachePolicy, Placement, Preparation
+from simulator.schema.machines import Group, short_name
 from simulator.schema.scenario import Scenario
-from simulator.schema.store_plan import Location
-from simulator.schema.workload.dataset import CachePolicy, Placement
-from simulator.schema.workload.loader import Preparation
-from simulator.schema.workload.train import Mode
+from simulator.schema.storage import Charges, Scope, Storage
+from simulator.schema.training import Mode
 from simulator.terms import Term, product_of, sum_of, term
 from simulator.units import (
     BYTE,

@@ -18,11 +18,8 @@ from simulator.equations.energy import (
 from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.base import Resource
 from simulator.results.prediction import Energy, Timing
-from simulator.schema.energy import EnergyPlan
-from simulator.schema.hardware.cluster import Group
-from simulator.schema.hardware.naming import short_name
-from simulator.schema.hardware.price import Purchase
-from simulator.schema.owned import Ownership
+from simulator.schema.cost import EnergyPlan, Ownership, Purchase
+from simulator.schema.machines import Group, short_name
 from simulator.schema.scenario import Scenario
 from simulator.terms import Term, term
 from simulator.uncertainty.provenance import Source

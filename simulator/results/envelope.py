@@ -16,11 +16,11 @@ from typing import Final, TypeAlias
 from simulator.equations.uncertainty import doublings_outside
 from simulator.physics.device_time import is_measured, is_timed, uses_fitted_kernels
 from simulator.physics.transformer import of_tokens
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
+from simulator.schema.data_loading import LoaderKind
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.loader import LoaderKind
-from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
+from simulator.schema.transformers import Transformer
 from simulator.uncertainty.components import Axis, Rate, Reach, UncertaintyComponent, stretched
 from simulator.uncertainty.provenance import Source
 from simulator.units import show_count

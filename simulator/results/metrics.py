@@ -26,7 +26,7 @@ from simulator.pipeline.stages.input import read_bytes
 from simulator.results import storage_benchmark
 from simulator.results.prediction import QUANTILES, Outlook, Prediction, Usage
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
 from simulator.terms import Term
 from simulator.units import (
     BYTE,

@@ -11,7 +11,7 @@ from simulator.equations.step import step_time
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.pipeline.ledger import entries
 from simulator.pipeline.stages.base import StageDemands
-from simulator.schema.hardware.price import Purchase
+from simulator.schema.cost import Purchase
 from simulator.schema.long_run import LongRun, Saving
 from simulator.schema.scenario import Scenario
 from simulator.terms import Term

@@ -17,16 +17,12 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from simulator.schema.hardware.cluster import Group
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.host import CpuPool, Host, Network
-from simulator.schema.hardware.link import Link
-from simulator.schema.hardware.storage import Storage
+from simulator.schema.accelerators import Gpu
+from simulator.schema.data_loading import Dataset, Loader, Preprocessing
+from simulator.schema.machines import CpuPool, Group, Host, Link, Network
 from simulator.schema.scenario import CostPlan, Job, Memory, Scenario
-from simulator.schema.workload.dataset import Dataset
-from simulator.schema.workload.loader import Loader, Preprocessing
-from simulator.schema.workload.parallelism import Parallelism, Schedule, Sharding
-from simulator.schema.workload.train import Train
+from simulator.schema.storage import Storage
+from simulator.schema.training import Parallelism, Schedule, Sharding, Train
 from simulator.uncertainty.components import UncertaintyComponent
 from simulator.uncertainty.provenance import Source
 

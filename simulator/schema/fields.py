@@ -4,6 +4,11 @@ A table of a file is a frozen dataclass. The annotation of a field says what its
 text under the field says what it means. Each quantity has two types: ``TimeField`` has to be above
 zero, ``TimeOrZeroField`` may be zero. A bare number is refused, and so is a value beyond anything a
 machine or a job can have.
+
+A figure of a hardware profile states its source and date: its key holds a small table
+``{ value = "80 GB", source = "vendor", date = "2026-08" }``, where `source` is a key of a
+`sources.toml` or the reference itself; ``verified = false`` marks what was guessed, derived or
+assumed. In the dataclass of the profile the key is its value, and `sources` has the rest.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, Any, Final, NoReturn, Protocol
+from typing import Annotated, Any, ClassVar, Final, NoReturn, Protocol
 
 from simulator import units
 from simulator.errors import UnitError
@@ -188,7 +193,7 @@ class Quantity(Marker):
     def read(self, value: object) -> float:
         """The quantity `value` as a float in `unit`; raises a `BadValueError`."""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            refuse("is no quantity", f"write text such as '{_EXAMPLE[self.unit]}'")
+            refuse("is not a quantity", f"write text such as '{_EXAMPLE[self.unit]}'")
         many = units.parse_count(str(value)) if self.counted else None
         if many is not None:
             self._refuse_senseless(many)
@@ -306,10 +311,10 @@ class Percent(Marker):
         """The share `value` as a fraction; raises a `BadValueError`."""
         hint = f"write text such as '10%', at least 0% and at most {self.high:.0%}"
         if not isinstance(value, str):
-            refuse("is no percentage", hint)
+            refuse("is not a percentage", hint)
         number = value.strip().removesuffix("%").strip()
         if not value.strip().endswith("%") or not _DECIMAL.fullmatch(number):
-            refuse("is no percentage", hint)
+            refuse("is not a percentage", hint)
         share = float(number) / _HUNDRED
         if not 0.0 <= share <= self.high:
             refuse("is out of range", hint)
@@ -411,3 +416,142 @@ NumberOrZeroField = Annotated[float, Number()]
 FractionField = Annotated[float, Number(high=1.0)]
 PositiveShareField = Annotated[float, Number(low=1e-6, high=1.0)]
 TextField = Annotated[str, Text()]
+
+
+class Shape(StrEnum):
+    """The family of a distribution of positive amounts."""
+
+    CONSTANT = "constant"
+    UNIFORM = "uniform"
+    GAMMA = "gamma"
+    LOGNORMAL = "lognormal"
+    EXPONENTIAL = "exponential"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How an amount varies around its mean: of one sample, one device or one step."""
+
+    shape: Annotated[Shape, Choice(Shape)] = field(default=Shape.CONSTANT, metadata=REQUIRED)
+    """Family of the distribution."""
+    relative_deviation: NumberOrZeroField | None = None
+    """Standard deviation as a fraction of the mean; constant and exponential imply it."""
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation as a fraction of the mean."""
+        if self.relative_deviation is None:
+            return 1.0 if self.shape is Shape.EXPONENTIAL else 0.0
+        return self.relative_deviation
+
+    @property
+    def varies(self) -> bool:
+        """Whether two draws can differ."""
+        return self.shape is not Shape.CONSTANT and self.deviation > 0.0
+
+
+CONSTANT = Spread()
+
+
+_DAY: Final = r"\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?)?"
+_DATE: Final = re.compile(rf"undated|(?:[<>]=)?{_DAY}|{_DAY}\.\.{_DAY}")
+
+
+@dataclass(frozen=True, slots=True)
+class DateText(Marker):
+    """Marks a text field as a date: day, month, year, a range such as ``>=2025-06``, undated."""
+
+    def read(self, value: object) -> str:
+        """Return the date as text; raises a `BadValueError`."""
+        if not isinstance(value, str) or not _DATE.fullmatch(value):
+            hint = "write '2026-08-22', '2026-08', '2026', '>=2025-06' or 'undated'"
+            refuse("is not a date", hint)
+        return value
+
+    def json_schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the values."""
+        return {"type": "string", "pattern": _DATE.pattern}
+
+
+DateField = Annotated[str, DateText()]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """A table that states its source."""
+
+    NOT_A_TABLE: ClassVar = (
+        "has no source",
+        "write { value = ..., source = 'who says so', date = '2026-08' }",
+    )
+    source: TextField
+    """Key of a sources.toml, or the reference itself."""
+    date: DateField
+    """When the source said so."""
+    verified: bool = True
+    """False for what was guessed, derived or assumed."""
+    note: TextField | None = None
+    """Conditions, or what other sources say."""
+
+    @property
+    def cited(self) -> Source:
+        """Its source, with the key of a sources.toml as the reference."""
+        return Source(
+            reference=self.source, date=self.date, verified=self.verified, note=self.note or ""
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure(Citation):
+    """The table of one figure."""
+
+    value: object
+    """The figure: a quantity with its unit, a number or a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sourced:
+    """Marks a key whose value is the table of a figure."""
+
+
+SOURCED: Final = Sourced()
+
+NameFigure = Annotated[TextField, SOURCED]
+CountFigure = Annotated[CountField, SOURCED]
+FractionFigure = Annotated[FractionField, SOURCED]
+ByteFigure = Annotated[ByteField, SOURCED]
+ByteRateFigure = Annotated[ByteRateField, SOURCED]
+FlopRateFigure = Annotated[FlopRateField, SOURCED]
+RateFigure = Annotated[RateField, SOURCED]
+TimeFigure = Annotated[TimeField, SOURCED]
+ClockFigure = Annotated[ClockField, SOURCED]
+PowerFigure = Annotated[PowerField, SOURCED]
+PriceFigure = Annotated[PriceField, SOURCED]
+MoneyFigure = Annotated[MoneyField, SOURCED]
+StoragePriceFigure = Annotated[StoragePriceField, SOURCED]
+RequestPriceFigure = Annotated[RequestPriceField, SOURCED]
+BytePriceFigure = Annotated[BytePriceField, SOURCED]
+OperationPriceFigure = Annotated[OperationPriceField, SOURCED]
+RatedBytePriceFigure = Annotated[RatedBytePriceField, SOURCED]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sourceable:
+    """A table whose figures have sources.
+
+    `sources` are by dotted key, from 1 in lists: ``memory``, ``peak.bf16``, ``charges.reads``.
+    """
+
+    sources: Mapping[str, Source] = field(default_factory=dict, metadata=DERIVED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile(Sourceable):
+    """Keys that the profiles of all kinds of hardware share."""
+
+    name: str = field(default="", metadata=DERIVED)
+    """Name in the catalogue, such as gpu/l4."""
+    overlay: bool = False
+    """Keep what the profile of the same name further down the search path says, but for this."""
+    note: TextField = ""
+    """What to know before trusting these figures."""

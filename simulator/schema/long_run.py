@@ -1,4 +1,4 @@
-"""What interrupts a run of days or months, and what a restart takes."""
+"""Interruptions of a run of days or months, restarts, and jobs that share machines."""
 
 from __future__ import annotations
 
@@ -301,3 +301,29 @@ class LongRun:
     failures: Failures | None = None
     spells: Spells | None = None
     rates_with_fewer: tuple[float, ...] = ()
+
+
+class Order(StrEnum):
+    """Who is next: the first come, or the most urgent of those who wait. Nobody is stopped."""
+
+    FIFO = "fifo"
+    PRIORITY = "priority"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PooledJob:
+    """A job that comes `count` times, each time taking `machines` for a while.
+
+    The first comes at `start`, the others `every` so often: regularly, or at `random`, where that
+    is the mean. Of those who wait, the lowest `priority` is the most urgent. `takes` are equally
+    likely times of one run [s].
+    """
+
+    name: str
+    machines: int
+    takes: tuple[Seconds, ...]
+    count: int = 1
+    start: Seconds = 0.0
+    every: Seconds = 0.0
+    random: bool = False
+    priority: int = 0

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.schema.energy import EnergyPlan
+from simulator.schema.accelerators import Gpu
+from simulator.schema.cost import (
+    DURING_THE_RUN,
+    EnergyPlan,
+    Ownership,
+    Purchase,
+    PurchaseField,
+    StorePlan,
+)
+from simulator.schema.data_loading import Dataset, Loader, Preparation, Preprocessing, Remote
 from simulator.schema.fields import (
     ByteOrZeroField,
     PriceOrZeroField,
@@ -12,18 +21,11 @@ from simulator.schema.fields import (
     TextField,
     TimeOrZeroField,
 )
-from simulator.schema.hardware.cluster import Cluster, Group
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.price import Purchase, PurchaseField
 from simulator.schema.long_run import Interruptions
-from simulator.schema.owned import Ownership
-from simulator.schema.store_plan import DURING_THE_RUN, StorePlan
-from simulator.schema.workload.dataset import Dataset
-from simulator.schema.workload.loader import Loader, Preparation, Preprocessing, Remote
-from simulator.schema.workload.models import Model, StepTimes
-from simulator.schema.workload.parallelism import ONE_DEVICE, Parallelism
-from simulator.schema.workload.software import Software
-from simulator.schema.workload.train import Mode, Train
+from simulator.schema.machines import Cluster, Group
+from simulator.schema.models import Model, StepTimes
+from simulator.schema.software import Software
+from simulator.schema.training import ONE_DEVICE, Mode, Parallelism, Train
 from simulator.uncertainty.calibration import IDENTITY, Calibration
 from simulator.uncertainty.components import UncertaintyComponent
 from simulator.uncertainty.provenance import Assumption

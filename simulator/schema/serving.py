@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Final
 
-from simulator.schema.energy import EnergyPlan
+from simulator.schema.accelerators import Precision, PrecisionField
+from simulator.schema.cost import EnergyPlan, Ownership
 from simulator.schema.fields import (
     DEPENDS,
     DERIVED,
@@ -24,14 +25,11 @@ from simulator.schema.fields import (
     TimeField,
     TimeOrZeroField,
 )
-from simulator.schema.hardware.cluster import Group
-from simulator.schema.owned import Ownership
-from simulator.schema.precision import Precision, PrecisionField
+from simulator.schema.machines import Group
+from simulator.schema.models import Model
 from simulator.schema.scenario import CostPlan, Scenario
-from simulator.schema.workload.kernels import ProductFigures
-from simulator.schema.workload.models import Model
-from simulator.schema.workload.parallelism import DegreeField
-from simulator.schema.workload.serving_figures import ServiceFactors, ServingFigures
+from simulator.schema.software import ProductFigures, ServiceFactors, ServingFigures
+from simulator.schema.training import DegreeField
 from simulator.uncertainty.provenance import Assumption, Source
 from simulator.units import Bytes, PerSecond, Seconds
 

@@ -16,10 +16,8 @@ from simulator.results.energy import (
 )
 from simulator.results.prediction import StorageBill
 from simulator.results.serving import Answered, Saturation, ServiceCost, ServiceEnergy
-from simulator.schema.energy import EnergyPlan
-from simulator.schema.hardware.naming import short_name
-from simulator.schema.hardware.price import Price, price_of
-from simulator.schema.owned import Ownership
+from simulator.schema.cost import EnergyPlan, Ownership, Price, price_of
+from simulator.schema.machines import short_name
 from simulator.schema.serving import Service
 from simulator.units import (
     MILLION,

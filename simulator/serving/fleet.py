@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from random import Random
 
-from simulator.schema.hardware.link import LinkKind
+from simulator.schema.machines import LinkKind
 from simulator.schema.serving import Autoscaling, Routing
 from simulator.serving.engine import Counts, Replica
 from simulator.serving.layout import Layout, Reading, Side, Transfer, Wire

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from simulator.errors import NotModelled
-from simulator.schema.hardware.link import LinkKind
+from simulator.schema.machines import LinkKind
 from simulator.schema.serving import Batching, Load, Service, Serving
 from simulator.serving.replica import Pass, Pool, ScaledPass, SpeculativePass, pool_of
 from simulator.serving.scheduler import Reuse

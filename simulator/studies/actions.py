@@ -30,13 +30,13 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.results.cost import bill_of, data_rent, machines_price, uses
 from simulator.results.prediction import STARVED, Prediction
 from simulator.results.serving import AtSaturation, ServicePrediction
+from simulator.schema.accelerators import Stack
+from simulator.schema.cost import price_of
 from simulator.schema.goal import Plain
-from simulator.schema.hardware.gpu import Stack
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.price import price_of
-from simulator.schema.hardware.storage import Storage
+from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import OpenLoop, Service
+from simulator.schema.storage import Storage
 from simulator.serving.cost import price_of_all
 from simulator.serving.load import usual_count
 from simulator.studies.baseline import Baseline, Machine, Reader, machine_of

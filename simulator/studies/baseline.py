@@ -11,12 +11,12 @@ from typing import Final, Protocol
 from simulator.errors import InputError, PlanError, UnknownName
 from simulator.physics.footprint import Verdict, memory_fit
 from simulator.reading.hardware.catalogue import Catalogue
+from simulator.schema.cost import Purchase
 from simulator.schema.goal import Plain
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.price import Purchase
-from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.train import Mode
+from simulator.schema.storage import Scope, Storage
+from simulator.schema.training import Mode
 from simulator.studies.levers.keys import (
     COUNT,
     GLOBAL_BATCH,

@@ -11,8 +11,8 @@ from simulator.equations.storage import operations_per_sample
 from simulator.pipeline.stages.input import bytes_per_file, drives_of, write_operations
 from simulator.results.cost import UNLIMITED, data_stores
 from simulator.results.metrics import Value
-from simulator.schema.hardware.storage import Scope, Storage
 from simulator.schema.scenario import Scenario
+from simulator.schema.storage import Scope, Storage
 from simulator.studies.recommend.ranking import MONEY, TIME, number
 from simulator.units import HOUR, MONTH, Bytes, Seconds, Usd, UsdPerSecond
 

@@ -26,10 +26,10 @@ from simulator.reading.search.candidates import CandidateReader
 from simulator.results.cost import bill
 from simulator.results.energy import Standing, is_owned, missing, standing
 from simulator.results.prediction import Outlook, Prediction, Way
+from simulator.schema.cost import MOST_IN_BLOCKS, Purchase
 from simulator.schema.goal import Plain
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.price import MOST_IN_BLOCKS, Purchase
 from simulator.schema.long_run import Interruptions, Terms
+from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.studies.levers.machines import owned_machines
 from simulator.studies.recommend.ranking import Choice

@@ -16,11 +16,11 @@ from simulator.predict import predict, simulation_input
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
 from simulator.results.prediction import Prediction
+from simulator.schema.cost import Purchase, price_of
 from simulator.schema.goal import Plain
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.price import Purchase, price_of
-from simulator.schema.hardware.storage import Scope
+from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
+from simulator.schema.storage import Scope
 from simulator.studies.levers.catalogue import SIZE, Resource, knobs
 from simulator.studies.levers.lever import Knob, Read, Settings
 from simulator.units import MONTH, PerSecond, Usd, UsdPerSecond

@@ -58,11 +58,11 @@ FACTORS: Final = (
     ),
     FactorKind(
         name="storage",
-        meaning="stores: rates, operations and requests; latencies and read times shrink equally",
+        meaning="stores: rates, operations and requests; latencies and read times shrink likewise",
         home="reading.calibration: the description of every store",
         low=0.01,
         high=20.0,
-        why="a hundredth for a store shared with others; above 1 for undescribed caches",
+        why="a hundredth for a store shared with others; above 1 for caches that are not described",
     ),
     FactorKind(
         name="network",

@@ -13,10 +13,10 @@ from simulator.physics.device_time import device_time
 from simulator.pipeline.loads import pressures
 from simulator.pipeline.topology import build
 from simulator.results.prediction import Prediction
-from simulator.schema.hardware.host import Host
+from simulator.schema.machines import Host
+from simulator.schema.models import Model, forward_flops
 from simulator.schema.scenario import Job, Scenario
-from simulator.schema.workload.models import Model, forward_flops
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
 from simulator.units import Flops, FlopsPerSecond, Seconds
 
 FORWARD_AND_BACKWARD = 3.0
@@ -93,7 +93,7 @@ def _numbers(scenario: Scenario) -> dict[str, float]:
         "store bandwidth": float(group.storage.read_rate),
         "data over RAM": float(job.stored_total / group.host.ram),
         "device memory bandwidth": 0.0 if gpu is None else float(gpu.memory_bandwidth),
-        "machines beside": float(sum(one.count for one in beside)),
+        "helper machines": float(sum(one.count for one in beside)),
         "model parameters": 0.0 if job.model is None else float(job.model.parameters),
         **_links(group.host),
         **_layout(job),

@@ -18,7 +18,7 @@ from simulator.calibration.service_factors import (
 from simulator.errors import InputError
 from simulator.reading.shipped import find_base
 from simulator.schema.measurement import Row
-from simulator.schema.workload.serving_figures import ServiceFactors
+from simulator.schema.software import ServiceFactors
 
 METRICS = ("per_token_s.mean", "first_token_s.mean")
 

@@ -12,7 +12,7 @@ import pytest
 
 from simulator.cli.output import Exit
 from simulator.reading.hardware.catalogue import Catalogue, packaged
-from simulator.schema.hardware.price import Purchase, price_of
+from simulator.schema.cost import Purchase, price_of
 
 Run = Callable[..., Any]
 """A fixture that runs ``plan``."""

@@ -8,14 +8,21 @@ from support.scenarios import NO_LATENCY, host
 
 from simulator.predict import predict
 from simulator.results.metrics import select
-from simulator.schema.hardware.cluster import Group, Role
-from simulator.schema.hardware.host import Host, Network
-from simulator.schema.hardware.link import Collective, Curve, Link, LinkKind, Regime
-from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.fields import Shape, Spread
+from simulator.schema.machines import (
+    Collective,
+    Curve,
+    Group,
+    Host,
+    Link,
+    LinkKind,
+    Network,
+    Regime,
+    Role,
+)
+from simulator.schema.models import CustomModel, StepTimes
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.distribution import Shape, Spread
-from simulator.schema.workload.models import StepTimes
-from simulator.schema.workload.models.custom import CustomModel
+from simulator.schema.storage import Scope, Storage
 
 VARIED = Spread(shape=Shape.LOGNORMAL, relative_deviation=0.3)
 """Files of different sizes, as real ones are. With equal ones all workers stay in step for ever:

@@ -15,11 +15,10 @@ from coupling.build import (
 )
 from support.scenarios import host, scenario, store
 
+from simulator.schema.data_loading import CachePolicy, LoaderKind, Remote
+from simulator.schema.fields import CONSTANT, Spread
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy
-from simulator.schema.workload.distribution import CONSTANT, Spread
-from simulator.schema.workload.loader import LoaderKind, Remote
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
 
 
 def workers_and_receiver() -> Coupling:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from coupling.build import Coupling, batches_of, model, with_job, with_work
 from support.scenarios import host, scenario, store
 
+from simulator.schema.data_loading import CachePolicy, Preparation
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy
-from simulator.schema.workload.loader import Preparation
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
 
 
 def decoding_on_the_device() -> Coupling:

@@ -15,10 +15,9 @@ from coupling.build import (
 )
 from support.scenarios import host, link, scenario, store
 
-from simulator.schema.hardware.host import PcieSwitch
-from simulator.schema.hardware.link import LinkKind
+from simulator.schema.data_loading import CachePolicy
+from simulator.schema.machines import LinkKind, PcieSwitch
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy
 
 BATCH_OF_IMAGES = {"output_bytes": 10e6, "workers": 2}
 """32 samples of 10 MB are 320 MB: 20 ms over a PCIe link of 16 GB/s alone."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from coupling.build import VARIED, Coupling, with_job
 from support.scenarios import host, scenario, store
 
+from simulator.schema.data_loading import CachePolicy
 from simulator.schema.scenario import Memory, Scenario
-from simulator.schema.workload.dataset import CachePolicy
 
 
 def crowded(workers: int, prefetch: int = 2) -> Scenario:

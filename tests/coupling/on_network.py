@@ -14,10 +14,9 @@ from coupling.build import (
 )
 from support.scenarios import host, scenario
 
-from simulator.schema.hardware.storage import Scope
+from simulator.schema.data_loading import CachePolicy, Remote
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy
-from simulator.schema.workload.loader import Remote
+from simulator.schema.storage import Scope
 
 CARD = 3.125e9
 """25 Gb/s [B/s]."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from coupling.build import Coupling, with_job
 from support.scenarios import host, scenario, store
 
+from simulator.schema.data_loading import CachePolicy, Straggler
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy
-from simulator.schema.workload.loader import Straggler
 
 
 def four_ranks(stragglers: tuple[Straggler, ...]) -> Scenario:

@@ -15,10 +15,9 @@ from coupling.build import (
 )
 from support.scenarios import host, scenario, store
 
-from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.data_loading import CachePolicy, Placement, Preparation
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy, Placement
-from simulator.schema.workload.loader import Preparation
+from simulator.schema.storage import Scope, Storage
 
 CARD = 3.125e9
 """25 Gb/s [B/s]."""

@@ -22,13 +22,18 @@ from support.scenarios import host, inputs_of, link, scenario, simulate, store
 
 from simulator.engine.closed_form import bounds
 from simulator.pipeline.limits import check_modelled
-from simulator.schema.hardware.host import Host, PcieSwitch
-from simulator.schema.hardware.link import LinkKind
-from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.data_loading import (
+    CachePolicy,
+    LoaderKind,
+    Placement,
+    Preparation,
+    Remote,
+    Straggler,
+)
+from simulator.schema.machines import Host, LinkKind, PcieSwitch
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy, Placement
-from simulator.schema.workload.loader import LoaderKind, Preparation, Remote, Straggler
-from simulator.schema.workload.train import Mode
+from simulator.schema.storage import Scope, Storage
+from simulator.schema.training import Mode
 
 FEW = settings(max_examples=80, deadline=None, derandomize=True)
 LOOSE = 1e-9

@@ -16,8 +16,8 @@ from support.scenarios import host, inputs_of, scenario
 from simulator.engine.run import Options, solve
 from simulator.predict import predict
 from simulator.results.prediction import Trace
+from simulator.schema.data_loading import Remote
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.loader import Remote
 
 
 def trace(job: Scenario) -> Trace:

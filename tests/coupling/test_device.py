@@ -8,8 +8,8 @@ from coupling.on_device import bulk, decoding_on_the_device, one_at_a_time
 from support.scenarios import host, scenario
 
 from simulator.predict import predict
-from simulator.schema.workload.loader import Preparation
-from simulator.schema.workload.train import Mode
+from simulator.schema.data_loading import Preparation
+from simulator.schema.training import Mode
 
 
 def test_decoding_on_the_device_spares_the_cpu() -> None:

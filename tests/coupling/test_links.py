@@ -18,10 +18,10 @@ from simulator.pipeline.program import demand_table
 from simulator.pipeline.stages.base import Path, Phase
 from simulator.pipeline.topology import Location, build
 from simulator.predict import predict
-from simulator.schema.hardware.host import PcieSwitch
+from simulator.schema.data_loading import CachePolicy
+from simulator.schema.machines import PcieSwitch
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
 
 
 def copy_times(job: Scenario) -> Mapping[str, float]:

@@ -28,8 +28,8 @@ from simulator.pipeline.stages.base import Demand, Phase
 from simulator.pipeline.stages.base import Path as Way
 from simulator.pipeline.topology import Location, build
 from simulator.predict import predict
-from simulator.schema.hardware.storage import Scope
 from simulator.schema.scenario import Scenario
+from simulator.schema.storage import Scope
 
 AGREEMENT = 1e-6
 REFERENCE = Path(__file__).parents[1] / "theory" / "data" / "simgrid_reference.csv"

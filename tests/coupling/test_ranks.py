@@ -14,8 +14,8 @@ from simulator.engine.run import Options, solve
 from simulator.physics.footprint import host_ram
 from simulator.predict import predict
 from simulator.results.prediction import Slice
+from simulator.schema.data_loading import Straggler
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.loader import Straggler
 
 SLOW = (Straggler(factor=2.0, rank=0),)
 

@@ -35,13 +35,18 @@ from simulator.pipeline.topology import build
 from simulator.predict import predict
 from simulator.results.assumptions import warnings
 from simulator.results.metrics import samples_per_step
-from simulator.schema.hardware.host import PcieSwitch
-from simulator.schema.hardware.link import LinkKind
-from simulator.schema.hardware.storage import Scope
+from simulator.schema.data_loading import (
+    CachePolicy,
+    LoaderKind,
+    Placement,
+    Preparation,
+    Remote,
+    Straggler,
+)
+from simulator.schema.machines import LinkKind, PcieSwitch
 from simulator.schema.scenario import Memory, Scenario
-from simulator.schema.workload.dataset import CachePolicy, Placement
-from simulator.schema.workload.loader import LoaderKind, Preparation, Remote, Straggler
-from simulator.schema.workload.train import Mode
+from simulator.schema.storage import Scope
+from simulator.schema.training import Mode
 
 LOOSE = 1e-9
 """Rounding of a sum of some thousand times."""

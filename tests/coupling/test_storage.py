@@ -15,10 +15,9 @@ from simulator.pipeline.stages.base import Demand, Path, Phase
 from simulator.pipeline.topology import build
 from simulator.predict import predict
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.schema.hardware.storage import Storage
+from simulator.schema.data_loading import Access, CachePolicy, Layout, Placement, Preparation
 from simulator.schema.scenario import Memory, Scenario
-from simulator.schema.workload.dataset import Access, CachePolicy, Layout, Placement
-from simulator.schema.workload.loader import Preparation
+from simulator.schema.storage import Storage
 
 IMAGE = 114_660.0
 """A JPEG of common size [B]."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simulator.engine.loader import DRAWN_AT_ONCE, Draws, Supply
-from simulator.schema.workload.distribution import CONSTANT, Shape, Spread
+from simulator.schema.fields import CONSTANT, Shape, Spread
 
 SPREADS = (
     Spread(shape=Shape.GAMMA, relative_deviation=0.2),

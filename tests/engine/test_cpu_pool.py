@@ -4,7 +4,7 @@ import pytest
 from simpy import Environment
 
 from simulator.engine.cpu_pool import CpuPool
-from simulator.schema.hardware.host import CpuPool as Processors
+from simulator.schema.machines import CpuPool as Processors
 
 
 @pytest.fixture

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from support.scenarios import host, inputs_of, scenario, store
 
 from simulator.engine.run import Options, solve
+from simulator.schema.data_loading import CachePolicy, LoaderKind
+from simulator.schema.fields import CONSTANT, Shape, Spread
+from simulator.schema.models import CustomModel
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy
-from simulator.schema.workload.distribution import CONSTANT, Shape, Spread
-from simulator.schema.workload.loader import LoaderKind
-from simulator.schema.workload.models.custom import CustomModel
 
 VARIES = Spread(shape=Shape.EXPONENTIAL, relative_deviation=1.0)
 ROUND = st.sampled_from([0.0, 0.001, 0.01, 0.02, 0.04, 0.08])

@@ -22,10 +22,10 @@ from simulator.pipeline.stages.communication import bucket_shares
 from simulator.pipeline.stragglers import slowest_factor
 from simulator.pipeline.topology import Location
 from simulator.results.prediction import Timing
+from simulator.schema.data_loading import Straggler
+from simulator.schema.fields import CONSTANT, Shape, Spread
+from simulator.schema.models import CustomModel
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.distribution import CONSTANT, Shape, Spread
-from simulator.schema.workload.loader import Straggler
-from simulator.schema.workload.models.custom import CustomModel
 
 COMPUTE = 0.02
 RUNS = 30

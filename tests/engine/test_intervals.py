@@ -20,8 +20,8 @@ from simulator.reading.scenario import load_scenario
 from simulator.results.cost import bill
 from simulator.results.energy import LOG_SD, draws
 from simulator.results.prediction import Prediction
+from simulator.schema.fields import Shape, Spread
 from simulator.schema.scenario import CostPlan, Scenario
-from simulator.schema.workload.distribution import Shape, Spread
 from simulator.uncertainty.components import Rate, UncertaintyComponent
 from simulator.units import HOUR
 from tests.support.scenarios import SOURCE, host, inputs_of, scenario

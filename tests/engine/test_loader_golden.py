@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from support.scenarios import host, scenario, simulate, step_ends
 
-from simulator.schema.workload.loader import Straggler
+from simulator.schema.data_loading import Straggler
 
 SLOW_WORKER = (Straggler(factor=3.0, worker=0),)
 SLOW_BATCH = (Straggler(factor=8.0, every=10),)

@@ -9,8 +9,8 @@ from simulator.engine import run
 from simulator.engine.symmetry import merged_together
 from simulator.pipeline.topology import build
 from simulator.results.prediction import Timing
+from simulator.schema.fields import Shape, Spread
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.distribution import Shape, Spread
 
 
 def accumulating(count: int = 64, **changes: object) -> Scenario:

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.scenarios import BATCH, host, scenario, simulate
 
-from simulator.schema.hardware.host import Host
+from simulator.schema.machines import Host
 
 ROUNDING = 0.003
 """Share by which a bound on shared cores may fall short of the steps that it stands for."""

@@ -16,13 +16,12 @@ from simulator.pipeline.run_length import checkpoint_loads
 from simulator.pipeline.stages.base import Phase, Resource
 from simulator.predict import simulation_input
 from simulator.reading.scenario import load_scenario
-from simulator.schema.hardware.host import PcieSwitch
+from simulator.schema.data_loading import CachePolicy, LoaderKind, Straggler
+from simulator.schema.fields import Shape, Spread
+from simulator.schema.machines import PcieSwitch
+from simulator.schema.models import CustomModel
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy
-from simulator.schema.workload.distribution import Shape, Spread
-from simulator.schema.workload.loader import LoaderKind, Straggler
-from simulator.schema.workload.models.custom import CustomModel
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
 
 ACTORS = LoaderKind.ACTORS
 

@@ -24,12 +24,11 @@ from simulator.engine.symmetry import (
 )
 from simulator.pipeline.stages.base import Phase
 from simulator.results.prediction import Timing
-from simulator.schema.hardware.gpu import EMULATED
-from simulator.schema.hardware.host import Host, PcieSwitch
+from simulator.schema.accelerators import EMULATED
+from simulator.schema.data_loading import CachePolicy, LoaderKind, Straggler
+from simulator.schema.fields import Shape, Spread
+from simulator.schema.machines import Host, PcieSwitch
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy
-from simulator.schema.workload.distribution import Shape, Spread
-from simulator.schema.workload.loader import LoaderKind, Straggler
 
 
 def played(ranks: int, cores: float = 16.0) -> Host:

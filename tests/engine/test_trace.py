@@ -11,11 +11,11 @@ from support.scenarios import host, inputs_of, scenario, store
 from simulator.engine.run import Options, solve
 from simulator.engine.trace import Meter
 from simulator.results.prediction import Slice, Timing, Trace
-from simulator.schema.hardware.gpu import EMULATED
-from simulator.schema.hardware.host import Host
+from simulator.schema.accelerators import EMULATED
+from simulator.schema.data_loading import CachePolicy
+from simulator.schema.fields import Shape, Spread
+from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy
-from simulator.schema.workload.distribution import Shape, Spread
 
 
 def traced(job: Scenario, *, replay: bool = True) -> tuple[Timing, Trace]:

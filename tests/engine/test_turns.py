@@ -12,8 +12,8 @@ from simulator.engine.run import Options, solve
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Slice
+from simulator.schema.data_loading import CachePolicy
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy
 
 READ, DECODE = 0.1, 0.3
 

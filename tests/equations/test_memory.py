@@ -14,7 +14,7 @@ from simulator.equations.memory import (
     offloaded_bytes,
     recomputed_layer_bytes,
 )
-from simulator.schema.workload.train import Optimizer
+from simulator.schema.training import Optimizer
 from simulator.units import BYTE, parse
 
 

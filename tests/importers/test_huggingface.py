@@ -24,8 +24,8 @@ from simulator.importers.huggingface_config import (
 from simulator.importers.huggingface_shape import Config, Shape, shape_of
 from simulator.reading.document import parse_document
 from simulator.reading.model_library import build_model, load_model, parse_model
-from simulator.schema.precision import Precision
-from simulator.schema.workload.models import forward_flops as model_flops
+from simulator.schema.accelerators import Precision
+from simulator.schema.models import forward_flops as model_flops
 
 # Trainable parameters of the models that transformers 4.57.6 builds (torch 2.13.0, meta device)
 # of these configurations, each tensor once; what is left out takes the type's default.
@@ -280,7 +280,10 @@ def test_what_is_assumed_is_said(tmp_path: Path) -> None:
         ({"a": 1}, "has no 'model_type'"),
         ({"model_type": "lama"}, "'lama', which is not known; did you mean 'llama'?"),
         ({"model_type": "llama", "hidden_size": -4096}, "hidden_size: is below 1, found -4096"),
-        ({"model_type": "llama", "vocab_size": 1.5}, "vocab_size: is no whole number, found 1.5"),
+        (
+            {"model_type": "llama", "vocab_size": 1.5},
+            "vocab_size: is not a whole number, found 1.5",
+        ),
         ({"model_type": "llama", "num_hidden_layers": 1e8}, "is above 10000"),
         ({"model_type": "llama", "num_hidden_layers": float("nan")}, "is not a finite number"),
         ({"model_type": "llama", "hidden_size": "wide"}, "is not a number, found 'wide'"),

@@ -17,7 +17,7 @@ from simulator.importers.collectives import MeasuredCollective, Point, envelope,
 from simulator.importers.nccl_tests import read
 from simulator.importers.result import Fragment
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.schema.hardware.link import Collective, Link, LinkKind, Regime
+from simulator.schema.machines import Collective, Link, LinkKind, Regime
 
 Refused = Callable[..., list[str]]
 DATA = Path(__file__).parent / "data"

@@ -8,7 +8,7 @@ import pytest
 from simulator.long_run.attempts import SimulatedRuns
 from simulator.long_run.forecast import bills
 from simulator.results.prediction import CAPACITY
-from simulator.schema.hardware.price import Purchase
+from simulator.schema.cost import Purchase
 from simulator.schema.long_run import Failures, LongRun, Restart, Saving, Spares
 
 HOUR = 3600.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simulator.long_run.campaign import campaign
-from simulator.schema.campaign import Order, PooledJob
+from simulator.schema.long_run import Order, PooledJob
 
 HOUR = 3600.0
 

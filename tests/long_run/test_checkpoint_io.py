@@ -15,7 +15,6 @@ from simulator.pipeline.stages.waiting import AGREEING
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import LOADING, LOST
-from simulator.schema.hardware.storage import Storage
 from simulator.schema.long_run import (
     Checkpoints,
     Failures,
@@ -26,6 +25,7 @@ from simulator.schema.long_run import (
     Target,
 )
 from simulator.schema.scenario import Scenario
+from simulator.schema.storage import Storage
 
 LARGE = "llama3-405b-megatron"
 TWENTY_GB = """schema = 1

@@ -16,7 +16,7 @@ import pytest
 
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.results.energy import LOG_SD, draws_at
-from simulator.schema.hardware.cluster import Group, Role
+from simulator.schema.machines import Group, Role
 from tests.support.scenarios import store
 
 METERED = {

@@ -25,9 +25,9 @@ from mission.machines import (
 
 from simulator.predict import predict
 from simulator.results.prediction import Prediction
-from simulator.schema.hardware.host import Host
+from simulator.schema.data_loading import CostBasis, Loader, LoaderKind, Preprocessing, Remote
+from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.loader import CostBasis, Loader, LoaderKind, Preprocessing, Remote
 from simulator.units import BYTE_PER_SECOND, HOUR, parse
 
 

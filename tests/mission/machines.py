@@ -7,16 +7,14 @@ from functools import cache
 
 from simulator.reading.fitted.kernels import Use, kernels
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.schema.hardware.cluster import Cluster, Group, Role
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.storage import Storage
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
+from simulator.schema.data_loading import CachePolicy, Dataset, Loader, Preprocessing
+from simulator.schema.machines import Cluster, Group, Host, Role
+from simulator.schema.models import StepTimes
 from simulator.schema.scenario import Job, Scenario
-from simulator.schema.workload.dataset import CachePolicy, Dataset
-from simulator.schema.workload.loader import Loader, Preprocessing
-from simulator.schema.workload.models import StepTimes
-from simulator.schema.workload.software import Software
-from simulator.schema.workload.train import Mode, Train
+from simulator.schema.software import Software
+from simulator.schema.storage import Storage
+from simulator.schema.training import Mode, Train
 from simulator.uncertainty.provenance import Source
 
 BLOG = Source(

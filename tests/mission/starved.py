@@ -6,9 +6,7 @@ from dataclasses import replace
 
 from mission.machines import DATA, alike, in_memory, job, producers, scenario, trainers
 
-from simulator.schema.hardware.host import Host
-from simulator.schema.scenario import Scenario
-from simulator.schema.workload.loader import (
+from simulator.schema.data_loading import (
     CostBasis,
     Loader,
     LoaderKind,
@@ -16,6 +14,8 @@ from simulator.schema.workload.loader import (
     Preprocessing,
     Remote,
 )
+from simulator.schema.machines import Host
+from simulator.schema.scenario import Scenario
 
 BATCH = 256.0
 STEP = 0.1

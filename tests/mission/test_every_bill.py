@@ -13,7 +13,7 @@ from simulator.reading.service.scenario import ServiceReader
 from simulator.reading.shipped import scenario_names, scenario_path, service_names
 from simulator.report.prediction.rows import cost_rows
 from simulator.results.cost import machines_price
-from simulator.schema.hardware.naming import short_name
+from simulator.schema.machines import short_name
 from simulator.serving.cost import listed_prices, price_of_all
 
 

@@ -10,10 +10,10 @@ from mission.machines import in_memory, in_pytorch, job, rented, scenario, train
 from simulator.predict import predict
 from simulator.reading.model_library import load_model
 from simulator.results.prediction import Prediction
-from simulator.schema.hardware.cluster import Role
-from simulator.schema.precision import Precision
-from simulator.schema.workload.loader import Loader, Preprocessing
-from simulator.schema.workload.train import Mode
+from simulator.schema.accelerators import Precision
+from simulator.schema.data_loading import Loader, Preprocessing
+from simulator.schema.machines import Role
+from simulator.schema.training import Mode
 
 
 def inference(batch: float, name: str = "vit-b16", gpus: int = 1) -> Prediction:

@@ -17,12 +17,18 @@ from simulator.reading.model_library import load_model
 from simulator.reading.scenario import load_scenario
 from simulator.results.metrics import training_log
 from simulator.results.prediction import Prediction
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.storage import Storage
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
+from simulator.schema.data_loading import (
+    Access,
+    CachePolicy,
+    Dataset,
+    Layout,
+    Loader,
+    Preprocessing,
+)
+from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import Access, CachePolicy, Dataset, Layout
-from simulator.schema.workload.loader import Loader, Preprocessing
+from simulator.schema.storage import Storage
 from simulator.units import DAY
 
 P4D, G5 = "p4d.24xlarge", "g5.48xlarge"

@@ -7,7 +7,7 @@ from mission.machines import catalogue, managed, rented
 from mission.starved import starved
 
 from simulator.predict import predict
-from simulator.schema.workload.loader import Preparation
+from simulator.schema.data_loading import Preparation
 from simulator.units import HOUR
 
 P4D, C5 = "ml.p4d.24xlarge", "ml.c5.18xlarge"

@@ -21,7 +21,7 @@ from mission.machines import alike, managed, per_vcpu
 
 from simulator.predict import predict
 from simulator.results.prediction import Prediction
-from simulator.schema.hardware.host import Host, Network
+from simulator.schema.machines import Host, Network
 
 STEP_BYTES = A7.samples * AS_FLOATS
 WIDE = 1e15

@@ -22,8 +22,7 @@ from simulator.physics.collectives import (
     wire_bytes,
 )
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.link import Collective
+from simulator.schema.machines import Collective, Host
 from simulator.units import BYTE, parse
 
 REDUCE = Collective.ALL_REDUCE

@@ -29,7 +29,7 @@ from simulator.physics.transformer import (
     transformer_step,
 )
 from simulator.reading.scenario import load_scenario
-from simulator.schema.workload.kernels import Kernels
+from simulator.schema.software import Kernels
 
 
 def described(name: str, *overrides: str, **layout: float) -> TransformerStep:

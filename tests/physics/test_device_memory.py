@@ -18,7 +18,7 @@ from simulator.reading.scenario import load_scenario
 from simulator.reading.shipped import find_base, set_folder
 from simulator.schema.measurement import Split
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.models.transformer import Transformer
+from simulator.schema.transformers import Transformer
 from simulator.units import BYTE, parse
 
 OUTSIDE: Final = ("context", "collective_buffers", "gradient_buckets", "input_batches")

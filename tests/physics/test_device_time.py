@@ -13,7 +13,7 @@ import simulator
 from simulator.physics.device_memory import device_memory
 from simulator.physics.device_time import DeviceTime, Evidence, device_time, evidence_of
 from simulator.reading.scenario import load_scenario
-from simulator.schema.workload.models.convnet import ConvNet
+from simulator.schema.convnets import ConvNet
 
 ONE_REQUEST = "inference-batch1-gpu"
 BASES = Path(simulator.__file__).parent / "data" / "measured" / "bases"

@@ -22,18 +22,14 @@ from simulator.physics.footprint import (
 from simulator.predict import predict
 from simulator.reading.fitted.kernels import Use, memory_figures
 from simulator.reading.scenario import load_scenario
-from simulator.schema.hardware.cluster import Cluster, Group, Role
-from simulator.schema.hardware.gpu import Gpu, Stack
-from simulator.schema.hardware.host import CpuPool, Host
-from simulator.schema.hardware.storage import Scope, Storage
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Gpu, Precision, Stack
+from simulator.schema.data_loading import CachePolicy, Dataset, Loader, LoaderKind, Preprocessing
+from simulator.schema.machines import Cluster, CpuPool, Group, Host, Role
 from simulator.schema.scenario import Job, Memory, Scenario
-from simulator.schema.workload.dataset import CachePolicy, Dataset
-from simulator.schema.workload.loader import Loader, LoaderKind, Preprocessing
-from simulator.schema.workload.models.ends import Embedding, Head
-from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.software import Software
-from simulator.schema.workload.train import Mode, Optimizer, Recompute, Train
+from simulator.schema.software import Software
+from simulator.schema.storage import Scope, Storage
+from simulator.schema.training import Mode, Optimizer, Recompute, Train
+from simulator.schema.transformers import Embedding, Head, Transformer
 from simulator.uncertainty.components import P90
 from simulator.units import BYTE, parse
 

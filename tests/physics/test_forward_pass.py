@@ -29,11 +29,11 @@ from simulator.reading.merge_documents import chain_of
 from simulator.reading.model_library import load_model
 from simulator.reading.service.figures import serving_figures, serving_kernels
 from simulator.reading.service.scenario import ServiceReader
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
+from simulator.schema.models import forward_flops
 from simulator.schema.serving import OnePass, Service
-from simulator.schema.workload.models import forward_flops
-from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.serving_figures import ServingFigures
+from simulator.schema.software import ServingFigures
+from simulator.schema.transformers import Transformer
 
 FREE = {
     "layer": 0.0,

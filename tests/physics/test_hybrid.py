@@ -18,7 +18,7 @@ from simulator.physics.transformer import TransformerStep, kernels_of, transform
 from simulator.pipeline.limits import check_modelled
 from simulator.reading.scenario import load_scenario
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.kernels import Kernels
+from simulator.schema.software import Kernels
 
 JOB = ("hardware.count=4", "train.batch_size=1")
 """32 devices on four machines of eight."""

@@ -13,7 +13,7 @@ from simulator.physics.model_footprint import kept_bytes
 from simulator.physics.parameters import expert_products, tokens
 from simulator.physics.transformer import TransformerStep, kernels_of, transformer_step
 from simulator.reading.scenario import load_scenario
-from simulator.schema.workload.kernels import Kernels
+from simulator.schema.software import Kernels
 
 
 def mixture(*, shared: float = 0.0, low: float = 0.0) -> tuple[TransformerStep, Kernels]:

@@ -15,9 +15,9 @@ from simulator.physics.transformer import Recomputation, kernels_of, transformer
 from simulator.predict import predict
 from simulator.reading.model_library import load_model
 from simulator.reading.scenario import load_scenario
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
+from simulator.schema.models import Kind, Operator, Product
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.models import Kind, Operator, Product
 from simulator.uncertainty.components import Grade, Rate
 
 RATES = Rates(matrix=100e12, vector=10e12, memory=1e12, attention=(50e12, 25e12), units=100.0)

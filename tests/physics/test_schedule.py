@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simulator.physics.schedule import Pass, Pipeline, order, simulate, timelines
-from simulator.schema.workload.parallelism import Schedule
+from simulator.schema.training import Schedule
 
 ONE = Schedule.ONE_FORWARD_ONE_BACKWARD
 

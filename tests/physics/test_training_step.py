@@ -34,8 +34,8 @@ from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.topology import build
 from simulator.reading.scenario import load_scenario
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.kernels import Kernels
-from simulator.schema.workload.parallelism import Schedule
+from simulator.schema.software import Kernels
+from simulator.schema.training import Schedule
 
 SELECTIVE = ("train.recompute=selective", "parallelism.sequence=true")
 

@@ -12,7 +12,7 @@ from support.stages import sampled
 
 from simulator.engine.loader import Draws
 from simulator.pipeline.stragglers import slowest_factor
-from simulator.schema.workload.distribution import CONSTANT, Shape, Spread
+from simulator.schema.fields import CONSTANT, Shape, Spread
 
 SHAPES = [shape for shape in Shape if shape is not Shape.CONSTANT]
 PRECISE = 1e-3

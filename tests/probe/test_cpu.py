@@ -12,7 +12,7 @@ from simulator.errors import PlanError
 from simulator.probe import cpu, decode, memory
 from simulator.probe.cpu import Level
 from simulator.probe.machine import Machine
-from simulator.schema.hardware.host import CpuPool
+from simulator.schema.machines import CpuPool
 from simulator.units import PER_SECOND
 
 ONE = Machine(host="h", cpu="c", sockets=1, cores=1, threads=1, ram=4e9)

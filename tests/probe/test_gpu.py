@@ -11,7 +11,7 @@ from support.probing import DOWN, INSIDE, LAUNCH, PAGEABLE, PEAK, UP, FakeDevice
 
 from simulator.probe import gpu
 from simulator.probe.gpu import TorchDevice, Unsupported, all_reduce
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
 
 SIZE = 2**20
 

@@ -16,10 +16,9 @@ from simulator.probe.profile import MARK, Known, Profiles, profiles, slug
 from simulator.probe.reading import SHARE, Found, Reading
 from simulator.probe.run import Accelerator, Probed, Wanted
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.schema.hardware.host import Host, PeerTopology
-from simulator.schema.hardware.link import Link
-from simulator.schema.hardware.storage import Scope
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
+from simulator.schema.machines import Host, Link, PeerTopology
+from simulator.schema.storage import Scope
 from simulator.version import __version__
 
 MACHINE = Machine(host="h", cpu='Some "CPU"', sockets=2, cores=8, threads=16, ram=64e9)

@@ -14,9 +14,9 @@ from simulator import units
 from simulator.importers.prices import MIN_SPOT_SHARE
 from simulator.reading.hardware.catalogue import KINDS, Catalogue, packaged
 from simulator.report.profile_figures import Figure, figures
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.price import Purchase, price_of
-from simulator.schema.hardware.storage import Scope
+from simulator.schema.cost import Purchase, price_of
+from simulator.schema.machines import Host
+from simulator.schema.storage import Scope
 from simulator.units import parse
 
 FOLDER = packaged()

@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.schema.hardware.host import PeerTopology
-from simulator.schema.hardware.link import LinkKind
-from simulator.schema.hardware.price import Purchase, price_of
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
+from simulator.schema.cost import Purchase, price_of
+from simulator.schema.machines import LinkKind, PeerTopology
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,

@@ -13,11 +13,10 @@ from support.scenarios import demand_table, host, inputs_of, link, scenario, sim
 from simulator.engine.closed_form import bounds
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.topology import build
-from simulator.schema.hardware.host import PcieSwitch
+from simulator.schema.data_loading import CachePolicy, LoaderKind, Straggler
+from simulator.schema.fields import CONSTANT, Shape, Spread
+from simulator.schema.machines import PcieSwitch
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy
-from simulator.schema.workload.distribution import CONSTANT, Shape, Spread
-from simulator.schema.workload.loader import LoaderKind, Straggler
 
 pytestmark = pytest.mark.slow
 

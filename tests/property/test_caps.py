@@ -15,11 +15,11 @@ from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.topology import NETWORK_OPERATIONS, OPERATIONS, REQUESTS, build
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.schema.hardware.host import Network
-from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.data_loading import CachePolicy
+from simulator.schema.machines import Network
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy
-from simulator.schema.workload.train import Mode
+from simulator.schema.storage import Scope, Storage
+from simulator.schema.training import Mode
 
 CAPS = st.sampled_from([None, 500.0, 16000.0, 1e6])
 ON_STORE = (

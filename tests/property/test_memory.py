@@ -18,7 +18,7 @@ from simulator.reading.scenario import load_scenario
 from simulator.reading.search.candidates import CandidateReader
 from simulator.reading.settings import setting_from_text
 from simulator.schema.goal import Plain
-from simulator.schema.workload.models.transformer import Transformer
+from simulator.schema.transformers import Transformer
 
 MODELS: Final = sorted(
     path.stem for path in (Path(__file__).parents[2] / "simulator/data/models").glob("*.toml")

@@ -16,14 +16,12 @@ from simulator.engine.symmetry import everyone, reduce_symmetry
 from simulator.pipeline.stages.base import Phase
 from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Timing
-from simulator.schema.hardware.cluster import Group, Role
-from simulator.schema.hardware.host import Host, Network, PcieSwitch
+from simulator.schema.data_loading import CachePolicy, LoaderKind, Remote, Straggler
+from simulator.schema.fields import CONSTANT, Shape, Spread
+from simulator.schema.machines import Group, Host, Network, PcieSwitch, Role
+from simulator.schema.models import CustomModel
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy
-from simulator.schema.workload.distribution import CONSTANT, Shape, Spread
-from simulator.schema.workload.loader import LoaderKind, Remote, Straggler
-from simulator.schema.workload.models.custom import CustomModel
-from simulator.schema.workload.parallelism import Parallelism
+from simulator.schema.training import Parallelism
 
 FEW = settings(max_examples=60, deadline=None, derandomize=True)
 UNEQUAL = Spread(shape=Shape.GAMMA, relative_deviation=0.05)

@@ -7,7 +7,7 @@ import sys
 
 from simulator.reading.field_docs import meaning
 from simulator.reading.sections import ScenarioFile
-from simulator.schema.hardware.storage import Storage
+from simulator.schema.storage import Storage
 
 
 def test_the_text_under_a_field_is_its_meaning() -> None:

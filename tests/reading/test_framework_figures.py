@@ -17,14 +17,12 @@ from simulator.reading.fitted.kernel_files import kernel_files
 from simulator.reading.fitted.kernels import Use, kernels
 from simulator.reading.model_library import load_model
 from simulator.reading.scenario import load_scenario
-from simulator.schema.hardware.gpu import Gpu, Stack
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Gpu, Precision, Stack
+from simulator.schema.models import Model, StepTimes
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.kernels import Kernels
-from simulator.schema.workload.models import Model, StepTimes
-from simulator.schema.workload.models.families import with_attention
-from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.software import Software
+from simulator.schema.software import Kernels, Software
+from simulator.schema.transformer_families import with_attention
+from simulator.schema.transformers import Transformer
 
 ROOT = Path(__file__).resolve().parents[2]
 

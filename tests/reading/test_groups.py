@@ -14,10 +14,16 @@ from simulator.predict import predict
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.json_schema import scenario_schema
 from simulator.reading.scenario import load_scenario
-from simulator.schema.hardware.cluster import Group, Role
+from simulator.schema.data_loading import (
+    CachePolicy,
+    LoaderKind,
+    Placement,
+    Preparation,
+    Remote,
+    Straggler,
+)
+from simulator.schema.machines import Group, Role
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy, Placement
-from simulator.schema.workload.loader import LoaderKind, Preparation, Remote, Straggler
 
 SOUND = Path(__file__).parents[1] / "data" / "broken" / "base" / "sound.toml"
 HELPERS = "remote={machine='instance/aws/c5.18xlarge', storage='storage/s3'}"

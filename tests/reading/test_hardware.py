@@ -6,7 +6,7 @@ import pytest
 
 from simulator.physics.collectives import network_rate
 from simulator.reading.scenario import load_scenario
-from simulator.schema.hardware.host import Host
+from simulator.schema.machines import Host
 
 SCENARIO = "two-nodes-cpu-starved"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from simulator.reading.json_schema import scenario_schema, service_schema
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
 
 
 def nodes(part: Any) -> Iterator[dict[str, Any]]:

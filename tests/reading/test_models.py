@@ -12,10 +12,10 @@ from support.catalogue import each
 from simulator.errors import InputError, NotModelled, UnknownName
 from simulator.reading.document import parse_document
 from simulator.reading.model_library import load_model, model_names, parse_model, read_model
-from simulator.schema.precision import Precision
-from simulator.schema.workload.models import forward_flops
-from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.train import Recompute
+from simulator.schema.accelerators import Precision
+from simulator.schema.models import forward_flops
+from simulator.schema.training import Recompute
+from simulator.schema.transformers import Transformer
 
 ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "simulator" / "data" / "models"

@@ -16,15 +16,22 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
 from simulator.reading.shipped import scenario_names
 from simulator.reading.unresolved import UnresolvedScenario, find_problems, read_sections
-from simulator.schema.hardware.cluster import Role
-from simulator.schema.hardware.price import Purchase
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
+from simulator.schema.cost import Purchase
+from simulator.schema.data_loading import (
+    Access,
+    CachePolicy,
+    CostBasis,
+    Layout,
+    LoaderKind,
+    Straggler,
+    Transport,
+)
+from simulator.schema.fields import Shape, Spread
+from simulator.schema.machines import Role
+from simulator.schema.models import CustomModel
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import Access, CachePolicy, Layout
-from simulator.schema.workload.distribution import Shape, Spread
-from simulator.schema.workload.loader import CostBasis, LoaderKind, Straggler, Transport
-from simulator.schema.workload.models.custom import CustomModel
-from simulator.schema.workload.train import Evaluation, Mode, Optimizer, Recompute
+from simulator.schema.training import Evaluation, Mode, Optimizer, Recompute
 from simulator.units import BYTE, parse
 
 SOUND = Path(__file__).parents[1] / "data" / "broken" / "base" / "sound.toml"
@@ -464,7 +471,7 @@ def test_the_shape_of_a_library_model_can_be_changed() -> None:
     assert long.software.fused_attention
     assert not plain.software.fused_attention
     said = told("model.sequence=128")
-    assert said.endswith("model.sequence: is no figure of resnet50, found 128; leave it out")
+    assert said.endswith("model.sequence: is not a figure of resnet50, found 128; leave it out")
 
 
 def test_a_format_that_a_device_lacks_runs_as_its_stand_in_and_is_noted() -> None:
@@ -479,7 +486,7 @@ def test_a_format_that_a_device_lacks_runs_as_its_stand_in_and_is_noted() -> Non
         assert scenario.notes[0].what.startswith(f"{gpu.name} has no bf16 units")
     else:
         said = told(f"hardware.machine={name}", "train.precision=bf16")
-        assert "is no format of" in said
+        assert "is not a format of" in said
 
 
 def sound_file() -> UnresolvedScenario:

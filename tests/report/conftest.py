@@ -26,17 +26,14 @@ from simulator.results.prediction import (
     Trace,
     Usage,
 )
-from simulator.schema.hardware.cluster import Cluster, Group, Role
-from simulator.schema.hardware.gpu import Gpu, Stack
-from simulator.schema.hardware.host import CpuPool, Host
-from simulator.schema.hardware.storage import Scope, Storage
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Gpu, Precision, Stack
+from simulator.schema.data_loading import CachePolicy, Dataset, Loader, Preprocessing
+from simulator.schema.machines import Cluster, CpuPool, Group, Host, Role
+from simulator.schema.models import StepTimes
 from simulator.schema.scenario import Job, Scenario
-from simulator.schema.workload.dataset import CachePolicy, Dataset
-from simulator.schema.workload.loader import Loader, Preprocessing
-from simulator.schema.workload.models import StepTimes
-from simulator.schema.workload.software import Software
-from simulator.schema.workload.train import Mode, Train
+from simulator.schema.software import Software
+from simulator.schema.storage import Scope, Storage
+from simulator.schema.training import Mode, Train
 from simulator.terms import term
 from simulator.uncertainty.provenance import Assumption, Source
 

@@ -8,7 +8,7 @@ import pytest
 
 from simulator.report.hardware import old_price_line
 from simulator.results.cost import Listed, older
-from simulator.schema.hardware.price import Price, Purchase
+from simulator.schema.cost import Price, Purchase
 from simulator.uncertainty.provenance import Source
 
 DAY = date(2026, 3, 1)

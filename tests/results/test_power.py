@@ -18,7 +18,7 @@ from simulator.results.energy import (
     joules_per_step,
 )
 from simulator.results.prediction import Prediction
-from simulator.schema.hardware.cluster import Group, Role
+from simulator.schema.machines import Group, Role
 from simulator.schema.scenario import Scenario
 from tests.support.scenarios import host, scenario, store
 

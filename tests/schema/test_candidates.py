@@ -11,7 +11,7 @@ from support.scenarios import SOURCE, scenario, store
 
 from simulator.schema.candidates import stack
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.parallelism import Parallelism, Schedule
+from simulator.schema.training import Parallelism, Schedule
 
 FEW = settings(max_examples=60, deadline=None, derandomize=True)
 

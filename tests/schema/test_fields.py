@@ -12,9 +12,9 @@ from support.catalogue import each
 
 from simulator import units
 from simulator.schema import fields as quantity
+from simulator.schema.accelerators import Precision, PrecisionField
 from simulator.schema.fields import BadValueError, Choice, Number, Quantity, nearest, nearest_hint
-from simulator.schema.precision import Precision, PrecisionField
-from simulator.schema.workload.train import Optimizer, OptimizerField
+from simulator.schema.training import Optimizer, OptimizerField
 
 FIELDS = {
     quantity.ByteField: ("80 GiB", 80 * 2.0**30),
@@ -87,7 +87,7 @@ def test_bare_numbers_are_refused(field: Any, bare: float) -> None:
 @each("field", FIELDS)
 def test_what_is_no_text_is_refused(field: Any, value: object) -> None:
     """Truth values, lists and tables are no quantities."""
-    assert refused(field, value)[0] == "is no quantity"
+    assert refused(field, value)[0] == "is not a quantity"
 
 
 @pytest.mark.parametrize("text", ["nan B", "inf B", "-inf B", "", "B", "1e5", "--1 B", "1,5 GB"])

@@ -11,7 +11,7 @@ from simulator.report.prediction.service import document
 from simulator.report.render import Format, render
 from simulator.results.metrics import service_figures
 from simulator.results.serving import ServicePrediction
-from simulator.schema.hardware.link import LinkKind
+from simulator.schema.machines import LinkKind
 from simulator.schema.serving import Speculation
 from simulator.serving.fleet import Line, links_of, links_of_both
 from simulator.serving.layout import Layout, Side, Transfer

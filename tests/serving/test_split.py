@@ -11,7 +11,7 @@ import pytest
 from simulator.predict import layout_of, predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
-from simulator.schema.hardware.link import LinkKind
+from simulator.schema.machines import LinkKind
 from simulator.schema.serving import Routing, Service
 from simulator.serving.engine import Counts
 from simulator.serving.fleet import Line, run_split

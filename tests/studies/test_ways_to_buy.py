@@ -8,7 +8,7 @@ from simulator.errors import InputError
 from simulator.predict import predict
 from simulator.reading.search.candidates import CandidateReader
 from simulator.results.prediction import Outlook, Way
-from simulator.schema.hardware.price import Purchase
+from simulator.schema.cost import Purchase
 from simulator.schema.long_run import Terms
 from simulator.studies.purchase import long_run, with_ways
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from simulator.probe.disk import MIN_FILE, Place
 from simulator.probe.gpu import Unsupported
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
 
 PEAK = 400e12
 """Rate of bf16 products of the made-up device [FLOP/s]."""

@@ -18,8 +18,8 @@ from simulator.predict import predict
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Prediction
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.price import Purchase, price_of
+from simulator.schema.cost import Purchase, price_of
+from simulator.schema.machines import Host
 from simulator.units import BYTE, DAY, HOUR, parse
 
 IMAGES, ROUNDED = 1_281_167, 1_280_000

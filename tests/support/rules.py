@@ -22,8 +22,8 @@ from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.results.cost import paid_time
 from simulator.results.prediction import Prediction
+from simulator.schema.data_loading import Preparation
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.loader import Preparation
 from simulator.studies.levers.catalogue import knobs
 from simulator.studies.levers.knobs import turned
 from simulator.studies.levers.lever import Knob

@@ -10,19 +10,24 @@ from simulator.pipeline.run_length import Extras, Lengths, extras, lengths
 from simulator.pipeline.stages.base import Phase, StageDemands
 from simulator.pipeline.topology import Topology, build
 from simulator.results.prediction import Timing
-from simulator.schema.hardware.cluster import Cluster, Group, Role
-from simulator.schema.hardware.gpu import Gpu, Stack
-from simulator.schema.hardware.host import CpuPool, Host, PcieSwitch
-from simulator.schema.hardware.link import Link, LinkKind
-from simulator.schema.hardware.storage import Scope, Storage
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Gpu, Precision, Stack
+from simulator.schema.data_loading import CachePolicy, Dataset, Loader, Preprocessing, Straggler
+from simulator.schema.fields import CONSTANT, Spread
+from simulator.schema.machines import (
+    Cluster,
+    CpuPool,
+    Group,
+    Host,
+    Link,
+    LinkKind,
+    PcieSwitch,
+    Role,
+)
+from simulator.schema.models import StepTimes
 from simulator.schema.scenario import CostPlan, Job, Memory, Scenario
-from simulator.schema.workload.dataset import CachePolicy, Dataset
-from simulator.schema.workload.distribution import CONSTANT, Spread
-from simulator.schema.workload.loader import Loader, Preprocessing, Straggler
-from simulator.schema.workload.models import StepTimes
-from simulator.schema.workload.software import Software
-from simulator.schema.workload.train import Mode, Train
+from simulator.schema.software import Software
+from simulator.schema.storage import Scope, Storage
+from simulator.schema.training import Mode, Train
 from simulator.uncertainty.provenance import Source
 
 SOURCE = Source(reference="made up for a test", date="2026-11-21")

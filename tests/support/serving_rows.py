@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from converters.serving_rows import ServingRow
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
 
 ROW: Final = ServingRow(
     id="row",

@@ -15,11 +15,10 @@ from simulator.physics.device_time import device_time, device_traffic, uses_fitt
 from simulator.physics.parameters import learned_in_all
 from simulator.physics.training_step import TrainingStep
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.link import Collective, LinkKind
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
+from simulator.schema.machines import Collective, Host, LinkKind
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
 from simulator.terms import Term, product_of, quotient_of, stated, term
 from simulator.units import Real, Seconds, anywhere, in_common, where
 

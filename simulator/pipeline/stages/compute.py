@@ -9,8 +9,8 @@ from simulator.equations.batch import batch_work
 from simulator.physics.device_time import DeviceTime, device_time
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
 from simulator.pipeline.stages.communication import step_of
+from simulator.schema.data_loading import Preparation
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.loader import Preparation
 from simulator.terms import Term, quotient_of, stated, term
 
 

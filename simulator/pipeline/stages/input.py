@@ -13,12 +13,20 @@ from simulator.equations.cpu import core_cost, speed_ratio
 from simulator.equations.storage import operations_per_sample
 from simulator.physics.footprint import batch_in_bytes, page_cache_bytes, sample_bytes
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
-from simulator.schema.hardware.cluster import Group, Role
-from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.data_loading import (
+    Access,
+    CachePolicy,
+    CostBasis,
+    Dataset,
+    Layout,
+    Placement,
+    Preparation,
+    Remote,
+)
+from simulator.schema.machines import Group, Role
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import Access, CachePolicy, Dataset, Layout, Placement
-from simulator.schema.workload.loader import CostBasis, Preparation, Remote
-from simulator.schema.workload.train import Mode
+from simulator.schema.storage import Scope, Storage
+from simulator.schema.training import Mode
 from simulator.terms import term
 from simulator.units import PerSecond, Real, anywhere, where
 

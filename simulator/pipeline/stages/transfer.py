@@ -10,9 +10,9 @@ from simulator.equations.batch import batch_bytes, batch_work, copied_bytes
 from simulator.equations.memory import tensor_bytes
 from simulator.physics.footprint import batch_in_bytes
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
 from simulator.terms import term
 
 

@@ -19,9 +19,9 @@ from simulator.physics.footprint import CheckpointShares, checkpoint_shares
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
 from simulator.pipeline.stages.communication import step_of
 from simulator.pipeline.stragglers import slowest_factor
-from simulator.schema.hardware.storage import Scope, Storage
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.train import Mode
+from simulator.schema.storage import Scope, Storage
+from simulator.schema.training import Mode
 from simulator.terms import Term, term
 from simulator.units import Real, Seconds, in_common
 

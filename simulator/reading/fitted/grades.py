@@ -29,6 +29,8 @@ from simulator.reading.model_library import SourcedTable
 from simulator.reading.shipped import DATA
 from simulator.reading.unresolved import UnresolvedScenario
 from simulator.results.envelope import FRAMEWORK, GPU, SHARDING, Apart, Envelope, Measured, Span
+from simulator.schema.accelerators import Gpu, Precision
+from simulator.schema.data_loading import CostBasis
 from simulator.schema.fields import (
     Choice,
     NumberField,
@@ -36,16 +38,12 @@ from simulator.schema.fields import (
     TextField,
     TimeOrZeroField,
 )
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.link import Link
-from simulator.schema.hardware.storage import Scope
-from simulator.schema.precision import Precision
+from simulator.schema.machines import Link
+from simulator.schema.models import Model
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.loader import CostBasis
-from simulator.schema.workload.models import Model
-from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.parallelism import Sharding
-from simulator.schema.workload.train import Mode, Train
+from simulator.schema.storage import Scope
+from simulator.schema.training import Mode, Sharding, Train
+from simulator.schema.transformers import Transformer
 from simulator.uncertainty.components import Axis, Grade, Rate, Reach
 from simulator.uncertainty.provenance import Source
 from simulator.units import anywhere

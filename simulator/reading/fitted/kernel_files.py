@@ -13,9 +13,9 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from simulator.reading.document import check, read_document
 from simulator.reading.shipped import DATA
+from simulator.schema.accelerators import Gpu, Outdone, Relative
 from simulator.schema.fields import Choice, NumberField, NumberOrZeroField, TextField
-from simulator.schema.hardware.gpu import Gpu, Outdone, Relative
-from simulator.schema.workload.software import CudaGraphs, GradientSum, Software
+from simulator.schema.software import CudaGraphs, GradientSum, Software
 from simulator.uncertainty.provenance import Source
 
 _FOLDER: Final = DATA / "kernels"

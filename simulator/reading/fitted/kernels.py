@@ -22,22 +22,24 @@ from simulator.reading.fitted.kernel_files import (
     launch_factor,
     source_of,
 )
-from simulator.schema.hardware.gpu import Gpu, Stack
-from simulator.schema.hardware.link import Link
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Gpu, Precision, Stack
+from simulator.schema.machines import Link
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.kernels import (
+from simulator.schema.software import (
     LAYER_KERNELS,
+    CudaGraphs,
     ExchangeFigures,
     ExpertFigures,
+    GradientSum,
     KernelFigures,
     Kernels,
     LaunchFigures,
     MemoryFigures,
     ProductFigures,
+    Scaling,
+    Software,
     UpdateFigures,
 )
-from simulator.schema.workload.software import CudaGraphs, GradientSum, Scaling, Software
 from simulator.uncertainty.provenance import Source
 from simulator.units import Bytes
 

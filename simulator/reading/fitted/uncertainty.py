@@ -33,10 +33,10 @@ from simulator.reading.shipped import DATA
 from simulator.reading.unresolved import UnresolvedScenario
 from simulator.results.envelope import outside, placed
 from simulator.schema.fields import NumberOrZeroField, Quantity, TextField
+from simulator.schema.models import Dlrm
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.kernels import Kernels
-from simulator.schema.workload.models.recommender import Dlrm
-from simulator.schema.workload.train import Mode
+from simulator.schema.software import Kernels
+from simulator.schema.training import Mode
 from simulator.uncertainty.calibration import Overlay, TransferError
 from simulator.uncertainty.components import (
     Axis,
@@ -159,7 +159,7 @@ _GATHERS_SLOWLY: Final = (
 _BOUND_BY_LAUNCHES: Final = 0.7
 """Share of a step's change with the launches from which on they bound it."""
 _LAUNCHES_OF_ANOTHER: Final = (
-    "the host that launches kernels bounds the step, and another framework's launches stand in: "
+    "the host that launches kernels bounds the step, and another framework's launches are used: "
     "380 measured steps so predicted took 22% longer in the median, one in ten of them 32% and more"
 )
 

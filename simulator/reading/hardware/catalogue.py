@@ -30,12 +30,10 @@ from simulator.reading.lines import KeyPath
 from simulator.reading.merge_documents import merge
 from simulator.reading.names import holding, nearest_names
 from simulator.reading.shipped import shipped_folder
-from simulator.schema.fields import TextField
-from simulator.schema.figures import DateField
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.host import Cpu, Host
-from simulator.schema.hardware.link import Link
-from simulator.schema.hardware.storage import Storage
+from simulator.schema.accelerators import Gpu
+from simulator.schema.fields import DateField, TextField
+from simulator.schema.machines import Cpu, Host, Link
+from simulator.schema.storage import Storage
 from simulator.uncertainty.provenance import Source
 
 Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage

@@ -13,12 +13,10 @@ from simulator.errors import InputError, Problem
 from simulator.reading.document import Document, check, read_document
 from simulator.reading.fitted.kernel_files import among_measured
 from simulator.reading.shipped import DATA
-from simulator.schema.fields import NumberField, PositiveShareField, TextField
-from simulator.schema.figures import Profile
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.host import Cpu, VectorUnits
-from simulator.schema.hardware.link import Link
-from simulator.schema.hardware.storage import Storage
+from simulator.schema.accelerators import Gpu
+from simulator.schema.fields import NumberField, PositiveShareField, Profile, TextField
+from simulator.schema.machines import Cpu, Link, VectorUnits
+from simulator.schema.storage import Storage
 from simulator.uncertainty.provenance import Assumption, Source
 
 _PATH: Final = DATA / "processors.toml"

@@ -14,13 +14,16 @@ from simulator.errors import InputError, Problem, UnknownName
 from simulator.reading.document import Document, check
 from simulator.reading.hardware.devices import Cite, refuse_if, vector_units_of
 from simulator.reading.lines import KeyPath
-from simulator.schema.fields import Choice, CountOrZeroField, TextField
-from simulator.schema.figures import (
+from simulator.schema.accelerators import Gpu
+from simulator.schema.cost import Price, Purchase, PurchaseField
+from simulator.schema.fields import (
     SOURCED,
     ByteFigure,
     ByteRateFigure,
+    Choice,
     Citation,
     CountFigure,
+    CountOrZeroField,
     FractionFigure,
     MoneyFigure,
     NameFigure,
@@ -28,12 +31,10 @@ from simulator.schema.figures import (
     PriceFigure,
     Profile,
     RateFigure,
+    TextField,
 )
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.host import Cpu, CpuPool, Host, Network, PcieSwitch, PeerTopology
-from simulator.schema.hardware.link import Link
-from simulator.schema.hardware.price import Price, Purchase, PurchaseField
-from simulator.schema.hardware.storage import Storage
+from simulator.schema.machines import Cpu, CpuPool, Host, Link, Network, PcieSwitch, PeerTopology
+from simulator.schema.storage import Storage
 from simulator.uncertainty.provenance import Source
 
 TopologyFigure = Annotated[PeerTopology, Choice(PeerTopology), SOURCED]
@@ -453,7 +454,7 @@ def _listed_prices(build: _Build, blocks: Sequence[PriceBlock]) -> Iterator[Pric
     seen = set[tuple[Purchase, str]]()
     for i, block in enumerate(blocks):
         if block.purchase is Purchase.OWNED:
-            message = "is no price by the hour"
+            message = "is not a price by the hour"
             build.fault(("price", i, "purchase"), message, "state what it costs to buy as capex")
         if (block.purchase, block.region) in seen:
             message = f"is the second {block.purchase} price in {block.region}"
@@ -539,7 +540,7 @@ def _layout_problems(build: _Build, host: Host, layout: LayoutTable) -> Iterator
     for i, switch in enumerate(layout.switches):
         if switch.socket >= sockets:
             path = ("layout", "switches", i, "socket")
-            yield document.problem(path, "is no socket", hint=f"{sockets}, counted from 0")
+            yield document.problem(path, "is not a socket", hint=f"{sockets}, counted from 0")
     for key, count in known.items():
         below = [index for switch in layout.switches for index in getattr(switch, key)]
         missing = [index for index in below if index >= count]

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from simulator import units
 from simulator.reading.reading import fail
-from simulator.schema.hardware.price import Price, Purchase
+from simulator.schema.cost import Price, Purchase
 from simulator.units import HOUR, Unit, UsdPerSecond
 
 _DIGITS = 6

@@ -12,9 +12,9 @@ from typing import Final
 from simulator.errors import PlanError
 from simulator.reading.lines import KeyPath
 from simulator.reading.search.candidates import CandidateReader, Loaded
+from simulator.schema.cost import Purchase
 from simulator.schema.goal import Plain
-from simulator.schema.hardware.naming import short_name
-from simulator.schema.hardware.price import Purchase
+from simulator.schema.machines import short_name
 from simulator.schema.scenario import Scenario
 
 MACHINE: Final = "hardware.machine"

@@ -5,29 +5,25 @@ Defaults are those of ``data/ownership.toml`` and ``data/electricity.toml``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Final
 
-from simulator.errors import InputError, Problem, UnitError
+from simulator.errors import InputError, UnitError
 from simulator.memo import cached
 from simulator.reading.document import Document, check, read_document
 from simulator.reading.shipped import DATA
-from simulator.reading.unresolved import UnresolvedScenario
-from simulator.schema.energy import EnergyPlan, EnergySection, PueField
-from simulator.schema.fields import nearest_hint
-from simulator.schema.figures import (
+from simulator.schema.cost import EnergyPlan, EnergySection, Ownership, PueField
+from simulator.schema.fields import (
     SOURCED,
     FractionFigure,
     NameFigure,
     PriceFigure,
     Sourceable,
     TimeFigure,
+    nearest_hint,
 )
-from simulator.schema.hardware.price import Purchase
-from simulator.schema.owned import Ownership
-from simulator.schema.scenario import CostPlan
 from simulator.uncertainty.provenance import Source
 from simulator.units import KILOGRAM_PER_JOULE, USD_PER_JOULE, WATT, Unit, parse
 
@@ -61,6 +57,7 @@ def _usual() -> _Usual:
     return check(_Usual, read_document(_OWNERSHIP))
 
 
+@cached()
 def ownership(stated: Ownership) -> Ownership:
     """Return how machines are owned, with what is usual for keys that are not stated."""
     usual = _usual()
@@ -72,14 +69,6 @@ def ownership(stated: Ownership) -> Ownership:
         hosting_per_watt=usual.hosting / _KILOWATT,
         assumed={name: usual.sources[name] for name in assumed},
     )
-
-
-@cached()
-def ownership_of(cost: CostPlan, owned: Ownership | None) -> Ownership | None:
-    """Return how the machines of a job are owned; None where nothing is said of it."""
-    if cost.purchase is not Purchase.OWNED and owned is None:
-        return None
-    return ownership(owned or Ownership())
 
 
 _ELECTRICITY: Final = DATA / "electricity.toml"
@@ -152,20 +141,6 @@ def _amount(
     return value, _STATED
 
 
-def energy_of(file: UnresolvedScenario) -> EnergyPlan | None:
-    """Return where the electricity of the machines comes from; None where nothing is stated.
-
-    Raises
-    ------
-    InputError
-        As `energy_plan` does.
-    """
-    owned = file.cost.purchase is Purchase.OWNED or file.owned is not None
-    if file.energy is None and not owned:
-        return None
-    return electricity(file.document, file.energy, owned=owned)
-
-
 @cached(most=1000, ignore=(Document,))
 def electricity(document: Document, given: EnergySection | None, *, owned: bool) -> EnergyPlan:
     """Return the electricity of a file; owned machines have a default tariff.
@@ -182,20 +157,10 @@ def electricity(document: Document, given: EnergySection | None, *, owned: bool)
 def _with_tariff(plan: EnergyPlan) -> EnergyPlan:
     """Return the plan with a default tariff: owners of machines pay for electricity."""
     known = _electricity()
-    note = f"{_STAND_IN} stands in for energy.tariff, which is not given"
+    note = f"{_STAND_IN} is used: energy.tariff is not given"
     source = replace(known.sources[f"tariff.{_STAND_IN}"], verified=False, note=note)
     return replace(
         plan,
         tariff=parse(known.tariff[_STAND_IN], USD_PER_JOULE),
         sources={**plan.sources, "tariff": source},
     )
-
-
-def _mistakes(file: UnresolvedScenario) -> Iterator[Problem]:
-    try:
-        energy_of(file)
-    except InputError as error:
-        yield from error.problems
-
-
-ENERGY_CHECKS: Final = (_mistakes,)

@@ -6,7 +6,6 @@ Spells of spot capacity are recorded in a trace, or made up from their means.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -21,7 +20,6 @@ from simulator.memo import cached
 from simulator.reading.document import Document, check, examine, read_document
 from simulator.reading.shipped import DATA
 from simulator.reading.table import Line, Table, read_table
-from simulator.reading.unresolved import UnresolvedScenario
 from simulator.schema.fields import (
     CountField,
     NumberOrZeroField,
@@ -31,8 +29,6 @@ from simulator.schema.fields import (
     TimeOrZeroField,
     nearest_hint,
 )
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.price import Purchase
 from simulator.schema.long_run import (
     Checkpoints,
     ComponentsTable,
@@ -45,6 +41,7 @@ from simulator.schema.long_run import (
     SpotSection,
     Terms,
 )
+from simulator.schema.machines import Host
 from simulator.units import HOUR, PerSecond, Seconds
 
 Pairs: TypeAlias = NDArray[np.float64]
@@ -71,9 +68,9 @@ far their good and bad days are apart. Chosen among 15 by the score of the 80% i
 P90 of a job of 24 h on the same 20 traces; chosen on all traces but one, they hold 16 of the 20 P50
 and 15 of the 20 P90 that were left out."""
 SPELLS_APART: Final = (
-    "spells are made up from their means, good and bad days together: means do not settle the "
-    "tail, and plan goodput says how far zones with the same means differ; give a trace of your "
-    "zone in spot.trace"
+    "outages are generated from their means, good and bad days together: averages do not predict "
+    "the worst case, and plan goodput says how far zones with the same means differ; give a trace "
+    "of your zone in spot.trace"
 )
 """Of 20 recorded traces, each predicted from its means, 8 to 13 have their 90% quantile within 10%,
 by what is lost in restarts; other laws of spells do no better."""
@@ -175,7 +172,9 @@ def read_trace(path: Path) -> Spells:
             down[-1] += time
     pairs = min(len(up), len(down))
     if not pairs:
-        raise InputError((table.about("available", "has no spell with and one without machines"),))
+        raise InputError(
+            (table.about("available", "has no period with machines followed by one without"),)
+        )
     return Spells(up=tuple(up[:pairs]), down=tuple(down[:pairs]), notice=0.0, in_order=True)
 
 
@@ -189,7 +188,7 @@ def _spell(table: Table, line: Line) -> tuple[bool, Seconds]:
     except ValueError:
         hours = math.nan
     if not 0.0 < hours < math.inf:
-        raise InputError((table.problem(line, "hours", "is no length of a spell"),))
+        raise InputError((table.problem(line, "hours", "is not the length of a period"),))
     return there == "1", hours * HOUR
 
 
@@ -236,7 +235,7 @@ TAKEN: Final = "rsc-1"
 TAKEN_DOUBT: Final = math.log(2.0)
 """Published clusters of one size differ by a factor of two."""
 NOT_STATED: Final = (
-    f"no rates of failures are given: those of {TAKEN} are taken, the doubt is a factor of two; "
+    f"no rates of failures are given: those of {TAKEN} are used, uncertain by a factor of two; "
     "failures.per_machine and per_job state your own, 0 for none"
 )
 NONE_COUNTED: Final = (
@@ -245,11 +244,12 @@ NONE_COUNTED: Final = (
 )
 ONLY_MACHINES: Final = (
     "the rate of machines alone says little about a job, which software and network stop as well: "
-    "add per_job from your own logs; the doubt is wide until then"
+    "add per_job from your own logs; the uncertainty is wide until then"
 )
 OTHER_SIZE: Final = (
     "the rates of {name} hold for a job of {counted:,} accelerators, with what stops the job as a "
-    "whole in them; for one of {own:,} nobody knows how much of them stays, so the doubt is wider"
+    "whole in them; for one of {own:,} it is unknown how many of them remain, so the uncertainty "
+    "is wider"
 )
 
 
@@ -352,19 +352,8 @@ def interruptions_of(
     )
 
 
-def stated_interruptions(file: UnresolvedScenario) -> Interruptions | None:
-    """Return the interruptions that a scenario states; None without such sections."""
-    spot = file.spot is not None and file.cost.purchase is Purchase.SPOT
-    if not spot and file.run is None and file.failures is None and file.checkpoint is None:
-        return None
-    devices, machines = max(1, file.gpus), file.hardware.count if file.gpus else 1
-    cards = cards_of(file.host)
-    sections = file.run, file.failures, file.checkpoint, file.spot
-    return _interruptions(file.document, devices, spot, machines, cards, *sections)
-
-
 @cached(most=1000, ignore=(Document,))
-def _interruptions(
+def of_sections(
     document: Document,
     devices: int,
     spot: bool,  # noqa: FBT001 - part of the key of the cache
@@ -372,22 +361,13 @@ def _interruptions(
     cards: int,
     *sections: object,  # noqa: ARG001 - part of the key of the cache
 ) -> Interruptions:
+    """Return the interruptions of a file, read once for equal `sections`."""
     return interruptions_of(document, devices=devices, spot=spot, machines=machines, cards=cards)
 
 
 def cards_of(host: Host) -> int:
     """Return network cards of a machine; one where its profile says nothing."""
     return 1 if host.network is None else max(1, host.network.cards)
-
-
-def _mistakes(file: UnresolvedScenario) -> Iterator[Problem]:
-    try:
-        stated_interruptions(file)
-    except InputError as error:
-        yield from error.problems
-
-
-INTERRUPTION_CHECKS: Final = (_mistakes,)
 
 
 def _of_parts(
@@ -399,7 +379,7 @@ def _of_parts(
         return section, ()
     given = (section.per_machine, section.per_job)
     if any(rate is not None for rate in given):
-        at, message = ("failures", "components"), "is given beside per_machine or per_job"
+        at, message = ("failures", "components"), "is given together with per_machine or per_job"
         hint = "leave one of them out"
         raise InputError((document.problem(at, message, hint=hint, show=False),))
     own = _of_a_machine(parts, devices, cards)
@@ -494,7 +474,7 @@ def _spares(document: Document, section: FailuresSection) -> Spares | None:
     """Return the spares that replace a failed machine, or the time to rent another one."""
     table, wait = section.spares, section.wait
     if table is not None and wait is not None:
-        message, hint = "is given beside spares", "leave one of them out"
+        message, hint = "is given together with spares", "leave one of them out"
         raise InputError((document.problem(("failures", "wait"), message, hint=hint, show=False),))
     if table is not None:
         return table
@@ -512,7 +492,7 @@ def _cluster(document: Document, name: str) -> PublishedCluster:
     found = _published().get(name)
     if found is None:
         hint = nearest_hint(name, tuple(_published()))
-        problem = document.problem(("failures", "like"), "is no published cluster", hint=hint)
+        problem = document.problem(("failures", "like"), "unknown published cluster", hint=hint)
         raise InputError((problem,))
     return found
 
@@ -521,7 +501,7 @@ def _spells(document: Document, section: SpotSection) -> Spells:
     if section.trace is not None:
         given = section.mean_up is not None or section.mean_down is not None
         if given:
-            message, hint = "is given beside mean_up or mean_down", "leave one of them out"
+            message, hint = "is given together with mean_up or mean_down", "leave one of them out"
             raise InputError((document.problem(("spot", "trace"), message, hint=hint),))
         origin = Path(document.where(("spot", "trace"))[0])
         folder = origin.parent if origin.suffix == ".toml" else Path()

@@ -16,7 +16,6 @@ from simulator.reading.document import examine
 from simulator.reading.merge_documents import parse_override
 from simulator.reading.model_library import shape_keys
 from simulator.reading.sections import ScenarioFile
-from simulator.reading.service.sections import ServiceFile, ServiceMode
 from simulator.reading.shipped import find_base, nearest_bases
 from simulator.reading.table import Line, Table
 from simulator.reading.tables import FileTable, key_at, table_keys
@@ -37,6 +36,7 @@ from simulator.schema.measurement import (
     Tolerance,
     held_out,
 )
+from simulator.schema.training import ServiceMode
 from simulator.units import Unit
 
 NameField = Annotated[str, Text(longest=100)]
@@ -138,7 +138,11 @@ class Context:
 
 def described_by(file: SetFile) -> type[FileTable]:
     """Return the table of the files of a set's rows: jobs or services."""
-    return ScenarioFile if file.mode is None else ServiceFile
+    if file.mode is None:
+        return ScenarioFile
+    from simulator.reading.service.sections import ServiceFile
+
+    return ServiceFile
 
 
 @dataclass(frozen=True)
@@ -190,7 +194,7 @@ class Heading:
         for key in self.keys:
             if key not in shape_keys() and key_at(self.model, tuple(key.split("."))) is None:
                 hint = nearest_hint(key, all_keys(self.model))
-                yield table.about(key, "is no key of a scenario", hint)
+                yield table.about(key, "is not a key of a scenario", hint)
         for label in self.labels:
             plain = label.lower()
             if plain in (*OWN, "measured", "spread"):
@@ -201,7 +205,7 @@ class Heading:
             for name in names:
                 if measurable(name) is None:
                     hint = nearest_hint(name, measurable_names())
-                    message = "is no metric that can be measured"
+                    message = "is not a metric that can be measured"
                     yield self.table.about(prefix + name, message, hint)
         for name in self.spread:
             if name not in self.measured and not self.misspelt(name):
@@ -297,7 +301,7 @@ def _bases(context: Context) -> tuple[dict[str, str], list[Problem]]:
             problems.append(context.table.problem(line, "base", "is empty", hint))
         elif path is None:
             hint = nearest_bases(name, context.folder)
-            problem = context.table.problem(line, "base", "is no scenario", hint)
+            problem = context.table.problem(line, "base", "unknown scenario", hint)
             problems.append(replace(problem, found=repr(name)))
     return found, problems
 

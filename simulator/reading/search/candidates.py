@@ -35,8 +35,6 @@ from simulator.reading.scenario import (
     resolve,
     to_scenario,
 )
-from simulator.reading.search.goal_section import goal_of
-from simulator.reading.search.sweep_section import axes_of
 from simulator.reading.sections import ScenarioFile
 from simulator.reading.settings import as_option, possible_names, without_key
 from simulator.reading.tables import BROKEN, Reading
@@ -313,6 +311,8 @@ class CandidateReader:
         InputError
             With all mistakes of the section.
         """
+        from simulator.reading.search.sweep_section import axes_of
+
         return axes_of(self.document(), self._catalogue)
 
     @property
@@ -324,6 +324,8 @@ class CandidateReader:
         InputError
             With all mistakes of the section.
         """
+        from simulator.reading.search.goal_section import goal_of
+
         return goal_of(self.document(), self._catalogue)
 
     def names(self, key: str) -> tuple[str, ...]:

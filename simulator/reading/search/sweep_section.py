@@ -11,7 +11,7 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.lines import KeyPath
 from simulator.reading.reading import dotted
 from simulator.reading.search.axes import axis_of, lost_pattern
-from simulator.reading.search.sections import SweepSection
+from simulator.reading.sections import SweepSection
 from simulator.reading.settings import possible_names, setting_units
 from simulator.results.expression import Expression, ExpressionError, parse_expression
 from simulator.schema.goal import Axes, Axis, Sampling

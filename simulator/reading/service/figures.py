@@ -17,14 +17,17 @@ from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernel_files import SourceTable
 from simulator.reading.fitted.kernels import ANY, Use, kernels
 from simulator.reading.shipped import DATA
+from simulator.schema.accelerators import Gpu, Precision, Stack
 from simulator.schema.fields import NumberOrZeroField, TextField
-from simulator.schema.hardware.gpu import Gpu, Stack
-from simulator.schema.hardware.host import VectorUnits
-from simulator.schema.precision import Precision
+from simulator.schema.machines import VectorUnits
 from simulator.schema.serving import Service
-from simulator.schema.workload.kernels import Kernels, ProductFigures
-from simulator.schema.workload.serving_figures import ServiceFactors, ServingFigures
-from simulator.schema.workload.software import Software
+from simulator.schema.software import (
+    Kernels,
+    ProductFigures,
+    ServiceFactors,
+    ServingFigures,
+    Software,
+)
 from simulator.uncertainty.provenance import Source
 
 _VERSION: Final = re.compile(r"v?(\d+(?:\.\d+)*)(?:[.+-]?[a-z].*)?")

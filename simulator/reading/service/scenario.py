@@ -75,22 +75,17 @@ from simulator.reading.service.sections import (
 from simulator.reading.settings import as_option
 from simulator.reading.tables import key_at, table_keys
 from simulator.results.assumptions import electricity_notes, owned_notes
-from simulator.schema.energy import EnergyPlan
+from simulator.schema.accelerators import Gpu, Precision
+from simulator.schema.cost import EnergyPlan, Ownership, Purchase
 from simulator.schema.fields import nearest_hint
 from simulator.schema.goal import Plain
-from simulator.schema.hardware.cluster import Group, Role
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.price import Purchase
-from simulator.schema.hardware.storage import NO_STORE
-from simulator.schema.owned import Ownership
-from simulator.schema.precision import Precision
+from simulator.schema.machines import Group, Host, Role
+from simulator.schema.models import Model
 from simulator.schema.scenario import CostPlan, Scenario
 from simulator.schema.serving import OnePass, Service, Serving, Slo
-from simulator.schema.workload.kernels import ProductFigures
-from simulator.schema.workload.models import Model
-from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.serving_figures import ServingFigures
+from simulator.schema.software import ProductFigures, ServingFigures
+from simulator.schema.storage import NO_STORE
+from simulator.schema.transformers import Transformer
 from simulator.uncertainty.provenance import Assumption, Source
 
 Thing = TypeVar("Thing")
@@ -533,7 +528,7 @@ def variants(texts: Sequence[str]) -> tuple[dict[str, Plain], ...]:
             hint = "write key=values, such as load.rate=1 /s,2 /s"
             _refuse(text, "has no values", hint)
         if key_at(ServiceFile, tuple(key.split("."))) is None or "." not in key:
-            _refuse(text, f"'{key}' is no key of a service", nearest_hint(key, _keys()))
+            _refuse(text, f"'{key}' is not a key of a service", nearest_hint(key, _keys()))
         axes[key] = [value for part in values.split(",") for value in _values(part.strip())]
     return tuple(dict(zip(axes, point, strict=True)) for point in product(*axes.values()))
 

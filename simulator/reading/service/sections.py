@@ -10,7 +10,8 @@ from enum import StrEnum
 from typing import Annotated
 
 from simulator.reading.sections import StepTimeTable
-from simulator.schema.energy import EnergySection
+from simulator.schema.accelerators import Precision, PrecisionField
+from simulator.schema.cost import EnergySection, Ownership, PurchaseField
 from simulator.schema.fields import (
     ByteField,
     ByteOrZeroField,
@@ -27,21 +28,12 @@ from simulator.schema.fields import (
     TimeField,
     TimeOrZeroField,
 )
-from simulator.schema.hardware.price import PurchaseField
-from simulator.schema.owned import Ownership
-from simulator.schema.precision import Precision, PrecisionField
 from simulator.schema.scenario import CostPlan
 from simulator.schema.serving import Admission, Batching, Lengths, MemoryBase, Serving, Slo
-from simulator.schema.workload.parallelism import DegreeField
-from simulator.schema.workload.serving_figures import ServiceFactors
+from simulator.schema.software import ServiceFactors
+from simulator.schema.training import DegreeField, ServiceMode
 
 ShareOrZeroField = Annotated[float, Number(low=0.0, high=1.0)]
-
-
-class ServiceMode(StrEnum):
-    """Kind of a file that has a ``mode``."""
-
-    SERVE = "serve"
 
 
 class Arrivals(StrEnum):

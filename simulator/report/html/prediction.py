@@ -29,7 +29,7 @@ from simulator.report.prediction.verdict import device_word, marks, verdict
 from simulator.report.text import printable
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
 from simulator.uncertainty.provenance import Assumption
 from simulator.units import USD_PER_SECOND
 from simulator.validation.local_coverage import Neighbourhood, widened

@@ -16,7 +16,7 @@ from simulator.report.launch import Launch
 from simulator.report.numbers import figure
 from simulator.report.text import printable
 from simulator.results.prediction import Prediction
-from simulator.schema.hardware.naming import short_name
+from simulator.schema.machines import short_name
 from simulator.studies.recommend.ranking import MONEY, TIME, Choice, is_outside_evidence, number
 from simulator.studies.recommend.recommendation import Recommendation
 from simulator.units import SECOND, USD

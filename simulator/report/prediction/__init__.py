@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simulator.report.document import Document
 from simulator.results.prediction import Prediction
-from simulator.results.serving import ServicePrediction
+
+if TYPE_CHECKING:
+    from simulator.results.serving import ServicePrediction
 
 
 def document(
@@ -27,7 +29,7 @@ def document(
     full : bool
         Show everything rather than one screen.
     """
-    if isinstance(prediction, ServicePrediction):
+    if not isinstance(prediction, Prediction):
         from simulator.report.prediction import service
 
         return service.document(prediction, found, full=full)

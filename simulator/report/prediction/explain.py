@@ -45,7 +45,7 @@ from simulator.results.cost import listed_price, paid_time, priced
 from simulator.results.energy import draws
 from simulator.results.metrics import Metric, select
 from simulator.results.prediction import Prediction
-from simulator.schema.hardware.naming import short_name
+from simulator.schema.machines import short_name
 from simulator.terms import SAME_UNIT, Term, plain, units_of
 from simulator.units import (
     BYTE,

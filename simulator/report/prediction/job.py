@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
-from simulator.report import goodput
 from simulator.report.document import (
     Actions,
     Bar,
@@ -53,7 +52,7 @@ from simulator.results.cost import listed_price
 from simulator.results.energy import missing
 from simulator.results.metrics import JOB_METRICS, Value, number_at, training_log
 from simulator.results.prediction import Prediction
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
 from simulator.studies.sensitivity import DominantUncertainty, dominant_uncertainties
 from simulator.uncertainty.provenance import Assumption
 from simulator.units import (
@@ -163,18 +162,27 @@ def _observed(found: Explained) -> tuple[Section, ...]:
 
 
 def _short(prediction: Prediction, steps: Sequence[str]) -> tuple[Section, ...]:
-    outlook = prediction.outlook
     return (
         *section("", *_step(prediction), rows(_result_rows(prediction))),
-        *section("", None if outlook is None else rows(goodput.rows(outlook))),
+        *_long_run(prediction, "", full=False),
         *section("Largest uncertainties", notes(_uncertainties(prediction))),
         *section("Do next", Actions(texts=tuple(steps))),
         *section("Warnings", notes(_short_warnings(prediction))),
     )
 
 
+def _long_run(prediction: Prediction, title: str, *, full: bool) -> tuple[Section, ...]:
+    outlook = prediction.outlook
+    if outlook is None:
+        return ()
+    from simulator.report import goodput
+
+    remarks = notes(goodput.notes_of(outlook)) if full else None
+    return tuple(section(title, rows(goodput.rows(outlook)), remarks))
+
+
 def _full(prediction: Prediction, steps: Sequence[str]) -> tuple[Section, ...]:
-    many, outlook = batches_called(prediction.scenario), prediction.outlook
+    many = batches_called(prediction.scenario)
     memory = prediction.memory
     return (
         *section(_step_title(prediction), step_bars(prediction), _hidden(prediction)),
@@ -184,11 +192,7 @@ def _full(prediction: Prediction, steps: Sequence[str]) -> tuple[Section, ...]:
         *_memory("Host RAM per machine", prediction.host_ram),
         *(() if memory is None else _memory(f"Memory per {device_word(prediction)}", memory)),
         *section("Cost", rows(cost_rows(prediction))),
-        *section(
-            "Long run, with interruptions",
-            None if outlook is None else rows(goodput.rows(outlook)),
-            None if outlook is None else notes(goodput.notes_of(outlook)),
-        ),
+        *_long_run(prediction, "Long run, with interruptions", full=True),
         *section("Assumptions", notes(assumption_texts(prediction.assumptions))),
         *section("Warnings", notes(prediction.warnings)),
         *section("Do next", Actions(texts=tuple(steps))),

@@ -23,8 +23,7 @@ from simulator.results.cost import PARTS, is_block, machine_price, paid_time, pr
 from simulator.results.energy import missing as missing_of_owned
 from simulator.results.metrics import JOB_METRICS, Metric, number_at, select
 from simulator.results.prediction import Prediction, StepSplit, Timing
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.naming import short_name
+from simulator.schema.machines import Host, short_name
 from simulator.schema.scenario import Scenario
 from simulator.units import (
     BYTE,

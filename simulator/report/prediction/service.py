@@ -34,8 +34,7 @@ from simulator.results.energy import is_known
 from simulator.results.metrics import service_figures
 from simulator.results.prediction import StorageBill
 from simulator.results.serving import Answered, Latency, ServicePrediction
-from simulator.schema.hardware.link import LinkKind
-from simulator.schema.hardware.naming import short_name
+from simulator.schema.machines import LinkKind, short_name
 from simulator.schema.serving import (
     Autoscaling,
     ClosedLoop,

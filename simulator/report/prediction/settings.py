@@ -6,14 +6,10 @@ from typing import Final
 
 from simulator.report.labels import device_called
 from simulator.report.numbers import significant
-from simulator.schema.hardware.cluster import Group
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.naming import short_name
+from simulator.schema.data_loading import CachePolicy, Layout, LoaderKind, Placement, Preparation
+from simulator.schema.machines import Group, Host, short_name
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy, Layout, Placement
-from simulator.schema.workload.loader import LoaderKind, Preparation
-from simulator.schema.workload.parallelism import Sharding
-from simulator.schema.workload.train import Mode, Recompute
+from simulator.schema.training import Mode, Recompute, Sharding
 from simulator.units import BYTE, SECOND, show
 
 _DEGREES: Final = ("tensor", "pipeline", "context", "expert")

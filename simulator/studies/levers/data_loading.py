@@ -8,17 +8,21 @@ from itertools import product
 from typing import Final
 
 from simulator.pipeline.stages.input import drives_of
+from simulator.schema.convnets import ConvNet
+from simulator.schema.data_loading import (
+    Access,
+    CachePolicy,
+    Layout,
+    LoaderKind,
+    Placement,
+    Preparation,
+)
 from simulator.schema.goal import Plain
-from simulator.schema.hardware.cluster import Group
-from simulator.schema.hardware.host import CpuPool
-from simulator.schema.hardware.naming import short_name
-from simulator.schema.hardware.storage import Scope, Storage
+from simulator.schema.machines import CpuPool, Group, short_name
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import Access, CachePolicy, Layout, Placement
-from simulator.schema.workload.loader import LoaderKind, Preparation
-from simulator.schema.workload.models.convnet import ConvNet
-from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.train import Mode
+from simulator.schema.storage import Scope, Storage
+from simulator.schema.training import Mode
+from simulator.schema.transformers import Transformer
 from simulator.studies.baseline import Baseline, Machine, holds_better, worth_renting
 from simulator.studies.levers.keys import PLACEMENT, STORE, WORKERS
 from simulator.studies.levers.knobs import (

@@ -9,7 +9,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 from simulator.errors import PlanError
 from simulator.schema.goal import Goal, Plain
-from simulator.schema.hardware.host import Host
+from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import Service
 from simulator.studies.baseline import Baseline, Machine
@@ -38,7 +38,7 @@ class Kind(StrEnum):
     SOFTWARE = "compile"
     MEMORY = "memory of the device"
     PARALLELISM = "parallelism"
-    LEARNING = "what learns"
+    LEARNING = "trainable parameters"
     CHECKPOINTS = "checkpoints"
     STORAGE = "storage"
     MACHINE = "another machine"

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from simulator.schema.cost import Purchase
+from simulator.schema.data_loading import Preparation
 from simulator.schema.goal import Plain
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.naming import short_name
-from simulator.schema.hardware.price import Purchase
+from simulator.schema.machines import Host, short_name
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.loader import Preparation
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
 from simulator.studies.baseline import Baseline, Machine
 from simulator.studies.levers.data_loading import MAX_WORKERS
 from simulator.studies.levers.keys import COUNT, MACHINE, MEASURED_ON, PURCHASE, WORKERS

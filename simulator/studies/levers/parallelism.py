@@ -10,7 +10,7 @@ from simulator.errors import InputError, NotModelled
 from simulator.physics.footprint import Verdict, memory_fit
 from simulator.schema.goal import Plain
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.parallelism import Sharding
+from simulator.schema.training import Sharding
 
 Settings = dict[str, Plain]
 

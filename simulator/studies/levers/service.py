@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from simulator.schema.accelerators import Precision
+from simulator.schema.cost import Purchase
 from simulator.schema.goal import Plain
-from simulator.schema.hardware.host import Host
-from simulator.schema.hardware.link import Link
-from simulator.schema.hardware.naming import short_name
-from simulator.schema.hardware.price import Purchase
-from simulator.schema.precision import Precision
+from simulator.schema.machines import Host, Link, short_name
 from simulator.schema.serving import OpenLoop, RateCurve, Routing, Service
 from simulator.studies.levers.lever import Change, ServiceKind, ServiceSituation
 

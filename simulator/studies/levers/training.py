@@ -7,14 +7,12 @@ from typing import Final
 
 from simulator.physics.device_time import measured_times, uses_fitted_kernels
 from simulator.pipeline.run_length import lengths
+from simulator.schema.accelerators import Precision, Stack
+from simulator.schema.convnets import ConvNet
 from simulator.schema.goal import Plain
-from simulator.schema.hardware.gpu import Stack
-from simulator.schema.precision import Precision
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.models.convnet import ConvNet
-from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.parallelism import Sharding
-from simulator.schema.workload.train import Mode, Recompute, Trained
+from simulator.schema.training import Mode, Recompute, Sharding, Trained
+from simulator.schema.transformers import Transformer
 from simulator.studies.baseline import Baseline
 from simulator.studies.levers.keys import ACCUMULATION, BATCH, COUNT
 from simulator.studies.levers.knobs import HALF, TENTH_MORE, TWICE, times, whole_key

@@ -16,9 +16,9 @@ from itertools import combinations
 from typing import Final
 
 from simulator.results.energy import missing
+from simulator.schema.accelerators import Stack
 from simulator.schema.goal import Goal, Limits, Objective, Sense
-from simulator.schema.hardware.gpu import Stack
-from simulator.schema.hardware.naming import short_name
+from simulator.schema.machines import short_name
 from simulator.studies.baseline import Settings
 from simulator.studies.levers.keys import COUNT
 from simulator.studies.recommend.limits import RuledOffer, broken

@@ -12,8 +12,8 @@ from simulator.physics.footprint import Verdict
 from simulator.reading.settings import setting_units
 from simulator.results.expression import parse_expression
 from simulator.results.metrics import Value
+from simulator.schema.accelerators import Stack
 from simulator.schema.goal import Goal, Limits
-from simulator.schema.hardware.gpu import Stack
 from simulator.studies.baseline import Machine, is_called, is_sold_in
 from simulator.studies.levers.keys import GPU_KEY
 from simulator.studies.recommend.ranking import MONEY, TIME, number

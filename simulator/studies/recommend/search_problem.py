@@ -15,8 +15,8 @@ from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.base import Phase, ask
 from simulator.pipeline.topology import build
 from simulator.results.metrics import Value
+from simulator.schema.cost import Purchase
 from simulator.schema.goal import Goal, Limits, Objective, Plain, Spot
-from simulator.schema.hardware.price import Purchase
 from simulator.schema.scenario import Scenario
 from simulator.studies.baseline import (
     MACHINE_KEYS,

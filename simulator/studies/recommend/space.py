@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from simulator.errors import InputError, PlanError
 from simulator.pipeline.limits import check_modelled
+from simulator.schema.cost import Purchase
+from simulator.schema.data_loading import Preparation
 from simulator.schema.goal import Goal, Plain
-from simulator.schema.hardware.price import Purchase
-from simulator.schema.workload.loader import Preparation
 from simulator.studies.baseline import Baseline, Machine, Settings
 from simulator.studies.levers.catalogue import RELIEF, SEARCH, candidates, relief
 from simulator.studies.levers.keys import COUNT, MACHINE, PURCHASE

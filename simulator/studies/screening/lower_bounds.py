@@ -53,7 +53,7 @@ from simulator.pipeline.stages.base import (
 from simulator.pipeline.stages.communication import bucket_shares
 from simulator.pipeline.topology import CPU, Location, Topology
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
 from simulator.studies.screening.chance import (
     assured,
     expected,

@@ -40,8 +40,8 @@ from simulator.pipeline.run_length import Lengths
 from simulator.pipeline.shared_cores import ASKED_AHEAD
 from simulator.pipeline.stages.base import PRODUCERS, Actor, Demand, Path, StageDemands
 from simulator.pipeline.topology import Location, Topology
+from simulator.schema.data_loading import Assignment
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.loader import Assignment
 from simulator.studies.screening.chance import random
 from simulator.units import Real
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from converters import TableRow
 from converters.serving_recipes import ENGINE_OWN
 from converters.serving_rows import ServingRow, rows
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
 
 PLAIN = {
     "id": "a_tp8_ep8",

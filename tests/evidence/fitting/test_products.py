@@ -14,7 +14,7 @@ from fitting.products import (
     memory_shares,
 )
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
 
 PROFILE = "gpu/a100-sxm4-80gb"
 

@@ -10,9 +10,9 @@ from support.scenarios import host, scenario, simulate
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.communication import GradientNegotiation, SmContention
 from simulator.reading.scenario import load_scenario
+from simulator.schema.models import CustomModel
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.models.custom import CustomModel
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode
 
 MODEL = CustomModel(
     name="25 M parameters",

@@ -18,15 +18,19 @@ from simulator.pipeline.stages.input import Collate, Decode, Read, hit_ratio
 from simulator.pipeline.stages.transfer import Copy, PinMemory, Result
 from simulator.pipeline.stages.waiting import AGREEING, Checkpoint
 from simulator.pipeline.topology import OPERATIONS, STORE, Location, build
-from simulator.schema.hardware.host import Network, PcieSwitch
-from simulator.schema.hardware.storage import Scope
+from simulator.schema.data_loading import (
+    Access,
+    CachePolicy,
+    CostBasis,
+    Layout,
+    LoaderKind,
+    Preprocessing,
+)
+from simulator.schema.machines import Network, PcieSwitch
+from simulator.schema.models import CpuOnly, CustomModel
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import Access, CachePolicy, Layout
-from simulator.schema.workload.loader import CostBasis, LoaderKind, Preprocessing
-from simulator.schema.workload.models.cpu_only import CpuOnly
-from simulator.schema.workload.models.custom import CustomModel
-from simulator.schema.workload.parallelism import Parallelism, Sharding
-from simulator.schema.workload.train import Mode, Optimizer
+from simulator.schema.storage import Scope
+from simulator.schema.training import Mode, Optimizer, Parallelism, Sharding
 
 
 def with_job(base: Scenario, **changes: object) -> Scenario:

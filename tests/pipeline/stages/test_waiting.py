@@ -11,10 +11,9 @@ from simulator.physics.device_time import device_time
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.waiting import SlowDeviceWait, StragglerWait
 from simulator.reading.scenario import load_scenario
+from simulator.schema.fields import Shape, Spread
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.distribution import Shape, Spread
-from simulator.schema.workload.parallelism import Parallelism
-from simulator.schema.workload.train import Mode
+from simulator.schema.training import Mode, Parallelism
 from simulator.uncertainty.calibration import Calibration, Factor
 from simulator.uncertainty.provenance import Source
 

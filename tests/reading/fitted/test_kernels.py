@@ -19,9 +19,8 @@ from simulator.reading.fitted.kernels import Use, kernels, with_kernel_files
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
 from simulator.results.prediction import Prediction
-from simulator.schema.precision import Precision
-from simulator.schema.workload.kernels import Kernels
-from simulator.schema.workload.software import CudaGraphs, GradientSum, Software
+from simulator.schema.accelerators import Precision
+from simulator.schema.software import CudaGraphs, GradientSum, Kernels, Software
 
 FOLDER = Path(__file__).parents[3] / "simulator" / "data" / "kernels"
 FILES = {

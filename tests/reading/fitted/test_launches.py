@@ -11,10 +11,8 @@ from simulator.reading.fitted.kernel_files import kernel_files
 from simulator.reading.fitted.kernels import Use, kernels
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.precision import Precision
-from simulator.schema.workload.kernels import Kernels
-from simulator.schema.workload.software import CudaGraphs, Software
+from simulator.schema.accelerators import Gpu, Precision
+from simulator.schema.software import CudaGraphs, Kernels, Software
 
 CATALOGUE = Catalogue.default(())
 

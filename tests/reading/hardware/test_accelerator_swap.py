@@ -7,7 +7,7 @@ import pytest
 from simulator.errors import InputError
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
-from simulator.schema.hardware.host import Host, PeerTopology
+from simulator.schema.machines import Host, PeerTopology
 from simulator.schema.scenario import Scenario
 
 SCENARIO = "resnet50-imagenet-p4d"
@@ -73,7 +73,7 @@ def test_its_own_accelerator_changes_nothing_but_the_price() -> None:
         (
             SCENARIO,
             ("hardware.gpu=v100-sxm2-16gb", "train.precision=bf16"),
-            "is no format of gpu/v100-sxm2-16gb",
+            "is not a format of gpu/v100-sxm2-16gb",
         ),
         ("svm-cpu-only", ("hardware.gpu=t4",), "replaces accelerators, and"),
     ],

@@ -7,7 +7,7 @@ import pytest
 from simulator.errors import InputError
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.schema.hardware.storage import Burst, Storage
+from simulator.schema.storage import Burst, Storage
 from simulator.units import BYTE, parse
 
 FILES = "imagenet-page-cache-g4dn"

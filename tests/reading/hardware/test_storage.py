@@ -8,7 +8,7 @@ import pytest
 
 from simulator.errors import InputError
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.schema.hardware.storage import Storage
+from simulator.schema.storage import Storage
 from simulator.units import MONTH
 
 STORE = """\

@@ -6,7 +6,7 @@ import pytest
 
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.service.figures import engines, serving_figures, serving_kernels
-from simulator.schema.precision import Precision
+from simulator.schema.accelerators import Precision
 
 
 @pytest.mark.parametrize("engine", engines())

@@ -16,7 +16,7 @@ from simulator.report.render import Format, render
 from simulator.report.text import WIDTH
 from simulator.results.metrics import JOB_METRICS
 from simulator.results.prediction import Prediction
-from simulator.schema.hardware.price import Price, Purchase
+from simulator.schema.cost import Price, Purchase
 from simulator.uncertainty.provenance import Source
 
 

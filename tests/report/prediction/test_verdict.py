@@ -17,7 +17,7 @@ from simulator.report.prediction.verdict import marks, verdict
 from simulator.report.render import Format, render
 from simulator.results.binding import Part
 from simulator.results.prediction import Prediction, StepSplit, Usage
-from simulator.schema.hardware.host import CpuPool
+from simulator.schema.machines import CpuPool
 from simulator.schema.scenario import Scenario
 
 

@@ -22,10 +22,9 @@ from simulator.reading.scenario import load_scenario
 from simulator.reading.search.candidates import CandidateReader
 from simulator.results import metrics
 from simulator.schema.candidates import stack
+from simulator.schema.data_loading import CachePolicy, LoaderKind
+from simulator.schema.fields import Shape, Spread
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy
-from simulator.schema.workload.distribution import Shape, Spread
-from simulator.schema.workload.loader import LoaderKind
 from simulator.studies.screening import best_cases
 from simulator.studies.search.scoring import front, may_beat
 

@@ -16,10 +16,9 @@ from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.topology import build
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.schema.hardware.host import PcieSwitch
+from simulator.schema.data_loading import CachePolicy, Straggler
+from simulator.schema.machines import PcieSwitch
 from simulator.schema.scenario import Scenario
-from simulator.schema.workload.dataset import CachePolicy
-from simulator.schema.workload.loader import Straggler
 from simulator.studies.screening import best_cases
 from simulator.studies.screening.synchronised_workers import Crowd
 

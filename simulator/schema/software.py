@@ -1,16 +1,14 @@
-"""What kernels, launches and exchanges of a framework reach on a device, as fitted.
-
-`Kernels` holds what one scenario needs, looked up and combined for its device and software. Shares
-multiply a datasheet's rate; everything else is in the unit its text names.
-"""
+"""Software of a job: settings, and fitted figures of kernels and of serving engines."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Annotated, Final
 
+from simulator.schema.fields import DEPENDS, DERIVED, Choice, Number, Section, TextField
 from simulator.uncertainty.provenance import Source
 from simulator.units import Bytes, Seconds
 
@@ -217,3 +215,173 @@ class Kernels:
     at_bound: tuple[str, ...] = ()
     apart: tuple[float, Source] | None = None
     sources: Mapping[str, Source] = field(default_factory=dict)
+
+
+SpeedField = Annotated[float, Number(low=1e-3, high=1e3)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceFactors:
+    """Speed of parts of a service over that of other services; above 1: faster."""
+
+    compute: SpeedField = 1.0
+    """Products, and attention of prompts."""
+    device_memory: SpeedField = 1.0
+    """Reading weights, keys and values."""
+    engine: SpeedField = 1.0
+    """The engine's own time of an iteration, of its layers and of each sequence."""
+    request: SpeedField = 1.0
+    """Time of a request in addition to its iterations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingFigures:
+    """Figures of the forward pass of one serving engine.
+
+    `stream` and `cache`: share of the device memory's bandwidth at which weights, and keys and
+    values, are read. `attention`: share of the 16-bit peak of a prompt's attention. `passes`: how
+    often a layer's activations move through memory. `layer`: time of a layer beside its work,
+    `routing` that of a layer of experts and `latent` that of latent attention [s]. `imbalance`:
+    tokens of the busiest expert-parallel rank over the mean. `iteration` and `sequence`: the
+    engine's time of an iteration, and of each sequence that takes a token in it [s]. `eager`: how
+    many times as long the host launches the kernels of a layer one by one, in iterations with
+    prompts, as they take in a recorded graph. `request`:
+    what a request takes beside its iterations, from the client and back, and `prompt_token` what
+    each token of its prompt adds to that [s]. `lag`: iterations that pass between a token and its
+    arrival at the client. `link`: share of the rate of the links between devices, `host_link` of
+    that of those to the host where there are no others. `all_reduce`: latency of an all-reduce over
+    links between devices; `hop`: that of each rank over the host's [s]. `few_rows`: share of the
+    16-bit peak above which no product of sequences that decode comes, where that is known to bind.
+    `shared_reads`: whether keys and values that several heads share are read once for all of them.
+    """
+
+    stream: float
+    cache: float
+    attention: float
+    passes: float
+    layer: Seconds
+    routing: Seconds
+    latent: Seconds
+    imbalance: float
+    iteration: Seconds
+    sequence: Seconds
+    eager: float
+    request: Seconds
+    prompt_token: Seconds
+    lag: float
+    link: float
+    host_link: float
+    all_reduce: Seconds
+    hop: Seconds
+    few_rows: float | None = None
+    shared_reads: bool = True
+    carried_over: bool = False
+    sources: Mapping[str, Source] = field(default_factory=dict)
+
+    def faster(self, factors: ServiceFactors) -> ServingFigures:
+        """The figures of a service whose parts are so much faster."""
+        engine, request = factors.engine, factors.request
+        return replace(
+            self,
+            stream=self.stream * factors.device_memory,
+            cache=self.cache * factors.device_memory,
+            attention=self.attention * factors.compute,
+            few_rows=None if self.few_rows is None else self.few_rows * factors.compute,
+            layer=self.layer / engine,
+            routing=self.routing / engine,
+            latent=self.latent / engine,
+            iteration=self.iteration / engine,
+            sequence=self.sequence / engine,
+            request=self.request / request,
+            prompt_token=self.prompt_token / request,
+            lag=self.lag / request,
+        )
+
+
+class CudaGraphs(StrEnum):
+    """What the host launches as a recorded graph instead of kernel by kernel."""
+
+    NONE = "none"
+    LOCAL = "local"
+    """The framework's own graph of each layer."""
+    LAYERS = "layers"
+    """Parts of layers, experts but for their routing left out."""
+    FULL = "full"
+    """A whole step."""
+
+
+class MemoryFormat(StrEnum):
+    """In which order the values of images lie in memory."""
+
+    CHANNELS_FIRST = "channels-first"
+    """Channel by channel (NCHW), PyTorch's order; matrix units need them transposed."""
+    CHANNELS_LAST = "channels-last"
+    """Position by position (NHWC), TensorFlow's order."""
+
+
+class Scaling(StrEnum):
+    """How numbers of 8 bit and less are scaled into their range."""
+
+    TENSOR = "tensor"
+    """One factor for a tensor."""
+    BLOCK = "block"
+    """One factor for a small block of values (the MX formats)."""
+
+
+class GradientSum(StrEnum):
+    """How a micro-batch's weight gradients get into the buffer that adds them up."""
+
+    SEPARATE = "separate"
+    """A kernel of its own reads them and adds them to the buffer."""
+    FUSED = "fused"
+    """The matrix product reads and writes the buffer."""
+    IN_PLACE = "in-place"
+    """The buffer is what the framework differentiates into; nothing is added."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Software(Section):
+    """The software the job runs on."""
+
+    framework: TextField = "pytorch"
+    """Name of the framework."""
+    version: TextField = field(default="", metadata=DEPENDS)
+    """Its version, as text."""
+    compile: bool = False
+    """Whether the model is compiled (torch.compile and its kin)."""
+    fused_attention: bool = field(default=False, metadata=DEPENDS)
+    """Whether attention runs as one fused kernel; by default as the library's model says."""
+    memory_format: Annotated[MemoryFormat, Choice(MemoryFormat)] = field(
+        default=MemoryFormat.CHANNELS_FIRST, metadata=DEPENDS
+    )
+    """Order in which images lie in device memory: channels-first (NCHW) or channels-last (NHWC);
+    the framework's own by default."""
+    cuda_graphs: Annotated[CudaGraphs, Choice(CudaGraphs)] = CudaGraphs.NONE
+    """What the host launches as one recorded graph: nothing, each layer (the framework's own
+    graphs), parts of layers, or a full step."""
+    blocking_launches: bool = False
+    """Whether the host waits for each kernel it launches (CUDA_LAUNCH_BLOCKING)."""
+    fused_experts: bool = False
+    """Whether activation, casts and permutation of experts are fused into their products."""
+    attention_kernel: TextField = field(default="", metadata=DEPENDS)
+    """Name of the fused attention kernel: triton, flash-2 or cudnn; the framework's by default."""
+    padded_vocabulary: bool = True
+    """Whether the table of tokens is padded to whole tiles for every tensor-parallel rank."""
+    fp8_recipe: Annotated[Scaling, Choice(Scaling)] = Scaling.TENSOR
+    """How numbers of 8 bit and less are scaled: tensor by tensor, or block by block."""
+    gradient_sum: Annotated[GradientSum, Choice(GradientSum)] | None = None
+    """How weight gradients of micro-batches are added up: by a separate kernel, fused into the
+    matrix product, or in-place; the framework's usual way by default."""
+    compiled_loss: bool = field(default=False, metadata=DEPENDS)
+    """Whether the loss is compiled too, which saves copies of the scores; as compile by default."""
+    chunked_loss: bool = False
+    """Whether the head and the loss work on parts of the tokens, whose scores never lie in memory
+    together."""
+    profiled_kernels: bool = False
+    """Whether the step is put together from kernels timed one by one on a cool device."""
+    degraded: bool = False
+    """Whether it ran while the machines had a fault that was found later."""
+    kernels: Kernels | None = field(default=None, metadata=DERIVED)
+    """What its kernels and exchanges reach on the device."""
+    memory: MemoryFigures = field(default=BARE_MEMORY, metadata=DERIVED)
+    """What its allocator and libraries take of a device, in addition to what is counted."""

@@ -10,14 +10,10 @@ import pytest
 
 from simulator.errors import NotModelled
 from simulator.reading.model_library import load_model
-from simulator.schema.precision import Precision
-from simulator.schema.workload.models import forward_flops
-from simulator.schema.workload.models.convnet import ConvNet
-from simulator.schema.workload.models.efficientnet import efficientnet
-from simulator.schema.workload.models.resnet import Block, resnet
-from simulator.schema.workload.models.tape import Tape
-from simulator.schema.workload.models.unet import unet
-from simulator.schema.workload.train import Recompute
+from simulator.schema.accelerators import Precision
+from simulator.schema.convnets import Block, ConvNet, Tape, efficientnet, resnet, unet
+from simulator.schema.models import forward_flops
+from simulator.schema.training import Recompute
 
 BLOCKS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
 # Multiply-adds in G and parameters: torchvision 0.21.0, weights metadata (_ops, num_params).

@@ -1,24 +1,30 @@
-"""One machine: sockets, cores, RAM, accelerators and what hangs where."""
+"""Machines: links, sockets, cores, RAM, accelerators, and clusters of equal hosts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
 from simulator.equations.cpu import capacity_beside
-from simulator.schema.figures import (
+from simulator.schema.accelerators import Gpu
+from simulator.schema.cost import Price
+from simulator.schema.fields import (
+    ByteRateField,
     ByteRateFigure,
+    Choice,
+    Citation,
     ClockFigure,
+    CountField,
     CountFigure,
     NameFigure,
     PowerFigure,
     Profile,
+    TimeFigure,
+    TimeOrZeroField,
 )
-from simulator.schema.hardware.gpu import Gpu
-from simulator.schema.hardware.link import Link
-from simulator.schema.hardware.price import Price
-from simulator.schema.hardware.storage import Storage
+from simulator.schema.storage import Storage
 from simulator.uncertainty.provenance import Source
 from simulator.units import (
     Bytes,
@@ -27,10 +33,93 @@ from simulator.units import (
     PerSecond,
     Real,
     Usd,
+    UsdPerSecond,
     Watts,
     at_least,
     at_most,
 )
+
+
+def short_name(profile: object) -> str:
+    """Return the name of a profile without its folders, which files may leave out.
+
+    Examples
+    --------
+    >>> short_name("instance/aws/p4d.24xlarge"), short_name("storage/s3"), short_name("dgx-h100")
+    ('p4d.24xlarge', 's3', 'dgx-h100')
+    """
+    return str(profile).rpartition("/")[2]
+
+
+class LinkKind(StrEnum):
+    """Kind of a link."""
+
+    PCIE = "pcie"
+    NVLINK = "nvlink"
+    NETWORK = "network"
+    SOCKET = "socket"
+
+
+class Collective(StrEnum):
+    """A collective, as nccl-tests names it."""
+
+    ALL_REDUCE = "all-reduce"
+    REDUCE_SCATTER = "reduce-scatter"
+    ALL_GATHER = "all-gather"
+    ALL_TO_ALL = "all-to-all"
+    SEND = "send"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regime:
+    """One protocol or algorithm of a collective."""
+
+    latency: TimeOrZeroField
+    """Time of an empty message; zero where only large ones were measured."""
+    bandwidth: ByteRateField
+    """Bus bandwidth of large messages, as in nccl-tests: comparable with a link's rate at any
+    number of ranks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve(Citation):
+    """A collective measured at several message sizes: the best of its regimes at each size."""
+
+    operation: Annotated[Collective, Choice(Collective)]
+    """The collective."""
+    ranks: CountField
+    """Ranks it was measured over."""
+    machines: CountField
+    """Machines they were on."""
+    regimes: tuple[Regime, ...]
+    """Its regimes."""
+    in_switch: bool = False
+    """Whether switches add up, so that the bus bandwidth may be above the link's rate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link(Profile):
+    """A link in one direction."""
+
+    kind: Annotated[LinkKind, Choice(LinkKind)]
+    """What it joins."""
+    peak: ByteRateFigure
+    """Datasheet rate of one direction, after line encoding."""
+    achievable: ByteRateFigure | None = None
+    """Best rate measured."""
+    pageable: ByteRateFigure | None = None
+    """Rate of copies from ordinary (not page-locked) host memory."""
+    latency: TimeFigure = 0.0
+    """Time before the first byte."""
+    duplex: bool = True
+    """Whether both directions carry the rate at once."""
+    collective: tuple[Curve, ...] = ()
+    """Collectives measured over it, by message size."""
+
+    @property
+    def rate(self) -> BytesPerSecond:
+        """The rate to plan with [B/s]: achievable where measured, else the peak."""
+        return self.peak if self.achievable is None else self.achievable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,3 +288,50 @@ class Host:
             return None
         uplinks = (switch.uplink.rate for switch in self.switches if switch.gpus)
         return min(self.host_link.rate, *uplinks, self.host_link.rate)
+
+
+class Role(StrEnum):
+    """Role of a group of machines in the job."""
+
+    TRAIN = "train"
+    PREPROCESS = "preprocess"
+    SERVE = "serve"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """`count` equal machines with one role, reading their samples from `storage`.
+
+    `gpus_per_host` of each machine's accelerators are used; the whole machine is paid for, at
+    `price` where that stands in for the catalogue's. `origin` is where the data lies before it is
+    staged or preloaded. `cache` are drives in front of `storage` that keep what was read once.
+    """
+
+    name: str
+    role: Role
+    host: Host
+    storage: Storage
+    count: int = 1
+    gpus_per_host: int = 0
+    origin: Storage | None = None
+    cache: Storage | None = None
+    price: UsdPerSecond | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """All groups of a scenario."""
+
+    groups: tuple[Group, ...]
+
+    @property
+    def trainers(self) -> Group:
+        """The group that trains (the first one, if no role says so)."""
+        return next((g for g in self.groups if g.role is not Role.PREPROCESS), self.groups[0])
+
+    @property
+    def vcpus_per_gpu(self) -> float | None:
+        """Hardware threads of all machines, helpers too, for each accelerator in use."""
+        used = self.trainers.count * self.trainers.gpus_per_host
+        threads = sum(group.count * group.host.cpu.threads for group in self.groups)
+        return threads / used if used else None

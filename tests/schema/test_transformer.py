@@ -9,12 +9,12 @@ import pytest
 
 from simulator.errors import NotModelled
 from simulator.reading.model_library import load_model
-from simulator.schema.precision import Precision
-from simulator.schema.workload.models import Operator, forward_flops
-from simulator.schema.workload.models.families import bert, gpt, llama, vit, with_attention
-from simulator.schema.workload.models.resnet import Block, resnet
-from simulator.schema.workload.models.transformer import Transformer
-from simulator.schema.workload.train import Recompute
+from simulator.schema.accelerators import Precision
+from simulator.schema.convnets import Block, resnet
+from simulator.schema.models import Operator, forward_flops
+from simulator.schema.training import Recompute
+from simulator.schema.transformer_families import bert, gpt, llama, vit, with_attention
+from simulator.schema.transformers import Transformer
 
 
 def bert_large(sequence: int = 512, *, fused: bool = True) -> Transformer:

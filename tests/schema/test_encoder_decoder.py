@@ -11,10 +11,9 @@ from simulator.pipeline.limits import check_modelled
 from simulator.predict import predict
 from simulator.reading.model_library import load_model
 from simulator.reading.scenario import load_scenario
-from simulator.schema.precision import Precision
-from simulator.schema.workload.models.encoder_decoder import EncoderDecoder, t5
-from simulator.schema.workload.models.families import with_attention
-from simulator.schema.workload.train import Recompute
+from simulator.schema.accelerators import Precision
+from simulator.schema.training import Recompute
+from simulator.schema.transformer_families import EncoderDecoder, t5, with_attention
 
 JOB = ("model.name=t5-base", "train.batch_size=16", "software.framework=pytorch")
 

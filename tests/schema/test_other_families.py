@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 
 from simulator.errors import NotModelled
-from simulator.schema.precision import Precision
-from simulator.schema.workload.models.cpu_only import CpuOnly
-from simulator.schema.workload.models.custom import CustomModel
-from simulator.schema.workload.models.layer import Layer, activation_element, merge
-from simulator.schema.workload.models.recommender import Dlrm
-from simulator.schema.workload.train import Recompute
+from simulator.schema.accelerators import Precision
+from simulator.schema.models import CpuOnly, CustomModel, Dlrm, Layer, activation_element, merge
+from simulator.schema.training import Recompute
 
 KAGGLE = Dlrm(
     name="dlrm-kaggle",

@@ -2,14 +2,18 @@
 
 Traffic is that of an eager framework: layer norms, dropouts, residual sums and the activation
 function each pass over their tensors; the attention probabilities are written and read unless one
-fused kernel keeps them on the chip. Kept activations follow [1]_: per layer sbh(34 + 5as/h) bytes
-in 16 bit for s positions, b samples, width h, a heads and a four times wider MLP.
+fused kernel [2]_ keeps them on the chip. Kept activations follow [1]_: per layer sbh(34 + 5as/h)
+bytes in 16 bit for s positions, b samples, width h, a heads and a four times wider MLP. Experts
+[3]_ and latent attention [4]_ replace plain layers.
 
 References
 ----------
 .. [1] Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models",
        equations 2 and 6, https://arxiv.org/abs/2205.05198
 .. [2] Dao et al., "FlashAttention", https://arxiv.org/abs/2205.14135
+.. [3] Jiang et al., "Mixtral of Experts", https://arxiv.org/abs/2401.04088
+.. [4] DeepSeek-AI, "DeepSeek-V3 Technical Report", sections 2.1 and 2.2,
+       https://arxiv.org/abs/2412.19437
 """
 
 from __future__ import annotations
@@ -20,11 +24,8 @@ from typing import Final
 
 from simulator.equations.batch import mean_square_length
 from simulator.memo import cached
-from simulator.schema.precision import Precision
-from simulator.schema.workload.models import Forward, Kind, Operator, Product, StepTimes
-from simulator.schema.workload.models.ends import Embedding, Head
-from simulator.schema.workload.models.experts import Experts, Latent, expert_layers
-from simulator.schema.workload.models.layer import (
+from simulator.schema.accelerators import Precision
+from simulator.schema.models import (
     DROPOUT,
     FUNCTION,
     GATE,
@@ -33,15 +34,153 @@ from simulator.schema.workload.models.layer import (
     SUM,
     TURN,
     WIDE,
+    Forward,
+    Kind,
     Layer,
+    Operator,
+    Product,
+    StepTimes,
     activation_element,
     dropped,
     merge,
     pass_over,
 )
-from simulator.schema.workload.train import Recompute
+from simulator.schema.training import Recompute
 from simulator.uncertainty.provenance import Source
 from simulator.units import Bytes, Real, Seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedding:
+    """How a sample becomes vectors: looked up as tokens, or projected from image patches.
+
+    `tokens`, `positions` and `segments` are rows of learned tables; `patch` the values of one
+    patch. Each position takes `integers_per_token` 64-bit integers to the device.
+    """
+
+    tokens: int = 0
+    positions: int = 0
+    segments: int = 0
+    patch: int = 0
+    normalized: bool = False
+    integers_per_token: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What is computed from the last layer: `features` scores for a `share` of the positions.
+
+    `share` None: for one position of each sample. A `tied` head uses the token table; a `pooler`
+    is a square layer over one position.
+    """
+
+    features: int
+    share: float | None = None
+    tied: bool = False
+    bias: bool = False
+    pooler: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experts:
+    """The MLPs of a layer of experts; each token goes to `top_k` of them.
+
+    `ffn` is the width inside one expert, `shared_ffn` that of the experts every token passes
+    together. The first `dense_layers` of the stack have one plain MLP instead. `clamped`: the
+    activation function cuts off what is too large, which no common fused kernel does.
+    """
+
+    experts: int
+    top_k: int
+    ffn: int
+    shared_ffn: int = 0
+    dense_layers: int = 0
+    clamped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latent:
+    """Attention whose queries, keys and values pass a narrow layer first.
+
+    `query_rank` and `kv_rank` are the widths of those layers. Of each head's query and key
+    `rope_dim` values turn with the position and `nope_dim` do not; `value_dim` is a head's value.
+    """
+
+    query_rank: int
+    kv_rank: int
+    rope_dim: int
+    nope_dim: int
+    value_dim: int
+
+    def products(self, hidden: int, heads: int) -> tuple[tuple[str, float, float], ...]:
+        """Name, inputs and outputs of the products before attention itself."""
+        wide = heads * (self.nope_dim + self.rope_dim)
+        return (
+            ("queries down", hidden, self.query_rank),
+            ("queries up", self.query_rank, wide),
+            ("keys and values down", hidden, self.kv_rank + self.rope_dim),
+            ("keys and values up", self.kv_rank, heads * (self.nope_dim + self.value_dim)),
+        )
+
+
+def expert_layers(given: Experts, tokens: float, hidden: int, *, bias: bool) -> Iterator[Layer]:
+    """Router, experts and shared experts of one layer, gated as all of them are.
+
+    Parameters
+    ----------
+    given : Experts
+        How many, how wide.
+    tokens : float
+        Positions of a sample.
+    hidden : int
+        Width of a position's vector.
+    bias : bool
+        Whether their products add a bias.
+    """
+    rows = tokens * given.top_k
+    biases = given.experts * float(bias)
+    yield _product("router", tokens, hidden, given.experts, biases)
+    yield Layer(
+        name="permutation",
+        moved=4.0 * rows * hidden,
+        moved_back=4.0 * rows * hidden,
+        matrix=False,
+        kernels=2.0,
+        backward_kernels=2.0,
+    )
+    inside = 2 * given.ffn
+    yield _grouped("experts in", rows, given.experts, (hidden, inside), biases * inside)
+    yield _activation("expert activation", rows * given.ffn)
+    yield _grouped("experts out", rows, given.experts, (given.ffn, hidden), biases * hidden)
+    if given.shared_ffn:
+        yield _product("shared expert in", tokens, hidden, 2 * given.shared_ffn, 0.0)
+        yield _activation("shared expert activation", tokens * given.shared_ffn)
+        yield _product("shared expert out", tokens, given.shared_ffn, hidden, 0.0)
+
+
+def _activation(name: str, values: float) -> Layer:
+    return Layer(name=name, moved=3.0 * values, moved_back=5.0 * values, matrix=False)
+
+
+def _product(name: str, rows: float, inputs: float, outputs: float, biases: float) -> Layer:
+    return _grouped(name, rows, 1, (inputs, outputs), biases)
+
+
+def _grouped(
+    name: str, rows: float, groups: int, sizes: tuple[float, float], biases: float
+) -> Layer:
+    """Products of all `rows` together with the matrices of `groups` experts."""
+    weights = groups * sizes[0] * sizes[1]
+    return Layer(
+        name=name,
+        macs=rows * sizes[0] * sizes[1],
+        moved=rows * sum(sizes),
+        moved_back=2.0 * rows * sum(sizes),
+        weights=weights,
+        parameters=weights + biases,
+        backward_kernels=2.0,
+    )
+
 
 _TOKEN_BYTES: Final = 8.0
 _FUSED_BACKWARD: Final = 2.5

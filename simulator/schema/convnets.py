@@ -1,4 +1,4 @@
-"""Convolutional networks laid layer by layer.
+"""Convolutional networks, laid layer by layer: ResNet, EfficientNet, U-Net.
 
 Traffic is counted as an eager framework moves it in training. A convolution reads its input and
 writes its output; its backward pass reads the output's gradient twice (for the input's gradient
@@ -8,21 +8,124 @@ of their windows, read a value once for each output that needs it. Batch normali
 input twice in training (statistics, then values) and once in inference; activations, residual sums
 and pooling are passes of their own. Activations kept for the backward pass are all tensors that
 some later gradient needs, once each, with activations computed in place as torchvision does.
+
+Residual networks [1]_ are of version 1.5: the 3x3 convolution of a bottleneck takes the stride.
+EfficientNets [2]_ are inverted bottlenecks with squeeze and excitation, scaled in width and depth.
+The 2D U-Net [3]_ has unpadded 3x3 convolutions down to a fifth of the size and up again.
+
+References
+----------
+.. [1] He et al., "Deep Residual Learning for Image Recognition", table 1,
+       https://arxiv.org/abs/1512.03385
+.. [2] Tan & Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks",
+       table 1, https://arxiv.org/abs/1905.11946
+.. [3] Ronneberger, Fischer & Brox, "U-Net: Convolutional Networks for Biomedical Image
+       Segmentation", figure 1, https://arxiv.org/abs/1505.04597
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Final
 
-from simulator.errors import NotModelled
-from simulator.schema.precision import Precision
-from simulator.schema.workload.models import Product
-from simulator.schema.workload.models.convnet import ConvNet
-from simulator.schema.workload.models.layer import Layer
-from simulator.units import Bytes
+import numpy as np
 
-WIDE: Final = Precision.FP32.bytes_per_element
+from simulator.errors import NotModelled
+from simulator.memo import cached
+from simulator.schema.accelerators import Precision
+from simulator.schema.models import (
+    WIDE,
+    Forward,
+    Layer,
+    Operator,
+    Product,
+    StepTimes,
+    activation_element,
+    merge,
+)
+from simulator.schema.training import Recompute
+from simulator.uncertainty.provenance import Source
+from simulator.units import Bytes, Real, Seconds
+
+
+@cached(most=64)
+def _parameters(layers: tuple[Layer, ...]) -> float:
+    return sum(layer.parameters for layer in layers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvNet:
+    """A convolutional network as a list of layers; those of one name are of one shape.
+
+    `transposes` are the passes that bring tensors from channels-first to channels-last order and
+    back for matrix units, which compute channels-last alone. They are counted where tensors lie
+    channels-first, and always for TF32, which frameworks run on fp32 tensors as they lie. Batch
+    normalisation of channels-first tensors gives each channel one block of threads (cuDNN's
+    ``bn_fw_tr_1C11_kernel_NCHW``), channels-last many.
+    """
+
+    name: str
+    layers: tuple[Layer, ...]
+    transposes: tuple[Layer, ...] = ()
+    channels_last: bool = True
+    input_bytes: Bytes = 0.0
+    output_bytes: Bytes = 0.0
+    step_times: tuple[StepTimes, ...] = ()
+    sources: Mapping[str, Source] = field(default_factory=dict)
+
+    @property
+    def parameters(self) -> float:
+        """Trainable parameters."""
+        return _parameters(self.layers)
+
+    @property
+    def dense_parameters(self) -> float:
+        """All of them."""
+        return self.parameters
+
+    @property
+    def head_parameters(self) -> float:
+        """Those of the classifier; 0 where there is none."""
+        return sum(layer.parameters for layer in self.layers if layer.head)
+
+    @property
+    def cpu_seconds(self) -> Seconds:
+        """None: a device does the work [s]."""
+        return 0.0
+
+    def operators(self, samples: Real, precision: Precision) -> tuple[Operator, ...]:
+        """The forward pass over `samples` images, layers of one shape together."""
+        as_they_lie = self.channels_last and precision is not Precision.TF32
+        on_vector_units = precision in (Precision.FP32, Precision.FP64)
+        transposes = () if as_they_lie or on_vector_units else self.transposes
+        merged = merge((*self.layers, *transposes))
+        own = (layer.operator(samples, precision) for layer in merged)
+        return tuple(replace(op, blocks=np.inf) if self.channels_last else op for op in own)
+
+    def activation_bytes(self, samples: Real, precision: Precision, recompute: Recompute) -> Real:
+        """Bytes kept for the backward pass of `samples` images [B].
+
+        Raises
+        ------
+        NotModelled
+            For any recomputation: what it saves depends on where the network is cut.
+        """
+        if recompute is not Recompute.NONE:
+            msg = f"recomputing activations of the convolutional network '{self.name}'"
+            raise NotModelled(msg)
+        kept = sum(layer.kept for layer in self.layers)
+        fixed = sum(layer.kept_bytes for layer in self.layers)
+        return (kept * activation_element(precision) + fixed) * samples
+
+    def forward_memory(self, samples: Real, precision: Precision) -> Forward:
+        """The layer with the largest tensors, beside those that a later one joins."""
+        live = max((layer.live for layer in self.layers), default=0.0)
+        return Forward(live=live * activation_element(precision) * samples)
+
+
 _INDEX_BYTES: Final = 8.0
 
 
@@ -293,3 +396,175 @@ def _depthwise(name: str, before: float, after: float, window: float, channels: 
         matrix=False,
         backward_kernels=2.0,
     )
+
+
+_RESNET_STEM: Final = 64
+_EXPANSION: Final = 4
+
+
+class Block(StrEnum):
+    """Two 3x3 convolutions, or 1x1, 3x3, 1x1 to four times the width."""
+
+    BASIC = "basic"
+    BOTTLENECK = "bottleneck"
+
+
+def resnet(
+    *, name: str, block: Block, blocks: tuple[int, ...], image: int, classes: int
+) -> ConvNet:
+    """A residual network of `blocks` blocks in each stage, for square images of `image` pixels.
+
+    Input and scores are fp32.
+    """
+    tape = Tape(channels=3, size=image)
+    tape.convolution(_RESNET_STEM, 7, stride=2)
+    tape.normalization()
+    tape.activation()
+    tape.max_pool(3, stride=2, padding=1)
+    for stage, count in enumerate(blocks):
+        for index in range(count):
+            _residual(tape, block, _RESNET_STEM * 2**stage, 2 if stage > 0 and index == 0 else 1)
+    tape.average()
+    tape.linear(classes)
+    return tape.network(name, output_bytes=classes * WIDE)
+
+
+def _residual(tape: Tape, block: Block, width: int, stride: int) -> None:
+    channels = width * (_EXPANSION if block is Block.BOTTLENECK else 1)
+    tape.fork()
+    if stride > 1 or tape.channels != channels:
+        _shortcut(tape, channels, stride)
+    if block is Block.BOTTLENECK:
+        _normalized(tape, width, 1)
+        _normalized(tape, width, 3, stride=stride)
+        tape.convolution(channels, 1)
+    else:
+        _normalized(tape, width, 3, stride=stride)
+        tape.convolution(channels, 3)
+    tape.normalization()
+    tape.residual_sum()
+    tape.join()
+    tape.activation()
+
+
+def _normalized(tape: Tape, channels: int, kernel: int, *, stride: int = 1) -> None:
+    tape.convolution(channels, kernel, stride=stride)
+    tape.normalization()
+    tape.activation()
+
+
+def _shortcut(tape: Tape, channels: int, stride: int) -> None:
+    """The projection beside a block, laid from the same tensor as the block itself."""
+    fork = (tape.channels, tape.size)
+    tape.convolution(channels, 1, stride=stride)
+    tape.normalization()
+    tape.channels, tape.size = fork
+
+
+_DIVISOR: Final = 8
+_EFFICIENTNET_STEM: Final = 32
+_HEAD_EXPANSION: Final = 4
+_SQUEEZE: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    expansion: int
+    kernel: int
+    stride: int
+    channels: int
+    blocks: int
+
+
+_STAGES: Final = (
+    _Stage(1, 3, 1, 16, 1),
+    _Stage(6, 3, 2, 24, 2),
+    _Stage(6, 5, 2, 40, 2),
+    _Stage(6, 3, 2, 80, 3),
+    _Stage(6, 5, 1, 112, 3),
+    _Stage(6, 5, 2, 192, 4),
+    _Stage(6, 3, 1, 320, 1),
+)
+
+
+def efficientnet(*, name: str, width: float, depth: float, image: int, classes: int) -> ConvNet:
+    """The baseline network with `width` times the channels and `depth` times the blocks.
+
+    `image` is the size of its square images [pixels]; input and scores are fp32.
+    """
+    tape = Tape(channels=3, size=image)
+    _activated(tape, _scaled(_EFFICIENTNET_STEM, width), 3, stride=2)
+    for stage in _STAGES:
+        for index in range(math.ceil(stage.blocks * depth)):
+            stride = stage.stride if index == 0 else 1
+            _inverted_bottleneck(tape, stage, _scaled(stage.channels, width), stride)
+    _activated(tape, _HEAD_EXPANSION * tape.channels, 1)
+    tape.average()
+    tape.linear(classes)
+    return tape.network(name, output_bytes=classes * WIDE)
+
+
+def _scaled(channels: int, width: float) -> int:
+    """Channels times `width`, to a multiple of eight that is at least nine tenths of it."""
+    wanted = channels * width
+    rounded = max(_DIVISOR, int(wanted + _DIVISOR / 2) // _DIVISOR * _DIVISOR)
+    return rounded + _DIVISOR if rounded < 0.9 * wanted else rounded
+
+
+def _activated(
+    tape: Tape, channels: int, kernel: int, *, stride: int = 1, depthwise: bool = False
+) -> None:
+    tape.convolution(channels, kernel, stride=stride, depthwise=depthwise)
+    # SiLU needs its input again, so the normalised tensor isn't overwritten
+    tape.normalization(keeps_output=True)
+    tape.activation()
+
+
+def _inverted_bottleneck(tape: Tape, stage: _Stage, channels: int, stride: int) -> None:
+    before = tape.channels
+    summed = stride == 1 and before == channels
+    if summed:
+        tape.fork()
+    if stage.expansion > 1:
+        _activated(tape, before * stage.expansion, 1)
+    _activated(tape, tape.channels, stage.kernel, stride=stride, depthwise=True)
+    tape.squeeze_excitation(max(1, before // _SQUEEZE))
+    tape.convolution(channels, 1)
+    tape.normalization(keeps_output=True)
+    if summed:
+        tape.residual_sum()
+        tape.join()
+
+
+_CLASS_INDEX_BYTES = 1.0
+
+
+def unet(  # noqa: PLR0913 - the numbers of the published figure
+    *, name: str, image: int, image_channels: int, width: int, depth: int, classes: int
+) -> ConvNet:
+    """A U-Net of `depth` halvings whose first level has `width` channels.
+
+    `image` is the size of its square input [pixels]; the output is smaller, and each of its pixels
+    leaves the device as a class index of one byte.
+    """
+    tape = Tape(channels=image_channels, size=image)
+    skipped: list[int] = []
+    for level in range(depth):
+        _pair(tape, width * 2**level)
+        skipped.append(tape.channels)
+        tape.fork()
+        tape.max_pool(2, stride=2)
+    _pair(tape, width * 2**depth)
+    for channels in reversed(skipped):
+        tape.transposed_convolution(channels, 2)
+        tape.concatenation(channels)
+        tape.join()
+        _pair(tape, channels)
+    tape.convolution(classes, 1, bias=True)
+    return tape.network(name, output_bytes=_CLASS_INDEX_BYTES * tape.size * tape.size)
+
+
+def _pair(tape: Tape, channels: int) -> None:
+    for _ in range(2):
+        tape.convolution(channels, 3, padding=0, bias=True)
+        tape.activation()

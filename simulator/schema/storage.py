@@ -11,24 +11,22 @@ from simulator.equations.cost import provisioned_price
 from simulator.equations.storage import burst_rate
 from simulator.schema.fields import (
     DEPENDS,
-    ByteField,
-    BytePriceField,
-    Choice,
-    Number,
-    TextField,
-)
-from simulator.schema.figures import (
     SOURCED,
+    ByteField,
     ByteFigure,
+    BytePriceField,
     BytePriceFigure,
     ByteRateFigure,
+    Choice,
     Citation,
+    Number,
     OperationPriceFigure,
     Profile,
     RatedBytePriceFigure,
     RateFigure,
     RequestPriceFigure,
     StoragePriceFigure,
+    TextField,
     TimeFigure,
 )
 from simulator.units import Bytes, BytesPerSecond, UsdPerSecond
