@@ -166,7 +166,7 @@ def test_a_service_with_other_settings(chat: ServiceConfiguration) -> None:
     frame = chat.sweep({"load.rate": ["1 /s", "4 /s"], "serving.tensor": "1,2"})
     assert list(frame["load.rate"]) == ["1 /s", "1 /s", "4 /s", "4 /s"]
     assert [bool(mistake) for mistake in frame["mistake"]] == [False, True, False, True]
-    with pytest.raises(PlanError, match="is no key of a service"):
+    with pytest.raises(PlanError, match="is not a key of a service"):
         chat.sweep({"load.rat": "1 /s"})
 
 

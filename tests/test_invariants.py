@@ -87,7 +87,7 @@ def cost(**changes: float) -> Change:
 BROKEN: dict[str, tuple[str, Change]] = {
     "a step of no length": ("steps and runs take time", step(mean=0.0)),
     "an endless step": ("every figure is finite", step(mean=math.inf)),
-    "a total that is no number": ("every figure is finite", timing(total_time=math.nan)),
+    "a total that is not a number": ("every figure is finite", timing(total_time=math.nan)),
     "a negative part": ("no figure is negative", split(other=-1e-3)),
     "a negative price": ("no figure is negative", cost(per_step=-1.0)),
     "percentiles that cross": ("percentiles are in order", step(p50=9.0)),

@@ -181,7 +181,7 @@ def _chosen(table: Table, only: Mapping[str, str]) -> Table:
         if column not in table.columns:
             hint = nearest_hint(column, table.columns)
             problem = Problem(
-                origin=table.origin, key=column, message="is no column of the table", hint=hint
+                origin=table.origin, key=column, message="is not a column of the table", hint=hint
             )
             raise InputError((problem,))
     lines = [

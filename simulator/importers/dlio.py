@@ -119,7 +119,7 @@ class _Section:
         if found is None:
             return cls(Entry({}, entry.origin, (*entry.path, name), entry.problems))
         if not found.is_mapping():
-            found.fault("is no section", found=found.value)
+            found.fault("is not a section", found=found.value)
         return cls(found)
 
     def number(
@@ -140,7 +140,7 @@ class _Section:
         """Return the whole number under `key`."""
         value = self.number(key, default, least=least, most=most)
         if value != int(value):
-            self.entry.fault(f"has a '{key}' that is no whole number", found=value)
+            self.entry.fault(f"has a '{key}' that is not a whole number", found=value)
         return int(value)
 
     def optional(self, keys: str, *, most: float = math.inf) -> float | None:

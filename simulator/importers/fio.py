@@ -146,14 +146,14 @@ def _date(top: Entry, path: Path) -> str:
         if seconds:
             return datetime.fromtimestamp(seconds, tz=UTC).date().isoformat()
     except (OverflowError, ValueError, OSError):
-        top.fault("has a 'timestamp' that is no time", found=seconds)
+        top.fault("has a 'timestamp' that is not a time", found=seconds)
     return changed(path)
 
 
 def _of_job(job: Entry, about: _File) -> Iterator[Run]:
     """Return one run for each direction in which the job moved data."""
     if not job.is_mapping():
-        job.fault("is no job", found=job.value)
+        job.fault("is not a job", found=job.value)
         return
     failed = job.number_at("error", least=float("-inf"))
     if failed:

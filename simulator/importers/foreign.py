@@ -220,7 +220,7 @@ def read_yaml(path: Path, wanted: str) -> Any:  # noqa: ANN401 - a file may hold
         # An impossible date, a number of thousands of digits.
         fail(origin, f"holds a value that cannot be read: {error}")
     if _is_swollen(data):
-        fail(origin, "holds aliases that stand for too much data")
+        fail(origin, "holds aliases that expand to too much data")
     return data
 
 
@@ -290,7 +290,7 @@ class Entry:
         elif isinstance(self.value, list):
             pairs = iter(enumerate(self.value))
         else:
-            self.fault("is no list and no object", found=self.value)
+            self.fault("is neither a list nor an object", found=self.value)
             return
         for key, value in pairs:
             yield Entry(value, self.origin, (*self.path, key), self.problems)

@@ -221,7 +221,7 @@ class Config:
             return 1 if default is None else default
         value = found.number(least, most)
         if value is not None and value != int(value):
-            found.fault("is no whole number", found=found.value)
+            found.fault("is not a whole number", found=found.value)
         return 1 if value is None else int(value)
 
     def layers(self, key: str = "num_hidden_layers", other: int | None = None) -> int:

@@ -122,7 +122,7 @@ def read(path: Path) -> MeasuredRun:
         measured["step_time_s.mean"] = batch / rate
     status = _status(stop)
     if status != "success":
-        warnings = (*warnings, f"the run ended with status '{status}': its time is no score")
+        warnings = (*warnings, f"the run ended with status '{status}': its time is not a score")
     if not batch:
         warnings = (*warnings, "the log has no global_batch_size: the step time is left out")
     return MeasuredRun(

@@ -576,7 +576,7 @@ class _Fields:
             return None
         match = re.fullmatch(r"(\d{1,4})x?", text)
         if match is None or not 0 < int(match[1]) <= most:
-            self.fault(path, f"is no count from 1 to {most}", text)
+            self.fault(path, f"is not a count from 1 to {most}", text)
             return None
         return int(match[1])
 

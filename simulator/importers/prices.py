@@ -77,7 +77,7 @@ class Row:
         except ValueError:
             value = math.nan
         if not 0.0 <= value < math.inf:
-            msg = f"{column} is no number: {text[:40]!r}"
+            msg = f"{column} is not a number: {text[:40]!r}"
             raise OddNumber(msg)
         return value
 
@@ -174,7 +174,7 @@ def faults(row: Row, host: Host | None, cloud: str) -> Iterator[str]:
     if _RETIRED.search(row.text(MACHINE)):
         yield "is a retired promotion"
     if cloud == "aws" and row.text(ZONE) and not _AWS_ZONE.fullmatch(row.text(ZONE)):
-        yield "is of a local zone, which is no zone of the region"
+        yield "is of a local zone, which is not a zone of the region"
     if host is not None:
         yield from _another_machine(row, host)
 

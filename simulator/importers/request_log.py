@@ -84,11 +84,11 @@ def read(path: Path) -> RequestLog:
         )
     problems: list[Problem] = []
     cells = _Cells(table, problems)
-    arrivals = cells.column(names["arrival"], moment, "is no time of an arrival", 0.0)
-    prompts = cells.column(names["input"], _whole, "is no number of tokens", 1.0)
-    outputs = cells.column(names["output"], _whole, "is no number of tokens", 1.0)
-    latencies = cells.column(names["latency"], moment, "is no time in seconds", 0.0)
-    first = cells.column(names[_OPTIONAL], moment, "is no time in seconds", 0.0)
+    arrivals = cells.column(names["arrival"], moment, "is not a time of an arrival", 0.0)
+    prompts = cells.column(names["input"], _whole, "is not a number of tokens", 1.0)
+    outputs = cells.column(names["output"], _whole, "is not a number of tokens", 1.0)
+    latencies = cells.column(names["latency"], moment, "is not a time in seconds", 0.0)
+    first = cells.column(names[_OPTIONAL], moment, "is not a time in seconds", 0.0)
     if problems:
         raise InputError(capped(problems))
     order = np.argsort(arrivals, kind="stable")

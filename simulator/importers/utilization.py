@@ -360,7 +360,7 @@ def parse_table(text: str, origin: str) -> Utilization:
             note = f"samples of {row[1]} entities (parts of a GPU, or other devices) are left out"
             samples.warnings = list(dict.fromkeys([*samples.warnings, note]))
         elif line.strip() and not line.strip().upper().startswith("ID"):
-            samples.fault("is no row of the table", line=number, found=repr(line.strip()[:40]))
+            samples.fault("is not a row of the table", line=number, found=repr(line.strip()[:40]))
     if not known:
         hint = "record with dcgmi dmon -e 203,252,155,1001,1004,1005"
         samples.fault("has no field that says how busy a GPU is", hint=hint)
@@ -401,7 +401,7 @@ def parse_scrape(text: str, origin: str) -> Utilization:
         match = _SCRAPE_LINE.fullmatch(line.strip())
         if match is None:
             hint = "is the file cut off here?"
-            samples.fault("is no sample", line=number, found=repr(line.strip()[:60]), hint=hint)
+            samples.fault("is not a sample", line=number, found=repr(line.strip()[:60]), hint=hint)
             continue
         field = _field(match[1])
         labels = dict(_LABEL.findall(match[2]))
@@ -554,7 +554,7 @@ def _time_of_point(moment: Entry) -> float | None:
         time = datetime.fromisoformat(str(value))
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
-        moment.fault("is no time", found=value)
+        moment.fault("is not a time", found=value)
         return None
 
 

@@ -29,7 +29,7 @@ from simulator.units import Seconds
 
 Array: TypeAlias = NDArray[np.float64]
 MAX_SLOWDOWN: Final = 10.0
-"""A run that takes so many times its undisturbed time, beside pauses, is said never to end."""
+"""Multiple of its undisturbed time, without pauses, after which a run counts as never ending."""
 MAX_PAUSES: Final = 100.0
 """As many typical pauses are waited for besides, so that a short run may wait for machines."""
 
@@ -256,8 +256,8 @@ def simulate_runs(run: LongRun, *, draws: int, seed: int = 0) -> SimulatedRuns:
     draws : int
         How many lives.
     seed : int
-        Of all random numbers. The n-th event of a life gets the same numbers whatever the run is,
-        so that two runs of one seed can be compared.
+        Of all random numbers. The n-th event of a simulated run gets the same numbers in all
+        runs, so that two runs of one seed can be compared.
 
     Returns
     -------

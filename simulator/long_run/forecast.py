@@ -48,7 +48,7 @@ from simulator.uncertainty.components import P90
 from simulator.units import Seconds, Usd, UsdPerSecond
 
 BY_THE_HOUR: Final = frozenset({Purchase.ON_DEMAND, Purchase.SPOT})
-"""Ways to buy hours of machines of which nobody pays for one that is gone."""
+"""Purchases by the hour, where a lost machine is no longer paid."""
 
 
 def bills(  # noqa: PLR0913 - what machines and how they are bought
@@ -293,7 +293,7 @@ def summary(
 def finish_range(found: RunSimulation) -> dict[float, tuple[Seconds, Seconds]]:
     """Return the 80% interval of quantiles of the end over zones with the same mean outages.
 
-    Nothing where a trace says how long spells are, or machines are no spot ones.
+    Empty where a trace has the lengths of outages, or machines are not spot instances.
     """
     spells = found.run.spells
     if spells is None or spells.others is None:
@@ -311,7 +311,7 @@ def _prices(prediction: Prediction, found: RunSimulation) -> Array | None:
     """Return the price of machines while they are held, for each run [$/s].
 
     Owned ones draw as in the undisturbed run. A price that moves is drawn between the lowest and
-    the highest seen: lives of one seed have it at the same place.
+    the highest seen, at the same quantile in all simulated runs of one seed.
     """
     cost, draws = prediction.cost, found.drawn.finish.size
     if cost.per_second is None:

@@ -89,7 +89,7 @@ def settings(loader: Loader) -> Settings:
     """
     lacks = [name for name in ("dataset", "num_workers", "collate_fn") if not hasattr(loader, name)]
     if lacks:
-        msg = f"{type(loader).__name__} is no DataLoader: it has no {lacks[0]}"
+        msg = f"{type(loader).__name__} is not a DataLoader: it has no {lacks[0]}"
         raise PlanError(msg)
     size = _batch_size(loader)
     if size is None:

@@ -172,7 +172,7 @@ def _adapters(file: UnresolvedScenario) -> Problems:
     keys += ["frozen_precision"] if train.trained is Trained.ALL else []
     for key in keys:
         if getattr(train, key) is not None:
-            message = "is about adapters beside frozen weights, and there are none"
+            message = "is about adapters of frozen weights, and there are none"
             yield file.problem(("train", key), message, hint='set train.trained = "lora"')
 
 
@@ -241,7 +241,7 @@ def _name(file: UnresolvedScenario) -> Problems:
     nearest = f"did you mean '{close[0]}'? " if close else ""
     yield file.problem(
         ("software", "framework"),
-        "is no framework that is known here",
+        "unknown framework",
         hint=(
             f"{nearest}allowed: {', '.join(sorted(known - {ANY}))}; or '{ANY}', whose figures are "
             "those of all frameworks together"
@@ -255,7 +255,7 @@ def _attention(file: UnresolvedScenario) -> Problems:
         return
     yield file.problem(
         ("software", "attention_kernel"),
-        "is no kernel that figures are known of",
+        "unknown attention kernel",
         hint=f"allowed: {', '.join(known)}",
     )
 
@@ -329,7 +329,7 @@ def _swap(file: UnresolvedScenario) -> Problems:
         return
     path = ("hardware", "gpu")
     if file.hardware.emulated is not None:
-        message = "is given beside hardware.emulated, which stands in place of accelerators"
+        message = "is given together with hardware.emulated, which replaces accelerators"
         yield file.problem(path, message, hint="leave one of them out")
     elif host.gpu_count == 0:
         message = f"replaces accelerators, and {host.name} has none"
@@ -418,7 +418,7 @@ def _cache(file: UnresolvedScenario) -> Problems:
         message = f"means the machine's own drives, and {host.name} has none"
         yield file.problem(path, message, hint="name a store, such as storage/nvme-gen4")
     if store is None or store.scope is Scope.LOCAL:
-        message = "stands in front of a store reached over the network, and the data lies on drives"
+        message = "caches a store reached over the network, and the data lies on drives"
         hint = "name a store in hardware.storage, such as storage/s3"
         yield file.problem(path, message, hint=hint)
     elif file.data.placement is not Placement.STREAM:
@@ -487,7 +487,7 @@ def _socket(file: UnresolvedScenario) -> Problems:
         return
     if socket >= host.cpu.sockets:
         hint = f"sockets count from 0, and {host.name} has {host.cpu.sockets}"
-        yield file.problem(path, "is no socket of the machine", hint=hint)
+        yield file.problem(path, "is not a socket of the machine", hint=hint)
     elif host.socket_link is None or not host.gpu_sockets:
         message = f"matters between sockets, and the layout of {host.name} is not known"
         yield file.problem(path, message, hint="leave it out")
@@ -499,7 +499,7 @@ def _slow_rank(file: UnresolvedScenario) -> Problems:
         if slow.rank is not None and slow.rank >= ranks:
             path = ("input", "straggler", index, "rank")
             hint = f"ranks of a machine count from 0, and there are {ranks}"
-            yield file.problem(path, "is no rank", hint=hint)
+            yield file.problem(path, "is not a rank", hint=hint)
 
 
 def _actors(file: UnresolvedScenario) -> Problems:
@@ -668,7 +668,7 @@ def _step_jitter(file: UnresolvedScenario) -> Problems:
     yield from _spread(file, file.train.step_jitter, path)
     if file.train.straggling > 0.0:
         hint = "leave one of them out: both say how late a step is by chance"
-        yield file.problem(path, "is given beside straggling", hint=hint)
+        yield file.problem(path, "is given together with straggling", hint=hint)
 
 
 def _spread(file: UnresolvedScenario, spread: Spread, path: KeyPath) -> Problems:
@@ -708,7 +708,7 @@ def _emulated(file: UnresolvedScenario) -> Problems:
     if file.hardware.emulated is None:
         return
     if file.hardware.gpus is not None:
-        message = "is given beside hardware.emulated, which stands in place of accelerators"
+        message = "is given together with hardware.emulated, which replaces accelerators"
         yield file.problem(("hardware", "gpus"), message, hint="leave one of them out")
     if not file.step_times:
         message = "needs to know how long a step takes"
@@ -787,7 +787,7 @@ def _shards(file: UnresolvedScenario) -> Problems:
         hint = "such as '150 MB', or layout = \"files\""
         yield file.problem(path, "is missing, and shards have one", hint=hint)
     if not sharded and data.shard_size is not None:
-        hint = f'leave it out, or layout = "shards" in place of "{data.layout.value}"'
+        hint = f'leave it out, or layout = "shards" instead of "{data.layout.value}"'
         yield file.problem(path, "is given, but the data doesn't lie in shards", hint=hint)
 
 
@@ -854,7 +854,7 @@ def _slow_worker(file: UnresolvedScenario) -> Problems:
         if straggler.worker is not None and straggler.worker >= workers:
             path = ("input", "straggler", index, "worker")
             hint = f"workers count from 0, and there are {workers}"
-            yield file.problem(path, "is no worker", hint=hint)
+            yield file.problem(path, "is not a worker", hint=hint)
 
 
 def _device_copies(file: UnresolvedScenario) -> Problems:
@@ -906,7 +906,7 @@ def _global_batch(file: UnresolvedScenario) -> Problems:
         message = "contradicts batch_size x accumulation x ranks"
         hint = f"{train.batch_size:.0f} x {file.accumulation} x {ranks} = {product:.0f}"
         if not train.states("accumulation"):
-            message = "is no multiple of batch_size x ranks"
+            message = "is not a multiple of batch_size x ranks"
             hint = f"{train.batch_size:.0f} x {ranks} = {train.batch_size * ranks:.0f}"
         yield file.problem(("train", "global_batch_size"), message, hint=hint)
 
@@ -923,7 +923,7 @@ def _precision(file: UnresolvedScenario) -> Problems:
     if gpu is None or precision in gpu.peak or precision in gpu.fallback:
         return
     has = ", ".join(dict.fromkeys(form.value for form in (*gpu.peak, *gpu.fallback)))
-    message = f"is no format of {gpu.name}, and nothing stands in for it"
+    message = f"is not a format of {gpu.name}, and nothing replaces it"
     yield file.problem(path, message, hint=f"it takes {has}")
 
 

@@ -123,7 +123,7 @@ def _applied(given: InputSection, data: Dataset, model: Model | None) -> Iterato
         # A pipe carries all tensors of a batch at once.
         others = given.tensors_per_batch - defaults.TENSORS
         more = 0 if transport is Transport.PIPE else others
-        what = f"{given.tensors_per_batch} tensors in place of {defaults.TENSORS}"
+        what = f"{given.tensors_per_batch} tensors instead of {defaults.TENSORS}"
         yield defaults.RECEIVE_PER_BATCH.with_more(more * defaults.PER_TENSOR, what)
     if given.receive_per_sample is None:
         yield _receiving(given, transport).for_sample(_output_bytes(given, data, model)[0])

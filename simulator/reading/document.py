@@ -138,7 +138,7 @@ def _kept(path: Path, stamp: tuple[int, ...]) -> Document:
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """What changes when a file is written; None for what is no regular file."""
+    """What changes when a file is written; None for what is not a regular file."""
     try:
         found = path.stat()
     except (OSError, ValueError):

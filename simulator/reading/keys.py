@@ -96,11 +96,11 @@ def numeric_key(name: str, origin: str = "--fit") -> Key:
     path = tuple(name.split("."))
     info = None if path[0] in OF_A_SEARCH | OF_THE_RUN else key_at(ScenarioFile, path)
     if info is None:
-        message, hint = "is no key of a scenario", _meant(name)
+        message, hint = "is not a key of a scenario", _meant(name)
         raise InputError((Problem(origin=origin, message=message, found=repr(name), hint=hint),))
     kind = _kind(info)
     if kind is None:
-        message = "is no key with a continuous value"
+        message = "is not a key with a continuous value"
         hint = "quantities and plain numbers can be fitted, counts, names and switches cannot"
         raise InputError((Problem(origin=origin, message=message, found=repr(name), hint=hint),))
     return Key(name, kind)

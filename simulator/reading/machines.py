@@ -356,7 +356,7 @@ def _whose(file: UnresolvedScenario) -> str:
 
 def _speed(host: Host, remote: RemoteSection, helper: Host) -> Assumption:
     what = (
-        f"speed of a vCPU of {short_name(helper.name)} beside one that trains "
+        f"speed of a vCPU of {short_name(helper.name)} relative to one that trains "
         "(input.measured_on not given)"
     )
     if not _are_comparable(host, remote, helper):

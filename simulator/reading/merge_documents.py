@@ -192,7 +192,7 @@ def _base(source: Opened) -> Opened:
         _refuse_base(source, "is not the name of a scenario", "write it in quotes")
     path = find_scenario(name, source.folder)
     if path is None:
-        _refuse_base(source, "is no scenario", nearest_scenarios(name, source.folder))
+        _refuse_base(source, "unknown scenario", nearest_scenarios(name, source.folder))
     if not path.exists():
         _refuse_base(source, "is a file that does not exist", neighbour(path))
     return _read(path)

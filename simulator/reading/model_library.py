@@ -555,7 +555,7 @@ def parse_model(document: Document, name: str) -> LibraryFile:
     family = document.data.get("family")
     if not isinstance(family, str) or family not in _FAMILIES:
         hint = nearest_hint(str(family), tuple(_FAMILIES))
-        raise InputError((document.problem(("family",), "is no family of models", hint=hint),))
+        raise InputError((document.problem(("family",), "unknown family of models", hint=hint),))
     rest = replace(document, data={k: v for k, v in document.data.items() if k != "shape"})
     about, problems = examine(ModelFile, rest)
     shape, more = examine(_FAMILIES[family].shape, document, at=("shape",))
@@ -590,7 +590,7 @@ def build_model(document: Document, section: KeyPath) -> Model:
     family, shape = table.get("family"), table.get("shape", {})
     if not isinstance(family, str) or family not in _FAMILIES:
         path, hint = (*section, "family"), nearest_hint(str(family), tuple(_FAMILIES))
-        raise InputError((document.problem(path, "is no family of models", hint=hint),))
+        raise InputError((document.problem(path, "unknown family of models", hint=hint),))
     figures = {**_OWN_SHAPE, **shape} if isinstance(shape, dict) else shape
     whole = replace(document, data={**document.data, str(section[0]): {**table, "shape": figures}})
     checked, problems = examine(_FAMILIES[family].shape, whole, at=(*section, "shape"))

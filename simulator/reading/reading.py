@@ -70,7 +70,7 @@ def refuse_irregular(path: Path) -> None:
         If there is something at `path` that is neither a regular file nor a folder.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
-        fail(str(path), "is no regular file", hint="write it to a file first")
+        fail(str(path), "is not a regular file", hint="write it to a file first")
 
 
 def neighbour(path: Path) -> str | None:
@@ -113,7 +113,7 @@ def decode(
     """
     if len(content) > largest:
         most = units.show(largest, units.BYTE)
-        fail(origin, f"is larger than {most}", hint="this is no file of plan's")
+        fail(origin, f"is larger than {most}", hint="this is not a file of plan's")
     if not content.removeprefix(codecs.BOM_UTF8).strip():
         fail(origin, "is empty", hint=begin)
     for mark, name in _WIDE_MARKS:

@@ -146,7 +146,7 @@ def mistake(name: str, value: object) -> tuple[str, str] | None:
         if is_switch(name) and not isinstance(value, bool):
             return "is not true or false", "write true or false, without quotes"
         plain = isinstance(value, str | int | float)
-        return None if plain else ("is no single value", "write a number or a text")
+        return None if plain else ("is not a single value", "write a number or a text")
     try:
         marker.read(value)
     except BadValueError as error:

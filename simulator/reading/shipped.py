@@ -203,7 +203,7 @@ def nearest_bases(name: str, folder: Path) -> str:
     close = difflib.get_close_matches(plain, known, n=2)
     if close:
         return f"did you mean {' or '.join(repr(other) for other in close)}?"
-    return "name a scenario file beside the set, or a shipped scenario"
+    return "name a scenario file next to the set, or a shipped scenario"
 
 
 def _is_file(path: Path) -> bool:

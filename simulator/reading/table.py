@@ -86,7 +86,9 @@ def read_table(path: Path) -> Table:
     if path.is_file() and path.stat().st_size > LARGEST_TABLE:
         size = units.show(path.stat().st_size, units.BYTE)
         most = units.show(LARGEST_TABLE, units.BYTE)
-        fail(str(path), f"is larger than {most} ({size})", hint="this is no table of measurements")
+        fail(
+            str(path), f"is larger than {most} ({size})", hint="this is not a table of measurements"
+        )
     return parse_table(read_bytes(path, LARGEST_TABLE), str(path))
 
 

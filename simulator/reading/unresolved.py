@@ -296,7 +296,7 @@ class UnresolvedScenario:
         except BrokenKeyError:
             return
         if name is not None and name not in model_names():
-            message, hint = "is no model of the library", _other_models(name)
+            message, hint = "unknown model", _other_models(name)
             search.problems.append(self.document.problem(path, message, hint=hint))
         elif name is not None:
             changes = self._changes(name, search.problems)
@@ -328,7 +328,7 @@ class UnresolvedScenario:
             if value is not None and key in figures:
                 changes[key] = value
             elif value is not None and section is self.model:
-                path, message = ("model", key), f"is no figure of {name}"
+                path, message = ("model", key), f"is not a figure of {name}"
                 problems.append(self.document.problem(path, message, hint="leave it out"))
         return changes
 

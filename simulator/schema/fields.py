@@ -193,7 +193,7 @@ class Quantity(Marker):
     def read(self, value: object) -> float:
         """Return the quantity `value` as a float in `unit`; raises a `BadValueError`."""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            refuse("is no quantity", f"write text such as '{_EXAMPLE[self.unit]}'")
+            refuse("is not a quantity", f"write text such as '{_EXAMPLE[self.unit]}'")
         many = units.parse_count(str(value)) if self.counted else None
         if many is not None:
             self._refuse_senseless(many)
@@ -311,10 +311,10 @@ class Percent(Marker):
         """Return the share `value` as a fraction; raises a `BadValueError`."""
         hint = f"write text such as '10%', at least 0% and at most {self.high:.0%}"
         if not isinstance(value, str):
-            refuse("is no percentage", hint)
+            refuse("is not a percentage", hint)
         number = value.strip().removesuffix("%").strip()
         if not value.strip().endswith("%") or not _DECIMAL.fullmatch(number):
-            refuse("is no percentage", hint)
+            refuse("is not a percentage", hint)
         share = float(number) / _HUNDRED
         if not 0.0 <= share <= self.high:
             refuse("is out of range", hint)

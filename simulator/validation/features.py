@@ -93,7 +93,7 @@ def _numbers(scenario: Scenario) -> dict[str, float]:
         "store bandwidth": float(group.storage.read_rate),
         "data over RAM": float(job.stored_total / group.host.ram),
         "device memory bandwidth": 0.0 if gpu is None else float(gpu.memory_bandwidth),
-        "machines beside": float(sum(one.count for one in beside)),
+        "helper machines": float(sum(one.count for one in beside)),
         "model parameters": 0.0 if job.model is None else float(job.model.parameters),
         **_links(group.host),
         **_layout(job),

@@ -204,9 +204,9 @@ def distance(one: Features, other: Features) -> float:
 
     Examples
     --------
-    >>> from simulator.validation.features import Facts
+    >>> from simulator.validation.features import Features
     >>> rest = {"devices": 1, "samples": 1.0, "operations": None, "peak": None, "words": {}}
-    >>> distance(*(Facts(numbers={"batch": n}, **rest) for n in (8.0, 32.0)))
+    >>> distance(*(Features(numbers={"batch": n}, **rest) for n in (8.0, 32.0)))
     2.0
     """
     return math.sqrt(sum(part**2 for part in _parts(one, other).values()))

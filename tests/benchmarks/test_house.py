@@ -38,8 +38,8 @@ def test_twins_are_found_by_their_names(tmp_path: Path) -> None:
 def test_a_module_of_many_keys_defines_levers(tmp_path: Path) -> None:
     """Seven keys of settings in a module of studies, beyond the one home of levers."""
     studies = tmp_path / "simulator" / "studies"
-    studies.mkdir(parents=True)
+    (studies / "levers").mkdir(parents=True)
     keys = [f"train.{name}" for name in ("a", "b", "c", "d", "e", "f", "g")]
-    for name, number in {"levers": 7, "other": 7, "few": 6}.items():
+    for name, number in {"levers/catalogue": 7, "other": 7, "few": 6}.items():
         (studies / f"{name}.py").write_text(f"KEYS = {keys[:number]!r}\n", encoding="utf-8")
     assert HOUSE["lever_modules"](tmp_path) == ["studies/other.py"]

@@ -49,7 +49,7 @@ def test_a_key_starts_where_the_scenario_stands() -> None:
     [
         (("hardware.storage_latency",), {}, "has no start"),
         (("input.receive_per_batch",), {}, "starts at zero"),
-        (("cpus",), {}, "is no key of a scenario"),
+        (("cpus",), {}, "is not a key of a scenario"),
         (("cpu",), {"low": ("storage=1",)}, "is not fitted"),
         (("cpu",), {"low": ("cpu",)}, "has no value"),
         (("input.decode",), {"start": ("input.decode=20",)}, "has no unit"),

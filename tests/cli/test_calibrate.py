@@ -136,7 +136,7 @@ def test_ctrl_c_leaves_nothing(
     ("arguments", "said"),
     [
         (("--start", "cpu=1"), "say what to fit"),
-        (("--fit", "cpus"), "is no key of a scenario"),
+        (("--fit", "cpus"), "is not a key of a scenario"),
         (("--fit", "input.workers"), "is set by|counts, names and switches"),
         (("--fit", "train.epochs"), "is set by 3 of 3 rows"),
         (("--fit", "cpu", "--low", "cpu=2"), "does not lie between its bounds"),

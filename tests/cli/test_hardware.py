@@ -36,7 +36,7 @@ def test_machines_are_listed_with_prices(plan: Run) -> None:
     ]
     assert row["instance/aws/trn2.48xlarge"].endswith("no price")
     shaky = plan("hardware", "list", "instance/azure").out.splitlines()
-    assert shaky[-1] == "* unverified: a guess, or worked out from other figures"
+    assert shaky[-1] == "* unverified: estimated, or derived from other figures"
 
 
 def test_devices_are_listed_with_rates(plan: Run) -> None:
@@ -80,7 +80,7 @@ def test_show_has_the_traps(plan: Run) -> None:
     """What to know before trusting the figures stands below the name."""
     out = plan("hardware", "show", "gpu/k80").out.splitlines()
     assert out[0] == "gpu/k80"
-    assert out[1].startswith("No half-precision arithmetic")
+    assert out[2].startswith("No half-precision arithmetic")
 
 
 def test_show_names_the_relative_that_lends_its_kernels(plan: Run) -> None:
@@ -133,7 +133,7 @@ def test_diff_shows_only_what_differs(plan: Run) -> None:
 def test_diff_of_a_thing_with_itself(plan: Run) -> None:
     """Nothing differs, and that is said."""
     out = plan("hardware", "diff", "gpu/t4", "gpu/t4").out
-    assert out == "gpu/t4 and gpu/t4 say the same\n"
+    assert out == "gpu/t4 and gpu/t4 are the same\n"
 
 
 def test_diff_of_different_kinds(plan: Run) -> None:

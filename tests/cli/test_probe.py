@@ -92,7 +92,7 @@ def test_a_probe_replaces_its_own_profiles_only(plan: Run, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--only", "disc"], "'disc' is no device; --only takes some of disk, memory, cpu, gpu"),
+        (["--only", "disc"], "'disc' is not a device; --only takes some of disk, memory, cpu, gpu"),
         (["--only", ","], "there is nothing to measure"),
         (["--seconds", "0"], "--seconds"),
         (["--disk-space", "1 GB/s", "--only", "disk"], "--disk-space"),

@@ -204,8 +204,8 @@ def test_a_failed_job(tmp_path: Path, problems: Refused) -> None:
     [
         ("{}", "has no 'jobs'"),
         ('{"jobs": []}', "holds no job that read or wrote anything"),
-        ('{"jobs": 3}', "jobs: is no list"),
-        ('{"jobs": [3]}', "jobs[0]: is no job"),
+        ('{"jobs": 3}', "jobs: is neither a list"),
+        ('{"jobs": [3]}', "jobs[0]: is not a job"),
         ('{"client_stats": []}', "holds runs of several machines"),
         ("[1, 2]", "holds no JSON object"),
         ("read: IOPS=2639, BW=2639MiB/s", "holds no JSON object"),

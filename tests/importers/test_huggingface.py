@@ -280,7 +280,10 @@ def test_what_is_assumed_is_said(tmp_path: Path) -> None:
         ({"a": 1}, "has no 'model_type'"),
         ({"model_type": "lama"}, "'lama', which is not known; did you mean 'llama'?"),
         ({"model_type": "llama", "hidden_size": -4096}, "hidden_size: is below 1, found -4096"),
-        ({"model_type": "llama", "vocab_size": 1.5}, "vocab_size: is no whole number, found 1.5"),
+        (
+            {"model_type": "llama", "vocab_size": 1.5},
+            "vocab_size: is not a whole number, found 1.5",
+        ),
         ({"model_type": "llama", "num_hidden_layers": 1e8}, "is above 10000"),
         ({"model_type": "llama", "num_hidden_layers": float("nan")}, "is not a finite number"),
         ({"model_type": "llama", "hidden_size": "wide"}, "is not a number, found 'wide'"),

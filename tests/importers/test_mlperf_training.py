@@ -73,7 +73,7 @@ def test_a_run_without_success_is_no_score(tmp_path: Path) -> None:
     """The rate stands, the status is told."""
     run = read(altered(tmp_path, '"status": "success"', '"status": "aborted"'))
     assert run.labels["status"] == "aborted"
-    assert "the run ended with status 'aborted': its time is no score" in run.warnings
+    assert "the run ended with status 'aborted': its time is not a score" in run.warnings
 
 
 def test_output_behind_the_object_is_skipped(tmp_path: Path) -> None:

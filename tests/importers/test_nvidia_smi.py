@@ -152,11 +152,11 @@ def test_a_broken_matrix(
         ("81559 MiB", "81559 W", "gpu[0]/fb_memory_usage/total: measures power where bytes"),
         ("81559 MiB", "81559", "gpu[0]/fb_memory_usage/total: has no unit"),
         ("700.00 W", "-700.00 W", "current_power_limit: is negative, found -700.00 W"),
-        (">16x<", ">x<", "link_width: is no count from 1 to 32, found x"),
+        (">16x<", ">x<", "link_width: is not a count from 1 to 32, found x"),
         (
             "<max_link_gen>5<",
             "<max_link_gen>50<",
-            "max_link_gen: is no count from 1 to 8, found 50",
+            "max_link_gen: is not a count from 1 to 8, found 50",
         ),
         ("<product_name>NVIDIA H100 80GB HBM3</product_name>", "", "product_name: is missing"),
         ("</nvidia_smi_log>", "", "is cut off: the XML stops before its end"),

@@ -87,11 +87,14 @@ FILES: Final = {
 ROWS: Final = {
     "no price": ("p4d.24xlarge,A100,8,96,1152,,,us-east-1,", "has no price on demand"),
     "nan": ("p4d.24xlarge,A100,8,96,1152,nan,,us-east-1,", "has no price on demand"),
-    "a word": ("p4d.24xlarge,A100,8,96,1152,free,,us-east-1,", "Price is no number: 'free'"),
-    "dollars": ("p4d.24xlarge,A100,8,96,1152,$21.9,,us-east-1,", "Price is no number"),
+    "a word": ("p4d.24xlarge,A100,8,96,1152,free,,us-east-1,", "Price is not a number: 'free'"),
+    "dollars": ("p4d.24xlarge,A100,8,96,1152,$21.9,,us-east-1,", "Price is not a number"),
     "a comma": ("p4d.24xlarge,A100,8,96,1152,21,9,us-east-1,,", "more or fewer fields"),
-    "below zero": ("p4d.24xlarge,A100,8,96,1152,-21.9,,us-east-1,", "Price is no number: '-21.9'"),
-    "infinite": ("p4d.24xlarge,A100,8,96,1152,inf,,us-east-1,", "Price is no number: 'inf'"),
+    "below zero": (
+        "p4d.24xlarge,A100,8,96,1152,-21.9,,us-east-1,",
+        "Price is not a number: '-21.9'",
+    ),
+    "infinite": ("p4d.24xlarge,A100,8,96,1152,inf,,us-east-1,", "Price is not a number: 'inf'"),
     "zero": ("p4d.24xlarge,A100,8,96,1152,0,,us-east-1,", "has a price of zero"),
     "a placeholder": ("p4d.24xlarge,A100,8,96,1152,700.00,,us-east-1,", "a placeholder"),
     "a cent for a dollar": ("p4d.24xlarge,A100,8,96,1152,2195.7,,us-east-1,", r"far from the \$21"),
@@ -100,7 +103,7 @@ ROWS: Final = {
     "cut off": ("p4d.24xlarge,A100,8", "more or fewer fields"),
     "one too many": ("p4d.24xlarge,A100,8,96,1152,21.9,,us-east-1,,7", "more or fewer fields"),
     "other vCPUs": ("p4d.24xlarge,A100,8,48,1152,21.9,,us-east-1,", "has 48 vCPUs, its profile 96"),
-    "a broken count": ("p4d.24xlarge,A100,many,96,1152,21.9,,us-east-1,", "Count is no number"),
+    "a broken count": ("p4d.24xlarge,A100,many,96,1152,21.9,,us-east-1,", "Count is not a number"),
     "fewer GPUs": ("p4d.24xlarge,A100,4,96,1152,21.9,,us-east-1,", "has 4 accelerators"),
     "no GPUs": ("p4d.24xlarge,A100,0,96,1152,21.9,,us-east-1,", "has 0 accelerators"),
     "less RAM": ("p4d.24xlarge,A100,8,96,576,21.9,,us-east-1,", "has 576 GiB of RAM"),
@@ -116,8 +119,8 @@ SPOTS: Final = {
     "above": ("30", "above the one on demand"),
     "zero": ("0", "spot price of zero"),
     "a placeholder": ("700.0", "a placeholder"),
-    "a word": ("cheap", "SpotPrice is no number: 'cheap'"),
-    "below zero": ("-1", "SpotPrice is no number"),
+    "a word": ("cheap", "SpotPrice is not a number: 'cheap'"),
+    "below zero": ("-1", "SpotPrice is not a number"),
 }
 """Spot prices that are none, and why."""
 

@@ -317,7 +317,7 @@ _ABOUT = ("Collective name", "In msg nelems", "Out msg nelems", "Group size", "d
             lambda e: first(e, "gpu_memcpy").update(dur=768e3),
             "0.025 GB/s, but says 25 GB/s; 'dur' has to be in us",
         ),
-        (lambda e: e.append(3), "is no event, found 3"),
+        (lambda e: e.append(3), "is not an event, found 3"),
         (list.clear, "has 0 events, none of them of the PyTorch profiler"),
     ],
 )

@@ -154,7 +154,7 @@ def test_cloudwatch_asks_for_counts(problems: Refused) -> None:
         ({"Timestamps": None}, "has no 'Timestamps'"),
         ({"Values": [-1.0] + [1.0] * 8}, "Values[0]: is negative"),
         ({"Values": [900.0] + [1.0] * 8}, "Values[0]: is above 800 %, all of 8 gpus"),
-        ({"Timestamps": ["noon"] + ["2026-01-05"] * 8}, "Timestamps[0]: is no time"),
+        ({"Timestamps": ["noon"] + ["2026-01-05"] * 8}, "Timestamps[0]: is not a time"),
     ],
 )
 def test_broken_metric_data(
@@ -196,10 +196,10 @@ def test_other_metric_data(tmp_path: Path, problems: Refused, data: object, mess
         ("#Entity GRACT DRAMA\nGPU 0 0.9\n", "has 1 values where the header has 2"),
         ("#Entity TMPTR\nGPU 0 44\n", "has no field that says how busy a GPU is"),
         ("#Entity GRACT\nGPU-I 0 0.9\n", "holds no sample of a whole GPU"),
-        ("#Entity GRACT\nGPU 0 0.9\nerror: lost\n", "log:3: is no row of the table"),
+        ("#Entity GRACT\nGPU 0 0.9\nerror: lost\n", "log:3: is not a row of the table"),
         ('DCGM_FI_DEV_GPU_TEMP{gpu="0"} 44\n', "has no sample that says how busy a GPU is"),
         ('DCGM_FI_DEV_GPU_UTIL{gpu="0"} fast\n', "has no number under DCGM_FI_DEV_GPU_UTIL"),
-        ('DCGM_FI_DEV_GPU_UTIL{gpu="0"\n', "log:1: is no sample"),
+        ('DCGM_FI_DEV_GPU_UTIL{gpu="0"\n', "log:1: is not a sample"),
         ("t, utilization.gpu [%]\nx, [N/A]\n", "log: holds missing samples only"),
         ("nothing of the kind\n", "is not a log of utilization; known: nvidia-smi CSV"),
     ],

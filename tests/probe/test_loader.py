@@ -183,7 +183,7 @@ def test_a_sampler_of_its_own_gives_one_size() -> None:
 @pytest.mark.parametrize(
     ("loader", "message"),
     [
-        ([1, 2], "list is no DataLoader: it has no dataset"),
+        ([1, 2], "list is not a DataLoader: it has no dataset"),
         (FakeLoader(samples=320), "gives 10 batches of 32; measuring takes 11"),
     ],
 )

@@ -78,13 +78,13 @@ def test_a_value_for_people() -> None:
         ("hardware", "counts, names and switches cannot"),
         ("decoding", "did you mean 'input.decode'"),
         ("hardware.decode", "did you mean 'input.decode'"),
-        ("", "is no key"),
+        ("", "is not a key"),
         ("qqqqqqqq", "keys are those of plan schema, and factors: calibration.compute"),
-        ("nothing.at.all", "is no key"),
+        ("nothing.at.all", "is not a key"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(name: str, said: str) -> None:
-    """A name that is no continuous key says why."""
+    """A name that is not a continuous key says why."""
     with pytest.raises(InputError, match="--fit") as caught:
         numeric_key(name)
     assert said in str(caught.value)

@@ -203,7 +203,9 @@ def test_extends_may_name_a_shipped_scenario(tmp_path: Path) -> None:
 def test_extends_of_an_unknown_name_offers_the_nearest(tmp_path: Path) -> None:
     """With the line of the extends key."""
     child = write(tmp_path, "child.toml", 'extends = "resnet50-imagenet-p4"\n')
-    with pytest.raises(InputError, match=r"child\.toml:2: extends: is no scenario.*imagenet-p4d'"):
+    with pytest.raises(
+        InputError, match=r"child\.toml:2: extends: unknown scenario.*imagenet-p4d'"
+    ):
         load_scenario(str(child))
 
 

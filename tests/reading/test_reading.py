@@ -35,7 +35,7 @@ def told(content: bytes) -> str:
             "schema = 1\ntitle = 'é'\n".encode("latin-1"),
             "s.toml:2: is not UTF-8 text (byte 0xe9); save it as UTF-8",
         ),
-        (b"a" * (LARGEST + 1), "s.toml: is larger than 10 MB; this is no file of plan's"),
+        (b"a" * (LARGEST + 1), "s.toml: is larger than 10 MB; this is not a file of plan's"),
         (b"x = " + b"[" * 100_000, "s.toml: is nested too deeply; at most 32 levels are read"),
         (b"a." * 60_000 + b"b = 1", "s.toml:1: is nested too deeply; at most 32 levels are read"),
         (b"[a]\n" + b"[a.b" + b".c" * 32 + b"]", "s.toml:2: is nested too deeply"),
@@ -123,7 +123,7 @@ def test_an_endless_file_is_given_up_on() -> None:
     zeros = Path("/dev/zero")
     if not zeros.exists():
         pytest.skip("no /dev/zero here")
-    with pytest.raises(InputError, match="is no regular file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         read_document(zeros)
 
 
@@ -131,7 +131,7 @@ def test_a_pipe_keeps_nobody_waiting(tmp_path: Path) -> None:
     """A pipe that nobody writes to would be read for ever."""
     path = tmp_path / "job.toml"
     os.mkfifo(path)
-    with pytest.raises(InputError, match="is no regular file; write it to a file first"):
+    with pytest.raises(InputError, match="is not a regular file; write it to a file first"):
         load_scenario(str(path))
 
 

@@ -471,7 +471,7 @@ def test_the_shape_of_a_library_model_can_be_changed() -> None:
     assert long.software.fused_attention
     assert not plain.software.fused_attention
     said = told("model.sequence=128")
-    assert said.endswith("model.sequence: is no figure of resnet50, found 128; leave it out")
+    assert said.endswith("model.sequence: is not a figure of resnet50, found 128; leave it out")
 
 
 def test_a_format_that_a_device_lacks_runs_as_its_stand_in_and_is_noted() -> None:
@@ -486,7 +486,7 @@ def test_a_format_that_a_device_lacks_runs_as_its_stand_in_and_is_noted() -> Non
         assert scenario.notes[0].what.startswith(f"{gpu.name} has no bf16 units")
     else:
         said = told(f"hardware.machine={name}", "train.precision=bf16")
-        assert "is no format of" in said
+        assert "is not a format of" in said
 
 
 def sound_file() -> UnresolvedScenario:

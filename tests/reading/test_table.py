@@ -87,9 +87,9 @@ def test_no_file(tmp_path: Path, name: str, message: str) -> None:
 
 
 def test_a_pipe_or_device_is_refused(tmp_path: Path) -> None:
-    """What is no regular file could keep the reader waiting for ever."""
+    """What is not a regular file could keep the reader waiting for ever."""
     pipe = tmp_path / "rows.csv"
     os.mkfifo(pipe)
     for path in (pipe, Path(os.devnull)):
-        with pytest.raises(InputError, match="is no regular file"):
+        with pytest.raises(InputError, match="is not a regular file"):
             read_table(path)

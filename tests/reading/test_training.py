@@ -30,7 +30,7 @@ def test_accumulation_is_what_the_global_batch_asks_for(
 
 def test_a_global_batch_that_no_accumulation_makes_is_refused() -> None:
     """With what it must be a multiple of."""
-    with pytest.raises(InputError, match="no multiple of batch_size x ranks"):
+    with pytest.raises(InputError, match="is not a multiple of batch_size x ranks"):
         load_scenario("turing-nlg-530b", overrides=["train.batch_size=3"])
 
 

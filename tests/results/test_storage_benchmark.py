@@ -108,7 +108,7 @@ def test_a_full_store_shares_itself_among_all_hosts() -> None:
     ("overrides", "told"),
     [
         (("model.step_times=[]",), "needs to know how long a step takes"),
-        (("hardware.gpus=1",), "is given beside hardware.emulated"),
+        (("hardware.gpus=1",), "is given together with hardware.emulated"),
         (
             ("hardware.machine=node/apple-m1-max", "hardware.network_bandwidth=10 Gb/s"),
             "changes an attachment that the machine doesn't have",

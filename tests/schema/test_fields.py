@@ -87,7 +87,7 @@ def test_bare_numbers_are_refused(field: Any, bare: float) -> None:
 @each("field", FIELDS)
 def test_what_is_no_text_is_refused(field: Any, value: object) -> None:
     """Truth values, lists and tables are no quantities."""
-    assert refused(field, value)[0] == "is no quantity"
+    assert refused(field, value)[0] == "is not a quantity"
 
 
 @pytest.mark.parametrize("text", ["nan B", "inf B", "-inf B", "", "B", "1e5", "--1 B", "1,5 GB"])

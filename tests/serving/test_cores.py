@@ -104,7 +104,7 @@ def test_cores_are_candidates_where_machines_are_named_by_pattern() -> None:
     [
         ("serving.engine=tensorrt-llm", "runs on accelerators alone"),
         ("serving.tensor=2", "is more than the accelerators of a machine"),
-        ("serving.version=new", "is no version of an engine"),
+        ("serving.version=new", "is not a version of an engine"),
     ],
 )
 def test_what_cores_cannot_do_is_told(setting: str, said: str) -> None:

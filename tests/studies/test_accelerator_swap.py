@@ -81,7 +81,7 @@ def test_what_an_accelerator_cannot_do_is_a_reason() -> None:
     read = reader("resnet50-imagenet-p4d", "train.precision=bf16")
     found = generations(read, ["gpu/v100-sxm2-16gb"])
     assert found[-1].prediction is None
-    assert "is no format of gpu/v100-sxm2-16gb" in found[-1].reason
+    assert "is not a format of gpu/v100-sxm2-16gb" in found[-1].reason
 
 
 def test_a_job_without_accelerators_has_none_to_swap() -> None:

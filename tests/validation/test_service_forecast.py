@@ -45,12 +45,12 @@ def test_a_row_is_judged_by_the_figures_of_a_service() -> None:
 
 
 def test_keys_of_jobs_are_refused_in_a_set_of_services() -> None:
-    """A batch size of training is no key of a service; rates of requests are none of a job."""
+    """A batch size of training is not a key of a service; rates of requests are none of a job."""
     wrong = HEAD.replace("load.rate", "train.batch_size")
-    with pytest.raises(InputError, match="is no key of a scenario"):
+    with pytest.raises(InputError, match="is not a key of a scenario"):
         parse_set(SET, f"{wrong}a,5,0.012,1000\n", "mine.toml", Path())
     job = SET.replace('mode = "serve"\n', "")
-    with pytest.raises(InputError, match="is no key of a scenario"):
+    with pytest.raises(InputError, match="is not a key of a scenario"):
         parse_set(job, f"{HEAD}a,5 /s,0.012,1000\n", "mine.toml", Path())
 
 

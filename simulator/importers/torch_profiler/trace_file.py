@@ -217,7 +217,7 @@ def read_trace(path: Path) -> Trace:
         entry = Entry(value, origin, ("traceEvents", index), problems)
         kind = _kind(value) if isinstance(value, dict) and value.get("ph") == "X" else None
         if not isinstance(value, dict):
-            entry.fault("is no event", found=value)
+            entry.fault("is not an event", found=value)
         elif kind is None:
             left_out += 1
         elif (event := _event(entry, value, kind)) is not None:

@@ -183,7 +183,7 @@ def _covariance(document: Document, given: OverlayFile) -> list[Problem]:
         for j in range(size)
     )
     hint = "symmetric, and no entry beyond what the variances allow"
-    return [] if sound else [document.problem(("covariance",), "is no covariance", hint=hint)]
+    return [] if sound else [document.problem(("covariance",), "is not a covariance", hint=hint)]
 
 
 def overrides_of(overlay: Overlay, origin: str) -> Document:

@@ -159,7 +159,7 @@ _GATHERS_SLOWLY: Final = (
 _BOUND_BY_LAUNCHES: Final = 0.7
 """Share of a step's change with the launches from which on they bound it."""
 _LAUNCHES_OF_ANOTHER: Final = (
-    "the host that launches kernels bounds the step, and another framework's launches stand in: "
+    "the host that launches kernels bounds the step, and another framework's launches are used: "
     "380 measured steps so predicted took 22% longer in the median, one in ten of them 32% and more"
 )
 

@@ -454,7 +454,7 @@ def _listed_prices(build: _Build, blocks: Sequence[PriceBlock]) -> Iterator[Pric
     seen = set[tuple[Purchase, str]]()
     for i, block in enumerate(blocks):
         if block.purchase is Purchase.OWNED:
-            message = "is no price by the hour"
+            message = "is not a price by the hour"
             build.fault(("price", i, "purchase"), message, "state what it costs to buy as capex")
         if (block.purchase, block.region) in seen:
             message = f"is the second {block.purchase} price in {block.region}"
@@ -540,7 +540,7 @@ def _layout_problems(build: _Build, host: Host, layout: LayoutTable) -> Iterator
     for i, switch in enumerate(layout.switches):
         if switch.socket >= sockets:
             path = ("layout", "switches", i, "socket")
-            yield document.problem(path, "is no socket", hint=f"{sockets}, counted from 0")
+            yield document.problem(path, "is not a socket", hint=f"{sockets}, counted from 0")
     for key, count in known.items():
         below = [index for switch in layout.switches for index in getattr(switch, key)]
         missing = [index for index in below if index >= count]

@@ -157,7 +157,7 @@ def electricity(document: Document, given: EnergySection | None, *, owned: bool)
 def _with_tariff(plan: EnergyPlan) -> EnergyPlan:
     """Return the plan with a default tariff: owners of machines pay for electricity."""
     known = _electricity()
-    note = f"{_STAND_IN} stands in for energy.tariff, which is not given"
+    note = f"{_STAND_IN} is used: energy.tariff is not given"
     source = replace(known.sources[f"tariff.{_STAND_IN}"], verified=False, note=note)
     return replace(
         plan,

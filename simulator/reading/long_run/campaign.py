@@ -109,7 +109,9 @@ def read_campaign(path: Path) -> Campaign:
     for number, job in enumerate(found.jobs):
         if (job.scenario is None) == (job.duration is None):
             hint = "say how long one run takes, or which scenario it is"
-            raise found.refuse(number, "duration", "stands beside a scenario, or lacks one", hint)
+            raise found.refuse(
+                number, "duration", "is given together with a scenario, or without one", hint
+            )
         if job.duration is not None and job.machines is None:
             hint = "say how many machines one run takes"
             raise found.refuse(number, "machines", "is missing", hint)

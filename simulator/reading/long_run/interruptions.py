@@ -68,9 +68,9 @@ far their good and bad days are apart. Chosen among 15 by the score of the 80% i
 P90 of a job of 24 h on the same 20 traces; chosen on all traces but one, they hold 16 of the 20 P50
 and 15 of the 20 P90 that were left out."""
 SPELLS_APART: Final = (
-    "spells are made up from their means, good and bad days together: means do not settle the "
-    "tail, and plan goodput says how far zones with the same means differ; give a trace of your "
-    "zone in spot.trace"
+    "outages are generated from their means, good and bad days together: averages do not predict "
+    "the worst case, and plan goodput says how far zones with the same means differ; give a trace "
+    "of your zone in spot.trace"
 )
 """Of 20 recorded traces, each predicted from its means, 8 to 13 have their 90% quantile within 10%,
 by what is lost in restarts; other laws of spells do no better."""
@@ -172,7 +172,9 @@ def read_trace(path: Path) -> Spells:
             down[-1] += time
     pairs = min(len(up), len(down))
     if not pairs:
-        raise InputError((table.about("available", "has no spell with and one without machines"),))
+        raise InputError(
+            (table.about("available", "has no period with machines followed by one without"),)
+        )
     return Spells(up=tuple(up[:pairs]), down=tuple(down[:pairs]), notice=0.0, in_order=True)
 
 
@@ -186,7 +188,7 @@ def _spell(table: Table, line: Line) -> tuple[bool, Seconds]:
     except ValueError:
         hours = math.nan
     if not 0.0 < hours < math.inf:
-        raise InputError((table.problem(line, "hours", "is no length of a spell"),))
+        raise InputError((table.problem(line, "hours", "is not the length of a period"),))
     return there == "1", hours * HOUR
 
 
@@ -233,7 +235,7 @@ TAKEN: Final = "rsc-1"
 TAKEN_DOUBT: Final = math.log(2.0)
 """Published clusters of one size differ by a factor of two."""
 NOT_STATED: Final = (
-    f"no rates of failures are given: those of {TAKEN} are taken, the doubt is a factor of two; "
+    f"no rates of failures are given: those of {TAKEN} are used, uncertain by a factor of two; "
     "failures.per_machine and per_job state your own, 0 for none"
 )
 NONE_COUNTED: Final = (
@@ -242,11 +244,12 @@ NONE_COUNTED: Final = (
 )
 ONLY_MACHINES: Final = (
     "the rate of machines alone says little about a job, which software and network stop as well: "
-    "add per_job from your own logs; the doubt is wide until then"
+    "add per_job from your own logs; the uncertainty is wide until then"
 )
 OTHER_SIZE: Final = (
     "the rates of {name} hold for a job of {counted:,} accelerators, with what stops the job as a "
-    "whole in them; for one of {own:,} nobody knows how much of them stays, so the doubt is wider"
+    "whole in them; for one of {own:,} it is unknown how many of them remain, so the uncertainty "
+    "is wider"
 )
 
 
@@ -376,7 +379,7 @@ def _of_parts(
         return section, ()
     given = (section.per_machine, section.per_job)
     if any(rate is not None for rate in given):
-        at, message = ("failures", "components"), "is given beside per_machine or per_job"
+        at, message = ("failures", "components"), "is given together with per_machine or per_job"
         hint = "leave one of them out"
         raise InputError((document.problem(at, message, hint=hint, show=False),))
     own = _of_a_machine(parts, devices, cards)
@@ -471,7 +474,7 @@ def _spares(document: Document, section: FailuresSection) -> Spares | None:
     """Return the spares that replace a failed machine, or the time to rent another one."""
     table, wait = section.spares, section.wait
     if table is not None and wait is not None:
-        message, hint = "is given beside spares", "leave one of them out"
+        message, hint = "is given together with spares", "leave one of them out"
         raise InputError((document.problem(("failures", "wait"), message, hint=hint, show=False),))
     if table is not None:
         return table
@@ -489,7 +492,7 @@ def _cluster(document: Document, name: str) -> PublishedCluster:
     found = _published().get(name)
     if found is None:
         hint = nearest_hint(name, tuple(_published()))
-        problem = document.problem(("failures", "like"), "is no published cluster", hint=hint)
+        problem = document.problem(("failures", "like"), "unknown published cluster", hint=hint)
         raise InputError((problem,))
     return found
 
@@ -498,7 +501,7 @@ def _spells(document: Document, section: SpotSection) -> Spells:
     if section.trace is not None:
         given = section.mean_up is not None or section.mean_down is not None
         if given:
-            message, hint = "is given beside mean_up or mean_down", "leave one of them out"
+            message, hint = "is given together with mean_up or mean_down", "leave one of them out"
             raise InputError((document.problem(("spot", "trace"), message, hint=hint),))
         origin = Path(document.where(("spot", "trace"))[0])
         folder = origin.parent if origin.suffix == ".toml" else Path()

@@ -218,7 +218,7 @@ def _value_problems(table: Table, meant: dict[str, str]) -> Iterator[Problem]:
             unit = _unit(name)
             if name.startswith(MEASURED) and cell and figure_value(cell, unit) is None:
                 hint = "write 45%" if unit is None else f"write a number, or one in {unit.symbol}"
-                yield table.problem(line, column, "is no value of that", hint)
+                yield table.problem(line, column, "is not a value of this column", hint)
 
 
 def _unit(name: str) -> Unit | None:
@@ -356,7 +356,7 @@ def _file_problems(document: Document, file: SetFile, heading: Heading) -> Itera
     labels = heading.labels
     if file.regime is not None and file.regime not in labels:
         hint = nearest_hint(file.regime, labels)
-        yield document.problem(("regime",), "is no label of the table", hint=hint)
+        yield document.problem(("regime",), "is not a label of the table", hint=hint)
     for i, table in enumerate(file.fit):
         yield from _fit_problems(document, i, table)
     for i, tolerance in enumerate(file.tolerance):
@@ -371,7 +371,7 @@ def _name_problems(document: Document, file: SetFile, heading: Heading) -> Itera
     lists = {
         "metrics": (heading.measured, "has no measured column"),
         "absolute": (heading.measured, "has no measured column"),
-        **dict.fromkeys(_COLUMN_LISTS, (columns, "is no column of the table")),
+        **dict.fromkeys(_COLUMN_LISTS, (columns, "is not a column of the table")),
     }
     for key, (allowed, message) in lists.items():
         for i, name in enumerate(getattr(file, key)):
@@ -418,7 +418,9 @@ def _family_problems(document: Document, file: SetFile, families: set[str]) -> I
     for i, table in enumerate(file.tolerance):
         if table.family not in ("", "*", *families):
             hint = nearest_hint(table.family, sorted(families))
-            yield document.problem(("tolerance", i, "family"), "is no family of the set", hint=hint)
+            yield document.problem(
+                ("tolerance", i, "family"), "is not a family of the set", hint=hint
+            )
 
 
 def _converted(file: SetFile, rows: tuple[Row, ...]) -> MeasurementSet:

@@ -194,7 +194,7 @@ class Heading:
         for key in self.keys:
             if key not in shape_keys() and key_at(self.model, tuple(key.split("."))) is None:
                 hint = nearest_hint(key, all_keys(self.model))
-                yield table.about(key, "is no key of a scenario", hint)
+                yield table.about(key, "is not a key of a scenario", hint)
         for label in self.labels:
             plain = label.lower()
             if plain in (*OWN, "measured", "spread"):
@@ -205,7 +205,7 @@ class Heading:
             for name in names:
                 if measurable(name) is None:
                     hint = nearest_hint(name, measurable_names())
-                    message = "is no metric that can be measured"
+                    message = "is not a metric that can be measured"
                     yield self.table.about(prefix + name, message, hint)
         for name in self.spread:
             if name not in self.measured and not self.misspelt(name):
@@ -301,7 +301,7 @@ def _bases(context: Context) -> tuple[dict[str, str], list[Problem]]:
             problems.append(context.table.problem(line, "base", "is empty", hint))
         elif path is None:
             hint = nearest_bases(name, context.folder)
-            problem = context.table.problem(line, "base", "is no scenario", hint)
+            problem = context.table.problem(line, "base", "unknown scenario", hint)
             problems.append(replace(problem, found=repr(name)))
     return found, problems
 

@@ -187,7 +187,7 @@ def _keys(names: str, asked: _Asked) -> tuple[str, ...]:
     keys = tuple(name.strip() for name in names.split(","))
     for key in keys:
         if key not in setting_names():
-            asked.refuse("is no key that can be varied", key, unknown_hint(key))
+            asked.refuse("is not a key that can be varied", key, unknown_hint(key))
     _refuse_twice(keys, asked)
     return keys
 
@@ -228,7 +228,7 @@ def _zipped(keys: tuple[str, ...], rows: Sequence[Any], asked: _Asked, hint: str
 def _one(key: str, point: object, asked: _Asked) -> Plain:
     found = _values(key, point, asked)
     if len(found) > 1 or is_pattern(found[0]):
-        asked.refuse(f"{key} stands for several values", point, "name each beside the others")
+        asked.refuse(f"{key} matches several values", point, "list each of them")
     return found[0]
 
 
@@ -248,7 +248,7 @@ def _values(key: str, point: object, asked: _Asked) -> tuple[Plain, ...]:
     if wrong is not None:
         asked.refuse(f"{key} {wrong[0]}", point, wrong[1])
     if not isinstance(value, str | int | float):
-        asked.refuse(f"{key} is no single value", point)
+        asked.refuse(f"{key} is not a single value", point)
     return (value,)
 
 
@@ -260,7 +260,7 @@ def _as_range(key: str, point: object, asked: _Asked) -> tuple[Plain, ...] | Spa
     match = _RANGE.fullmatch(point.strip())
     if match is None:
         if ".." in point:
-            asked.refuse(f"{key} is no range", point, "write it like 1..16 or 0..64 step 8")
+            asked.refuse(f"{key} is not a range", point, "write it like 1..16 or 0..64 step 8")
         return None
     return _Range(key, marker, match, asked).read()
 
@@ -324,7 +324,7 @@ class _Range:
         try:
             step = self._number(text)
         except (ValueError, UnitError) as error:
-            said = str(error) if isinstance(error, UnitError) else "is no number"
+            said = str(error) if isinstance(error, UnitError) else "is not a number"
             self.asked.refuse(f"the step of {self.key} {said}", text)
         if not 0.0 < step < math.inf:
             self.asked.refuse(f"the step of {self.key} is not above zero", text)
@@ -337,7 +337,7 @@ class _Range:
             factor = 0.0
         if not 1.0 < factor < math.inf:
             hint = "write it like 1..64 x2"
-            self.asked.refuse(f"the factor of {self.key} is no number above 1", text, hint)
+            self.asked.refuse(f"the factor of {self.key} is not a number above 1", text, hint)
         if low <= 0.0:
             self._refuse("is multiplied from zero", "begin above zero")
         return factor

@@ -129,7 +129,7 @@ def _objective(document: Document, section: GoalSection) -> tuple[Objective | No
         message = "says neither what to maximize nor what to minimize"
         return None, [document.problem(_SECTION, message, hint=hint, show=False)]
     if len(found) > 1:
-        message = "is given beside maximize"
+        message = "is given together with maximize"
         hint = "leave one of them out, or put both into one expression"
         return None, [document.problem((*_SECTION, "minimize"), message, hint=hint)]
     sense, text = found[0]
@@ -157,7 +157,7 @@ def _settings(document: Document, at: KeyPath) -> tuple[dict[str, Plain], list[P
         value = document.value(path)
         if key not in setting_names():
             hint = unknown_hint(key)
-            problems.append(document.problem(path, "is no key of a scenario", hint=hint))
+            problems.append(document.problem(path, "is not a key of a scenario", hint=hint))
             continue
         wrong = mistake(key, value)
         if wrong is not None:
@@ -174,7 +174,7 @@ def _alternatives(document: Document) -> tuple[dict[str, dict[str, Plain]], list
     for name in table if isinstance(table, dict) else {}:
         settings, more = _settings(document, (*path, name))
         if not settings and not more:
-            more = [document.problem((*path, name), "is no table of keys", show=False)]
+            more = [document.problem((*path, name), "is not a table of keys", show=False)]
         found[name] = settings
         problems += more
     return found, problems
@@ -189,16 +189,16 @@ def _limits(document: Document, section: GoalSection, catalogue: Catalogue) -> I
     for number, cloud in enumerate(section.clouds):
         if cloud not in clouds:
             path, hint = (*_SECTION, "clouds", number), nearest_hint(cloud, clouds)
-            yield document.problem(path, "is no cloud with a known machine", hint=hint)
+            yield document.problem(path, "is not a cloud with a known machine", hint=hint)
     for number, need in enumerate(section.requires):
         if need not in _CAPABILITIES:
             path, hint = (*_SECTION, "requires", number), nearest_hint(need, _CAPABILITIES)
-            yield document.problem(path, "is no capability of an accelerator", hint=hint)
+            yield document.problem(path, "unknown capability of an accelerator", hint=hint)
     stacks = tuple(stack.value for stack in Stack)
     for number, name in enumerate(section.porting):
         if name not in stacks:
             path, hint = (*_SECTION, "porting", number), nearest_hint(name, stacks)
-            yield document.problem(path, "is no software of an accelerator", hint=hint)
+            yield document.problem(path, "unknown software of an accelerator", hint=hint)
     yield from _gpus(document, section, catalogue.names("gpu"))
     if section.where is not None:
         yield from read_condition(document, (*_SECTION, "where"), section.where)[1]
@@ -209,7 +209,7 @@ def _gpus(document: Document, section: GoalSection, names: Sequence[str]) -> Ite
         full = wanted if wanted.startswith("gpu/") else f"gpu/{wanted}"
         if matching(full, names) or full in names:
             continue
-        message = "matches no accelerator" if is_pattern(wanted) else "is no known accelerator"
+        message = "matches no accelerator" if is_pattern(wanted) else "unknown accelerator"
         close = nearest_names(wanted.strip("*"), names)
         meant = " or ".join(f"'{name}'" for name in close)
         hint = f"did you mean {meant}?" if meant else "`plan hardware list gpu` shows them all"

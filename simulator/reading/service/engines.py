@@ -48,7 +48,7 @@ def engine_file(name: str) -> EngineFile:
         If there is none; names the nearest one.
     """
     if name not in engine_names():
-        msg = f"is no engine whose rules are known; {nearest_hint(name, engine_names())}"
+        msg = f"unknown engine; {nearest_hint(name, engine_names())}"
         raise UnknownName(msg)
     return check(EngineFile, read_document(_FOLDER / f"{name}.toml"))
 
@@ -67,7 +67,7 @@ def version_of(file: EngineFile, wanted: str | None) -> EngineVersionTable:
         return file.version[-1]
     number = version_number(wanted)
     if number is None:
-        msg = "is no version of an engine; write it as numbers with points, such as 0.19"
+        msg = "is not a version of an engine; write it as numbers with points, such as 0.19"
         raise PlanError(msg)
     found = [one for one in file.version if (version_number(one.since) or ()) <= number]
     return found[-1] if found else file.version[0]
@@ -336,7 +336,9 @@ def _speculation_problems(given: Serving, document: Document) -> Iterator[Proble
         message = "needs either accepted (tokens an iteration) or acceptance (share of guesses)"
         yield document.problem(path, message, show=False)
     elif said.states("accepted") and not 1.0 <= said.accepted <= said.drafts + 1:
-        hint = f"1 to {said.drafts + 1}: every iteration leaves one token beside right guesses"
+        hint = (
+            f"1 to {said.drafts + 1}: every iteration leaves one token in addition to right guesses"
+        )
         yield document.problem((*path, "accepted"), "is out of range", hint=hint)
 
 
@@ -384,7 +386,7 @@ def serving_notes(
     if not given.states("request_overhead"):
         figures = serving_figures(given.engine)
         yield Assumption(
-            what="time of a request beside its iterations (serving.request_overhead not given)",
+            what="time of a request outside its iterations (serving.request_overhead not given)",
             value=show(found.request_overhead, SECOND),
             source=figures.sources["request"],
         )
@@ -441,7 +443,7 @@ def _version_caution(service: Service, given: Serving) -> str | None:
     nearest = nearest_version(given)
     if nearest is not None:
         return (
-            f"nobody looked at {given.engine} {given.version}: rules are those of {nearest}, the "
+            f"{given.engine} {given.version} was not examined: rules are those of {nearest}, the "
             "nearest known version, and intervals are wider for it"
         )
     gpu = service.group.host.gpu

@@ -86,7 +86,7 @@ def _wrong_times(table: Table, name: str, times: list[float]) -> Iterator[Proble
     before = -math.inf
     for line, time in zip(table.lines, times, strict=True):
         if not math.isfinite(time) or time < 0.0:
-            yield table.problem(line, name, "is no time of an arrival", "seconds, 0 or more")
+            yield table.problem(line, name, "is not a time of an arrival", "seconds, 0 or more")
         elif time < before:
             hint = "sort the trace by its arrivals"
             yield table.problem(line, name, "is earlier than the arrival before it", hint)
@@ -118,7 +118,9 @@ def _tokens(table: Table, line: Line, name: str, problems: list[Problem]) -> int
     text = line.cells[name]
     if text.isascii() and text.isdigit() and int(text) > 0:
         return int(text)
-    problems.append(table.problem(line, name, "is no number of tokens", "a whole number above 0"))
+    problems.append(
+        table.problem(line, name, "is not a number of tokens", "a whole number above 0")
+    )
     return 1
 
 

@@ -184,7 +184,7 @@ def _size_problems(
     for number, size in enumerate(given.preferred_batches or ()):
         if not samples <= size <= most:
             path, hint = ("serving", "preferred_batches", number), f"{samples} to {most}"
-            yield document.problem(path, "is no size of a batch", hint=hint)
+            yield document.problem(path, "is not a size of a batch", hint=hint)
     if given.static_batches and given.queue_delay:
         message, hint = "means nothing with static batches", "they go when they are full"
         yield document.problem(("serving", "queue_delay"), message, hint=hint)
@@ -210,7 +210,7 @@ def one_pass_notes(given: Serving, one: OnePass, serving: Serving) -> Iterator[A
         what = "samples of a batch at most (serving.max_batch not given)"
         yield Assumption(what=what, value=most, source=serving.rules.source)
     if not given.states("request_overhead"):
-        what = "time of a request beside its batch (serving.request_overhead not given)"
+        what = "time of a request outside its batch (serving.request_overhead not given)"
         yield Assumption(what=what, value=show(OVERHEAD, SECOND), source=guess)
     units = one.job.cluster.trainers.host.cpu.vector
     if one.job.cluster.trainers.host.gpu is None and one.job.job.step_times is None and units:

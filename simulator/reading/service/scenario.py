@@ -528,7 +528,7 @@ def variants(texts: Sequence[str]) -> tuple[dict[str, Plain], ...]:
             hint = "write key=values, such as load.rate=1 /s,2 /s"
             _refuse(text, "has no values", hint)
         if key_at(ServiceFile, tuple(key.split("."))) is None or "." not in key:
-            _refuse(text, f"'{key}' is no key of a service", nearest_hint(key, _keys()))
+            _refuse(text, f"'{key}' is not a key of a service", nearest_hint(key, _keys()))
         axes[key] = [value for part in values.split(",") for value in _values(part.strip())]
     return tuple(dict(zip(axes, point, strict=True)) for point in product(*axes.values()))
 

@@ -38,7 +38,7 @@ class Kind(StrEnum):
     SOFTWARE = "compile"
     MEMORY = "memory of the device"
     PARALLELISM = "parallelism"
-    LEARNING = "what learns"
+    LEARNING = "trainable parameters"
     CHECKPOINTS = "checkpoints"
     STORAGE = "storage"
     MACHINE = "another machine"

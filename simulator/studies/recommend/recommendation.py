@@ -225,9 +225,9 @@ def _disadvantages(choice: Choice, winner: Choice, objective: Objective) -> Iter
     if choice.value is not None and winner.value is not None:
         factor = ratio(objective, winner.value, choice.value)
         if factor is not None and factor > EQUAL_FACTOR:
-            yield f"{by_factor(factor, 'worse')} by the goal"
+            yield by_factor(factor, f"worse in {objective.metric}")
         elif factor is not None and factor < 1.0 / EQUAL_FACTOR:
-            yield f"{by_factor(1.0 / factor, 'better')} by the goal"
+            yield by_factor(1.0 / factor, f"better in {objective.metric}")
     for name, word in ((MONEY, "the cost"), (TIME, "as long")):
         if name == objective.metric:
             continue

@@ -270,7 +270,7 @@ def borrowed_workers(executor: Executor) -> Workers:
     --------
     >>> from concurrent.futures import ThreadPoolExecutor
     >>> with ThreadPoolExecutor(2) as pool:
-    ...     lent_workers(pool).map(abs, [-1, 2, -3])
+    ...     borrowed_workers(pool).map(abs, [-1, 2, -3])
     [1, 2, 3]
     """
     return Workers(_Borrowed(executor), worth=0.0)

@@ -280,7 +280,7 @@ def test_rows_may_be_chosen_by_a_cell(table: Write, tmp_path: Path) -> None:
     output = tmp_path / "mine.toml"
     made = import_table("made_up", table(), output, only={"machine": "m2"})
     assert {row.labels["machine"] for row in made.found.rows} == {"m2"}
-    with pytest.raises(InputError, match="machin: is no column of the table"):
+    with pytest.raises(InputError, match="machin: is not a column of the table"):
         import_table("made_up", table(), output, only={"machin": "m2"})
 
 

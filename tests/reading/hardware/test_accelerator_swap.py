@@ -73,7 +73,7 @@ def test_its_own_accelerator_changes_nothing_but_the_price() -> None:
         (
             SCENARIO,
             ("hardware.gpu=v100-sxm2-16gb", "train.precision=bf16"),
-            "is no format of gpu/v100-sxm2-16gb",
+            "is not a format of gpu/v100-sxm2-16gb",
         ),
         ("svm-cpu-only", ("hardware.gpu=t4",), "replaces accelerators, and"),
     ],

@@ -381,7 +381,7 @@ LAYOUT = '[layout]\nsource = "a"\ndate = "2026"\n'
         ('socket_link = "upi"', "layout.socket_link: there is no link 'link/upi'"),
         (
             'switches = [{ socket = 1, uplink = "pcie-gen3-x16", gpus = [0, 1] }]',
-            "layout.switches[0].socket: is no socket, found 1; 1, counted from 0",
+            "layout.switches[0].socket: is not a socket, found 1; 1, counted from 0",
         ),
         (
             'switches = [{ socket = 0, uplink = "pcie-gen3-x16", gpus = [1, 2] }]',
@@ -462,5 +462,5 @@ def test_a_price_to_own_is_refused(catalogue: Catalogue, mine: Path) -> None:
     block = '[[price]]\npurchase = "owned"\nregion = "x"\n'
     block += 'price = { value = "$10/h", source = "deal", date = "2026-10" }\n'
     write(mine, "instance/aws/p4d.24xlarge", f"schema = 1\noverlay = true\n{block}")
-    with pytest.raises(InputError, match=r"is no price by the hour.*capex"):
+    with pytest.raises(InputError, match=r"is not a price by the hour.*capex"):
         catalogue.host("instance/aws/p4d.24xlarge")

@@ -109,7 +109,7 @@ def test_a_rate_of_machines_holds_at_the_size_it_was_counted_at(
                 "failures.spares.count=1",
                 "failures.spares.repair=1 d",
             ),
-            "wait: is given beside spares",
+            "wait: is given together with spares",
         ),
     ],
 )
@@ -177,8 +177,8 @@ def test_a_trace(tmp_path: Path) -> None:
     [
         ("hours\n1\n", "available: is missing"),
         ("hours,available\n1,2\n", "is neither 0 nor 1"),
-        ("hours,available\n-1,1\n", "is no length"),
-        ("hours,available\n1,1\n", "has no spell with and one without"),
+        ("hours,available\n-1,1\n", "is not the length"),
+        ("hours,available\n1,1\n", "has no period with machines"),
     ],
 )
 def test_a_broken_trace(tmp_path: Path, text: str, message: str) -> None:
@@ -215,5 +215,5 @@ def test_parts_add_up_to_machines_and_job() -> None:
 
 def test_parts_stand_for_machines() -> None:
     """Both at once would count failures twice."""
-    with pytest.raises(InputError, match="given beside per_machine"):
+    with pytest.raises(InputError, match="given together with per_machine"):
         told("failures.components.gpu=0.1 /d", "failures.per_machine=0.1 /d")

@@ -206,8 +206,12 @@ def test_a_share_may_be_zero_where_errors_are_differences() -> None:
     ("old", "new", "message"),
     [
         ("id,", "name,", "mine.csv:1: id: is missing"),
-        ("input.workers", "input.worker", "input.worker: is no key of a scenario; did you mean"),
-        ("step_time_s.mean", "step_time.mean", "is no metric that can be measured; did you mean"),
+        ("input.workers", "input.worker", "input.worker: is not a key of a scenario; did you mean"),
+        (
+            "step_time_s.mean",
+            "step_time.mean",
+            "is not a metric that can be measured; did you mean",
+        ),
         ("measured.step", "measured_step", "mine.csv:1: has no measured column"),
         ("machine", "Anchor", "Anchor: is nearly a column with a meaning; 'anchor'?"),
         ("split", "spread.first_step_s", "is the spread of a metric without a measured column"),
@@ -231,7 +235,11 @@ def test_a_broken_table(old: str, new: str, message: str) -> None:
     ("old", "new", "message"),
     [
         ('base = "resnet50-m40"', "", "mine.csv:2: base: is empty; fill it in"),
-        ("resnet50-m40", "resnet50-m4", "base: is no scenario, found 'resnet50-m4'; did you mean"),
+        (
+            "resnet50-m40",
+            "resnet50-m4",
+            "base: unknown scenario, found 'resnet50-m4'; did you mean",
+        ),
         ('split = "given"', 'split = "hash"', "mine.toml:10: split: is not a valid choice"),
         ('split = "given"', 'split = "configuration"', "mine.toml: configuration: is missing"),
         ("metrics", "metrix", "metrix: is not a known key, found a list; did you mean 'metrics'"),
@@ -250,7 +258,7 @@ def test_a_broken_declaration(old: str, new: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("extra", "message"),
     [
-        ('group_by = ["machines"]', "group_by[0]: is no column of the table, found 'machines'"),
+        ('group_by = ["machines"]', "group_by[0]: is not a column of the table, found 'machines'"),
         ('[[fit]]\nkey = "input.workers"\nstart = "1"\nlow = "1"\nhigh = "2"', "has no anchors"),
         ('[[fit]]\nkey = "input.workers"\nstart = "1"\nlow = "1"\nhigh = "2"', "continuous"),
         ('[[fit]]\nkey = "input.decode"\nstart = "1"\nlow = "1 ms"\nhigh = "2 ms"', "has no unit"),
@@ -262,7 +270,7 @@ def test_a_broken_declaration(old: str, new: str, message: str) -> None:
         ('[[tolerance]]\nmetric = "step_time_s.mean"', "tolerance[0]: allows nothing"),
         (
             '[[tolerance]]\nmetric = "step_time_s.mean"\nmean = 0.1\nfamily = "other"',
-            "is no family of the set, found 'other'",
+            "is not a family of the set, found 'other'",
         ),
     ],
 )
@@ -290,7 +298,7 @@ def test_a_declaration_that_does_not_hold(extra: str, message: str) -> None:
         (
             TOML,
             CSV.replace("step_time_s", "step_tim_s").replace("machine", "spread.step_time_s.mean"),
-            "mine.csv:1: measured.step_tim_s.mean: is no metric that can be measured; did you",
+            "mine.csv:1: measured.step_tim_s.mean: is not a metric that can be measured; did you",
         ),
     ],
 )
@@ -320,10 +328,10 @@ def test_every_mistake_is_told_at_once() -> None:
 
 
 def test_a_pipe_is_no_set(tmp_path: Path) -> None:
-    """A declaration that is no regular file is refused, not waited for."""
+    """A declaration that is not a regular file is refused, not waited for."""
     pipe = tmp_path / "mine.toml"
     os.mkfifo(pipe)
-    with pytest.raises(InputError, match="is no regular file"):
+    with pytest.raises(InputError, match="is not a regular file"):
         load_set(str(pipe))
 
 
@@ -379,4 +387,4 @@ def test_regimes_are_named_in_a_label() -> None:
     """A column of the table, or the mistake is told with the nearest name."""
     toml = TOML + 'regime = "machine"\n'
     assert read(toml).regime == "machine"
-    assert any("regime: is no label" in text for text in refused(TOML + 'regime = "machin"\n'))
+    assert any("regime: is not a label" in text for text in refused(TOML + 'regime = "machin"\n'))

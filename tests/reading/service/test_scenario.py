@@ -113,7 +113,7 @@ def test_the_version_decides() -> None:
     [
         ("mode=serv", "is not a valid choice"),
         ("serving.engine=vlm", "did you mean 'vllm'?"),
-        ("serving.version=new", "is no version of an engine"),
+        ("serving.version=new", "is not a version of an engine"),
         ("serving.tensor=4", "is more than the accelerators of a machine"),
         ("serving.replicas=3", "is more than the accelerators have room for"),
         ("model.name=resnet50", "writes no tokens"),
@@ -276,11 +276,11 @@ def test_a_trace_begins_at_zero(tmp_path: Path) -> None:
     ("rows", "said"),
     [
         ("1,10,2\n0.5,10,2", "is earlier than the arrival before it"),
-        ("-1,10,2", "is no time of an arrival"),
-        ("noon,10,2", "is no time of an arrival"),
-        ("0,-10,2", "is no number of tokens"),
-        ("0,10,0", "is no number of tokens"),
-        ("0,1.5,2", "is no number of tokens"),
+        ("-1,10,2", "is not a time of an arrival"),
+        ("noon,10,2", "is not a time of an arrival"),
+        ("0,-10,2", "is not a number of tokens"),
+        ("0,10,0", "is not a number of tokens"),
+        ("0,1.5,2", "is not a number of tokens"),
     ],
 )
 def test_wrong_traces(tmp_path: Path, rows: str, said: str) -> None:
@@ -446,14 +446,14 @@ def test_cameras_send_at_equal_gaps() -> None:
     [
         ("serving.tensor=2", "cannot be above 1"),
         ("serving.cache=fp8", "means nothing for a model that answers in one pass"),
-        ("serving.preferred_batches=[64]", "is no size of a batch"),
+        ("serving.preferred_batches=[64]", "is not a size of a batch"),
         ("serving.static_batches=true", "means nothing with static batches"),
         ("load.samples=64", "is more than a batch"),
         ("load.prompt.tokens=4", "means nothing with this kind of model"),
         ("slo.per_token=1 s", "means nothing for a model that answers in one pass"),
         ("model.name=resnet5", "model.name: .*did you mean 'resnet50'"),
         ("model.name=k-means", "has no forward pass whose time is known"),
-        ("serving.weights=bf16", "serving.weights: is no format of gpu/t4"),
+        ("serving.weights=bf16", "serving.weights: is not a format of gpu/t4"),
         ("load.arrivals=cameras", "is missing: cameras arrivals need it"),
         ("serving.replicas=2", "is more than the accelerators have room for"),
     ],

@@ -174,7 +174,9 @@ def test_a_folded_rank_says_how_many_it_stands_for() -> None:
     prediction = predicted("data-parallel")
     timing = replace(prediction.timing, trace=reduction)
     about = ChromeTrace(timeline_text(replace(prediction, timing=timing))).about
-    assert about["lanes"] == {"rank 0": "12 of 8 ranks of its machine, on each of 3 machines alike"}
+    assert about["lanes"] == {
+        "rank 0": "12 of 8 ranks of its machine, on each of 3 identical machines"
+    }
 
 
 def test_a_pipeline_shows_its_stages() -> None:

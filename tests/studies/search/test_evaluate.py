@@ -53,7 +53,7 @@ def test_every_candidate_has_a_reason_or_a_best_case(found: tuple[Bounded, ...])
         alone = bound(_alone(reader, one.candidate))[0]
         assert alone.outcome == one.outcome
         assert one.outcome is not None
-        assert "is no multiple of batch_size x ranks" in one.outcome.reason
+        assert "is not a multiple of batch_size x ranks" in one.outcome.reason
 
 
 def test_a_candidate_is_bounded_as_alone(found: tuple[Bounded, ...]) -> None:

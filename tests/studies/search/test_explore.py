@@ -328,8 +328,8 @@ def test_a_search_that_is_stopped_while_it_reads_has_stored_predictions(tmp_path
     ("changes", "told"),
     [
         ({"objectives": (Objective(metric="cost.usd", sense=Sense.MINIMIZE),)}, "cost.usd"),
-        ({"objectives": (Objective(metric="bottleneck", sense=Sense.MINIMIZE),)}, "no number"),
-        ({"where": "total_time_s"}, "no condition"),
+        ({"objectives": (Objective(metric="bottleneck", sense=Sense.MINIMIZE),)}, "not a number"),
+        ({"where": "total_time_s"}, "not a condition"),
         ({"where": "total_time < 3"}, "total_time"),
     ],
 )
