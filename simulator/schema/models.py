@@ -276,7 +276,7 @@ class Layer:
 
 
 def activation_element(precision: Precision) -> Bytes:
-    """Return the bytes of a stored activation [B]; below 16 bit only factors of a product shrink."""
+    """Return the bytes of a stored activation [B]; below 16 bit only factors of products shrink."""
     if precision in _STORED_AS_16_BIT:
         return Precision.BF16.bytes_per_element
     return precision.bytes_per_element
