@@ -264,7 +264,7 @@ class SpotSection(Section):
     mean_down: TimeField | None = None
     """Mean length of an outage."""
     variation: VariationField = 2.0
-    """Standard deviation of these times over their mean; 1 is exponential, traces have 1.5 to 4.5."""
+    """Standard deviation of these times over their mean; 1 is exponential, traces: 1.5 to 4.5."""
     notice: TimeOrZeroField = 0.0
     """Warning before machines go."""
     fallback: bool = False
