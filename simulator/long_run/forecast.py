@@ -232,7 +232,7 @@ def paid_for(prediction: Prediction, found: RunSimulation) -> Paid:
     activity = store_activity(run, _shares(drawn), sum(_causes(drawn).values()))
     stores, unpriced = cost_of_stores(prediction.scenario, activity, drawn.finish)
     price, on_demand = _prices(prediction, found), 0.0
-    if run.spells is not None and run.spells.fallback:
+    if run.outages is not None and run.outages.fallback:
         rent = machines_price(on_demand_instead(prediction.scenario))
         price, on_demand = (None if rent is None else price), rent or 0.0
     if price is None:
@@ -265,7 +265,7 @@ def summary(
     bill, ended = paid.bills, np.isfinite(drawn.finish)
     struck = sum(causes.values()) * int(ended.sum())
     bought = [scenario]
-    if run.spells is not None and run.spells.fallback:
+    if run.outages is not None and run.outages.fallback:
         bought.append(on_demand_instead(scenario))
     return Outlook(
         name=scenario.name,
@@ -295,12 +295,12 @@ def finish_range(found: RunSimulation) -> dict[float, tuple[Seconds, Seconds]]:
 
     Empty where a trace has the lengths of outages, or machines are not spot instances.
     """
-    spells = found.run.spells
-    if spells is None or spells.others is None:
+    outages = found.run.outages
+    if outages is None or outages.others is None:
         return {}
-    zones = spells.others.zones
-    others = replace(spells.others, notice=spells.notice, fallback=spells.fallback)
-    run = replace(found.run, spells=others)
+    zones = outages.others.zones
+    others = replace(outages.others, notice=outages.notice, fallback=outages.fallback)
+    run = replace(found.run, outages=others)
     finish = simulate_runs(run, draws=zones * ZONE_DRAWS, seed=found.seed).finish
     of_zones = [_quantiles(finish[zone::zones]) for zone in range(zones)]
     ranges = {q: _quantiles(np.array([one[q] for one in of_zones])) for q in ZONE_QUANTILES}
@@ -379,7 +379,7 @@ def _long_run(
         machines=machines,
         saving=saving,
         failures=failures,
-        spells=told.spells,
+        outages=told.outages,
         rates_with_fewer=rates_with_fewer,
     )
     rate = _rate(run)
@@ -403,10 +403,12 @@ def _rate(run: LongRun) -> float:
     rate = 0.0
     if failures is not None:
         rate = float(interruption_rate(run.machines, failures.per_machine, failures.per_job))
-    if run.spells is None:
+    if run.outages is None:
         return rate
-    apart = float(np.mean(run.spells.up))
-    return rate + 1.0 / (apart + (float(np.mean(run.spells.down)) if run.spells.fallback else 0.0))
+    apart = float(np.mean(run.outages.up))
+    return rate + 1.0 / (
+        apart + (float(np.mean(run.outages.down)) if run.outages.fallback else 0.0)
+    )
 
 
 def _best_interval(run: LongRun, daly: Seconds, long: Seconds, seed: int) -> Seconds:

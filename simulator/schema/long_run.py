@@ -102,7 +102,7 @@ class Failures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spells:
+class Outages:
     """Times in which all spot machines of a job can be had, each with the time after it without.
 
     Pairs are drawn, each as likely, or follow each other `in_order` as in a recorded trace, which
@@ -119,7 +119,7 @@ class Spells:
     in_order: bool = False
     fallback: bool = False
     zones: int = 1
-    others: Spells | None = None
+    others: Outages | None = None
 
 
 class Target(StrEnum):
@@ -279,7 +279,7 @@ class Interruptions:
     """All that a scenario says about interruptions; `notes` says what was taken for granted."""
 
     failures: Failures | None = None
-    spells: Spells | None = None
+    outages: Outages | None = None
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     terms: Terms = field(default_factory=Terms)
     notes: tuple[str, ...] = ()
@@ -290,7 +290,7 @@ class LongRun:
     """A run that takes `work` if nothing happens, on `machines` that all have to be there.
 
     Checkpoints are not part of `work`, and `work_doubt` is the standard deviation of its logarithm.
-    Without `failures` and `spells` nothing happens. `rates_with_fewer` is how fast it goes on
+    Without `failures` and `outages` nothing happens. `rates_with_fewer` is how fast it goes on
     without one machine, two and so on, over its rate with all; without those it waits for all.
     """
 
@@ -299,7 +299,7 @@ class LongRun:
     machines: int
     saving: Saving
     failures: Failures | None = None
-    spells: Spells | None = None
+    outages: Outages | None = None
     rates_with_fewer: tuple[float, ...] = ()
 
 
