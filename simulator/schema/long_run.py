@@ -110,7 +110,7 @@ class Spells:
     and their going. Where `fallback`, the job goes on with machines bought on demand while no spot
     machines can be had, and back to those as soon as they are there; it waits else. The pairs
     belong to `zones`, to each as many; a simulated run stays in one, and the next life is in the
-    next. Where the spells are made up, `others` are those of zones that have the same means.
+    next. Where the times are generated, `others` are those of zones with the same means.
     """
 
     up: tuple[Seconds, ...]
@@ -255,16 +255,16 @@ class FailuresSection(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotSection(Section):
-    """Spot capacity: spells in which all machines of the job can be had, and in which not."""
+    """Spot capacity: when all machines of the job are available, and outages."""
 
     trace: TextField | None = None
-    """A CSV file with recorded spells: columns hours and available (1 or 0); replayed."""
+    """A CSV file of recorded availability: columns hours and available (1 or 0); replayed."""
     mean_up: TimeField | None = None
-    """Mean length of a spell with machines."""
+    """Mean time with machines."""
     mean_down: TimeField | None = None
-    """Mean length of a spell without."""
+    """Mean length of an outage."""
     variation: VariationField = 2.0
-    """Standard deviation of spells over their mean; 1 is exponential, traces have 1.5 to 4.5."""
+    """Standard deviation of these times over their mean; 1 is exponential, traces: 1.5 to 4.5."""
     notice: TimeOrZeroField = 0.0
     """Warning before machines go."""
     fallback: bool = False
@@ -304,7 +304,7 @@ class LongRun:
 
 
 class Order(StrEnum):
-    """Who is next: the first come, or the most urgent of those who wait. Nobody is stopped."""
+    """Who is next: the first come, or the most urgent of those that wait. No job is stopped."""
 
     FIFO = "fifo"
     PRIORITY = "priority"
