@@ -2,7 +2,7 @@
 
     python evidence/spot_replays.py FILE [--restart MINUTES] [--interval MINUTES]
 
-FILE is `spot_spells.csv`: a row for each spell, with the columns trace, value (1: machines could be
+FILE is `spot_spells.csv`: one row a period, with the columns trace, value (1: machines could be
 had) and hours. A job of 24 h is replayed on every trace, and predicted from its means alone. Beside
 that stand the two halves of the trace, each replayed: where those differ by more than the error
 that is asked for, no law that knows one half has the other within it. The two figures of the law
@@ -27,7 +27,7 @@ import numpy as np
 from simulator.errors import InputError
 from simulator.long_run.attempts import simulate_runs
 from simulator.reading.long_run.interruptions import made_up, read_trace
-from simulator.schema.long_run import Failures, LongRun, Restart, Saving, Spells
+from simulator.schema.long_run import Failures, LongRun, Outages, Restart, Saving
 from simulator.units import HOUR
 
 WORK: Final = 24.0 * HOUR
@@ -38,7 +38,7 @@ VARIATION: Final = 2.0
 """Default of `spot.variation`."""
 WITHIN: Final = 0.1
 FEWEST: Final = 4
-"""Pairs of spells of the shortest trace that is cut in two."""
+"""Pairs of periods of the shortest trace that is cut in two."""
 
 
 class Ends(NamedTuple):
@@ -91,13 +91,13 @@ def job_of(restart: float, interval: float) -> LongRun:
     )
 
 
-def ends(job: LongRun, spells: Spells) -> Ends:
-    """When a job ends that meets these spells."""
-    drawn = simulate_runs(replace(job, spells=spells), draws=DRAWS)
+def ends(job: LongRun, outages: Outages) -> Ends:
+    """When a job ends that meets these periods."""
+    drawn = simulate_runs(replace(job, outages=outages), draws=DRAWS)
     return Ends(*(float(one) for one in np.quantile(drawn.finish, (0.5, 0.9), method="higher")))
 
 
-def between_halves(job: LongRun, trace: Spells) -> Ends | None:
+def between_halves(job: LongRun, trace: Outages) -> Ends | None:
     """How far the second half of a trace is from the first; None for one too short to cut."""
     middle = len(trace.up) // 2
     if len(trace.up) < FEWEST:
@@ -107,8 +107,8 @@ def between_halves(job: LongRun, trace: Spells) -> Ends | None:
     return ends(job, second).over(ends(job, first))
 
 
-def traces(path: Path) -> list[tuple[str, Spells]]:
-    """Every trace of the table that has spells of both kinds."""
+def traces(path: Path) -> list[tuple[str, Outages]]:
+    """Every trace of the table that has periods of both kinds."""
     rows: dict[str, list[tuple[str, str]]] = {}
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
@@ -116,16 +116,16 @@ def traces(path: Path) -> list[tuple[str, Spells]]:
     found = []
     with tempfile.TemporaryDirectory() as folder:
         one = Path(folder) / "trace.csv"
-        for name, spells in rows.items():
+        for name, outages in rows.items():
             # A replay goes round: what passes before the first machines follows the last ones.
-            first = next((n for n, (_, there) in enumerate(spells) if there == "1"), 0)
-            turned = [*spells[first:], *spells[:first]]
+            first = next((n for n, (_, there) in enumerate(outages) if there == "1"), 0)
+            turned = [*outages[first:], *outages[:first]]
             lines = [f"{hours},{there}" for hours, there in turned]
             one.write_text("\n".join(["hours,available", *lines, ""]), encoding="utf-8")
             try:
                 found.append((name, read_trace(one)))
             except InputError:
-                say(f"{name[-60:]:60s}  has no spells of both kinds")
+                say(f"{name[-60:]:60s}  has no periods of both kinds")
     return found
 
 

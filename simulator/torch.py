@@ -74,8 +74,8 @@ class WorkloadProfile:
 
     CPU times are core-seconds of `sample_time` for each sample and `batch_time` for each batch
     itself; `blocked_time` is the time a sample waits for reads; `receive_per_batch` and
-    `receive_per_sample` are what the main process takes for a ready batch. `notes` say what was
-    assumed, or is doubtful.
+    `receive_per_sample` are what the main process takes for a ready batch. `notes` list
+    assumptions and uncertain figures.
     """
 
     settings: Settings
@@ -185,7 +185,7 @@ def profile_loader(
     Raises
     ------
     PlanError
-        If it is no DataLoader, fails, or gives too few batches.
+        If it is not a DataLoader, fails, or gives too few batches.
 
     Notes
     -----

@@ -339,7 +339,7 @@ def parse(text: str, unit: Unit) -> float:
 def parse_count(text: str) -> float | None:
     """Read a number of things as people write it: with commas, or in thousands and millions.
 
-    None if it is no number.
+    None if it is not a number.
 
     Examples
     --------

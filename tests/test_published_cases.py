@@ -114,7 +114,7 @@ def test_every_case_of_one_group_is_there() -> None:
 def test_arithmetic_is_exact() -> None:
     """All of it reads as published, but for one figure where we keep the maker's."""
     off = [row.what for row in published.arithmetic() if row.error != "exact"]
-    assert off == ["GB/s of unified memory of an M1 Max (the maker says 400)"]
+    assert off == ["GB/s of unified memory of an M1 Max (the vendor says 400)"]
 
 
 def test_required_errors_are_kept() -> None:

@@ -23,7 +23,7 @@ def test_no_package_has_more_words_to_avoid_than_its_ceiling() -> None:
         ("Nobody is told\napart.", ["nobody", "told"]),
         ("The service keeps the limits, and so many requests.", ["keeps the limits", "so many"]),
         ("It keeps its place; no doubt, there is no X beside it.", ["beside"]),
-        ("bf16 is not a format of it, and is no longer used.", ["is no "]),
+        ("bf16 is no format of it, and is no longer used.", ["is no "]),
         ("Each life has outages as long as a spell.", ["each life", "spell"]),
         ("A life cycle, spelled out and retold.", []),
     ],

@@ -153,7 +153,7 @@ def _told(row: TableRow) -> Told | str:
 def _any_curve(row: TableRow) -> Told | str:
     """Worker processes over images on so many virtual CPUs, two to a core, whoever measured it."""
     if row.text("metric") == "time to first batch":
-        return "what listing the files and what starting a worker takes is not told apart"
+        return "the times of listing the files and of starting a worker are not separated"
     workers, threads = _workers(row), re.search(r"(\d+) vCPU", row.text("hardware"))
     if "throughput" not in row.text("metric") or row.text("unit") not in _RATE_UNITS:
         return "no rate of a loader against its workers"

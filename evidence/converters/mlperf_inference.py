@@ -164,7 +164,7 @@ def _reasons(row: TableRow, *, again: bool) -> Iterator[str]:
     if row.text("category") != "closed":
         yield "open division: what was changed in the model is not stated"
     if again:
-        yield "the run for the lower accuracy target stands for both"
+        yield "the run for the lower accuracy target represents both"
     if row.text("scenario") not in (OFFLINE, SERVER):
         yield f"{row.text('scenario')} has limits so narrow that its rate is not that of saturation"
     if not _gpu(row.text("accelerator")):
@@ -172,7 +172,7 @@ def _reasons(row: TableRow, *, again: bool) -> Iterator[str]:
     elif row.text("weight_dtype") not in WEIGHTS:
         yield f"'{row.text('weight_dtype')}' is no number format of weights that is known"
     elif not _engine(row):
-        yield "its software is no engine that is known"
+        yield "its serving engine is unknown"
     elif _tensor(row, benchmark) is None:
         yield "its accelerators cannot be dealt out in equal groups that hold the weights"
 

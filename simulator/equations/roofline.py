@@ -109,8 +109,8 @@ def trained_flops(
     """Return the model FLOPs of one sample, independent of how they are computed.
 
     ``passes * (products + attention) - frozen * products``: for N weights, L layers, H heads of
-    width Q and T tokens that is (6 N + 12 L H Q T) T where all weights learn. Looking up embeddings
-    is no product, so such tables don't count; a head that shares their weights does. Recomputed
+    width Q and T tokens that is (6 N + 12 L H Q T) T where all weights learn. Embedding lookup
+    is not a product, so such tables don't count; a head that shares their weights does. Recomputed
     activations don't count either. `products` (with weights) and `attention` (every pair of
     positions, also where a causal kernel skips half) are of the forward pass; `passes` is 3 for
     training and 1 for inference, `frozen` is 1 where weights are frozen, whose gradients are not

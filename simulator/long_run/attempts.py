@@ -24,12 +24,12 @@ from simulator.results.prediction import (
     USEFUL,
     Cause,
 )
-from simulator.schema.long_run import Failures, LongRun, Restart, Saving, Spares, Spells
+from simulator.schema.long_run import Failures, LongRun, Outages, Restart, Saving, Spares
 from simulator.units import Seconds
 
 Array: TypeAlias = NDArray[np.float64]
 MAX_SLOWDOWN: Final = 10.0
-"""A run that takes so many times its undisturbed time, beside pauses, is said never to end."""
+"""Multiple of its undisturbed time, without pauses, after which a run counts as never ending."""
 MAX_PAUSES: Final = 100.0
 """As many typical pauses are waited for besides, so that a short run may wait for machines."""
 
@@ -70,7 +70,7 @@ def goes_on(
     up, but not on spot capacity, whose waits may be as long.
     """
     in_time: NDArray[np.bool_] = clock < latest
-    if run.spells is not None:
+    if run.outages is not None:
         return in_time
     return in_time & ((clock < 0.1 * latest) | (1.5 * done * latest >= work * clock))
 
@@ -95,7 +95,7 @@ def kept_work(run: LongRun, passed: Array, cause: NDArray[np.int_]) -> tuple[Arr
             late = saving.near.durable - saving.blocking
             close = np.floor(np.maximum(0.0, passed - late) / period) * saving.interval
             durable = np.where(leaves_near(run.saving, cause), np.maximum(close, durable), durable)
-    notice = 0.0 if run.spells is None else run.spells.notice
+    notice = 0.0 if run.outages is None else run.outages.notice
     warned = (cause == int(Cause.CAPACITY)) & (notice >= saving.durable)
     saved = np.maximum(durable, progress - np.where(warned, saving.durable, 0.0))
     return progress, np.where(warned | is_announced(cause), saved, durable)
@@ -138,7 +138,7 @@ def is_memoryless(run: LongRun) -> bool:
     """Return whether the process of failures is memoryless."""
     failures = run.failures
     forgets = failures is not None and failures.spares is None and failures.lemons is None
-    return forgets and run.spells is None and run.saving.near is None
+    return forgets and run.outages is None and run.saving.near is None
 
 
 def memoryless_runs(run: LongRun, work: Array, random: np.random.Generator) -> SimulatedRuns:
@@ -256,8 +256,8 @@ def simulate_runs(run: LongRun, *, draws: int, seed: int = 0) -> SimulatedRuns:
     draws : int
         How many lives.
     seed : int
-        Of all random numbers. The n-th event of a life gets the same numbers whatever the run is,
-        so that two runs of one seed can be compared.
+        Of all random numbers. The n-th event of a simulated run gets the same numbers in all
+        runs, so that two runs of one seed can be compared.
 
     Returns
     -------
@@ -266,7 +266,7 @@ def simulate_runs(run: LongRun, *, draws: int, seed: int = 0) -> SimulatedRuns:
     """
     random = np.random.default_rng(seed)
     work = run.work * np.exp(run.work_doubt * random.standard_normal(draws))
-    if run.spells is None and not _ever_fails(run):
+    if run.outages is None and not _ever_fails(run):
         return _plain(run, work)
     if is_memoryless(run):
         return memoryless_runs(run, work, random)
@@ -307,16 +307,16 @@ class _Drawing:
         self._parts = {name: np.zeros(draws) for name in PARTS}
         self._struck = np.zeros((len(Cause), draws))
         self._machines = _Machines(run, draws, self._random)
-        self._spell_end = np.full(draws, np.inf)
+        self._available_until = np.full(draws, np.inf)
         self._pair = np.zeros(draws, dtype=np.intp)
         # Since when each is on machines bought on demand; infinite where it is not.
         self._since = np.full(draws, np.inf)
         self._elsewhere = np.zeros(draws)
         none: tuple[Seconds, ...] = ()
-        self._up = np.asarray(none if run.spells is None else run.spells.up)
-        self._down = np.asarray(none if run.spells is None else run.spells.down)
-        if run.spells is not None:
-            self._enter_spells(run.spells)
+        self._up = np.asarray(none if run.outages is None else run.outages.up)
+        self._down = np.asarray(none if run.outages is None else run.outages.down)
+        if run.outages is not None:
+            self._enter_trace(run.outages)
 
     def ended(self) -> SimulatedRuns:
         """Take every draw to its end."""
@@ -343,31 +343,33 @@ class _Drawing:
 
     def _pause(self) -> Seconds:
         """Return a typical pause: no capacity, a restart, a machine in repair."""
-        spells, failures = self.run.spells, self.run.failures
-        down = 0.0 if spells is None else float(np.mean(spells.down))
+        outages, failures = self.run.outages, self.run.failures
+        down = 0.0 if outages is None else float(np.mean(outages.down))
         if failures is None:
             return down
         repair = 0.0 if failures.spares is None else failures.spares.repair
         return down + failures.restart.total + repair
 
-    def _enter_spells(self, spells: Spells) -> None:
+    def _enter_trace(self, outages: Outages) -> None:
         """Start at a random time of the capacity trace."""
         up, down = self._up, self._down
-        each = up.size // spells.zones
-        for zone in range(spells.zones):
-            first, some = zone * each, self._pair[zone :: spells.zones]
+        each = up.size // outages.zones
+        for zone in range(outages.zones):
+            first, some = zone * each, self._pair[zone :: outages.zones]
             times = (up + down)[first : first + each]
             some[:] = first + self._random.choice(each, some.size, p=times / times.sum())
         passed = self._random.random(self._clock.size) * (up + down)[self._pair]
         there = passed < up[self._pair]
-        self._spell_end = up[self._pair] - passed
+        self._available_until = up[self._pair] - passed
         gone = np.flatnonzero(~there)
-        self._go_without(gone, ((up + down)[self._pair] - passed)[gone], spells)
+        self._go_without(gone, ((up + down)[self._pair] - passed)[gone], outages)
 
-    def _next_pair(self, some: Some, spells: Spells) -> Some:
+    def _next_pair(self, some: Some, outages: Outages) -> Some:
         """Choose the next outage: the following one of a trace, else a random one."""
-        each, now = self._up.size // spells.zones, self._pair[some]
-        place = (now + 1) % each if spells.in_order else self._random.integers(each, size=some.size)
+        each, now = self._up.size // outages.zones, self._pair[some]
+        place = (
+            (now + 1) % each if outages.in_order else self._random.integers(each, size=some.size)
+        )
         return now - now % each + place
 
     def _attempt(self, some: Some, chance: Array) -> None:
@@ -400,14 +402,14 @@ class _Drawing:
         total = machine + job + planned
         with np.errstate(divide="ignore"):
             failure = -np.log1p(-chance[0, some]) / total
-        # A spell may have ended while the job waited for a repair.
-        spell = np.maximum(0.0, self._spell_end[some] - self._clock[some])
+        # A period may have ended while the job waited for a repair.
+        period = np.maximum(0.0, self._available_until[some] - self._clock[some])
         which = chance[1, some] * total
         cause = np.where(which < machine, MACHINE, JOB)
         cause = np.where(which >= machine + job, PLANNED, cause)
         turn = np.where(np.isfinite(self._since[some]), MOVED, GONE)
-        cause = np.where(spell <= failure, turn, cause)
-        return np.minimum(failure, spell), cause
+        cause = np.where(period <= failure, turn, cause)
+        return np.minimum(failure, period), cause
 
     def _strike(
         self, some: Some, cause: NDArray[np.int_], chance: Array, *, fresh: bool = True
@@ -429,35 +431,35 @@ class _Drawing:
 
     def _lose_capacity(self, some: Some) -> None:
         """Start an outage of spot capacity."""
-        spells = self.run.spells
-        if spells is None or not some.size:
+        outages = self.run.outages
+        if outages is None or not some.size:
             return
         wait = self._down[self._pair[some]]
-        if not spells.fallback:
+        if not outages.fallback:
             self._machines.all_gone(some, self._clock, wait)
-        self._go_without(some, wait, spells)
+        self._go_without(some, wait, outages)
 
-    def _go_without(self, some: Some, wait: Array, spells: Spells) -> None:
+    def _go_without(self, some: Some, wait: Array, outages: Outages) -> None:
         """Wait out an outage, or continue with machines on demand."""
-        if spells.fallback:
+        if outages.fallback:
             self._since[some] = self._clock[some]
-            self._spell_end[some] = self._clock[some] + wait
+            self._available_until[some] = self._clock[some] + wait
             return
         self._clock[some] += wait
         self._parts[CAPACITY][some] += wait
-        self._enter_next(some, spells)
+        self._enter_next(some, outages)
 
-    def _enter_next(self, some: Some, spells: Spells) -> None:
+    def _enter_next(self, some: Some, outages: Outages) -> None:
         """End an outage of spot capacity."""
-        self._pair[some] = self._next_pair(some, spells)
-        self._spell_end[some] = self._clock[some] + self._up[self._pair[some]]
+        self._pair[some] = self._next_pair(some, outages)
+        self._available_until[some] = self._clock[some] + self._up[self._pair[some]]
 
     def _move_back(self, some: Some) -> None:
         """Replace machines on demand by spot ones."""
-        if self.run.spells is None or not some.size:
+        if self.run.outages is None or not some.size:
             return
         self._leave_demand(some)
-        self._enter_next(some, self.run.spells)
+        self._enter_next(some, self.run.outages)
 
     def _leave_demand(self, some: Some) -> None:
         self._elsewhere[some] += self._clock[some] - self._since[some]

@@ -61,9 +61,9 @@ def campaign(  # noqa: PLR0913 - what a pool is
     jobs : sequence of PooledJob
         None needs more machines than there are.
     machines : int
-        Of the pool, all alike.
+        Number of identical machines of the pool.
     order : Order
-        Who is next. Whoever is next waits for its machines, and all behind it wait too.
+        Order of the queue. Its first job waits for machines, and all behind it wait too.
     price : float, optional
         Of one machine [$/s]; the pool is paid from the start to the end of the last run.
     draws, seed : int

@@ -48,7 +48,7 @@ from simulator.uncertainty.components import P90
 from simulator.units import Seconds, Usd, UsdPerSecond
 
 BY_THE_HOUR: Final = frozenset({Purchase.ON_DEMAND, Purchase.SPOT})
-"""Ways to buy hours of machines of which nobody pays for one that is gone."""
+"""Purchases by the hour, where a lost machine is no longer paid."""
 
 
 def bills(  # noqa: PLR0913 - what machines and how they are bought
@@ -232,7 +232,7 @@ def paid_for(prediction: Prediction, found: RunSimulation) -> Paid:
     activity = store_activity(run, _shares(drawn), sum(_causes(drawn).values()))
     stores, unpriced = cost_of_stores(prediction.scenario, activity, drawn.finish)
     price, on_demand = _prices(prediction, found), 0.0
-    if run.spells is not None and run.spells.fallback:
+    if run.outages is not None and run.outages.fallback:
         rent = machines_price(on_demand_instead(prediction.scenario))
         price, on_demand = (None if rent is None else price), rent or 0.0
     if price is None:
@@ -265,7 +265,7 @@ def summary(
     bill, ended = paid.bills, np.isfinite(drawn.finish)
     struck = sum(causes.values()) * int(ended.sum())
     bought = [scenario]
-    if run.spells is not None and run.spells.fallback:
+    if run.outages is not None and run.outages.fallback:
         bought.append(on_demand_instead(scenario))
     return Outlook(
         name=scenario.name,
@@ -293,14 +293,14 @@ def summary(
 def finish_range(found: RunSimulation) -> dict[float, tuple[Seconds, Seconds]]:
     """Return the 80% interval of quantiles of the end over zones with the same mean outages.
 
-    Nothing where a trace says how long spells are, or machines are no spot ones.
+    Empty where a trace has the lengths of outages, or machines are not spot instances.
     """
-    spells = found.run.spells
-    if spells is None or spells.others is None:
+    outages = found.run.outages
+    if outages is None or outages.others is None:
         return {}
-    zones = spells.others.zones
-    others = replace(spells.others, notice=spells.notice, fallback=spells.fallback)
-    run = replace(found.run, spells=others)
+    zones = outages.others.zones
+    others = replace(outages.others, notice=outages.notice, fallback=outages.fallback)
+    run = replace(found.run, outages=others)
     finish = simulate_runs(run, draws=zones * ZONE_DRAWS, seed=found.seed).finish
     of_zones = [_quantiles(finish[zone::zones]) for zone in range(zones)]
     ranges = {q: _quantiles(np.array([one[q] for one in of_zones])) for q in ZONE_QUANTILES}
@@ -311,7 +311,7 @@ def _prices(prediction: Prediction, found: RunSimulation) -> Array | None:
     """Return the price of machines while they are held, for each run [$/s].
 
     Owned ones draw as in the undisturbed run. A price that moves is drawn between the lowest and
-    the highest seen: lives of one seed have it at the same place.
+    the highest seen, at the same quantile in all simulated runs of one seed.
     """
     cost, draws = prediction.cost, found.drawn.finish.size
     if cost.per_second is None:
@@ -379,7 +379,7 @@ def _long_run(
         machines=machines,
         saving=saving,
         failures=failures,
-        spells=told.spells,
+        outages=told.outages,
         rates_with_fewer=rates_with_fewer,
     )
     rate = _rate(run)
@@ -403,10 +403,12 @@ def _rate(run: LongRun) -> float:
     rate = 0.0
     if failures is not None:
         rate = float(interruption_rate(run.machines, failures.per_machine, failures.per_job))
-    if run.spells is None:
+    if run.outages is None:
         return rate
-    apart = float(np.mean(run.spells.up))
-    return rate + 1.0 / (apart + (float(np.mean(run.spells.down)) if run.spells.fallback else 0.0))
+    apart = float(np.mean(run.outages.up))
+    return rate + 1.0 / (
+        apart + (float(np.mean(run.outages.down)) if run.outages.fallback else 0.0)
+    )
 
 
 def _best_interval(run: LongRun, daly: Seconds, long: Seconds, seed: int) -> Seconds:

@@ -15,7 +15,7 @@ let a pin-memory thread be on the cores for a part P of T. For any weight w >= 0
 
 as at each moment the pool does C(n), and a pin-memory thread that is on the cores C(n) / n. What a
 pin-memory thread does elsewhere, m seconds a batch at least, and the time before its first batch
-and after its last one, A in all, are no part of P, so P <= T - A - X m. Each weight gives a bound
+and after its last one, A in all, do not belong to P, so P <= T - A - X m. Each weight gives a bound
 on T, and the longest one counts. The number of runnable threads is a whole one, so M is a maximum
 over few values. (Asymptotic bounds of a queueing network [1]_, with a linear program's dual
 weights.)
@@ -40,9 +40,10 @@ of a worker for each batch k = D' / V workers are runnable in the mean. As batch
 their number alternates between the whole numbers next to k, so that the time between two batches is
 the mean over these two of what V takes at the rate of one thread among them and the pin-memory
 threads. Where that asks for more workers than there are, all of them always make batches, and
-pin-memory threads join them for c of every D' / workers. Runs settle to this, but it is no bound:
-nothing forbids a run to swing. Of 390 candidates with drawn machines, workers, batches and prefetch
-(2026-11-24), no later epoch that the engine simulates is shorter than `settled_span` has it.
+pin-memory threads join them for c of every D' / workers. Runs settle to this, but it is not a
+bound: nothing forbids a run to oscillate. Of 390 candidates with drawn machines, workers, batches
+and prefetch (2026-11-24), no later epoch that the engine simulates is shorter than `settled_span`
+has it.
 
 References
 ----------

@@ -59,9 +59,9 @@ def content_key(file: UnresolvedScenario) -> str:
         section = getattr(file, name)
         parts.append("" if section is None else _of_section(name, section))
     interruptions = stated_interruptions(file)
-    if interruptions is not None and interruptions.spells is not None:
+    if interruptions is not None and interruptions.outages is not None:
         # A trace of spot capacity: what the file holds counts, not where it lies.
-        parts.append(_of_thing(interruptions.spells))
+        parts.append(_of_thing(interruptions.outages))
     for name in LOOKED_UP:
         thing = getattr(file, name)
         parts.append("" if thing is None else _of_thing(thing))

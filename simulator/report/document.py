@@ -8,7 +8,7 @@ the object of ``--json`` (names and SI units that scripts rely on) and the table
 
 `report.render` turns a document into text (`report.text`), Markdown (`report.markdown`), CSV or
 JSON. The HTML pages (`report.html`) show the same rows, bars and tables next to their drawings,
-which are no part of this model.
+which do not belong to this model.
 """
 
 from __future__ import annotations

@@ -528,7 +528,7 @@ def accuracy_page(found: Validated, left_out: LeftOut | None = None) -> str:
 
     about_it = (
         f"Written by `{COMMAND}`; `plan validate` predicts every row again. "
-        "The format of a measurement set: [evidence-format.md](evidence-format.md).\n"
+        "The format of a measurement set: [measurement-sets.md](reference/measurement-sets.md).\n"
     )
     overall = " ".join(band_texts(found.bands))
     parts = ["# Accuracy\n", about_it]
@@ -560,7 +560,7 @@ def _set_page(found: Validated, one: MeasurementSet) -> str:
         ]
     worst = worst_rows((row for row in found.judged if row.set == one.name), ACCURACY_WORST)
     if worst:
-        parts.append(f"Worst {len(worst)} rows of any split:\n")
+        parts.append(f"Worst {len(worst)} rows of all splits:\n")
         parts.append(table(WORST_HEAD[1:], [row[1:] for row in worst]))
     left = [left.reason for left in found.left if left.set == one.name]
     if left:

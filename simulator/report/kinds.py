@@ -66,7 +66,7 @@ class JobReport:
         observed : Explained, optional
             What explains a figure of the real job.
         every : int, optional
-            Print samples/s for every so many steps.
+            Print samples/s every `every` steps.
         full : bool
             Print all figures with their sources.
         width : int

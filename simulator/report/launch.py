@@ -21,7 +21,7 @@ _PARTED: Final = re.compile(r"(?P<machine>.+)-(?P<count>\d+)x(?P<device>\w+)")
 _PLAIN: Final = re.compile(r"[A-Za-z][\w.-]*")
 PROGRAM: Final = "train.py"
 _LAUNCHED: Final = frozenset({Stack.CUDA, Stack.ROCM})
-"""Software of accelerators for which PyTorch starts one process for each, all alike."""
+"""Accelerator software for which PyTorch starts one identical process per device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

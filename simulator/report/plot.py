@@ -40,7 +40,7 @@ COLOURS: Final = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
     *("#e69f00", "#56b4e9", "#000000", "#8c8c8c"),
 )
-"""Told apart by colour-blind people (Okabe and Ito, https://jfly.uni-koeln.de/color/)."""
+"""Distinguishable by colour-blind people (Okabe and Ito, https://jfly.uni-koeln.de/color/)."""
 MARKERS: Final = "osD^vP*X"
 ORDERED: Final = "cividis"
 """Colours for amounts; as good in grey and for colour-blind people."""
@@ -49,7 +49,7 @@ DOTS_PER_INCH: Final = 150.0
 
 
 class Figure(figure.Figure):
-    """A figure that shows itself in a notebook, whatever else is loaded there."""
+    """A figure that displays itself in a notebook, regardless of the active backend."""
 
     def _repr_png_(self) -> bytes:
         return as_bytes(self, Path("figure.png"))
@@ -455,7 +455,7 @@ def _point(outcome: Outcome, pair: Sequence[Objective]) -> tuple[float, float] |
 
 
 def _numbers(key: str, outcomes: Sequence[Outcome]) -> dict[int, float] | None:
-    """The key's value of every candidate in SI units; None if one is no number."""
+    """Return the key's value of every candidate in SI units; None if one is not numeric."""
     unit = unit_of(key)
     found: dict[int, float] = {}
     for outcome in outcomes:
@@ -487,7 +487,7 @@ _NARROW_AXIS: Final = 100.0
 """Ratio of the ends of a logarithmic axis below which more than powers of ten are named."""
 SUBDIVIDED: Final = (1.0, 2.0, 5.0)
 PANELS: Final = 2
-"""Panels beside one another."""
+"""Panels in a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -545,7 +545,7 @@ def predicted_against_measured(
 
 
 def evidence_figure(panels: Sequence[Panel]) -> Figure:
-    """One panel beside the other, two in a row."""
+    """Draw the panels, two in a row."""
     rows, across = math.ceil(len(panels) / PANELS), min(PANELS, len(panels))
     with style():
         size = (PANEL_SIZE[0] * max(1, across), PANEL_SIZE[1] * max(1, rows))

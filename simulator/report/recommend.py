@@ -723,7 +723,7 @@ def settings(choice: Choice) -> str:
 
 
 def worth(choice: Choice, objective: Objective) -> str:
-    """Return the value of a choice by the goal, with its unit."""
+    """Return the value of a choice's objective, with its unit."""
     if choice.value is None:
         return "no value"
     return measured(choice, objective.metric, unit_of(objective), choice.value)
@@ -755,7 +755,7 @@ def ends_of(choice: Choice, metric: str) -> tuple[float, float] | None:
 
 
 def measures(objective: Objective, choice: Choice) -> tuple[str, str, str]:
-    """Return the value by the goal, the run time and the cost."""
+    """Return the value of the objective, the run time and the cost."""
     return (
         worth(choice, objective),
         measured(choice, TIME, SECOND),

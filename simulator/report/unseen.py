@@ -227,5 +227,5 @@ def _off(found: LeftOut) -> Iterator[str]:
         yield (
             f"{one.set}, {name}, {one.metric}: {one.unseen.coverage:.0%} of {one.unseen.rows:,}, "
             f"should be {ends[0]:.0%} to {ends[1]:.0%}"
-            + ("" if whole else f" ({MIN_UNSEEN_FIGURES} rows and more)")
+            + ("" if whole else f" ({MIN_UNSEEN_FIGURES} rows or more)")
         )

@@ -443,7 +443,7 @@ def _spot(scenario: Scenario) -> list[str]:
     told = scenario.interruptions
     counted = (
         "[spot] states them, and [goal.spot] for plan recommend"
-        if told is None or told.spells is None
+        if told is None or told.outages is None
         else "they are in when it ends and in its bill"
     )
     said = f"bought as spot capacity: time and cost of the run leave interruptions out; {counted}"

@@ -20,7 +20,7 @@ FULL: Final = 0.85
 
 
 class Part(StrEnum):
-    """Parts of a step that can bind it, beside resources."""
+    """Parts of a step that can bind it, in addition to resources."""
 
     COMMUNICATION = "communication"
     BUBBLE = "bubble"
@@ -61,7 +61,7 @@ def binding(
     split : StepSplit
         The mean step as a sum of its parts.
     usage : mapping of str to Usage
-        How busy each resource is. A full link stands for the communication that it carries.
+        How busy each resource is. A full link represents the communication over it.
     """
     device = str(Resource.GPU if Resource.GPU in usage else Resource.CPU)
     times = dict(imposed)

@@ -224,7 +224,7 @@ def cpu_need(
 def _speed_of(topology: Topology, stage: StageDemands, stages: Sequence[StageDemands]) -> float:
     """Return core-seconds of the trainers' machine for one of the machine of a stage.
 
-    0 for what is done elsewhere in place of the same work here: it would count twice.
+    0 for work of another machine that replaces the same work here: it would count twice.
     """
     if not stage.group:
         return 1.0
@@ -386,7 +386,7 @@ def _data(scenario: Scenario) -> Iterator[Use]:
 def _epochs(scenario: Scenario, again: float) -> Iterator[Use]:
     """Return the reads of epochs and evaluation passes past all caches.
 
-    Where the machines that train make batches beside helpers, those of helpers stand for all.
+    Where both trainers and helpers make batches, all reads are taken as those of helpers.
     """
     job = scenario.job
     view = scenario if job.remote is None else replace(scenario, at=job.remote.group)

@@ -1,9 +1,9 @@
 """The envelope of the evidence: the range of measured runs, and the distance of a scenario.
 
-Only what the prediction rests on counts: with a step time that somebody measured on the device,
+Only what the prediction rests on counts: with a step time measured on the device,
 neither the kind of accelerator nor the precision is in question. Where the device's time is
 computed, a scenario is compared with each kind of run that was measured as a whole: a combination
-that nobody measured lies outside even if each part of it was measured with others.
+that was not measured lies outside even if each part of it was measured with others.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FAMILY: Final = "model family"
 SHARDING: Final = "sharding"
 TRAINED: Final = "trainable parameters"
 NAMED: Final = (PATH, MODE, FRAMEWORK, ARCHITECTURE, GPU, FAMILY, SHARDING, PRECISION)
-"""What two runs either share or not; along an `Axis` one lies so many doublings from another."""
+"""Categorical features of a run; along an `Axis` the distance is a number of doublings."""
 PLACED: Final = (
     *(Axis.RANKS, Axis.PARAMETERS, Axis.BATCH, Axis.TOKENS, Axis.SEQUENCE),
     *(Axis.TENSOR, Axis.PIPELINE),
@@ -51,16 +51,16 @@ _FAMILIES: Final = {
     "Dlrm": "recommender",
     "EncoderDecoder": "encoder and decoder",
 }
-"""What models are called that are no plain stack of transformer layers."""
+"""Names of models other than a plain stack of transformer layers."""
 _UNSAID: Final = {TRAINED: "all parameters"}
 """What holds of measured runs that say nothing of a kind."""
 _SIXTEEN: Final = (Precision.BF16, Precision.FP16)
 _TOLD: Final = 0.01
-"""Log deviation from which on a difference is told."""
+"""Least log deviation of a difference that is reported."""
 _WARNED: Final = 0.05
 """Log deviation of all differences together from which on they are worth a warning."""
 _SHOWN: Final = 4
-"""Names of a kind that are told as measured."""
+"""Number of names of a kind that are listed as measured."""
 
 Names: TypeAlias = Mapping[str, str]
 Place: TypeAlias = Mapping[Axis, float]
@@ -70,7 +70,7 @@ Differences: TypeAlias = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Runs of one kind that somebody measured, all of one series.
+    """Measured runs of one kind, all of one series.
 
     `names` says what they have in common, `spans` the least and the greatest value of each axis.
     """
@@ -133,8 +133,8 @@ def outside(
     scenario, envelope : Scenario, Envelope
         What is predicted, and what was measured.
     widest : float
-        Log deviation of the least known rate of the scenario. On more devices than anyone
-        measured that rate may be what limits, whatever the model says limits there.
+        Log deviation of the least known rate of the scenario. On more devices than were
+        measured that rate may be the limit even if the model predicts another one.
     """
     return (*_unlike(scenario, envelope), *_beyond(scenario, envelope.spans, widest))
 

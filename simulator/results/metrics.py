@@ -1007,7 +1007,7 @@ def waiting_for_ranks(prediction: Prediction) -> Seconds:
 def unstarved_rate(prediction: Prediction) -> PerSecond | None:
     """Return samples per second with every batch ready in time [/s]; None without an accelerator.
 
-    Copies that run beside compute are then hidden, which a batch that comes late cannot be.
+    Copies concurrent with compute are then hidden; those of a late batch are not.
     """
     timing, loader = prediction.timing, prediction.scenario.job.loader
     working = timing.step_time.mean - timing.split.data_stall - waiting_for_ranks(prediction)

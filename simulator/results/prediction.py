@@ -70,7 +70,7 @@ class Outlook:
     say whose prices are in it, where they hold and when they were read.
     `write_doubt` is the standard deviation of the logarithm of what a checkpoint takes. `ways` are
     all ways to buy the machines, held against each other. `finish_range` has the 80% interval of
-    some of `finish` over zones whose spells have the same means, where only means are known [s].
+    some of `finish` over zones whose outages have the same means, where only means are known [s].
     """
 
     name: str
@@ -179,7 +179,7 @@ class Usage:
 
 
 PIPELINE: Final = "pipeline"
-"""Process of the slices that show what stages of a spread model do beside each other."""
+"""Process of the slices that show what stages of a partitioned model do at the same time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,7 +304,7 @@ class Cost:
 
     `for_machines` is that of the whole run, without stores (`Prediction.in_all` has them).
 
-    `electricity` is that of owned machines: it is no part of `per_second`, and one of all others.
+    `electricity` is that of owned machines: it is not in `per_second`, but in all other fields.
     """
 
     per_second: UsdPerSecond | None
@@ -370,8 +370,8 @@ class Prediction:
     """Everything `plan` says about one scenario.
 
     `break_even_epochs` says after how many epochs staging or preloading the data has paid for the
-    time it takes; infinite if never, None where nothing is staged. `one_off` is what the run takes
-    beside its epochs, by name. `outlook` is what interruptions make of the run, None where the
+    time it takes; infinite if never, None where nothing is staged. `one_off` is the time of the run
+    outside of its epochs, by name. `outlook` is what interruptions make of the run, None where the
     scenario says nothing of them; all other figures are those of the undisturbed run.
     """
 

@@ -86,7 +86,7 @@ class Answered:
 class AtSaturation(StrEnum):
     """Which parts of saturation are computed.
 
-    `NEEDED`: nothing where the load has an end, whose answers do not hang on it. `ROUGHLY`: the
+    `NEEDED`: nothing where the load has an end, whose answers do not depend on it. `ROUGHLY`: the
     same from a shorter run, as one of many services needs it.
     """
 
@@ -97,7 +97,7 @@ class AtSaturation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saturation:
-    """The most requests and output tokens a second that the replicas complete for ever.
+    """The most requests and output tokens a second that the replicas complete sustainably.
 
     `headroom` is by what factor the load may grow until then, `drift` by how many requests a
     second the queue grows where it is beyond; both None for a load that follows its answers.
@@ -165,7 +165,7 @@ class ServicePrediction:
 
     `answered` is None where nothing can be answered: the model does not fit, or the load is beyond
     saturation, where latencies grow for as long as one waits. `saturation` is None where the model
-    does not fit, or where nobody asked for it (see `AtSaturation`). `meets` says for each limit
+    does not fit, or where it was not requested (see `AtSaturation`). `meets` says for each limit
     whether enough requests keep it.
     """
 

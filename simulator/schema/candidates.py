@@ -73,7 +73,7 @@ class Batch:
 
     @property
     def size(self) -> int:
-        """How many candidates there are."""
+        """Number of candidates."""
         return len(self.indices)
 
 
@@ -125,7 +125,7 @@ class _Keys:
             self._seen.clear()
 
     def of_scenario(self, scenario: Scenario, index: int) -> Key:
-        """The structure of a scenario, with what its numbers decide."""
+        """Return the structure of a scenario, with what its numbers decide."""
         schedule = scenario.job.parallelism.schedule
         alone = index if schedule is not Schedule.ONE_FORWARD_ONE_BACKWARD else None
         facts = scenario.ranks_per_host, scenario.ranks > 1, alone
@@ -160,7 +160,7 @@ class _Keys:
 
 
 def _machines(scenario: Scenario) -> tuple[int, ...]:
-    """How many machines each group has, where it decides something: more than one, or each number.
+    """Return the machines of each group, where it decides something: more than one, or each number.
 
     Machines that only make batches are laid out one by one. A model or its state that is spread
     over machines forms teams, and collectives go by the nearest number of machines measured.
@@ -194,7 +194,7 @@ class _Parts:
 
 @cache
 def _parts_of(kind: Hashable) -> _Parts | None:
-    """How to take a type apart; None where it is not a dataclass."""
+    """Return the parts of a type; None where it is not a dataclass."""
     if not (isinstance(kind, type) and is_dataclass(kind)):
         return None
     return _Parts(structure=_taking(_structural(kind)), numbers=_taking(_arrays(kind)))

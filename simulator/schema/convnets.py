@@ -97,7 +97,7 @@ class ConvNet:
         return 0.0
 
     def operators(self, samples: Real, precision: Precision) -> tuple[Operator, ...]:
-        """The forward pass over `samples` images, layers of one shape together."""
+        """Return the forward pass over `samples` images, layers of one shape together."""
         as_they_lie = self.channels_last and precision is not Precision.TF32
         on_vector_units = precision in (Precision.FP32, Precision.FP64)
         transposes = () if as_they_lie or on_vector_units else self.transposes
@@ -106,7 +106,7 @@ class ConvNet:
         return tuple(replace(op, blocks=np.inf) if self.channels_last else op for op in own)
 
     def activation_bytes(self, samples: Real, precision: Precision, recompute: Recompute) -> Real:
-        """Bytes kept for the backward pass of `samples` images [B].
+        """Return the bytes kept for the backward pass of `samples` images [B].
 
         Raises
         ------
@@ -121,7 +121,7 @@ class ConvNet:
         return (kept * activation_element(precision) + fixed) * samples
 
     def forward_memory(self, samples: Real, precision: Precision) -> Forward:
-        """The layer with the largest tensors, beside those that a later one joins."""
+        """Return the layer with the largest tensors, besides those that a later one joins."""
         live = max((layer.live for layer in self.layers), default=0.0)
         return Forward(live=live * activation_element(precision) * samples)
 
@@ -141,7 +141,7 @@ class Tape:
         self._input_bytes = self.elements * WIDE
 
     def network(self, name: str, *, output_bytes: Bytes) -> ConvNet:
-        """The network laid so far; its images enter as fp32."""
+        """Return the network laid so far; its images enter as fp32."""
         return ConvNet(
             name=name,
             layers=tuple(self.layers),
@@ -178,7 +178,7 @@ class Tape:
         depthwise: bool = False,
         bias: bool = False,
     ) -> None:
-        """A square convolution; padded to keep the size (before the stride) unless told.
+        """Add a square convolution; padded to keep the size (before the stride) by default.
 
         The first layer's input needs no gradient. A depthwise convolution has too few products
         per element for matrix units.
@@ -239,7 +239,7 @@ class Tape:
         )
 
     def transposed_convolution(self, channels: int, kernel: int) -> None:
-        """A convolution that makes the image `kernel` times larger, with bias."""
+        """Add a convolution that makes the image `kernel` times larger, with bias."""
         weights = float(self.channels * channels * kernel * kernel)
         before, macs = self.elements, weights * self.size * self.size
         live = self._live(before, float(channels * (self.size * kernel) ** 2))
@@ -271,15 +271,15 @@ class Tape:
         self.layers[-1] = replace(self.layers[-1], channels=float(self.channels))
 
     def activation(self) -> None:
-        """An elementwise function; what it writes is kept."""
+        """Add an elementwise function; what it writes is kept."""
         self._pass("activation", 2.0, 3.0, kept=1.0)
 
     def residual_sum(self) -> None:
-        """The sum of two branches, in place; backward, the sum of their gradients."""
+        """Add the sum of two branches, in place; backward, the sum of their gradients."""
         self._pass("residual sum", 3.0, 3.0)
 
     def max_pool(self, kernel: int, *, stride: int, padding: int = 0) -> None:
-        """The largest of a window; keeps the place where it was as 64-bit indices."""
+        """Add the largest of a window; keeps the place where it was as 64-bit indices."""
         self._pool(self._size_after(kernel, stride, padding), _INDEX_BYTES)
 
     def _pool(self, size: int, index: float) -> None:
@@ -300,16 +300,16 @@ class Tape:
         )
 
     def average(self) -> None:
-        """The mean over the whole image."""
+        """Add the mean over the whole image."""
         self._pool(1, 0.0)
 
     def concatenation(self, channels: int) -> None:
-        """`channels` more channels of this size copied beside the present ones."""
+        """`channels` more channels of this size copied next to the present ones."""
         self.channels += channels
         self._pass("concatenation", 2.0, 2.0, kept=1.0)
 
     def squeeze_excitation(self, squeezed: int) -> None:
-        """A weight for each channel, computed from the channel's mean [1]_.
+        """Add a weight for each channel, computed from the channel's mean [1]_.
 
         The image is read for the means and again for the product. Backward, the product of image
         and gradient is written and summed for the weights, the gradient is scaled, and the means'
@@ -338,7 +338,7 @@ class Tape:
         )
 
     def linear(self, features: int) -> None:
-        """A matrix product with bias over the flattened tensor."""
+        """Add a matrix product with bias over the flattened tensor."""
         before, weights = self.elements, self.elements * features
         self.layers.append(
             Layer(
@@ -366,7 +366,7 @@ class Tape:
         parameters: float = 0.0,
         learning: float = 0.0,
     ) -> None:
-        """A kernel that moves the whole tensor `forward` and `backward` times.
+        """Add a kernel that moves the whole tensor `forward` and `backward` times.
 
         `learning` of the `forward` times are for training alone.
         """
@@ -412,7 +412,7 @@ class Block(StrEnum):
 def resnet(
     *, name: str, block: Block, blocks: tuple[int, ...], image: int, classes: int
 ) -> ConvNet:
-    """A residual network of `blocks` blocks in each stage, for square images of `image` pixels.
+    """Return a residual network with `blocks` blocks in each stage, for images of `image` pixels.
 
     Input and scores are fp32.
     """
@@ -454,7 +454,7 @@ def _normalized(tape: Tape, channels: int, kernel: int, *, stride: int = 1) -> N
 
 
 def _shortcut(tape: Tape, channels: int, stride: int) -> None:
-    """The projection beside a block, laid from the same tensor as the block itself."""
+    """Add the projection parallel to a block, laid from the same tensor as the block itself."""
     fork = (tape.channels, tape.size)
     tape.convolution(channels, 1, stride=stride)
     tape.normalization()
@@ -488,7 +488,7 @@ _STAGES: Final = (
 
 
 def efficientnet(*, name: str, width: float, depth: float, image: int, classes: int) -> ConvNet:
-    """The baseline network with `width` times the channels and `depth` times the blocks.
+    """Return the baseline network with `width` times the channels and `depth` times the blocks.
 
     `image` is the size of its square images [pixels]; input and scores are fp32.
     """
@@ -542,7 +542,7 @@ _CLASS_INDEX_BYTES = 1.0
 def unet(  # noqa: PLR0913 - the numbers of the published figure
     *, name: str, image: int, image_channels: int, width: int, depth: int, classes: int
 ) -> ConvNet:
-    """A U-Net of `depth` halvings whose first level has `width` channels.
+    """Return a U-Net of `depth` halvings whose first level has `width` channels.
 
     `image` is the size of its square input [pixels]; the output is smaller, and each of its pixels
     leaves the device as a class index of one byte.

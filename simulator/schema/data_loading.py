@@ -207,7 +207,7 @@ class Straggler:
     """Index of the process on its machine all of whose workers are slow, from 0."""
 
     def hits(self, rank: int, worker: int, batch: int) -> bool:
-        """Whether it concerns this batch."""
+        """Return True if it concerns this batch."""
         if self.every is not None:
             return batch % self.every == 0
         return self.worker == worker if self.rank is None else self.rank == rank
@@ -308,7 +308,7 @@ class Loader:
 
     @property
     def copies_beside_compute(self) -> bool:
-        """Whether batches are copied to the device while it computes, from pinned memory."""
+        """True if batches are copied to the device while it computes, from pinned memory."""
         return self.pin_memory and self.overlap_copies
 
     @property

@@ -133,14 +133,14 @@ def refuse(message: str, hint: str = "") -> NoReturn:
 
 
 def nearest(name: str, valid: Sequence[str]) -> str | None:
-    """The valid name most like `name`, None if none is close."""
+    """Return the valid name most like `name`, None if none is close."""
     folded = {candidate.lower(): candidate for candidate in valid}
     close = difflib.get_close_matches(name.lower(), folded, n=1, cutoff=0.55)
     return folded[close[0]] if close else None
 
 
 def slip_of(name: str, valid: Sequence[str]) -> str | None:
-    """The valid name that `name` is but for a slip of the pen, None if none is that close.
+    """Return the valid name that `name` is but for a slip of the pen, None if none is that close.
 
     Examples
     --------
@@ -191,7 +191,7 @@ class Quantity(Marker):
     counted: bool = False
 
     def read(self, value: object) -> float:
-        """The quantity `value` as a float in `unit`; raises a `BadValueError`."""
+        """Return the quantity `value` as a float in `unit`; raises a `BadValueError`."""
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             refuse("is not a quantity", f"write text such as '{_EXAMPLE[self.unit]}'")
         many = units.parse_count(str(value)) if self.counted else None
@@ -210,7 +210,7 @@ class Quantity(Marker):
         return number
 
     def _with_units(self, number: float) -> str:
-        """A bare number as it may be meant."""
+        """Return a bare number as it may be meant."""
         names = _LIKELY.get(self.unit, ())
         if names and number >= _MANY:
             names = (self.unit.symbol,)
@@ -257,7 +257,7 @@ class Number(Marker):
     above: bool = False
 
     def read(self, value: object) -> float:
-        """The number `value`; raises a `BadValueError`."""
+        """Return the number `value`; raises a `BadValueError`."""
         value = _spelt(value)
         if isinstance(value, bool) or not isinstance(value, int | float):
             kind = "whole number" if self.whole else "number"
@@ -287,12 +287,12 @@ class Number(Marker):
 
 
 def _whole(value: float) -> bool:
-    """Whether a number with a point is a whole one, short enough to be written out."""
+    """Return True if a number with a point is a whole one, short enough to be written out."""
     return value.is_integer() and abs(value) <= _MOST
 
 
 def _spelt(value: object) -> object:
-    """The number that a text such as ``1.28M`` means; anything else as it is."""
+    """Return the number that a text such as ``1.28M`` means; anything else as it is."""
     if not isinstance(value, str) or not _LARGE.search(value):
         return value
     number = units.parse_count(value)
@@ -308,7 +308,7 @@ class Percent(Marker):
     high: float = 1.0
 
     def read(self, value: object) -> float:
-        """The share `value` as a fraction; raises a `BadValueError`."""
+        """Return the share `value` as a fraction; raises a `BadValueError`."""
         hint = f"write text such as '10%', at least 0% and at most {self.high:.0%}"
         if not isinstance(value, str):
             refuse("is not a percentage", hint)
@@ -339,7 +339,7 @@ class Choice(Marker):
     also: tuple[tuple[str, str], ...] = ()
 
     def read(self, value: object) -> StrEnum:
-        """The enum's member; raises a `BadValueError`."""
+        """Return the enum's member; raises a `BadValueError`."""
         names = tuple(member.value for member in self.kind)
         if isinstance(value, str) and value in names:
             return self.kind(value)
@@ -363,7 +363,7 @@ class Text(Marker):
     longest: int = 10_000
 
     def read(self, value: object) -> str:
-        """The text; raises a `BadValueError`."""
+        """Return the text; raises a `BadValueError`."""
         if not isinstance(value, str):
             refuse("is not text", "write it in quotes")
         if not value.strip():
@@ -446,7 +446,7 @@ class Spread:
 
     @property
     def varies(self) -> bool:
-        """Whether two draws can differ."""
+        """True if two draws can differ."""
         return self.shape is not Shape.CONSTANT and self.deviation > 0.0
 
 

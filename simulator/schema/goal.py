@@ -1,7 +1,7 @@
 """What a search varies and what it looks for: the `[sweep]` and `[goal]` sections as plain data.
 
 `files` fills them, `studies` use them. Keys are the dotted keys of a scenario file, metrics the
-dotted names of `metrics`; both are checked by whoever reads them from a user.
+dotted names of `metrics`; both are checked where they are read.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Limits:
 class Goal:
     """What the best configuration is, what it must keep, and among which it is looked for.
 
-    `pins` are keys that the user wants kept at a value, whatever it costs. `search` are axes in
+    `pins` are keys that the user wants kept at a value at any cost. `search` are axes in
     place of the usual ones; `spot` is None where only on-demand machines are considered.
     `alternatives` are ways to run the job that only the user knows the figures of, as settings by
     name.

@@ -102,7 +102,7 @@ class Failures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spells:
+class Outages:
     """Times in which all spot machines of a job can be had, each with the time after it without.
 
     Pairs are drawn, each as likely, or follow each other `in_order` as in a recorded trace, which
@@ -110,7 +110,7 @@ class Spells:
     and their going. Where `fallback`, the job goes on with machines bought on demand while no spot
     machines can be had, and back to those as soon as they are there; it waits else. The pairs
     belong to `zones`, to each as many; a simulated run stays in one, and the next life is in the
-    next. Where the spells are made up, `others` are those of zones that have the same means.
+    next. Where the times are generated, `others` are those of zones with the same means.
     """
 
     up: tuple[Seconds, ...]
@@ -119,7 +119,7 @@ class Spells:
     in_order: bool = False
     fallback: bool = False
     zones: int = 1
-    others: Spells | None = None
+    others: Outages | None = None
 
 
 class Target(StrEnum):
@@ -255,16 +255,16 @@ class FailuresSection(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpotSection(Section):
-    """Spot capacity: spells in which all machines of the job can be had, and in which not."""
+    """Spot capacity: when all machines of the job are available, and outages."""
 
     trace: TextField | None = None
-    """A CSV file with recorded spells: columns hours and available (1 or 0); replayed."""
+    """A CSV file of recorded availability: columns hours and available (1 or 0); replayed."""
     mean_up: TimeField | None = None
-    """Mean length of a spell with machines."""
+    """Mean time with machines."""
     mean_down: TimeField | None = None
-    """Mean length of a spell without."""
+    """Mean length of an outage."""
     variation: VariationField = 2.0
-    """Standard deviation of spells over their mean; 1 is exponential, traces have 1.5 to 4.5."""
+    """Standard deviation of these times over their mean; 1 is exponential, traces: 1.5 to 4.5."""
     notice: TimeOrZeroField = 0.0
     """Warning before machines go."""
     fallback: bool = False
@@ -279,7 +279,7 @@ class Interruptions:
     """All that a scenario says about interruptions; `notes` says what was taken for granted."""
 
     failures: Failures | None = None
-    spells: Spells | None = None
+    outages: Outages | None = None
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     terms: Terms = field(default_factory=Terms)
     notes: tuple[str, ...] = ()
@@ -290,7 +290,7 @@ class LongRun:
     """A run that takes `work` if nothing happens, on `machines` that all have to be there.
 
     Checkpoints are not part of `work`, and `work_doubt` is the standard deviation of its logarithm.
-    Without `failures` and `spells` nothing happens. `rates_with_fewer` is how fast it goes on
+    Without `failures` and `outages` nothing happens. `rates_with_fewer` is how fast it goes on
     without one machine, two and so on, over its rate with all; without those it waits for all.
     """
 
@@ -299,12 +299,12 @@ class LongRun:
     machines: int
     saving: Saving
     failures: Failures | None = None
-    spells: Spells | None = None
+    outages: Outages | None = None
     rates_with_fewer: tuple[float, ...] = ()
 
 
 class Order(StrEnum):
-    """Who is next: the first come, or the most urgent of those who wait. Nobody is stopped."""
+    """Who is next: the first come, or the most urgent of those that wait. No job is stopped."""
 
     FIFO = "fifo"
     PRIORITY = "priority"

@@ -303,7 +303,7 @@ class Group:
     """`count` equal machines with one role, reading their samples from `storage`.
 
     `gpus_per_host` of each machine's accelerators are used; the whole machine is paid for, at
-    `price` where that stands in for the catalogue's. `origin` is where the data lies before it is
+    `price` where that replaces the catalogue's. `origin` is where the data lies before it is
     staged or preloaded. `cache` are drives in front of `storage` that keep what was read once.
     """
 

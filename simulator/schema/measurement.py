@@ -1,6 +1,6 @@
 """Measured runs: what was run, what was seen, and how a set of them is judged.
 
-A measurement set is a CSV file of rows beside a TOML file that describes it. A row is a base
+A measurement set is a CSV file of rows next to a TOML file that describes it. A row is a base
 scenario with some keys overridden, and the figures measured on such a run, named as
 in ``--json``. `files.measured.measurement_set` reads and writes sets; `studies.validation.validate`
 predicts every row, `studies.calibration.calibrate` fits named parameters to rows.

@@ -58,7 +58,7 @@ class Product(NamedTuple):
 
 
 class Kind(StrEnum):
-    """Which figures hold for an operator beside those of all products and of memory."""
+    """Figures of an operator in addition to those of all products and of memory."""
 
     OTHER = "other"
     """What it moves is as counted."""
@@ -78,8 +78,8 @@ class Operator:
     `backward_flops` and `backward_traffic` of the backward pass. `training_traffic` is what of the
     forward pass's `traffic` only training moves, such as statistics of a batch. `matrix` work runs
     on the matrix units at the compute precision, other work at the device's memory speed. `kernels`
-    and `backward_kernels` count the launches it stands for: each costs the device some microseconds
-    however little work is in it. `product` is the shape of its matrix products, all alike; None
+    and `backward_kernels` count the launches it represents: each costs the device some microseconds
+    however little work is in it. `product` is the common shape of its matrix products; None
     where it is not known. `blocks` are those of threads that its kernels consist of, where they may
     be too few for the device's units. `head`: it is of the part that gives scores. `kind` says
     which figures hold for it.
@@ -165,13 +165,13 @@ class Model(Protocol):
         """Time of one host core that one sample takes to learn from [s]; 0 on a device."""
 
     def operators(self, samples: Real, precision: Precision) -> tuple[Operator, ...]:
-        """The forward pass over `samples` samples, operator by operator."""
+        """Return the forward pass over `samples` samples, operator by operator."""
 
     def activation_bytes(self, samples: Real, precision: Precision, recompute: Recompute) -> Real:
-        """Bytes kept for the backward pass of `samples` samples [B]."""
+        """Return the bytes kept for the backward pass of `samples` samples [B]."""
 
     def forward_memory(self, samples: Real, precision: Precision) -> Forward:
-        """What a forward pass alone over `samples` samples holds beside weights."""
+        """Memory of a forward pass alone over `samples` samples, without weights."""
 
 
 def forward_flops(model: Model, samples: Real, precision: Precision) -> Real | Flops:
@@ -182,7 +182,7 @@ def forward_flops(model: Model, samples: Real, precision: Precision) -> Real | F
 _FLOPS_PER_MAC: Final = 2.0
 _STORED_AS_16_BIT: Final = (Precision.FP8, Precision.FP4)
 WIDE: Final = Precision.FP32.bytes_per_element
-"""Bytes of an element that is fp32 whatever the compute precision, such as a loss."""
+"""Bytes of an element that is fp32 at any compute precision, such as a loss."""
 
 
 _ADDED: Final = (
@@ -209,11 +209,11 @@ class Layer:
     pass takes. `moved` and `moved_back` are activation elements read or written in the forward and
     backward pass, `wide` and `wide_back` those that are always fp32, `learning` how many
     of `moved` are for training alone. `weights` are read once
-    a forward pass whatever the batch, and twice in the backward pass (read, and written as their
+    a forward pass at any batch, and twice in the backward pass (read, and written as their
     gradient). `parameters` are all learned numbers of the layer. `kept` elements stay in memory
     until the backward pass, `kept_bytes` likewise where their size doesn't follow the precision.
     `product` is the matrix product of one sample: samples add rows to it or, where it has no
-    weights, more products beside it. `channels` are those that a layer has
+    weights, more products. `channels` are those that a layer has
     statistics of. `live` elements exist while it is computed in a forward pass: its input, its
     output and what later layers wait for. `head`: it is of the part that gives scores. `kind` says
     which figures hold for it.
@@ -241,11 +241,11 @@ class Layer:
     kind: Kind = Kind.OTHER
 
     def times(self, count: float) -> Layer:
-        """The same layer `count` times over, under one name."""
+        """Return the same layer `count` times over, under one name."""
         return replace(self, **{name: getattr(self, name) * count for name in _ADDED})
 
     def operator(self, samples: Real, precision: Precision) -> Operator:
-        """The operator that this layer is for `samples` samples at `precision`."""
+        """Return the operator that this layer is for `samples` samples at `precision`."""
         element = activation_element(precision)
         weights = self.weights * precision.bytes_per_element
         flops = _FLOPS_PER_MAC * self.macs * samples
@@ -276,7 +276,7 @@ class Layer:
 
 
 def activation_element(precision: Precision) -> Bytes:
-    """Bytes of one stored activation [B]; below 16 bit only the factors of a product shrink."""
+    """Return the bytes of a stored activation [B]; below 16 bit only factors of products shrink."""
     if precision in _STORED_AS_16_BIT:
         return Precision.BF16.bytes_per_element
     return precision.bytes_per_element
@@ -319,7 +319,7 @@ GATE: Final = (3.0, 5.0)
 FUNCTION: Final = (2.0, 3.0)
 """Likewise in the activation of a plain MLP."""
 TURN: Final = (2.0, 2.0)
-"""Likewise where positions turn it, or where it is laid out anew for heads."""
+"""Likewise where positions turn it, or where it is laid out again for heads."""
 
 
 def pass_over(  # noqa: PLR0913 - a layer of few words
@@ -331,7 +331,7 @@ def pass_over(  # noqa: PLR0913 - a layer of few words
     parameters: float = 0.0,
     kind: Kind = Kind.OTHER,
 ) -> Layer:
-    """A kernel that moves `values` elements `forward` and `backward` times."""
+    """Return a kernel that moves `values` elements `forward` and `backward` times."""
     return Layer(
         name=name,
         moved=forward * values,
@@ -391,7 +391,7 @@ class CustomModel:
         return 0.0
 
     def operators(self, samples: Real, precision: Precision) -> tuple[Operator, ...]:
-        """One operator for the whole forward pass over `samples` samples."""
+        """Return one operator for the whole forward pass over `samples` samples."""
         flops = self.forward_flops * samples
         weights = self.parameters * precision.bytes_per_element
         traffic = self.traffic * self._scale(precision) * samples
@@ -408,7 +408,7 @@ class CustomModel:
         )
 
     def activation_bytes(self, samples: Real, precision: Precision, recompute: Recompute) -> Real:
-        """Bytes kept for the backward pass of `samples` samples [B].
+        """Return the bytes kept for the backward pass of `samples` samples [B].
 
         Raises
         ------
@@ -421,7 +421,7 @@ class CustomModel:
         return (self.activation or 0.0) * self._scale(precision) * samples
 
     def forward_memory(self, samples: Real, precision: Precision) -> Forward:
-        """All activations: totals don't say which of them exist at a time."""
+        """Return all activations: totals don't say which of them exist at a time."""
         return Forward(live=(self.activation or 0.0) * self._scale(precision) * samples)
 
     def _scale(self, precision: Precision) -> float:
@@ -514,7 +514,7 @@ class Dlrm:
         return WIDE
 
     def looked_up_bytes(self, samples: Real, precision: Precision) -> Real:
-        """Rows that are looked up for so many samples, as they are handed on [B]."""
+        """Rows that are looked up for `samples` samples, as they are handed on [B]."""
         return samples * self.tables * self.width * precision.bytes_per_element
 
     @property
@@ -523,11 +523,11 @@ class Dlrm:
         return (self.tables + 1) * self.tables / 2.0
 
     def operators(self, samples: Real, precision: Precision) -> tuple[Operator, ...]:
-        """The forward pass over `samples` samples."""
+        """Return the forward pass over `samples` samples."""
         return tuple(layer.operator(samples, precision) for layer in self._layers())
 
     def activation_bytes(self, samples: Real, precision: Precision, recompute: Recompute) -> Real:
-        """Bytes kept for the backward pass of `samples` samples [B].
+        """Return the bytes kept for the backward pass of `samples` samples [B].
 
         Full recomputation keeps the looked-up rows only.
         """
@@ -539,7 +539,7 @@ class Dlrm:
         return (vectors + kept) * element * samples
 
     def forward_memory(self, samples: Real, precision: Precision) -> Forward:
-        """The interaction: vectors, their copy side by side, all products, those picked."""
+        """Return the interaction: vectors, their copy side by side, all products, those picked."""
         vectors = (self.tables + 1.0) * self.width
         joined = self.interactions + self.width
         live = max(2.0 * vectors + (self.tables + 1.0) ** 2 + joined, joined + self.top[0])

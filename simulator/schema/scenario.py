@@ -66,8 +66,8 @@ class Job:
     """One training, inference or preparation job on the trainers (or any) group.
 
     `step_times` are the user's own measurements and win over the model's. `remote` workers make
-    batches beside (or, with no local ones, instead of) the loader's own. `copies` equal jobs run
-    side by side, each with an equal part of the machine's accelerators and all of the data.
+    batches in addition to (or, with no local ones, instead of) the loader's own. `copies` equal
+    jobs run side by side, each with an equal part of the machine's accelerators and all data.
     `parallelism` says how one model is split over several of them. `same_chip_reference` is a card
     with the accelerator's chip, on which the library has a measured step of the model.
     """
@@ -105,9 +105,9 @@ class Scenario:
     `uncertainties` say how well the rates behind the figures are known; without any nothing is
     uncertain. `memory_log_sd` is the log deviation of the memory of an accelerator; 0: nothing is
     known of it. `at` names the group whose machines make batches in this view of the scenario; the
-    trainers where it is empty. `interruptions` are what may happen to a long run; None: nobody
-    asks. `energy` says where the electricity comes from, `owned` what machines cost to own; None
-    where the file does not. `store` says how the store is used beside the run. `assume_spread`: no
+    trainers where it is empty. `interruptions` are what may happen to a long run; None: not asked
+    for. `energy` says where the electricity comes from, `owned` what machines cost to own; None
+    where the file does not. `store` says how the store is used outside the run. `assume_spread`: no
     spread of samples is stated, so one is assumed where equal samples mislead
     (`pipeline.sample_spread`).
     """

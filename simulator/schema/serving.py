@@ -134,7 +134,7 @@ class Held:
     share: PositiveShareField = 1.0
     """They go as soon as they fill this share of an iteration (batch_wait_max_tokens_ratio)."""
     prompts: CountField | None = None
-    """They go as soon as there are so many, such as one for each attention group (enable_balance of
+    """They go as soon as this number waits, such as one for each attention group (enable_balance of
     attention_dp_config, whose timeout_iters are the iterations)."""
 
 
@@ -174,7 +174,7 @@ class Engine:
     """The rules of a serving engine, as its version has them.
 
     `activations_inside` and `graphs_inside` say whether these lie within the memory that the
-    fraction grants, beside weights and cache, or outside of it.
+    fraction grants, in addition to weights and cache, or outside of it.
     """
 
     name: str
@@ -337,7 +337,7 @@ class OpenLoop:
 
     Gaps follow a Gamma distribution of shape `burstiness`: 1 is a Poisson process, less is
     burstier, infinite is evenly spaced. `rate` infinite: all arrive at the start. With `sources`
-    each of so many sends evenly spaced requests, and begins at a moment of its own.
+    each of these sends evenly spaced requests, and begins at a moment of its own.
     """
 
     rate: PerSecond
@@ -390,9 +390,9 @@ class Load:
 
     `requests` is how many are simulated; None: as many as a steady state needs (`OpenLoop`), ten
     for each client (`ClosedLoop`), those of one period (`RateCurve`), all (`Trace`). The first
-    `shared_prefix` tokens of every prompt are alike, and lie in the engine's cache where it keeps
+    `shared_prefix` tokens of every prompt are equal, and lie in the engine's cache where it keeps
     prefixes; of the others `prefix_hit_rate` are found there. `users` is how many people that is,
-    where the load was told so. `traffic` is what requests and answers take on the network.
+    where the load is stated so. `traffic` is what requests and answers take on the network.
     """
 
     arrivals: ClosedLoop | OpenLoop | RateCurve | Trace

@@ -42,7 +42,7 @@ class KernelFigures:
     """All other kernels.
 
     `memory`: share of the device memory's bandwidth. `start`: device time a small kernel takes
-    beside its work [s]. `attention` and `attention_backward`: share of the 16-bit peak of the fused
+    over its work [s]. `attention` and `attention_backward`: share of the 16-bit peak of the fused
     kernel, and of that in its backward pass. `gated` and `plain`: traffic of norms and activations
     of a transformer's layer over what is counted, in training, for gated MLPs and plain ones;
     `others`: that of all other kernels that only move memory. `cast`: bytes moved for each value
@@ -102,7 +102,7 @@ class LaunchFigures:
 class ExchangeFigures:
     """Communication: shares of links, latencies [s], and what compute hides.
 
-    `latency` is the framework's part of a collective inside a machine, beside what NCCL alone
+    `latency` is the framework's part of a collective inside a machine, added to what NCCL alone
     takes, `link` the share of NCCL's rate there. `network` is for collectives of tensor
     parallelism between machines, `network_gradients` for those of data parallelism,
     `network_sends` for sends between stages, `network_experts` for experts. `part`: what a
@@ -155,15 +155,15 @@ class ExpertFigures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryFigures:
-    """Device memory beside what is counted, in bytes but for factors.
+    """Device memory in addition to what is counted, in bytes but for factors.
 
     `waste`: what the allocator takes over what is asked of it. `context`, `group` (buffers of a
     group of ranks that communicate) and `buckets` (of gradients on their way to other ranks, as
     many of `bucket_bytes` a parameter at most) lie outside of it. `scores`: bytes of a score at the
     loss. `unread`: 1 where outputs that the backward pass does not read are kept with those it
-    does. `copies`: 1 where 16-bit weights and gradients lie beside sharded or summed ones in fp32.
+    does. `copies`: 1 where 16-bit weights and gradients lie next to sharded or summed ones in fp32.
     `narrow`: 1 where products below 16 bit keep their inputs as they read them. `separate_gate`: 1
-    where the function of a gated MLP is a kernel of its own, whose output is kept beside the
+    where the function of a gated MLP is a kernel of its own, whose output is kept next to the
     product. `autocast`: 1 where the program's weights are the fp32 ones, so that gradients are as
     wide. `bucket_copy`: 1 where the buckets of plain data parallelism hold every gradient once
     more. `live`: sharded parameters that may lie gathered at a time, or as many as two products
@@ -187,7 +187,7 @@ class MemoryFigures:
 
 
 BARE_MEMORY: Final = MemoryFigures()
-"""Nothing beside what is counted: no context, no waste, no buffers of collectives."""
+"""Nothing but what is counted: no context, no waste, no buffers of collectives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,13 +240,13 @@ class ServingFigures:
 
     `stream` and `cache`: share of the device memory's bandwidth at which weights, and keys and
     values, are read. `attention`: share of the 16-bit peak of a prompt's attention. `passes`: how
-    often a layer's activations move through memory. `layer`: time of a layer beside its work,
+    often a layer's activations move through memory. `layer`: time of a layer without its work,
     `routing` that of a layer of experts and `latent` that of latent attention [s]. `imbalance`:
     tokens of the busiest expert-parallel rank over the mean. `iteration` and `sequence`: the
     engine's time of an iteration, and of each sequence that takes a token in it [s]. `eager`: how
     many times as long the host launches the kernels of a layer one by one, in iterations with
     prompts, as they take in a recorded graph. `request`:
-    what a request takes beside its iterations, from the client and back, and `prompt_token` what
+    what a request takes besides its iterations, from the client and back, and `prompt_token` what
     each token of its prompt adds to that [s]. `lag`: iterations that pass between a token and its
     arrival at the client. `link`: share of the rate of the links between devices, `host_link` of
     that of those to the host where there are no others. `all_reduce`: latency of an all-reduce over
@@ -279,7 +279,7 @@ class ServingFigures:
     sources: Mapping[str, Source] = field(default_factory=dict)
 
     def faster(self, factors: ServiceFactors) -> ServingFigures:
-        """The figures of a service whose parts are so much faster."""
+        """Return the figures of a service whose parts are so much faster."""
         engine, request = factors.engine, factors.request
         return replace(
             self,

@@ -51,7 +51,7 @@ class Mode(StrEnum):
 
     @property
     def learns(self) -> bool:
-        """Whether a model is trained, with or without actors: such jobs take steps."""
+        """True if a model is trained, with or without actors: such jobs take steps."""
         return self in {Mode.TRAIN, Mode.ROLLOUT}
 
 
@@ -118,7 +118,7 @@ class Targets(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapters:
-    """Low-rank adapters: a product of `rank` columns and one of `rank` rows beside each target.
+    """Low-rank adapters: a product of `rank` columns and one of `rank` rows next to each target.
 
     `joined`: queries, keys and values have one adapter, and so have the two halves of a gated MLP,
     since the framework computes them as one product.
@@ -224,12 +224,12 @@ class Train(Section):
 
     @property
     def head_only(self) -> bool:
-        """Whether all but the last layer is frozen."""
+        """True if all but the last layer is frozen."""
         return self.trained is Trained.HEAD
 
     @property
     def freezes(self) -> bool:
-        """Whether a part of the model does not learn."""
+        """True if a part of the model does not learn."""
         return self.adapters is not None or self.head_only
 
 
@@ -333,12 +333,12 @@ class Parallelism(Section):
 
     @property
     def shares_state(self) -> bool:
-        """Whether several replicas share one copy of state; not where each is a group."""
+        """True if several replicas share one copy of state; not where each is a group."""
         return self.sharding is not Sharding.NONE and self.shard_group != 1
 
     @property
     def splits_model(self) -> bool:
-        """Whether a device holds a part of a replica, or of its state."""
+        """True if a device holds a part of a replica, or of its state."""
         elsewhere = self.shares_state or self.offload_optimizer
         return bool(in_common(self.devices > 1)) or self.expert > 1 or elsewhere
 

@@ -45,7 +45,7 @@ class EncoderDecoder:
 
     @property
     def fused_attention(self) -> bool:
-        """Whether attention is one kernel that keeps no matrix of scores in memory."""
+        """True if attention is one kernel that keeps no matrix of scores in memory."""
         return self.encoder.fused_attention
 
     @property
@@ -64,7 +64,7 @@ class EncoderDecoder:
         return self.decoder.output_bytes
 
     def operators(self, samples: Real, precision: Precision) -> tuple[Operator, ...]:
-        """The forward pass over `samples` pairs of sequences, stack by stack."""
+        """Return the forward pass over `samples` pairs of sequences, stack by stack."""
         return tuple(
             replace(operator, name=f"{name} {operator.name}")
             for name, stack in (("encoder", self.encoder), ("decoder", self.decoder))
@@ -72,7 +72,7 @@ class EncoderDecoder:
         )
 
     def activation_bytes(self, samples: Real, precision: Precision, recompute: Recompute) -> Real:
-        """Bytes kept for the backward pass of `samples` pairs of sequences [B].
+        """Return the bytes kept for the backward pass of `samples` pairs of sequences [B].
 
         Full recomputation computes one layer of either stack again at a time; both are counted.
         """
@@ -80,7 +80,7 @@ class EncoderDecoder:
         return sum((s.activation_bytes(samples, precision, recompute) for s in stacks), 0.0)
 
     def forward_memory(self, samples: Real, precision: Precision) -> Forward:
-        """The larger of both stacks; what is encoded stays, and so do keys and values of it."""
+        """Return the larger of both stacks; what is encoded stays, with its keys and values."""
         element = activation_element(precision)
         encoded = float(self.encoder.sequence * self.encoder.hidden) * element * samples
         one, other = (s.forward_memory(samples, precision) for s in (self.encoder, self.decoder))
@@ -106,7 +106,7 @@ def t5(  # noqa: PLR0913 - the numbers of a published table
     tied: bool = True,
     fused_attention: bool = False,
 ) -> EncoderDecoder:
-    """A model that writes `target` tokens for `sequence` tokens read [1]_.
+    """Return a model that writes `target` tokens for `sequence` tokens read [1]_.
 
     Norms are RMS norms, products have no biases, positions are `buckets` of distances whose learned
     values are added to the scores. A `gated` MLP and a head of its own (not `tied`) make version
@@ -167,7 +167,7 @@ def bert(  # noqa: PLR0913 - the numbers of a published table
     filled: float = 1.0,
     fused_attention: bool = True,
 ) -> Transformer:
-    """An encoder trained to guess the `scored_share` of its tokens that are masked [1]_.
+    """Return an encoder trained to guess the `scored_share` of its tokens that are masked [1]_.
 
     References
     ----------
@@ -214,7 +214,7 @@ def gpt(  # noqa: PLR0913 - the numbers of a published table
     tied: bool = True,
     rotary: bool = False,
 ) -> Transformer:
-    """A decoder with learned positions whose head shares the token table [1]_.
+    """Return a decoder with learned positions whose head shares the token table [1]_.
 
     The MLP is four times as wide as `hidden` where `ffn` is 0; `positions` 0: none are learned;
     `kv_heads` 0: as many heads of keys and values as of queries.
@@ -259,7 +259,7 @@ def llama(  # noqa: PLR0913 - the numbers of a published table
     bias: bool = False,
     dropout: bool = False,
 ) -> Transformer:
-    """A decoder with rotary positions, gated MLP, RMS norms, grouped keys and values [1]_.
+    """Return a decoder with rotary positions, gated MLP, RMS norms, grouped keys and values [1]_.
 
     A `tied` head uses the token table, as in the smaller models of a series. `head_dim` 0: the
     heads share `hidden`.
@@ -319,7 +319,7 @@ def moe(  # noqa: PLR0913 - the numbers of a published table
     bias: bool = False,
     dropout: bool = False,
 ) -> Transformer:
-    """A decoder as `llama` builds, but for MLPs chosen token by token, and latent attention.
+    """Return a decoder as `llama` builds, but for MLPs chosen token by token, and latent attention.
 
     Latent attention is meant where `kv_rank` is given. `ffn` is the width of the `dense_layers`;
     `predicted_tokens` are those beyond the next one.
@@ -376,7 +376,7 @@ def vit(  # noqa: PLR0913 - the numbers of a published table
     classes: int,
     fused_attention: bool = True,
 ) -> Transformer:
-    """An encoder over square patches of an image, and a class token [1]_.
+    """Return an encoder over square patches of an image, and a class token [1]_.
 
     Raises
     ------

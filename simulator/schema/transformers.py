@@ -196,7 +196,7 @@ class Transformer:
     projections (SwiGLU), and norms are RMS norms computed in fp32 over rotary positions. `rotary`:
     positions turn queries and keys without that. `fused_attention`: one kernel that keeps no
     matrix of scores in memory. `head_width` is that of a head where heads do not divide `hidden`.
-    `further_tokens` are predicted beside the next one, by one more layer each; `attention_share`
+    `further_tokens` are predicted after the next one, by one more layer each; `attention_share`
     is what of full attention is left where a window limits some layers. `filled` is the mean share
     of the positions that is computed, where batches are as long as their longest sample only.
     """
@@ -320,7 +320,7 @@ class Transformer:
 
     @property
     def scaled(self) -> bool:
-        """Whether norms only scale (RMS norms)."""
+        """True if norms only scale (RMS norms)."""
         return self.gated or self.buckets > 0
 
     @property
@@ -334,11 +334,11 @@ class Transformer:
         return self.depth if self.experts is None else self.experts.dense_layers
 
     def operators(self, samples: Real, precision: Precision) -> tuple[Operator, ...]:
-        """The forward pass over `samples` sequences, all layers together."""
+        """Return the forward pass over `samples` sequences, all layers together."""
         return tuple(layer.operator(samples, precision) for layer in merge(self._all_layers()))
 
     def activation_bytes(self, samples: Real, precision: Precision, recompute: Recompute) -> Real:
-        """Bytes kept for the backward pass of `samples` sequences [B].
+        """Return the bytes kept for the backward pass of `samples` sequences [B].
 
         Selective recomputation keeps no attention probabilities. Full recomputation keeps each
         layer's input, and one layer's activations while it is computed again.
@@ -352,7 +352,7 @@ class Transformer:
         return (stack + self._kept_outside(element)) * samples
 
     def forward_memory(self, samples: Real, precision: Precision) -> Forward:
-        """The widest of a layer's steps and of the head, and keys and values of a decoder.
+        """Return the widest of a layer's steps and of the head, and keys and values of a decoder.
 
         A decoder scores the last position of each sample only, from which the next token is chosen.
         """
@@ -388,7 +388,7 @@ class Transformer:
         return 2.0 * self.kv_width
 
     def _kept_by_layer(self, element: Bytes, *, attention: bool) -> Bytes:
-        """Bytes one layer keeps per sequence [B]."""
+        """Return the bytes one layer keeps per sequence [B]."""
         tokens, hidden = self.sequence, self.hidden
         # the inputs of both halves, queries, keys, values, what attention gives
         elements = 2.0 * hidden + 2.0 * self.query_width + 2.0 * self.kv_width
@@ -410,7 +410,7 @@ class Transformer:
         return kept + probabilities * (element + masked)
 
     def _kept_outside(self, element: Bytes) -> Bytes:
-        """Bytes the embedding and the head keep per sequence [B]."""
+        """Return the bytes the embedding and the head keep per sequence [B]."""
         norms = float(self.embedding.normalized) + float(self.final_norm)
         masks = float(self.dropout)
         kept = self.sequence * self.hidden * (norms * element + masks)
@@ -484,7 +484,7 @@ class Transformer:
         yield self._residual()
 
     def _attended(self, name: str, keys: float, pairs: float, share: float) -> Iterator[Layer]:
-        """Attention to so many `keys`; a fused kernel does its `share` of the `pairs`."""
+        """Attention to `keys` positions; a fused kernel does its `share` of the `pairs`."""
         if not self.fused_attention:
             yield from self._with_scores(name, keys, pairs)
             return
@@ -572,7 +572,7 @@ class Transformer:
         return replace(self._passed("normalization", values, NORM), parameters=learned)
 
     def _passed(self, name: str, values: float, moves: tuple[float, float]) -> Layer:
-        """A kernel of a layer that moves `values` so many times, forward and backward."""
+        """Return a kernel of a layer that moves `values` by `moves`, forward and backward."""
         return pass_over(name, values, *moves, kind=Kind.GATED if self.gated else Kind.PLAIN)
 
     def _residual(self) -> Layer:
@@ -594,7 +594,7 @@ class Transformer:
     def _product(
         self, name: str, rows: float, inputs: float, outputs: float, *, bias: bool | None = None
     ) -> Layer:
-        """A matrix product of `rows` positions with `inputs` x `outputs` weights."""
+        """Return a matrix product of `rows` positions with `inputs` x `outputs` weights."""
         biased = self.bias if bias is None else bias
         weights = inputs * outputs
         return Layer(

@@ -72,8 +72,8 @@ def _emitted(plan: EnergyPlan | None, energy: Joules) -> Kilograms | None:
 def _busy(service: Service, told: Answered | None) -> tuple[float, float]:
     """Return the busy shares of all accelerators and of all processors.
 
-    At saturation all replicas compute. Without accelerators processors do; beside them they are
-    busy with requests before their batches alone.
+    At saturation all replicas compute. Without accelerators processors do; with them, processors
+    are busy only with requests before their batches.
     """
     group, devices = service.group, sum(count * busy for count, busy in _kinds(service, told))
     used = min(1.0, devices / (group.count * group.gpus_per_host))

@@ -158,7 +158,7 @@ class Replica:
     def _receive(self, inbox: deque[tuple[Seconds, int]], clock: Seconds) -> None:
         """Put what has been read by now among those that wait, if it is time to look for it.
 
-        An engine that looks every so many iterations does so after all that hold prompts, too, as
+        An engine with a poll interval also looks after each iteration that holds prompts, as
         SGLang does with `scheduler_recv_interval`.
         """
         if self.scheduler.running and self._unpolled < self.poll_interval:

@@ -143,7 +143,7 @@ PERIOD_PARTS: Final = 4096
 def _along(ways: RateCurve, count: int, draw: np.random.RandomState) -> list[Seconds]:
     """Draw arrivals at a rate that follows a curve: a time-changed Poisson process.
 
-    `count` of them come in the time in which so many are expected.
+    Exactly `count` requests arrive in the time in which `count` are expected.
     """
     shares = np.asarray([*ways.shares, ways.shares[0]])
     inner = np.linspace(0.0, 1.0, PERIOD_PARTS + 1)

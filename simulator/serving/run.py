@@ -271,7 +271,7 @@ MIN_LIFETIMES: Final = 40.0
 MAX_REPLICAS: Final = 16
 """Replicas that a run to the steady state simulates together, at most.
 
-Those of a larger fleet do as so many of them do with their share of the load.
+A larger fleet is simulated as this many replicas with their share of the load.
 """
 
 

@@ -27,7 +27,7 @@ IDLE_SHARE: Final = 0.02
 One request in fifty meets another: what it takes is its own forward pass.
 """
 MAX_HALVINGS: Final = 5
-"""How often the range of rates is halved in which the highest one lies that keeps all limits."""
+"""Number of bisections of the range of the highest rate within all limits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ class Sizing:
 
     @cached_property
     def saturation(self) -> tuple[PerSecond, PerSecond]:
-        """Requests and output tokens a second that one machine completes for ever."""
+        """Return the sustainable requests and output tokens a second of one machine."""
         return saturation_rates(self.service, self.layout, self.seed, MIN_REQUESTS_ROUGH)
 
     @cached_property

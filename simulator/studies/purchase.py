@@ -252,7 +252,7 @@ class _Purchases:
 
     def _simulation(self, told: Interruptions) -> RunSimulation:
         for known, found in self._drawn:
-            if (known.failures, known.spells) == (told.failures, told.spells):
+            if (known.failures, known.outages) == (told.failures, told.outages):
                 return found
         draws = told.terms.draws
         more = simulation_of(
@@ -282,19 +282,19 @@ class _Purchases:
         if purchase is Purchase.CAPACITY_BLOCK and machines > MOST_IN_BLOCKS:
             return TOO_MANY
         if purchase is not Purchase.SPOT:
-            return replace(told, spells=None)
-        if told.spells is None:
+            return replace(told, outages=None)
+        if told.outages is None:
             try:
-                spells = _interruptions(self._reader, self._prediction.scenario, spot=True).spells
+                outages = _interruptions(self._reader, self._prediction.scenario, spot=True).outages
             except InputError:
                 # A trace that cannot be read is a mistake, not a lack of knowledge.
                 if self._reader.document().value(("spot", "trace")) is not None:
                     raise
                 return "[spot] does not say when machines can be had"
-            told = replace(told, spells=spells)
-        if told.spells is None:
+            told = replace(told, outages=outages)
+        if told.outages is None:
             return "[spot] does not say when machines can be had"
-        return replace(told, spells=replace(told.spells, fallback=fallback))
+        return replace(told, outages=replace(told.outages, fallback=fallback))
 
 
 def _unpriced(bought: Prediction) -> str:

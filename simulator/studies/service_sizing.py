@@ -391,7 +391,7 @@ class Need:
 
     `machines` are within the limits, `sure` are in nine of ten cases; None where no number does,
     and `reason` says why. `headroom` is by what factor the rate may grow until saturation,
-    `highest` the highest rate at which `machines` keep the limits, at the service's own rate alone,
+    `highest` the highest rate of `machines` within the limits, at the service's own rate alone,
     `price` that of `machines`, where it is known.
     """
 

@@ -18,7 +18,7 @@ from simulator.uncertainty.provenance import Source
 class FactorKind:
     """A factor of [calibration]: what it speeds up, where it is applied, its bounds.
 
-    `low` and `high` are what hardware and software can be beside their description: far below,
+    `low` and `high` bound hardware and software relative to their description: far below,
     a factor would hide a wrong description.
     """
 
@@ -166,8 +166,8 @@ IDENTITY = Calibration()
 class TransferError:
     """A key whose value was fitted on other systems, with its uncertainty on this one.
 
-    `log_sd` is how far it may lie from there, `shared` the correlations of the speeds that it and
-    other keys stand for.
+    `log_sd` is how far it may lie from there, `shared` the correlations of its speed with those of
+    other keys.
     """
 
     key: str

@@ -29,7 +29,7 @@ def workers_and_receiver() -> Coupling:
     """
     return Coupling(
         name="workers and pin thread on one CPU",
-        formula="(work of workers + work of receiver) / cores",
+        formula="(work of workers + work of pin-memory thread) / cores",
         job=scenario(
             batch_cpu=0.08,
             workers=4,

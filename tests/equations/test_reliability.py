@@ -1,4 +1,4 @@
-"""Rates of interruptions and spells of capacity."""
+"""Rates of interruptions and periods of capacity."""
 
 from __future__ import annotations
 

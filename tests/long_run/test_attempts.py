@@ -20,10 +20,10 @@ from simulator.schema.long_run import (
     Failures,
     Lemons,
     LongRun,
+    Outages,
     Restart,
     Saving,
     Spares,
-    Spells,
 )
 
 HOUR, DAY = 3600.0, 86400.0
@@ -180,8 +180,8 @@ def test_parts_add_up() -> None:
         lemons=Lemons(share=0.1, factor=10.0, excluded=True),
         spares=Spares(count=1, repair=DAY, technicians=1),
     )
-    spells = Spells(up=(20 * HOUR, 5 * HOUR), down=(HOUR, 3 * HOUR), notice=400.0)
-    drawn = simulate_runs(replace(run, machines=16, failures=failures, spells=spells), draws=50)
+    outages = Outages(up=(20 * HOUR, 5 * HOUR), down=(HOUR, 3 * HOUR), notice=400.0)
+    drawn = simulate_runs(replace(run, machines=16, failures=failures, outages=outages), draws=50)
     np.testing.assert_allclose(sum(drawn.parts.values()), drawn.finish, rtol=1e-9)
     np.testing.assert_allclose(drawn.parts[USEFUL], run.work, rtol=1e-9)
 
@@ -268,9 +268,9 @@ def test_time_away_is_that_of_all_machines() -> None:
 def test_machines_in_repair_are_not_missed_while_none_can_be_had() -> None:
     """All spot machines are gone for an hour after each: what is away is away between those."""
     run = away(Spares(count=0, repair=1e9 * HOUR, variation=0.0), mean=300.0 * HOUR)
-    spells = Spells(up=(10 * HOUR,), down=(HOUR,), notice=0.0)
+    outages = Outages(up=(10 * HOUR,), down=(HOUR,), notice=0.0)
     drawn = simulate_runs(
-        replace(run, rates_with_fewer=(0.5,), machines=2, spells=spells), draws=200
+        replace(run, rates_with_fewer=(0.5,), machines=2, outages=outages), draws=200
     )
     once = drawn.interruptions[Cause.MACHINE] == 1
     assert once.sum() > 20
@@ -318,12 +318,12 @@ def test_a_run_that_waits_for_repairs_most_of_the_time_is_given_up() -> None:
 
 
 def test_a_trace_is_replayed_in_its_order() -> None:
-    """Ten spells counted by hand: 5 h of work through spells of 2 h, with 1 h between them."""
-    spells = Spells(up=(2 * HOUR,) * 5, down=(HOUR,) * 5, notice=0.0, in_order=True)
+    """Ten periods counted by hand: 5 h of work through periods of 2 h, with 1 h between them."""
+    outages = Outages(up=(2 * HOUR,) * 5, down=(HOUR,) * 5, notice=0.0, in_order=True)
     saving = Saving(interval=60.0, blocking=0.0, durable=0.0)
-    run = LongRun(work=5 * HOUR, machines=1, saving=saving, spells=spells)
+    run = LongRun(work=5 * HOUR, machines=1, saving=saving, outages=outages)
     drawn = simulate_runs(run, draws=250)
-    # Begun in a spell: two or three gaps, by how much of the first spell is left.
+    # Begun in a period: two or three gaps, by how much of the first period is left.
     assert drawn.finish.min() >= 7 * HOUR - 1.0
     assert drawn.finish.max() <= 8 * HOUR + 1.0
     assert set(np.round(drawn.interruptions[Cause.CAPACITY])) <= {2.0, 3.0}
@@ -333,7 +333,7 @@ def test_a_trace_is_replayed_in_its_order() -> None:
 @pytest.mark.parametrize("in_order", [True, False])
 def test_a_life_stays_in_its_zone(in_order: bool) -> None:  # noqa: FBT001 - a parameter
     """Two zones, one with gaps of 1 h and one of 3 h: every other life has either, all through."""
-    spells = Spells(
+    outages = Outages(
         up=(HOUR,) * 6,
         down=(HOUR,) * 3 + (3 * HOUR,) * 3,
         notice=0.0,
@@ -341,7 +341,7 @@ def test_a_life_stays_in_its_zone(in_order: bool) -> None:  # noqa: FBT001 - a p
         zones=2,
     )
     saving = Saving(interval=60.0, blocking=0.0, durable=0.0)
-    run = LongRun(work=50 * HOUR, machines=1, saving=saving, spells=spells)
+    run = LongRun(work=50 * HOUR, machines=1, saving=saving, outages=outages)
     drawn = simulate_runs(run, draws=40)
     gaps = drawn.parts[CAPACITY] / drawn.interruptions[Cause.CAPACITY] / HOUR
     assert gaps[0::2] == pytest.approx(1.0, rel=0.05)
@@ -350,11 +350,11 @@ def test_a_life_stays_in_its_zone(in_order: bool) -> None:  # noqa: FBT001 - a p
 
 def test_a_notice_saves_what_was_done() -> None:
     """Where the warning is longer than a checkpoint, hardly any work is lost."""
-    spells = Spells(up=(HOUR,), down=(60.0,), notice=0.0)
+    outages = Outages(up=(HOUR,), down=(60.0,), notice=0.0)
     saving = Saving(interval=1800.0, blocking=30.0, durable=30.0)
-    run = LongRun(work=20 * HOUR, machines=1, saving=saving, spells=spells)
+    run = LongRun(work=20 * HOUR, machines=1, saving=saving, outages=outages)
     lost, saved = (
-        simulate_runs(replace(run, spells=replace(spells, notice=notice)), draws=50)
+        simulate_runs(replace(run, outages=replace(outages, notice=notice)), draws=50)
         .parts[LOST]
         .mean()
         for notice in (20.0, 120.0)
@@ -497,7 +497,7 @@ def on_spot(*, restart: float, fallback: bool) -> LongRun:
         machines=1,
         saving=Saving(interval=HOUR / 10, blocking=0.0, durable=0.0),
         failures=failures,
-        spells=Spells(up=(5 * HOUR,), down=(5 * HOUR,), notice=60.0, fallback=fallback),
+        outages=Outages(up=(5 * HOUR,), down=(5 * HOUR,), notice=60.0, fallback=fallback),
     )
 
 

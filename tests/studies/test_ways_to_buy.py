@@ -68,7 +68,7 @@ def test_the_mixed_way_is_as_slow_as_its_restarts_and_costs_between_both() -> No
 
 
 def test_what_is_not_known_is_said() -> None:
-    """No reserved price, no spells of spot machines, no price to buy."""
+    """No reserved price, no periods of spot machines, no price to buy."""
     found = ways()
     assert found[Purchase.RESERVED_1Y, False].missing == "no price is known"
     assert "[spot]" in found[Purchase.SPOT, True].missing
@@ -131,7 +131,7 @@ def test_the_only_way_with_a_bill_is_not_called_the_cheapest() -> None:
 
 
 def test_the_end_on_spot_has_its_range_over_zones() -> None:
-    """Where only means of spells are known: about the quantiles, wider at the later one."""
+    """Where only means of periods are known: about the quantiles, wider at the later one."""
     found = ways(*SPOT, "train.epochs=200")
     spot = told(found[Purchase.SPOT, False])
     widths = []

@@ -133,7 +133,7 @@ def _machines() -> Iterator[Row]:
     for case, gpus, each, known in (("C2", 1, "16 GB", 16.0), ("C3", 2, "40 GB", 80.0)):
         asked = memory.rule_of_thumb(gpus * parse(each, BYTE), system, application)
         over = (float(asked) - system - application) / 1e9
-        what = f"GB of RAM beside system and application, {gpus} x {each} GPU"
+        what = f"GB of RAM in addition to system and application, {gpus} x {each} GPU"
         yield Row(case=f"C1, {case}", what=what, published=known, ours=over, short=True)
     encoded, flit = theory.ENCODING_128_OF_130, theory.FLIT_242_OF_256
     lanes = (
@@ -155,7 +155,7 @@ def _machines() -> Iterator[Row]:
     what = "GPU over CPU memory bandwidth"
     yield Row(case="C7", what=what, published=22.2, ours=slow / fast, digits="{:.1f}", short=True)
     laptop = Catalogue.default().host("node/apple-m1-max").memory_bandwidth or 0.0
-    what = "GB/s of unified memory of an M1 Max (the maker says 400)"
+    what = "GB/s of unified memory of an M1 Max (the vendor says 400)"
     yield Row(case="C7", what=what, published=408, ours=laptop / 1e9)
     ours = float(theory.transfer_time(1e9, peers.peak)) * 1e3
     what = "ms to copy 1 GB over NVLink 3"

@@ -134,7 +134,7 @@ def bucket_shares(scenario: Scenario) -> tuple[float, ...]:
 
     The last one is a single bucket of the framework's size, since only it cannot overlap with the
     backward pass. Those before it are merged, `GROWTH` times as many with each step back from the
-    end, so that a few events stand for many buckets. An all-reduce that takes less than
+    end, so that a few events represent many buckets. An all-reduce that takes less than
     1 / `GROWTH` of the backward pass still ends before the next merged bucket is ready, as
     single ones do.
     """

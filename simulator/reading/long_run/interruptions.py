@@ -1,6 +1,6 @@
 """Interruptions of a run: the sections [failures], [checkpoint] and [spot] of a scenario.
 
-Periods with and without spot capacity are recorded in a trace, or generated from their means.
+Periods of spot capacity are recorded in a trace, or made up from their means.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from simulator.schema.long_run import (
     Failures,
     FailuresSection,
     Interruptions,
+    Outages,
     Restart,
     Spares,
-    Spells,
     SpotSection,
     Terms,
 )
@@ -49,7 +49,7 @@ Pairs: TypeAlias = NDArray[np.float64]
 POINTS: Final = 400
 """Periods that represent a distribution."""
 PAIRS: Final = 20_000
-"""Periods with machines in a generated trace."""
+"""Periods with machines of a made-up trace."""
 TENDENCY: Final = 0.4
 PERSISTENCE: Final = 0.9
 """Standard deviation of the logarithm of how much better or worse than usual a time is, and its
@@ -60,20 +60,20 @@ WEEKS: Final = 28.0 * 24.0 * HOUR
 """Length of a log that gives means of periods; recorded traces have 1 to 6 weeks."""
 CUTS: Final = 9
 ZONE_PAIRS: Final = (10, PAIRS // CUTS)
-"""Parts of one generated trace that represent zones, and the fewest and most periods in one."""
+"""Stretches of one made-up trace that represent zones, and the fewest and most periods in one."""
 VARIATIONS: Final = (0.75, 1.0, 1.5)
 ZONE_TENDENCY: Final = 0.6
 """What zones with the same means may be like otherwise: their variation over the usual one, and how
 far their good and bad days are apart. Chosen among 15 by the score of the 80% intervals of P50 and
 P90 of a job of 24 h on the same 20 traces; chosen on all traces but one, they hold 16 of the 20 P50
 and 15 of the 20 P90 that were left out."""
-SPELLS_APART: Final = (
+DRAWN_OUTAGES: Final = (
     "outages are generated from their means, good and bad days together: averages do not predict "
     "the worst case, and plan goodput says how far zones with the same means differ; give a trace "
     "of your zone in spot.trace"
 )
 """Of 20 recorded traces, each predicted from its means, 8 to 13 have their 90% quantile within 10%,
-by what is lost in restarts; other distributions of periods do no better."""
+by what is lost in restarts; other laws of periods do no better."""
 OTHER_WEEKS: Final = (
     "a trace says what its own weeks were like: in 19 recorded ones of 1 to 6 weeks the two halves "
     "differ by a factor of 1.7 in the median at the 90% quantile of a job of 24 h"
@@ -82,8 +82,8 @@ OTHER_WEEKS: Final = (
 
 
 @cache
-def made_up(up: Seconds, down: Seconds, variation: float) -> Spells:
-    """Return a generated trace with these means of periods with and without machines [s].
+def made_up(up: Seconds, down: Seconds, variation: float) -> Outages:
+    """Return a made-up trace with these means of periods with and without machines [s].
 
     Good and bad days stay together: where periods with machines are long, those without are short.
     Its `others` are `WEEKS` each of zones with the same means, whose variation is one of
@@ -104,18 +104,18 @@ def made_up(up: Seconds, down: Seconds, variation: float) -> Spells:
         for days in [_days(max(1.0, factor * variation), ZONE_TENDENCY, random)]
         for cut in range(1, CUTS + 1)
     ]
-    others = Spells(
+    others = Outages(
         up=tuple(time for zone, _ in zones for time in zone),
         down=tuple(time for _, zone in zones for time in zone),
         notice=0.0,
         in_order=True,
         zones=len(zones),
     )
-    return Spells(up=there, down=gone, notice=0.0, in_order=True, others=others)
+    return Outages(up=there, down=gone, notice=0.0, in_order=True, others=others)
 
 
 def _days(variation: float, tendency: float, random: np.random.Generator) -> Pairs:
-    """Return periods with machines, each with the next one without, in good and bad days [1].
+    """Return periods with machines, each with the one after it without, in good and bad days [1].
 
     The logarithm of the tendency to good days is a first-order autoregressive sequence.
     """
@@ -132,12 +132,12 @@ def _days(variation: float, tendency: float, random: np.random.Generator) -> Pai
 def _scaled(pairs: Pairs, *means: Seconds) -> list[tuple[Seconds, ...]]:
     """Return periods of both kinds with these means [s]."""
     return [
-        tuple(float(time) for time in spells * mean / spells.mean())
-        for spells, mean in zip(pairs, means, strict=True)
+        tuple(float(time) for time in outages * mean / outages.mean())
+        for outages, mean in zip(pairs, means, strict=True)
     ]
 
 
-def read_trace(path: Path) -> Spells:
+def read_trace(path: Path) -> Outages:
     """Return periods of a recorded trace, in its order.
 
     Parameters
@@ -149,7 +149,7 @@ def read_trace(path: Path) -> Spells:
     Raises
     ------
     InputError
-        If it cannot be read, or lacks a period of either kind.
+        If it cannot be read, or has no period of each kind.
     """
     table = read_table(path)
     problems = [
@@ -161,7 +161,7 @@ def read_trace(path: Path) -> Spells:
         raise InputError(tuple(problems))
     up, down = list[float](), list[float]()
     for line in table.lines:
-        there, time = _spell(table, line)
+        there, time = _period(table, line)
         if there and len(up) == len(down):
             up.append(time)
         elif there:
@@ -175,10 +175,10 @@ def read_trace(path: Path) -> Spells:
         raise InputError(
             (table.about("available", "has no period with machines followed by one without"),)
         )
-    return Spells(up=tuple(up[:pairs]), down=tuple(down[:pairs]), notice=0.0, in_order=True)
+    return Outages(up=tuple(up[:pairs]), down=tuple(down[:pairs]), notice=0.0, in_order=True)
 
 
-def _spell(table: Table, line: Line) -> tuple[bool, Seconds]:
+def _period(table: Table, line: Line) -> tuple[bool, Seconds]:
     """Return true if machines could be had, and for how long [s]."""
     there = line.cells["available"]
     if there not in {"0", "1"}:
@@ -195,7 +195,7 @@ def _spell(table: Table, line: Line) -> tuple[bool, Seconds]:
 def hyperexponential(mean: Seconds, variation: float) -> tuple[Seconds, ...]:
     """Return times that represent a two-branch exponential distribution with balanced means.
 
-    Half of them are of the short branch and represent its probability by their number; each
+    Half of them are of the short branch and stand for its probability by being that many; each
     branch is cut into parts of equal probability, and a part counts with its mean.
 
     Examples
@@ -305,7 +305,7 @@ def interruptions_of(
     spot : bool
         Whether the machines are bought as spot capacity; [spot] counts only then.
     machines : int
-        Those of the job: where it says nothing of failures, published rates are used if they were
+        Those of the job: where it says nothing of failures, published rates stand in if they were
         seen in jobs as large.
     cards : int
         Network cards of one machine.
@@ -342,10 +342,10 @@ def interruptions_of(
         message = "is missing, and the machines are bought as spot capacity"
         raise InputError((document.problem(("spot",), message, hint=hint, show=False),))
     if spot and taken is not None:
-        notes = (*notes, SPELLS_APART if taken.trace is None else OTHER_WEEKS)
+        notes = (*notes, DRAWN_OUTAGES if taken.trace is None else OTHER_WEEKS)
     return Interruptions(
         failures=failures,
-        spells=_spells(document, taken) if spot and taken is not None else None,
+        outages=_outages(document, taken) if spot and taken is not None else None,
         checkpoints=saving if saving and "checkpoint" in given else Checkpoints(),
         terms=asked if asked and "run" in given else Terms(),
         notes=notes,
@@ -497,7 +497,7 @@ def _cluster(document: Document, name: str) -> PublishedCluster:
     return found
 
 
-def _spells(document: Document, section: SpotSection) -> Spells:
+def _outages(document: Document, section: SpotSection) -> Outages:
     if section.trace is not None:
         given = section.mean_up is not None or section.mean_down is not None
         if given:

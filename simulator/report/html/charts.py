@@ -142,8 +142,8 @@ class Point:
 class Dot:
     """A candidate in the scatter, at shares of both axes; `hint` is shown under the pointer.
 
-    `label` is written beside it, on the left where `left`; empty where there is no room. `ends` are
-    those of its interval on the upright axis.
+    `label` is written next to it, on the left where `left`; empty where there is no room. `ends`
+    are those of its interval on the upright axis.
     """
 
     x: float
@@ -356,7 +356,7 @@ TONES: Final[Mapping[str, int]] = {
 PASSES: Final[Mapping[str, int]] = {"forward": 0, "backward": 8, "optimizer": 6}
 """Colour of each pass of computing."""
 COLOURS: Final = 8
-"""Colours that can be told from one another in one drawing."""
+"""Number of distinguishable colours in one drawing."""
 IDLE: Final = 0.01
 """Share below which a resource is only named."""
 LEAST: Final = 0.001
@@ -367,7 +367,7 @@ LEAST: Final = 0.001
 class Bar:
     """A bar from `start` to `start + length`, both as shares of the drawing's width.
 
-    `tone` is the number of its colour, `value` what is written beside it, `note` more to say.
+    `tone` is the number of its colour, `value` the text next to it, `note` a longer text.
     """
 
     label: str

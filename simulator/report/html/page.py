@@ -31,8 +31,8 @@ def rendered(template: str, **context: Any) -> str:  # noqa: ANN401 - whatever t
 class Made:
     """What stands at the top of a page, so that it can be made again.
 
-    `date` is a day such as 2026-11-23, `command` what was typed; either is empty where nobody
-    knows. `seed` is that of the simulations; `asked` are the scenarios with their settings as
+    `date` is a day such as 2026-11-23, `command` what was typed; either is empty where
+    unknown. `seed` is that of the simulations; `asked` are the scenarios with their settings as
     they were typed, one for each that is answered, so that commands on the page work.
     """
 

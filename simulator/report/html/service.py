@@ -28,7 +28,7 @@ PRICES: Final = {
 """What the price is of: the first that is known."""
 DIGITS: Final = 2
 TALL: Final = 3.0
-"""A limit so many times as high as all that is drawn would leave it flat, and is not drawn."""
+"""Multiple of the highest drawn value above which a limit is not drawn, to not flatten the rest."""
 OF_BATCHES: Final = {
     "end_to_end_s.p99": "Time to the answer against the load, P99 and its 80% interval",
 }
@@ -83,7 +83,7 @@ def as_page(
 
 
 def _tiles(prediction: ServicePrediction) -> Iterator[Tile]:
-    """The figures that decide: latencies beside their limits, the highest rate, the price."""
+    """Yield the key figures: latencies with their limits, the highest rate, the price."""
     service, values = prediction.service, service_figures(prediction)
     for called, name in report.latencies_of(service).items():
         latency, limit = values.get(f"{name}_s.p99"), service.slo.limits.get(name)

@@ -41,7 +41,7 @@ from simulator.validation.local_coverage import Neighbourhood
 MOST_DOTS: Final = 4000
 """Candidates drawn; the front always is."""
 LONGEST_LABEL: Final = 28
-"""Letters of what stands beside a candidate in the drawing."""
+"""Longest label of a candidate in the drawing, in characters."""
 SHADES: Final = 9
 """Colours of a heat map, from the worst to the best."""
 MOST_NAMES, MOST_NAMES_NARROW = 20, 8
@@ -69,7 +69,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """What a shade of a heat map stands for: values with their unit."""
+    """The legend of a shade of a heat map: values with their unit."""
 
     shade: int
     text: str

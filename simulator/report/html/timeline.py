@@ -174,7 +174,7 @@ def _is_seen(slices: Sequence[Slice], start: Seconds, end: Seconds) -> bool:
 def _drawn(
     slices: Sequence[Slice], start: Seconds, length: Seconds, most: int
 ) -> tuple[Piece, ...]:
-    """All of a lane; where it has more pieces than can be told apart, neighbours become one."""
+    """Return the pieces of a lane; join neighbours where more than `most` would be drawn."""
     pieces = [_piece(part, start, length) for part in sorted(slices, key=lambda s: s.start)]
     apart = VISIBLE
     while len(pieces) > most:
@@ -183,7 +183,7 @@ def _drawn(
 
 
 def _joined(pieces: Sequence[Piece], apart: float) -> list[Piece]:
-    """Pieces with those too short to be told apart joined to the one before them."""
+    """Join pieces too short to be distinguished to the piece before them."""
     found: list[Piece] = []
     for piece in pieces:
         before = found[-1] if found else None

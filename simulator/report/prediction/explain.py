@@ -115,7 +115,7 @@ def document(prediction: Prediction, path: str | None = None) -> Document:
     Raises
     ------
     UnknownName
-        If `path` is no metric.
+        If `path` is not a metric.
     """
     metrics = select("step_time_s" if path is None else path)
     called = batch_called(prediction.scenario)

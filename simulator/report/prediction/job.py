@@ -118,7 +118,7 @@ def document(
     observed : Explained, optional
         What the user observed of the real job, and what explains it.
     every : int, optional
-        Also show the training log with a line for so many steps.
+        Also show the training log, with one line per `every` steps.
     """
     scenario = prediction.scenario
     steps = () if found is None else _action_texts(found, prediction)

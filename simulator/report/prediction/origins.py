@@ -146,7 +146,7 @@ _OF_MEMORY: Final = frozenset({Part.HOST_RAM, Part.GPU_MEMORY})
 
 
 def resting(prediction: Prediction, metrics: Sequence[Metric]) -> tuple[Assumption, ...]:
-    """The assumptions that at least one of the metrics hangs on, in their order."""
+    """Return the assumptions that affect at least one of the metrics, in their order."""
     parts = frozenset[Part]().union(*(_parts(prediction, metric.name) for metric in metrics))
     return tuple(one for one in prediction.assumptions if not one.bears_on or one.bears_on & parts)
 

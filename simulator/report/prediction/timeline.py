@@ -88,7 +88,7 @@ def _word(word: str) -> str:
 
 
 def _processes(trace: Trace, home: str) -> list[str]:
-    """The machine that trains, the ranks by number, then all else as it comes."""
+    """Return the training machine, the ranks by number, then the others in order of occurrence."""
     others = dict.fromkeys(part.process for part in trace.slices)
     others |= dict.fromkeys(counter.machine for counter in trace.counters)
     others.pop(home, None)
@@ -224,7 +224,7 @@ def _which(part: Part) -> str:
 
 
 def _stand_for(trace: Trace, ranks: float) -> dict[str, str]:
-    """What each rank's lanes stand for, in words."""
+    """Describe the ranks that each drawn rank represents."""
     beside = f", on each of {trace.machines} identical machines" if trace.machines > 1 else ""
     found = {
         f"rank {rank}": f"{_stands_for(rank, trace, ranks)}{beside}" for rank in trace.shown_as

@@ -72,7 +72,7 @@ def _full_enough(prediction: Prediction) -> bool:
 
 
 def device_word(prediction: Prediction) -> str:
-    """``GPU``, or ``accelerator`` where nobody would call it that."""
+    """Return ``GPU``, or ``accelerator`` for other devices."""
     return device_called(prediction.scenario)
 
 

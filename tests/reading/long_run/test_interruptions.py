@@ -32,7 +32,7 @@ def told(*settings: str, devices: int = 8, spot: bool = False, machines: int = 1
 def test_nothing_is_said() -> None:
     """Without the sections nothing happens to a small job, and a note says that nothing counts."""
     found = told(machines=47)
-    assert (found.failures, found.spells) == (None, None)
+    assert (found.failures, found.outages) == (None, None)
     assert "no failures are counted" in found.notes[0]
 
 
@@ -132,43 +132,43 @@ def test_spells_have_their_mean_and_variation() -> None:
     times = np.array(hyperexponential(2.0 * HOUR, 3.0))
     assert times.mean() == pytest.approx(2.0 * HOUR)
     assert times.std() / times.mean() == pytest.approx(3.0, rel=0.25)
-    spells = told("spot.mean_up=2 h", "spot.mean_down=1 h", "spot.source=x", spot=True).spells
-    assert spells is not None
-    assert sum(spells.down) / len(spells.down) == pytest.approx(HOUR)
-    assert sum(spells.up) / len(spells.up) == pytest.approx(2.0 * HOUR)
-    assert spells.in_order
-    # Good and bad days: a long spell with machines has short ones without beside it.
-    logs = np.log(np.array([spells.up, spells.down]))
+    outages = told("spot.mean_up=2 h", "spot.mean_down=1 h", "spot.source=x", spot=True).outages
+    assert outages is not None
+    assert sum(outages.down) / len(outages.down) == pytest.approx(HOUR)
+    assert sum(outages.up) / len(outages.up) == pytest.approx(2.0 * HOUR)
+    assert outages.in_order
+    # Good and bad days: a long period with machines has short ones without beside it.
+    logs = np.log(np.array([outages.up, outages.down]))
     assert -0.3 < np.corrcoef(*logs)[0, 1] < -0.02
 
 
 def test_other_zones_have_the_same_means() -> None:
-    """Weeks of many zones, each with the means that were given and spells of its own."""
-    spells = told("spot.mean_up=2 h", "spot.mean_down=1 h", "spot.source=x", spot=True).spells
-    assert spells is not None
-    assert spells.others is not None
+    """Weeks of many zones, each with the means that were given and periods of its own."""
+    outages = told("spot.mean_up=2 h", "spot.mean_down=1 h", "spot.source=x", spot=True).outages
+    assert outages is not None
+    assert outages.others is not None
     up, down = (
-        np.array(times).reshape(spells.others.zones, -1)
-        for times in (spells.others.up, spells.others.down)
+        np.array(times).reshape(outages.others.zones, -1)
+        for times in (outages.others.up, outages.others.down)
     )
     np.testing.assert_allclose(up.mean(axis=1), 2.0 * HOUR)
     np.testing.assert_allclose(down.mean(axis=1), HOUR)
-    assert len(set(up.max(axis=1))) == spells.others.zones
+    assert len(set(up.max(axis=1))) == outages.others.zones
     rare = made_up(1000.0 * HOUR, 10.0 * HOUR, 2.0).others
     assert rare is not None
     assert len(rare.up) == ZONE_PAIRS[0] * rare.zones
 
 
 def test_a_trace(tmp_path: Path) -> None:
-    """Spells of one kind that follow each other are one; what comes before the first is left."""
+    """Periods of one kind that follow each other are one; what comes before the first is left."""
     path = tmp_path / "trace.csv"
     path.write_text("hours,available\n3,0\n1,1\n2,1\n0.5,0\n4,1\n1,0\n", encoding="utf-8")
-    spells = read_trace(path)
-    assert spells.up == (3 * HOUR, 4 * HOUR)
-    assert spells.down == (0.5 * HOUR, HOUR)
-    assert spells.in_order
+    outages = read_trace(path)
+    assert outages.up == (3 * HOUR, 4 * HOUR)
+    assert outages.down == (0.5 * HOUR, HOUR)
+    assert outages.in_order
     told_of = told(f"spot.trace={path}", "spot.source=x", spot=True)
-    assert told_of.spells == spells
+    assert told_of.outages == outages
     assert "its own weeks" in told_of.notes[-1]
 
 
