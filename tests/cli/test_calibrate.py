@@ -78,7 +78,7 @@ def test_from_rows_to_a_calibrated_prediction(plan: Run, own: Path) -> None:
     assert (outcome.code, outcome.err) == (Exit.FINE, "")
     assert "Calibration on 3 rows of 3 configurations in own" in outcome.out
     assert "80% interval" in outcome.out
-    assert f"--calibration {over}" in outcome.out.replace("\n", "")
+    assert f"--calibration{over}" in "".join(outcome.out.split())
     said = json.loads(plan("simulate", BASE, "--calibration", str(over), "--json").out)
     (note,) = [a for a in said["assumptions"] if a["what"] == "calibration.cpu, calibrated"]
     value = note["value"].split()[0]

@@ -73,7 +73,7 @@ def test_a_newer_region_is_the_usual_one(plan: Run, csv: Path) -> None:
     """A job that names no region is billed by it, as the import says."""
     csv.write_text("InstanceType,Price,Region\np4d.24xlarge,24,eu-west-9\n")
     told = plan("hardware", "prices", "import", "aws/vms.csv", "--date", "2026-10-01").out
-    assert "on-demand costs $24/h by the price of eu-west-9 now" in told
+    assert "on-demand now costs $24/h, the price of eu-west-9" in told
     assert "(us-east-1 is of 2026-07-20)" in told
     assert "$24/h (price of 2026-10-01)" in plan("simulate", "resnet50-imagenet-p4d").out
 

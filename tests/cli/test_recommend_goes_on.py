@@ -95,14 +95,14 @@ def test_an_interrupted_search_goes_on(
 def test_a_part_of_a_search_has_no_best(
     plan: Plan, goal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ranking only what is stored after an interruption says first that it is a part."""
+    """Ranking only what is stored after an interruption says that the search is incomplete."""
     store = tmp_path / "s.sqlite"
     with monkeypatch.context() as patch:
         patch.setattr(exploring, "evaluate", Stopped(2))
         plan(*arguments(goal, store, "--jobs", "1"))
     text = plan(*arguments(goal, store, "--jobs", "1", "--no-search"))
     assert text.code == Exit.DOES_NOT_FIT
-    assert text.out.startswith("Only a part of the search: ")
+    assert "The search is incomplete: " in text.out
     assert "\nBest\n" not in text.out
     assert "torchrun" not in text.out
     tree = json.loads(plan(*arguments(goal, store, "--jobs", "1", "--no-search", "--json")).out)

@@ -151,7 +151,7 @@ def test_whatif(capsys: pytest.CaptureFixture[str]) -> None:
     assert ratios == sorted(ratios)
     code, _, err = run(capsys, "whatif", CHAT, "total_time")
     assert code == Exit.BAD_INPUT
-    assert "no figure" in err
+    assert "unknown figure" in err
 
 
 def test_explain(capsys: pytest.CaptureFixture[str]) -> None:

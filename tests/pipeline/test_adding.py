@@ -190,7 +190,7 @@ def test_a_key_by_the_recipe_reaches_the_scenario(copy: Path, root: Path) -> Non
     """One place: it may be set with its unit, and is refused with a wrong one."""
     (given,) = recipe(root, "A key")[1]
     at = "    start_up: TimeOrZeroField = 0.0\n"
-    module = copy / "simulator" / "schema" / "workload" / "train.py"
+    module = copy / "simulator" / "schema" / "training.py"
     insert(module, at, textwrap.indent(given, "    "))
     code = """
 import sys
