@@ -49,7 +49,7 @@ def test_jobs_take_turns(plan: Run, tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ('duration = "1 h"', 'duration = "soon"', "duration"),
-        ('duration = "1 h"', "", "lacks one"),
+        ('duration = "1 h"', "", "exactly one of scenario and duration"),
         ("machines = 2\nprice", "machines = 1\nprice", "is more than there are"),
         ("[[job]]", "[[jobs]]", "jobs"),
     ],

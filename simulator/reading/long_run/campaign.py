@@ -110,7 +110,7 @@ def read_campaign(path: Path) -> Campaign:
         if (job.scenario is None) == (job.duration is None):
             hint = "say how long one run takes, or which scenario it is"
             raise found.refuse(
-                number, "duration", "is given together with a scenario, or without one", hint
+                number, "duration", "needs exactly one of scenario and duration", hint
             )
         if job.duration is not None and job.machines is None:
             hint = "say how many machines one run takes"
