@@ -181,5 +181,5 @@ def test_advice_takes_a_share(plan: Run, share: str) -> None:
 def test_enough_says_for_what(plan: Run) -> None:
     """Three commands tell how many vCPUs are enough, each for something else."""
     told = " ".join(plan("whatif", "remote-workers-mnist-alone").out.split())
-    assert "enough here is from where on something else is the busiest" in told
+    assert "Enough vCPUs: here, where another resource becomes the busiest" in told
     assert "in plan size cpu, the least with at most 5% loss of speed" in told
