@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from simulator.errors import PlanError
 from simulator.invariants import chance
 from simulator.physics.footprint import Verdict
+from simulator.pipeline.sample_spread import with_assumed_spread
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.results.cost import paid_time
@@ -210,7 +211,7 @@ def _free_input(job: Job, _: Draw | None) -> Iterator[str | None]:
 
 def _seed(job: Job, _: Draw | None) -> Iterator[str | None]:
     before, after = job.prediction, predicted(job.scenario, OTHER_SEED)
-    own = job.scenario.job
+    own = with_assumed_spread(job.scenario).job
     if not (own.dataset.size_spread.varies or own.preprocessing.cost_spread.varies):
         yield None if after.timing == before.timing else "nothing is random, and the seed counts"
         return
