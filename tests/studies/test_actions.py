@@ -376,7 +376,7 @@ def test_what_saves_only_money_is_told() -> None:
     reads, writes, paid = 20e6, writing.size / 256e6, writing.requests or 0.0
     assert paid == pytest.approx(reads * 0.4e-6 + writes * 5e-6, rel=0.1)
     text = next(text for text in action_texts(found, base) if one.change.name in text)
-    assert "; the data is written anew once; that (2.3 TB) takes " in text
+    assert "for rewriting the data (2.3 TB)" in text
 
 
 def test_work_that_nobody_shares_is_shared_among_more_machines() -> None:

@@ -69,7 +69,7 @@ def as_page(
         drawings=[(title, chart) for title, chart in drawings if chart is not None],
         tables=[
             ("Rates", list(report.rate_rows(prediction))),
-            ("Memory per device", list(report.memory_rows(prediction))),
+            (report.memory_title(prediction), list(report.memory_rows(prediction))),
             ("Cost", list(report.cost_rows(prediction))),
             ("Energy", list(report.energy_rows(prediction))),
         ],

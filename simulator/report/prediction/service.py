@@ -132,7 +132,7 @@ def document(
         sections=(
             *section("Latency", latency_table(prediction)),
             *section("Rates", rows(rate_rows(prediction))),
-            *section("Memory per device", rows(memory_rows(prediction))),
+            *section(memory_title(prediction), rows(memory_rows(prediction))),
             *section("Cost and energy", _bill(prediction), _store(prediction)),
             *section("Largest uncertainties", notes(_assumptions(prediction, full=full))),
             *section("Do next", Actions(texts=steps)),
@@ -400,8 +400,13 @@ def _device_rows(prediction: ServicePrediction, answered: Answered) -> Iterator[
         yield "KV cache", f"{mean} used on average, {peak} at peak"
 
 
+def memory_title(prediction: ServicePrediction) -> str:
+    """Return the title of the memory of a device, with its capacity."""
+    return f"Memory per device, {show(prediction.memory.capacity, BYTE, 3)}"
+
+
 def memory_rows(prediction: ServicePrediction) -> Iterator[Row]:
-    """Yield the items in the memory of a device, its capacity, and the KV cache of a replica."""
+    """Yield the items in the memory of a device, with the tokens in the KV cache of a replica."""
     memory, at_once = prediction.memory, prediction.service.one_pass is not None
     names = {"graphs": "driver"} if at_once else {"cache": "KV cache"}
     items = [
@@ -409,10 +414,8 @@ def memory_rows(prediction: ServicePrediction) -> Iterator[Row]:
         for name, size in memory.items.items()
         if size or not at_once
     ]
-    yield "used", ", ".join(items)
-    yield "capacity", show(memory.capacity, BYTE, 3)
-    if not at_once:
-        yield "KV cache", f"{significant(memory.cache_tokens, 3)} tokens per replica"
+    held = "" if at_once else f" ({significant(memory.cache_tokens, 3)} tokens)"
+    yield "used", f"{', '.join(items)}{held}"
 
 
 def cost_rows(prediction: ServicePrediction) -> Iterator[Row]:
