@@ -74,7 +74,7 @@ Figures = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A figure of a case that is not as in the table; None stands for a missing one."""
+    """A figure of a case that differs from the table; None: missing there."""
 
     case: str
     figure: str

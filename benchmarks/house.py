@@ -1,6 +1,6 @@
 """Counters of the house: how large the package is, what one prediction runs, and how it speaks.
 
-    python benchmarks/house.py                    # print all counters, beside their ceilings
+    python benchmarks/house.py                    # print all counters with their ceilings
     python benchmarks/house.py --static           # those that need no run (a second)
     python benchmarks/house.py --words            # words to avoid, counted by package
     python benchmarks/house.py --words studies    # each hit, with file and line
@@ -457,7 +457,7 @@ def print_words(group: str) -> None:
 
 
 def main() -> int:
-    """Print the counters beside what they were and are to be; return 1 where one is too high."""
+    """Print the counters with their start, ceiling and target; return 1 if one is too high."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
