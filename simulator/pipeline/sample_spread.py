@@ -88,7 +88,7 @@ def _varied(scenario: Scenario) -> Scenario:
     varied = replace(
         job,
         dataset=replace(job.dataset, size_spread=ASSUMED),
-        preprocessing=replace(job.preprocessing, cost_spread=ASSUMED),
+        input=replace(job.input, cost_spread=ASSUMED),
     )
     note = Assumption(
         what="spread of samples in size and cost (data.size_spread, input.cost_spread not given)",
@@ -101,7 +101,7 @@ def _varied(scenario: Scenario) -> Scenario:
 
 def _alternates(scenario: Scenario) -> Real:
     """Return True where the workers alternate between a store and the cores in any epoch."""
-    if scenario.job.loader.policy.reads_ahead:
+    if scenario.job.input.policy.reads_ahead:
         return False
     topology = build(scenario)
     cold, warm = (alternating(topology, worker_table(scenario, phase)) for phase in Phase)

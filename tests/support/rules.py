@@ -187,8 +187,8 @@ def _flood(job: Job) -> float:
     network = scenario.cluster.trainers.host.network
     if remote is None or network is None:
         return 0.0
-    group = next(one for one in scenario.cluster.groups if one.name == remote.group)
-    batch = float(scenario.job.train.batch_size * scenario.job.preprocessing.output_bytes)
+    group = next(one for one in scenario.cluster.groups if one.name == remote.name)
+    batch = float(scenario.job.train.batch_size * scenario.job.input.output_bytes_per_sample)
     arriving = 2 * group.count * remote.workers * batch / network.bandwidth
     return arriving / job.prediction.timing.epoch_time
 

@@ -137,9 +137,9 @@ def helpers_alone(scenario: Scenario, remote: Remote) -> Scenario:
         model=None,
         step_times=None,
         remote=None,
-        loader=replace(job.loader, workers=remote.workers),
+        input=replace(job.input, workers=remote.workers),
     )
-    own = next(group for group in scenario.cluster.groups if group.name == remote.group)
+    own = next(group for group in scenario.cluster.groups if group.name == remote.name)
     group = replace(own, role=Role.TRAIN, gpus_per_host=0)
     alone = replace(scenario.cluster, groups=(group,))
     return replace(scenario, cluster=alone, jobs=(there,), at="")
@@ -269,7 +269,7 @@ class Decode:
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Return core-seconds of the machine that makes the batch."""
-        work = scenario.job.preprocessing
+        work = scenario.job.input
         if work.where is Preparation.BEFOREHAND and scenario.job.mode is not Mode.PREPARE:
             return ()
         asked = term(
@@ -284,10 +284,10 @@ class Decode:
 
 def core_scale(scenario: Scenario) -> Real:
     """Return the core-seconds of this machine for one stated second of preprocessing."""
-    work = scenario.job.preprocessing
+    work = scenario.job.input
     pool = scenario.site.host.cpu
     scale: Real = 1.0
-    if work.basis is CostBasis.VCPU:
+    if work.cost_basis is CostBasis.VCPU:
         scale = core_cost(1.0, pool.capacity, pool.threads)
     if work.coremark_per_vcpu is not None and pool.coremark is not None:
         scale = scale / speed_ratio(pool.coremark / pool.threads, work.coremark_per_vcpu)
@@ -302,7 +302,7 @@ class Collate:
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Core-seconds of this machine, and the batch written to host memory."""
-        work = scenario.job.preprocessing
+        work = scenario.job.input
         asked = term(
             batch_work,
             batch_size=scenario.job.train.batch_size,

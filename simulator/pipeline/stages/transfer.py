@@ -25,15 +25,15 @@ class PinMemory:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Return core-seconds of one thread, and bytes through host memory where it pins."""
         job = scenario.job
-        loader, batch = job.loader, job.train.batch_size
+        pipeline, batch = job.input, job.train.batch_size
         work = term(
             batch_work,
             batch_size=batch,
-            per_sample=loader.receive_per_sample,
-            per_batch=loader.receive_per_batch,
+            per_sample=pipeline.receive_per_sample,
+            per_batch=pipeline.receive_per_batch,
         )
         cpu = asking(work, Resource.CPU, Path.CORES)
-        if not loader.pin_memory:
+        if not pipeline.pin_memory:
             return (cpu,)
         copied = term(copied_bytes, size=batch_in_bytes(scenario))
         return (cpu, asking(copied, Resource.HOST_MEMORY, Path.MEMORY))
@@ -50,7 +50,7 @@ class Copy:
         host = scenario.cluster.trainers.host
         if host.gpu is None or host.gpu.unified_memory or host.host_link is None:
             return ()
-        pinned = scenario.job.loader.pin_memory
+        pinned = scenario.job.input.pin_memory
         link, size = host.host_link, batch_in_bytes(scenario)
         # Without bytes there is no copy, and no latency of the link.
         latency = np.where(np.asarray(size.value) > 0.0, link.latency, 0.0)[()]
