@@ -26,8 +26,7 @@ from simulator.results.prediction import Prediction
 from simulator.schema.data_loading import Preparation
 from simulator.schema.scenario import Scenario
 from simulator.studies.levers.catalogue import knobs
-from simulator.studies.levers.knobs import turned
-from simulator.studies.levers.lever import Knob
+from simulator.studies.levers.lever import Knob, turned
 from simulator.units import HOUR
 from tests.support.generated import catalogue, written
 
