@@ -18,9 +18,14 @@ from enum import StrEnum
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
 
-from simulator.equations.page_cache import bytes_from_store
+from simulator.equations.storage import bytes_from_store
 from simulator.errors import UnknownName
-from simulator.physics import model_flops
+from simulator.physics.operators import (
+    hardware_utilization,
+    model_utilization,
+    rate_per_device,
+    tokens_per_sample,
+)
 from simulator.pipeline.stages.base import Resource
 from simulator.pipeline.stages.input import read_bytes
 from simulator.results import storage_benchmark
@@ -177,7 +182,7 @@ def _tokens(rate: Callable[[Prediction, float], Value]) -> Getter:
     """Return a getter of `rate` of the tokens of a sample; None if samples are not text."""
 
     def of(prediction: Prediction) -> Value:
-        tokens = model_flops.tokens_per_sample(prediction.scenario)
+        tokens = tokens_per_sample(prediction.scenario)
         return None if tokens is None else rate(prediction, tokens)
 
     return of
@@ -192,19 +197,19 @@ def _of_each_device(prediction: Prediction, rate: float) -> Value:
 _MODEL: Final = (
     _ratio(
         "mfu",
-        _counted(model_flops.model_utilization),
+        _counted(model_utilization),
         "Model FLOPs utilization: arithmetic the model needs over the peak of the accelerators.",
         "high",
     ),
     _ratio(
         "hfu",
-        _counted(model_flops.hardware_utilization),
+        _counted(hardware_utilization),
         "Hardware FLOPs utilization: the same with recomputed activations.",
         "high",
     ),
     Metric(
         name="flops_per_s_per_gpu",
-        get=_counted(model_flops.rate_per_device),
+        get=_counted(rate_per_device),
         doc="Model FLOPs of one accelerator in a second (TFLOP/s per GPU).",
         unit=FLOP_PER_SECOND,
         better="high",
