@@ -17,10 +17,15 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from simulator.equations.page_cache import bytes_from_store
+from simulator.equations.storage import bytes_from_store
 from simulator.errors import UnknownName
-from simulator.physics import model_flops
 from simulator.physics.device_time import device_time
+from simulator.physics.operators import (
+    hardware_utilization,
+    model_utilization,
+    rate_per_device,
+    tokens_per_sample,
+)
 from simulator.pipeline.stages.base import Resource
 from simulator.pipeline.stages.input import read_bytes
 from simulator.results.prediction import QUANTILES, Prediction
@@ -165,7 +170,7 @@ def _tokens(rate: Callable[[Prediction, float], Value]) -> Getter:
     """Return a getter of `rate` of the tokens of a sample; None if samples are not text."""
 
     def get(prediction: Prediction) -> Value:
-        tokens = model_flops.tokens_per_sample(prediction.scenario)
+        tokens = tokens_per_sample(prediction.scenario)
         return None if tokens is None else rate(prediction, tokens)
 
     return get
@@ -201,17 +206,17 @@ _TIMES: Final = (
 _MODEL: Final = (
     _high(
         "mfu",
-        _at_throughput(model_flops.model_utilization),
+        _at_throughput(model_utilization),
         "Model FLOPs utilization: arithmetic the model needs over the peak of the accelerators.",
     ),
     _high(
         "hfu",
-        _at_throughput(model_flops.hardware_utilization),
+        _at_throughput(hardware_utilization),
         "Hardware FLOPs utilization: the same with recomputed activations.",
     ),
     _high(
         "flops_per_s_per_gpu",
-        _at_throughput(model_flops.rate_per_device),
+        _at_throughput(rate_per_device),
         "Model FLOPs of one accelerator in a second (TFLOP/s per GPU).",
         FLOP_PER_SECOND,
     ),

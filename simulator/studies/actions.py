@@ -23,7 +23,7 @@ from simulator.engine.closed_form import lower_bound
 from simulator.engine.intervals import draw, figures, uncertainty_components
 from simulator.errors import BrokenInvariant, InputError, PlanError, UnknownName
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit
-from simulator.pipeline.limits import check_modelled
+from simulator.pipeline.program import check_modelled
 from simulator.predict import layout_of, predict, predict_service, saturation_of, simulation_input
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.results.cost import bill_of, data_rent, machines_price, uses

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from simulator.errors import PlanError
 from simulator.invariants import chance
 from simulator.physics.footprint import Verdict
-from simulator.pipeline.sample_spread import with_assumed_spread
+from simulator.pipeline.loads import with_assumed_spread
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.results.cost import paid_time

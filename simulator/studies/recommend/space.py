@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from simulator.errors import InputError, PlanError
-from simulator.pipeline.limits import check_modelled
+from simulator.pipeline.program import check_modelled
 from simulator.schema.cost import Purchase
 from simulator.schema.data_loading import Preparation
 from simulator.schema.goal import Goal, Plain
