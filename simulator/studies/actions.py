@@ -38,8 +38,9 @@ from simulator.schema.serving import OpenLoop, Service
 from simulator.schema.storage import Storage
 from simulator.serving.cost import price_of_all
 from simulator.serving.load import usual_count
-from simulator.studies.baseline import MACHINE, Baseline, Machine, Reader, machine_of
+from simulator.studies.baseline import Baseline, Machine, Reader, machine_of
 from simulator.studies.data_migration import Move, moves, rewritten, waited
+from simulator.studies.levers import MACHINE
 from simulator.studies.levers.catalogue import changes, service_changes
 from simulator.studies.levers.lever import (
     Change,

@@ -14,7 +14,8 @@ from simulator.pipeline.program import check_modelled
 from simulator.schema.cost import Purchase
 from simulator.schema.data_loading import Preparation
 from simulator.schema.goal import Goal, Plain
-from simulator.studies.baseline import COUNT, MACHINE, PURCHASE, Baseline, Machine, Settings
+from simulator.studies.baseline import Baseline, Machine, Settings
+from simulator.studies.levers import COUNT, MACHINE, PURCHASE
 from simulator.studies.levers.catalogue import RELIEF, SEARCH, candidates, relief
 from simulator.studies.levers.lever import SearchPoint, Shortage, UnfitError
 from simulator.studies.levers.machines import carried_cpu_times
