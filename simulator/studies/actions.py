@@ -26,7 +26,7 @@ from simulator.physics.footprint import HostRam, MemoryFit, Verdict, host_ram, m
 from simulator.pipeline.program import check_modelled
 from simulator.predict import layout_of, predict, predict_service, saturation_of, simulation_input
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.results.cost import bill_of, data_rent, machines_price, uses
+from simulator.results.cost import bill_of, data_rent, machines_price, service_price, uses
 from simulator.results.prediction import STARVED, Prediction
 from simulator.results.serving import AtSaturation, ServicePrediction
 from simulator.schema.accelerators import Stack
@@ -36,7 +36,6 @@ from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import OpenLoop, Service
 from simulator.schema.storage import Storage
-from simulator.serving.cost import price_of_all
 from simulator.serving.load import usual_count
 from simulator.studies.baseline import Baseline, Machine, Reader, machine_of
 from simulator.studies.data_migration import Move, moves, rewritten, waited
@@ -656,7 +655,7 @@ def _may_gain(base: ServicePrediction, service: Service) -> bool:
     A given rate is answered in any case, so that only a lower rent does; where
     requests wait for answers, or for the start of the run, faster machines do.
     """
-    found, rent = base.saturation, price_of_all(service)
+    found, rent = base.saturation, service_price(service)
     if not base.keeps_limits or found is None:
         return True
     if found.headroom is None or service.serving.autoscaling is not None:
@@ -668,7 +667,7 @@ def _may_gain(base: ServicePrediction, service: Service) -> bool:
 def _hosts(service: Service, catalogue: Catalogue, *, keeps: bool) -> list[Host]:
     """Other machines of the cloud: the cheapest that may do, as far as memory and rates tell."""
     own = service.group.host
-    now = price_of_all(service)
+    now = service_price(service)
     if now is None or service.owned is not None:
         return []
     found = list[tuple[UsdPerSecond, Host]]()
