@@ -356,7 +356,7 @@ def _reading(job: Scenario) -> Reading:
     low, high = ends["p10"], ends["p90"]
     busy = {str(name): usage.mean for name, usage in timing.usage.items() if usage.mean > 0.0}
     fullest = max(busy, key=lambda name: busy[name], default="")
-    readers = f"{job.job.loader.workers} reads at a time on each machine"
+    readers = f"{job.job.input.workers} reads at a time on each machine"
     return Reading(
         rate=timing.throughput,
         busy=busy,

@@ -467,4 +467,4 @@ def _helpers(scenario: Scenario) -> list[str]:
     if ram.verdict is Verdict.YES:
         return []
     needed, there = show(ram.total, BYTE), show(ram.capacity, BYTE)
-    return [f"RAM of group '{remote.group}' is short: {needed} needed, {there} there"]
+    return [f"RAM of group '{remote.name}' is short: {needed} needed, {there} there"]

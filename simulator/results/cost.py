@@ -249,7 +249,7 @@ def data_stores(scenario: Scenario) -> tuple[Storage, ...]:
     preloaded = job.dataset.cache is CachePolicy.PRELOADED
     if job.remote is None or staged or preloaded:
         return (trainers.origin or trainers.storage,)
-    helpers = (g for g in scenario.cluster.groups if g.name == job.remote.group)
+    helpers = (g for g in scenario.cluster.groups if g.name == job.remote.name)
     return tuple(group.origin or group.storage for group in helpers)
 
 
@@ -314,7 +314,7 @@ def _data(scenario: Scenario) -> Iterator[Use]:
     """Return the uses for the data and its prepared copies."""
     job = scenario.job
     given = job.dataset.total_bytes
-    prepared = job.preprocessing.where is Preparation.BEFOREHAND and job.mode is not Mode.PREPARE
+    prepared = job.input.where is Preparation.BEFOREHAND and job.mode is not Mode.PREPARE
     for store in data_stores(scenario):
         yield Use(store=store, held=given)
         if prepared:
@@ -339,7 +339,7 @@ def _epochs(scenario: Scenario, again: float) -> Iterator[Use]:
     Where both trainers and helpers make batches, all reads are taken as those of helpers.
     """
     job = scenario.job
-    view = scenario if job.remote is None else replace(scenario, at=job.remote.group)
+    view = scenario if job.remote is None else replace(scenario, at=job.remote.name)
     epochs, once = lengths(scenario).epochs, float(samples_of_an_epoch(scenario))
     evaluated = 0.0
     if job.train.evaluation is not None:

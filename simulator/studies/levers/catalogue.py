@@ -54,9 +54,7 @@ LEVERS: Final[tuple[JobLever, ...]] = (
     Lever(
         name="remote workers",
         keys=("remote.workers",),
-        knobs=lambda s: count_knob(
-            "remote workers", "remote.workers", s.job.remote and s.job.remote.workers, free=True
-        ),
+        knobs=data_loading.remote_worker_knob,
     ),
     Lever(
         name="prefetch",

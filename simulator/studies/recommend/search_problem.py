@@ -239,7 +239,7 @@ class SearchProblem:
 
     def needs_consent(self, settings: Settings) -> bool:
         """Return whether a candidate changes how samples are prepared, which the user must want."""
-        own = self.baseline.scenario.job.preprocessing.where.value
+        own = self.baseline.scenario.job.input.where.value
         return settings.get(PREPARED_WHERE, own) != own
 
     def count(self, settings: Settings) -> int:
