@@ -124,9 +124,10 @@ def is_known(group: Group) -> bool:
 def _of_group(scenario: Scenario, group: Group, timing: Timing) -> tuple[Draw, ...]:
     trains = group is scenario.cluster.trainers
     usage = timing.usage.get(str(Resource.CPU) if trains else f"{group.name}.{Resource.CPU}")
+    devices = timing.accelerator_utilization
     return draws_at(
         group,
-        accelerators=(timing.accelerator_utilization or 0.0) if trains else 0.0,
+        accelerators=devices if trains and devices is not None else 0.0,
         processors=0.0 if usage is None else usage.mean,
         lead="" if trains else f"{group.name}: ",
     )
