@@ -355,7 +355,7 @@ def _timing(
     lengths, extras = inputs.lengths, inputs.extras
     cold, warm, again = epochs[0], epochs[-1], len(epochs) > 1
     first_epoch = epoch_time(cold, lengths.steps)
-    once = 0.0 if inputs.scenario.job.loader.policy.restarts else worker_start(inputs.scenario)
+    once = 0.0 if inputs.scenario.job.input.policy.restarts else worker_start(inputs.scenario)
     epoch = _later_epoch(inputs, warm, start=0.0 if again else once)
     lines, hidden = mean_step(warm, extras.per_step)
     parts = StepSplit.of(lines)
@@ -428,13 +428,13 @@ def _answer(asked: EpochCacheKey) -> Epoch:
 
 def plan_of(inputs: SimulationInput, phase: Phase, options: Options) -> Plan:
     """Return the extent of the simulation of an epoch."""
-    loader, lengths = inputs.scenario.job.loader, inputs.lengths
-    starts = phase is Phase.COLD or loader.policy.restarts
+    pipeline, lengths = inputs.scenario.job.input, inputs.lengths
+    starts = phase is Phase.COLD or pipeline.policy.restarts
     least = least_shared_step(inputs.scenario, inputs.topology, inputs.demands[phase])
     return Plan(
         batches=lengths.batches,
         last_share=lengths.last_share,
-        start_delay=loader.epoch_start + (worker_start(inputs.scenario) if starts else 0.0),
+        start_delay=pipeline.epoch_start + (worker_start(inputs.scenario) if starts else 0.0),
         most_steps=options.most_steps,
         most_events=options.most_events,
         # The only step of an epoch may be a partial one.
@@ -448,7 +448,7 @@ def plan_of(inputs: SimulationInput, phase: Phase, options: Options) -> Plan:
 def _later_epoch(inputs: SimulationInput, epoch: Epoch, start: Seconds) -> Seconds:
     """Return the time of an epoch after the first [s]; `start` is left out of it."""
     steps = inputs.lengths.steps
-    policy = inputs.scenario.job.loader.policy
+    policy = inputs.scenario.job.input.policy
     if policy.crosses_epochs and epoch.settled:
         whole = epoch.last < epoch.steps
         passed = epoch.mean_step * (inputs.lengths.full_steps if whole else steps)

@@ -281,7 +281,7 @@ def verdict(total: Real, capacity: Real, waste: Real = 0.0, log_sd: float = 0.0)
 
 def sample_bytes(scenario: Scenario) -> Real:
     """Return the size of one sample as it is handed over and copied [B]."""
-    return scenario.job.preprocessing.output_bytes
+    return scenario.job.input.output_bytes_per_sample
 
 
 def batch_in_bytes(scenario: Scenario) -> Term:
@@ -334,7 +334,7 @@ def host_ram(scenario: Scenario) -> HostRam:
 def _dataset_in_ram(job: Job) -> bool:
     """Return whether all samples are in RAM; actors' samples exist one batch at a time."""
     preloaded = job.dataset.cache is CachePolicy.PRELOADED
-    read = job.loader.kind is not LoaderKind.ACTORS
+    read = job.input.loader is not LoaderKind.ACTORS
     return read and (preloaded or job.dataset.placement is Placement.PRELOAD)
 
 
@@ -413,31 +413,31 @@ def _application_term(scenario: Scenario) -> Term:
 
 
 def _has_processes(scenario: Scenario) -> bool:
-    return scenario.job.loader.kind is LoaderKind.PYTORCH
+    return scenario.job.input.loader is LoaderKind.PYTORCH
 
 
 def _workers_term(scenario: Scenario) -> Term:
-    loader = scenario.job.loader
+    pipeline = scenario.job.input
     if not _has_processes(scenario):
         return stated(workers=0.0)
     return term(
         memory.workers_bytes,
         ranks=scenario.ranks_per_host,
-        workers=loader.workers,
-        worker_memory=loader.worker_memory,
+        workers=pipeline.workers,
+        worker_memory=pipeline.worker_memory,
     )
 
 
 def _batch_terms(scenario: Scenario) -> dict[str, Term]:
-    loader = scenario.job.loader
-    sharers = loader.workers if _has_processes(scenario) else 1
+    pipeline = scenario.job.input
+    sharers = pipeline.workers if _has_processes(scenario) else 1
     there: dict[str, Term | Real] = {
-        "batches": term(memory.batches_in_flight, prefetch=loader.prefetch, workers=sharers),
+        "batches": term(memory.batches_in_flight, prefetch=pipeline.prefetch, workers=sharers),
         "ranks": scenario.ranks_per_host,
     }
     size = batch_in_bytes(scenario)
     terms = {"batches_in_flight": term(memory.in_flight_bytes, batch_bytes=size, **there)}
-    if loader.pin_memory:
+    if pipeline.pin_memory:
         block = term(memory.pinned_block_bytes, size=size)
         terms["pinned_batches"] = term(memory.in_flight_bytes, batch_bytes=block, **there)
     return terms
@@ -448,10 +448,10 @@ def _device_items(scenario: Scenario) -> DeviceMemory | None:
     memory_items, job = device_memory(scenario), scenario.job
     if memory_items is None:
         return None
-    buffers = 2.0 if job.loader.copies_beside_compute else 1.0
+    buffers = 2.0 if job.input.copies_beside_compute else 1.0
     batches = {"input_batches": product_of(batch=batch_in_bytes(scenario), buffers=buffers)}
-    if np.any(job.preprocessing.device_memory):
-        batches["preparing"] = stated(device_memory=job.preprocessing.device_memory)
+    if np.any(job.input.device_memory):
+        batches["preparing"] = stated(device_memory=job.input.device_memory)
     items = {**memory_items.items, **{name: item.value for name, item in batches.items()}}
     return replace(
         memory_items,
