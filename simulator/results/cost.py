@@ -14,7 +14,7 @@ from simulator.equations.cost import upload_requests
 from simulator.equations.cpu import speed_ratio, vcpus_short, vcpus_to_feed
 from simulator.equations.storage import operations_per_sample
 from simulator.physics.device_time import device_time
-from simulator.physics.footprint import checkpoint_shares, sample_bytes
+from simulator.physics.footprint import checkpoint_shares
 from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.run_length import (
     checkpoints,
@@ -432,8 +432,8 @@ def _results(scenario: Scenario, activity: StoreActivity) -> Iterator[Use]:
     job, store = scenario.job, scenario.cluster.trainers.storage
     if job.mode is Mode.PREPARE:
         samples = float(samples_of_an_epoch(scenario) * lengths(scenario).epochs)
-        size = float(sample_bytes(scenario)) * samples
-        each = write_operations(job.dataset, sample_bytes(scenario), store)
+        size = float(job.preprocessing.output_bytes) * samples
+        each = write_operations(job.dataset, job.preprocessing.output_bytes, store)
         yield Use(store=store, held=size, writes=float(each * samples), written=size)
         return
     if job.model is not None and activity.checkpoints > 0.0:
