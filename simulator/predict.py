@@ -37,8 +37,8 @@ from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.input import helpers_alone
 from simulator.pipeline.topology import NO_SPEEDS, Speeds, build, scale_stage, scale_topology
 from simulator.results.assumptions import assumptions, warnings
-from simulator.results.binding import FULL
-from simulator.results.cost import belongs_elsewhere, bill, bill_of_stores, cpu_need
+from simulator.results.binding import FULL, cpu_need
+from simulator.results.cost import belongs_elsewhere, bill, bill_of_stores
 from simulator.results.energy import energy_of
 from simulator.results.prediction import Bounds, Prediction, Timing
 from simulator.schema.data_loading import Placement
@@ -346,7 +346,7 @@ def _reading(job: Scenario) -> Reading:
     low, high = ends["p10"], ends["p90"]
     busy = {str(name): usage.mean for name, usage in timing.usage.items() if usage.mean > 0.0}
     fullest = max(busy, key=lambda name: busy[name], default="")
-    readers = f"{job.job.loader.workers} reads at a time on each machine"
+    readers = f"{job.job.input.workers} reads at a time on each machine"
     return Reading(
         rate=timing.throughput,
         busy=busy,

@@ -72,7 +72,7 @@ def pipelines() -> list[Scenario]:
     jobs = [
         replace(
             job,
-            loader=replace(job.loader, workers=workers, prefetch=ahead),
+            input=replace(job.input, workers=workers, prefetch=ahead),
             train=replace(job.train, batch_size=size),
         )
         for workers, size, ahead in product(range(1, 17), sizes, range(1, 5))

@@ -379,12 +379,12 @@ class Observer:
         self._steady: Steady | None = None
         self._floor = 0.0
         self._closed_at = 0
-        spreads = (job.dataset.size_spread, job.preprocessing.cost_spread)
+        spreads = (job.dataset.size_spread, job.input.cost_spread)
         self._deviation = max((s.deviation for s in spreads if s.varies), default=0.0)
         self._random = self._deviation > 0.0
         self._samples = plan.batches * job.train.batch_size
         self._per_step = job.train.accumulation
-        policy = job.loader.policy
+        policy = job.input.policy
         away = 0 if job.remote is None else job.remote.queue + producers
         self._burst = max(1, producers)
         asked = policy.credits + away

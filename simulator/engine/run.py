@@ -317,7 +317,7 @@ def solve(inputs: SimulationInput, options: Options) -> Timing:
     scenario, lengths, extras = merged.scenario, merged.lengths, merged.extras
     train, demands = scenario.job.train, merged.demands[phases[-1]]
     first_epoch = epoch_time(cold, lengths.steps)
-    once = 0.0 if again or scenario.job.loader.policy.restarts else worker_start(scenario)
+    once = 0.0 if again or scenario.job.input.policy.restarts else worker_start(scenario)
     epoch = _later_epoch(merged, warm, start=once)
     lines, hidden = mean_step(warm, extras.per_step)
     if warm.last < warm.steps or lengths.full_steps == lengths.steps:
@@ -411,13 +411,13 @@ def _simulate(inputs: SimulationInput, phase: Phase, options: Options) -> Epoch:
 
 def plan_of(inputs: SimulationInput, phase: Phase, options: Options) -> Plan:
     """Return the extent of the simulation of an epoch."""
-    loader, lengths = inputs.scenario.job.loader, inputs.lengths
-    starts = phase is Phase.COLD or loader.policy.restarts
+    pipeline, lengths = inputs.scenario.job.input, inputs.lengths
+    starts = phase is Phase.COLD or pipeline.policy.restarts
     least = least_shared_step(inputs.scenario, inputs.topology, inputs.demands[phase])
     return Plan(
         batches=lengths.batches,
         last_share=lengths.last_share,
-        start_delay=loader.epoch_start + (worker_start(inputs.scenario) if starts else 0.0),
+        start_delay=pipeline.epoch_start + (worker_start(inputs.scenario) if starts else 0.0),
         most_steps=options.most_steps,
         most_events=options.most_events,
         # The only step of an epoch may be a partial one.
@@ -431,7 +431,7 @@ def plan_of(inputs: SimulationInput, phase: Phase, options: Options) -> Plan:
 def _later_epoch(inputs: SimulationInput, epoch: Epoch, start: Seconds) -> Seconds:
     """Return the time of an epoch after the first [s]; `start` is left out of it."""
     steps = inputs.lengths.steps
-    policy = inputs.scenario.job.loader.policy
+    policy = inputs.scenario.job.input.policy
     if policy.crosses_epochs and epoch.settled:
         whole = epoch.last < epoch.steps
         passed = epoch.mean_step * (inputs.lengths.full_steps if whole else steps)

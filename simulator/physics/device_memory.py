@@ -447,10 +447,10 @@ def device_memory(scenario: Scenario) -> DeviceMemory | None:
         else:
             footprint = whole_footprint(model, train)
         held = training_memory(step, memory_model, state_of(train), footprint)
-    buffers = 2.0 if job.loader.copies_beside_compute else 1.0
+    buffers = 2.0 if job.input.copies_beside_compute else 1.0
     batches = {"input_batches": product_of(batch=batch_in_bytes(scenario), buffers=buffers)}
-    if np.any(job.preprocessing.device_memory):
-        batches["preparing"] = stated(device_memory=job.preprocessing.device_memory)
+    if np.any(job.input.device_memory):
+        batches["preparing"] = stated(device_memory=job.input.device_memory)
     return DeviceMemory(
         items={**held.items, **{name: item.value for name, item in batches.items()}},
         stages=held.stages,
@@ -463,7 +463,7 @@ def batch_in_bytes(scenario: Scenario) -> Term:
     return term(
         batch_bytes,
         batch_size=scenario.job.train.batch_size,
-        bytes_per_sample=scenario.job.preprocessing.output_bytes,
+        bytes_per_sample=scenario.job.input.output_bytes_per_sample,
     )
 
 

@@ -287,7 +287,7 @@ def host_ram(scenario: Scenario) -> HostRam:
         Items in bytes. The rule of thumb counts the memory of the GPUs in use, none where it is
         the host's own.
     """
-    job, group, loader = scenario.job, scenario.cluster.trainers, scenario.job.loader
+    job, group, pipeline = scenario.job, scenario.cluster.trainers, scenario.job.input
     figures, processes = job.memory, scenario.processes_per_host
     system, application = (
         default.amount if override is None else override
@@ -296,12 +296,12 @@ def host_ram(scenario: Scenario) -> HostRam:
             (_framework_memory(scenario), figures.application),
         )
     )
-    forks = loader.kind is LoaderKind.PYTORCH
-    sharers = loader.workers if forks else 1
+    forks = pipeline.loader is LoaderKind.PYTORCH
+    sharers = pipeline.workers if forks else 1
     held: dict[str, Term | Real] = {
         "batches": term(
             memory.batches_in_flight,
-            prefetch=loader.prefetch,
+            prefetch=pipeline.prefetch,
             workers=sharers,
         ),
         "ranks": scenario.ranks_per_host,
@@ -313,14 +313,14 @@ def host_ram(scenario: Scenario) -> HostRam:
         "workers": term(
             memory.workers_bytes,
             ranks=scenario.ranks_per_host,
-            workers=loader.workers,
-            worker_memory=loader.worker_memory,
+            workers=pipeline.workers,
+            worker_memory=pipeline.worker_memory,
         )
         if forks
         else stated(workers=0.0),
         "batches_in_flight": term(memory.in_flight_bytes, batch_bytes=size, **held),
     }
-    if loader.pin_memory:
+    if pipeline.pin_memory:
         block = term(memory.pinned_block_bytes, size=size)
         terms["pinned_batches"] = term(memory.in_flight_bytes, batch_bytes=block, **held)
     if _dataset_in_ram(job):
@@ -348,7 +348,7 @@ def host_ram(scenario: Scenario) -> HostRam:
 def _dataset_in_ram(job: Job) -> bool:
     """Return whether all samples are in RAM; actors' samples exist one batch at a time."""
     preloaded = job.dataset.cache is CachePolicy.PRELOADED
-    read = job.loader.kind is not LoaderKind.ACTORS
+    read = job.input.loader is not LoaderKind.ACTORS
     return read and (preloaded or job.dataset.placement is Placement.PRELOAD)
 
 

@@ -173,7 +173,7 @@ def demand_table(scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
     if job.remote is None:
         return ask(TRAINING, scenario, phase)
     here = ask(MAKING, scenario, phase) if makes_own_batches(scenario) else ()
-    away = ask(REMOTE, replace(scenario, at=job.remote.group), phase)
+    away = ask(REMOTE, replace(scenario, at=job.remote.name), phase)
     return (*here, *away, *ask(USING, scenario, phase))
 
 
@@ -185,7 +185,7 @@ def worker_table(scenario: Scenario, phase: Phase) -> tuple[StageDemands, ...]:
     here = ask(_by_workers(MAKING), scenario, phase) if makes_own_batches(scenario) else ()
     if job.remote is None:
         return here
-    there = replace(scenario, at=job.remote.group)
+    there = replace(scenario, at=job.remote.name)
     return (*here, *ask(_by_workers(REMOTE), there, phase))
 
 
@@ -195,7 +195,7 @@ def _by_workers(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
 
 def makes_own_batches(scenario: Scenario) -> bool:
     """Return True if the training machines make batches themselves."""
-    return scenario.job.remote is None or bool(np.any(scenario.job.loader.workers))
+    return scenario.job.remote is None or bool(np.any(scenario.job.input.workers))
 
 
 DEVICE_STREAMS: Final = frozenset(

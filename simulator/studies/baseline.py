@@ -17,7 +17,7 @@ from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope, Storage
 from simulator.schema.training import Mode
-from simulator.studies.levers.keys import (
+from simulator.studies.levers import (
     COUNT,
     GLOBAL_BATCH,
     GPU_KEY,

@@ -135,9 +135,9 @@ def _closed_forms(scenario: Scenario) -> tuple[object, ...] | str:
 def _made_of(scenario: Scenario) -> Iterator[object]:
     """The closed forms one after another, those first that take no time to see."""
     job = scenario.job
-    loader, train = job.loader, job.train
-    yield loader.policy, loader.pin_memory, loader.overlap_copies, loader.stragglers
-    yield job.dataset.size_spread, job.preprocessing.cost_spread, job.copies, job.remote
+    pipeline, train = job.input, job.train
+    yield pipeline.policy, pipeline.pin_memory, pipeline.overlap_copies, pipeline.straggler
+    yield job.dataset.size_spread, job.input.cost_spread, job.copies, job.remote
     yield train.batch_size, train.accumulation, train.sync_every_step
     yield scenario.cost.provisioning, scenario.cost.price, scenario.cost.purchase
     yield machines_price(scenario)

@@ -55,7 +55,7 @@ def test_threads_of_one_batch_make_it_sooner_than_processes_of_many() -> None:
     """With the same rate, threads that split a batch deliver the first one earlier."""
     common = {"batch_cpu": 0.4, "compute": 0.01, "workers": 4, "batches": 200}
     processes = simulate(scenario(**common))
-    threads = simulate(scenario(**common, kind=LoaderKind.DALI))
+    threads = simulate(scenario(**common, loader=LoaderKind.DALI))
     assert processes.step_time.mean == pytest.approx(threads.step_time.mean, rel=1e-6)
     assert threads.first_step < processes.first_step / 3
 
@@ -284,7 +284,7 @@ def test_threaded_loaders_read_one_batch_while_they_work_on_another() -> None:
             workers=4,
             compute=0.001,
             batches=300,
-            kind=LoaderKind.TF_DATA,
+            loader=LoaderKind.TF_DATA,
         )
     )
     assert timing.step_time.mean == pytest.approx(0.04, rel=1e-3)
@@ -316,7 +316,7 @@ def test_what_reads_ahead_imposes_the_longer_of_reading_and_working() -> None:
         batch_cpu=0.16,
         workers=4,
         compute=0.001,
-        kind=LoaderKind.TF_DATA,
+        loader=LoaderKind.TF_DATA,
     )
     asked = inputs_of(job)
     imposed = pressures(job, asked.topology, asked.demands[Phase.COLD])
@@ -475,7 +475,7 @@ def test_an_epoch_of_a_part_of_a_step_is_no_longer_than_that_part(accumulation: 
         accumulation=accumulation,
         batch_cpu=0.4,
         workers=1,
-        kind=LoaderKind.DALI,
+        loader=LoaderKind.DALI,
         compute=0.001,
     )
     timing = simulate(job)

@@ -22,7 +22,7 @@ class DecodeOnDevice:
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Return busy seconds of the compute stream; none where the CPU preprocesses."""
-        work = scenario.job.preprocessing
+        work = scenario.job.input
         if work.where is not Preparation.DEVICE:
             return ()
         batch = scenario.job.train.batch_size

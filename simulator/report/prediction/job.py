@@ -316,7 +316,7 @@ def _vcpus(prediction: Prediction) -> str:
     if need is None or need.short <= 0.0:
         return ""
     there = prediction.scenario.cluster.vcpus_per_gpu or 0.0
-    idle = prediction.scenario.job.preprocessing.per_sample
+    idle = prediction.scenario.job.input.per_sample
     alone = f" ({show(idle, SECOND, 2)} on an idle core)" if idle else ""
     return (
         f"each {device_word(prediction)} needs {significant(need.per_gpu, 2)} to stay busy and has "

@@ -29,7 +29,7 @@ from simulator.studies.baseline import (
     pinned_seeds,
 )
 from simulator.studies.data_migration import Move, moves, with_copies
-from simulator.studies.levers.keys import COUNT, MACHINE, PURCHASE, STORE
+from simulator.studies.levers import COUNT, MACHINE, PURCHASE, STORE
 from simulator.studies.levers.lever import Shortage
 from simulator.studies.recommend.limits import (
     PORTING,
@@ -239,7 +239,7 @@ class SearchProblem:
 
     def needs_consent(self, settings: Settings) -> bool:
         """Return whether a candidate changes how samples are prepared, which the user must want."""
-        own = self.baseline.scenario.job.preprocessing.where.value
+        own = self.baseline.scenario.job.input.where.value
         return settings.get(PREPARED_WHERE, own) != own
 
     def count(self, settings: Settings) -> int:
