@@ -14,6 +14,7 @@ from simulator.pipeline.run_length import checkpoint_time as time_to_write
 from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.base import Phase, ask
 from simulator.pipeline.topology import build
+from simulator.reading.search.candidates import CandidateReader
 from simulator.results.metrics import Value
 from simulator.schema.cost import Purchase
 from simulator.schema.goal import Goal, Limits, Objective, Plain, Spot
@@ -22,7 +23,6 @@ from simulator.studies.baseline import (
     MACHINE_KEYS,
     Baseline,
     Machine,
-    Reader,
     Settings,
     keeps_pin,
     keeps_pins,
@@ -462,7 +462,7 @@ class Search:
     the first question about all of them on.
     """
 
-    reader: Reader
+    reader: CandidateReader
     goal: Goal
     candidates: tuple[Candidate, ...]
     backend: SearchBackend
