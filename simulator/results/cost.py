@@ -13,7 +13,7 @@ from simulator.equations import cost as equations
 from simulator.equations.cost import upload_requests
 from simulator.equations.serving import per_million_tokens
 from simulator.equations.storage import operations_per_sample
-from simulator.physics.footprint import checkpoint_shares, sample_bytes
+from simulator.physics.footprint import checkpoint_shares
 from simulator.pipeline.run_length import (
     checkpoints,
     lengths,
@@ -382,8 +382,8 @@ def _results(scenario: Scenario, activity: StoreActivity) -> Iterator[Use]:
     job, store = scenario.job, scenario.cluster.trainers.storage
     if job.mode is Mode.PREPARE:
         samples = float(samples_of_an_epoch(scenario) * lengths(scenario).epochs)
-        size = float(sample_bytes(scenario)) * samples
-        each = write_operations(job.dataset, sample_bytes(scenario), store)
+        size = float(job.preprocessing.output_bytes) * samples
+        each = write_operations(job.dataset, job.preprocessing.output_bytes, store)
         yield Use(store=store, held=size, writes=float(each * samples), written=size)
         return
     if job.model is not None and activity.checkpoints > 0.0:
