@@ -100,7 +100,7 @@ def search_backend(means: Means, *, stored_only: bool) -> Iterator[SearchBackend
     PlanError
         If the store or the cluster cannot be used.
     """
-    from simulator.studies.recommend.search_problem import search_backend as asked
+    from simulator.studies.recommend.search_problem import SearchBackend as Backend
 
     last: list[Standing] = []
     with open_store(means) as store, _workers(means) as workers, counting_line("searching") as show:
@@ -110,7 +110,7 @@ def search_backend(means: Means, *, stored_only: bool) -> Iterator[SearchBackend
             show(done, _counts(standing))
 
         try:
-            yield asked(workers, store, tell, stored_only=stored_only)
+            yield Backend(workers, store, tell, stored_only=stored_only)
         except KeyboardInterrupt:
             complain(f"stopped; {_kept(last, store)}")
             raise
