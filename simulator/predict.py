@@ -30,10 +30,9 @@ from simulator.physics.footprint import (
     page_cache_bytes,
 )
 from simulator.physics.transformer import shape_of
-from simulator.pipeline.limits import check_modelled
-from simulator.pipeline.program import demand_table
+from simulator.pipeline.loads import with_assumed_spread
+from simulator.pipeline.program import check_modelled, demand_table
 from simulator.pipeline.run_length import extras, lengths, placement_time
-from simulator.pipeline.sample_spread import with_assumed_spread
 from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.input import helpers_alone, hit_ratio
 from simulator.pipeline.topology import NO_SPEEDS, Speeds, build, scale_stage, scale_topology

@@ -682,7 +682,7 @@ def _checked(name: str, title: str, answers: Mapping[str, str], profiles: tuple[
     NotModelled
         If nothing is known of how long the machine takes for the model.
     """
-    from simulator.pipeline.limits import check_modelled
+    from simulator.pipeline.program import check_modelled
     from simulator.reading.scenario import load_scenario
     from simulator.reading.starter import starter_text
 

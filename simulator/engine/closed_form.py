@@ -20,14 +20,13 @@ from simulator.equations.cost import cost_per_step
 from simulator.errors import NotModelled
 from simulator.physics.device_time import device_time
 from simulator.physics.footprint import MemoryFit, memory_fit
-from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.loads import (
     SERIAL_STREAMS,
     device_step,
     least_batch,
     serial_batch,
 )
-from simulator.pipeline.program import USING
+from simulator.pipeline.program import USING, check_modelled
 from simulator.pipeline.run_length import Extras, Lengths, worker_start
 from simulator.pipeline.stages.base import Demand, Path, Per, Phase, StageDemands, ask
 from simulator.pipeline.stages.communication import bucket_shares

@@ -15,11 +15,11 @@ from typing import Final
 import numpy as np
 from simpy import Environment
 
-from simulator.engine.clock import Clock
 from simulator.engine.loader import Draws, RankLoader, Steps, Supply, drifting
 from simulator.engine.machine import Machine, Task, named, unshared
 from simulator.engine.rank import Barrier, Rank, Rules, work_of
 from simulator.engine.recorder import Epoch, Observer, Plan, Recorder
+from simulator.engine.sharing import Clock
 from simulator.engine.symmetry import reduce_symmetry
 from simulator.engine.trace import MAIN, PIN_MEMORY, Meter, RecordEvent, TraceEvent
 from simulator.pipeline.loads import alternating

@@ -26,7 +26,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 import numpy as np
 from simpy import Environment, Event
 
-from simulator.engine.clock import Signal
+from simulator.engine.sharing import Signal
 from simulator.schema.data_loading import Assignment, LoaderPolicy, Straggler
 from simulator.schema.fields import Shape, Spread
 from simulator.schema.scenario import Scenario

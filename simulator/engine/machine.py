@@ -17,10 +17,9 @@ from typing import Final, TypeAlias
 
 from simpy import Environment, Event
 
-from simulator.engine.clock import Signal
 from simulator.engine.cpu_pool import CpuPool
 from simulator.engine.flows import FlowNetwork, Flows, Route
-from simulator.engine.sharing import Alarm, OnChange, UnitKey, checked, happen, ignore
+from simulator.engine.sharing import Alarm, OnChange, Signal, UnitKey, checked, happen, ignore
 from simulator.engine.symmetry import SymmetryReduction
 from simulator.engine.trace import Meter
 from simulator.pipeline.stages.base import Actor, Demand, Path, StageDemands

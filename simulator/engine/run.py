@@ -30,9 +30,8 @@ from simulator.engine.symmetry import (
     merged_together,
 )
 from simulator.engine.trace import trace_of
-from simulator.pipeline.ledger import DATA, by_line
 from simulator.pipeline.loads import limiting_time, pressures, resource_name
-from simulator.pipeline.program import CHECKPOINTING
+from simulator.pipeline.program import CHECKPOINTING, DATA, by_line
 from simulator.pipeline.run_length import Extras, Lengths, checkpoint_loads, worker_start
 from simulator.pipeline.shared_cores import least_shared_step
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, StageDemands

@@ -25,7 +25,6 @@ from typing import Final
 
 import numpy as np
 
-from simulator.equations.batch import batch_bytes
 from simulator.equations.memory import (
     FULL_PRECISION,
     HALF_PRECISION,
@@ -37,14 +36,18 @@ from simulator.equations.memory import (
     state_bytes,
     tensor_bytes,
 )
+from simulator.equations.step import batch_bytes
 from simulator.memo import cached
-from simulator.physics.model_footprint import (
+from simulator.physics.parameters import (
     ParameterFootprint,
     head_only_footprint,
     layers_footprint,
+    shared_part,
+    sharers,
+    stage_layers,
+    updated_parameters,
     whole_footprint,
 )
-from simulator.physics.parameters import shared_part, sharers, stage_layers, updated_parameters
 from simulator.physics.transformer import FULL, TransformerStep, describe_memory
 from simulator.schema.convnets import ConvNet
 from simulator.schema.models import Model

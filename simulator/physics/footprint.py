@@ -17,8 +17,9 @@ from typing import Final, cast
 
 import numpy as np
 
-from simulator.equations import batch, memory
+from simulator.equations import memory
 from simulator.equations.memory import checkpoint_share, state_bytes, tensor_bytes
+from simulator.equations.step import batch_bytes
 from simulator.equations.uncertainty import probability, room
 from simulator.physics.device_memory import (
     DeviceMemory,
@@ -286,7 +287,7 @@ def sample_bytes(scenario: Scenario) -> Real:
 def batch_in_bytes(scenario: Scenario) -> Term:
     """Return the size of one rank's batch as it is handed over and copied [B]."""
     return term(
-        batch.batch_bytes,
+        batch_bytes,
         batch_size=scenario.job.train.batch_size,
         bytes_per_sample=sample_bytes(scenario),
     )

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from simulator.equations.batch import iterations_per_epoch
+from simulator.equations.step import iterations_per_epoch
 from simulator.physics.footprint import checkpoint_shares
 from simulator.pipeline.loads import alone, limiting_time
 from simulator.pipeline.program import CHECKPOINTING, PREPARATION

@@ -22,8 +22,7 @@ from simulator.physics.device_time import device_time
 from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.stages.base import Actor, Demand, Path, Phase, Resource, StageDemands
 from simulator.pipeline.stages.communication import over_peer_link
-from simulator.pipeline.stages.input import Collate, Decode, drives_of
-from simulator.pipeline.stages.transfer import PinMemory
+from simulator.pipeline.stages.input import Collate, Decode, PinMemory, drives_of
 from simulator.schema.machines import Group, Host, PcieSwitch, Role
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope

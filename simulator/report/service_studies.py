@@ -30,7 +30,7 @@ from simulator.report.prediction.service import (
     load_called,
 )
 from simulator.report.text import percent
-from simulator.results.metrics import applies, service_figures, work_figures
+from simulator.results.metrics import applies, part_figures, service_figures
 from simulator.results.serving import ServicePrediction
 from simulator.schema.goal import Plain
 from simulator.schema.machines import short_name
@@ -144,7 +144,8 @@ def _hourly(price: float) -> float:
 
 def _choice_object(choice: Choice) -> dict[str, Any]:
     serving, told = choice.service.serving, choice.answered
-    values = work_figures(cost_at(choice), energy_of(choice.service, told, None))
+    energy = energy_of(choice.service, told, None)
+    values = part_figures(cost=cost_at(choice), energy=energy)
     values = {name: each for name, each in values.items() if applies(choice.service, name)}
     row = (
         dict(choice.settings),

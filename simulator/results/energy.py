@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final, cast
 
 from simulator.equations import cost as equations
-from simulator.equations.energy import (
+from simulator.equations.cost import (
     building_energy,
     drawn_energy,
     electricity_cost,

@@ -9,7 +9,7 @@ from typing import Final
 
 from simulator.equations.step import step_time
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
-from simulator.pipeline.ledger import entries
+from simulator.pipeline.program import entries
 from simulator.pipeline.stages.base import StageDemands
 from simulator.schema.cost import Purchase
 from simulator.schema.long_run import LongRun, Saving

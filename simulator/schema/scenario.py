@@ -109,7 +109,7 @@ class Scenario:
     for. `energy` says where the electricity comes from, `owned` what machines cost to own; None
     where the file does not. `store` says how the store is used outside the run. `assume_spread`: no
     spread of samples is stated, so one is assumed where equal samples mislead
-    (`pipeline.sample_spread`).
+    (`pipeline.loads`).
     """
 
     name: str

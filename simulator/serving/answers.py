@@ -9,13 +9,7 @@ from typing import Final
 
 from simulator.equations.serving import blocks_of
 from simulator.results.energy import LOG_SD as POWER_LOG_SD
-from simulator.results.metrics import (
-    answered_figures,
-    applies,
-    is_share,
-    saturation_figures,
-    work_figures,
-)
+from simulator.results.metrics import applies, is_share, part_figures
 from simulator.results.serving import (
     TOGETHER,
     Answered,
@@ -127,15 +121,14 @@ def _figures(
 ) -> dict[str, float]:
     """Return the figures that have intervals."""
     cost, energy = cost_of(service, told, saturation), energy_of(service, told, saturation)
-    maybe = work_figures(cost, energy)
-    maybe |= {} if saturation is None else saturation_figures(saturation)
-    found = {} if told is None else answered_figures(told)
-    found |= {name: value for name, value in maybe.items() if value is not None}
-    return {name: value for name, value in found.items() if name not in _COUNTED}
+    found = part_figures(answered=told, saturation=saturation, cost=cost, energy=energy)
+    return {n: value for n, value in found.items() if value is not None and n not in _CERTAIN}
 
 
-_COUNTED: Final = frozenset({"requests", "iterations", "preemptions", "end_to_end_s.half_width"})
-"""What says how a run was made, not what it shows."""
+_CERTAIN: Final = frozenset(
+    {"requests", "iterations", "preemptions", "end_to_end_s.half_width", "cost.usd_per_hour"}
+)
+"""Figures without an interval: how a run was made, and what machines cost."""
 
 
 def _band(values: Sequence[float | None]) -> dict[str, float | None]:

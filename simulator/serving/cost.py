@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulator.equations.energy import building_energy, drawn_energy, emissions
+from simulator.equations.cost import building_energy, drawn_energy, emissions
 from simulator.equations.serving import per_million_tokens
 from simulator.results.cost import Listed, bill_of, uses
 from simulator.results.energy import (

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Final, Protocol
 
 import numpy as np
@@ -24,7 +23,7 @@ from simulator.engine.closed_form import lower_bound
 from simulator.engine.intervals import draw, figures, uncertainty_components
 from simulator.errors import BrokenInvariant, InputError, PlanError, UnknownName
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit
-from simulator.pipeline.limits import check_modelled
+from simulator.pipeline.program import check_modelled
 from simulator.predict import layout_of, predict, predict_service, saturation_of, simulation_input
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.results.cost import bill_of, data_rent, machines_price, uses
@@ -39,14 +38,11 @@ from simulator.schema.serving import OpenLoop, Service
 from simulator.schema.storage import Storage
 from simulator.serving.cost import price_of_all
 from simulator.serving.load import usual_count
-from simulator.studies.baseline import Baseline, Machine, Reader, machine_of
+from simulator.studies.baseline import MACHINE, Baseline, Machine, Reader, machine_of
 from simulator.studies.data_migration import Move, moves, rewritten, waited
 from simulator.studies.levers.catalogue import changes, service_changes
-from simulator.studies.levers.keys import MACHINE
 from simulator.studies.levers.lever import (
     Change,
-    Kind,
-    ServiceKind,
     ServiceSituation,
     Situation,
 )
@@ -181,7 +177,7 @@ def actions(
         Log of internal errors; without it the first one is raised.
     """
     baseline = _ground(reader, base.scenario, catalogue)
-    unchanged = Change(kind=Kind.WORKERS, name="", settings={})
+    unchanged = Change("", {})
     offered = changes(
         Situation(baseline=baseline, starved=_waits(base), cramped=is_too_large(base))
     )
@@ -282,7 +278,7 @@ def _promising(own: _Estimate, found: Iterable[_Estimate | None], slack: float) 
     def value(tried: _Estimate) -> float:
         return _value(waiting if tried.change.kind in _FILLING else own, tried)
 
-    best: dict[StrEnum, _Estimate] = {}
+    best: dict[str, _Estimate] = {}
     for tried in found:
         if tried is None or tried.fitting < _enough(own.fitting):
             continue
@@ -323,8 +319,8 @@ def _fitting(memory: MemoryFit | None, ram: HostRam) -> float:
     return float(memory.total <= memory.capacity)
 
 
-_FILLING: Final = frozenset({Kind.WORKERS, Kind.READERS})
-"""Levers that keep a resource busier without more of it."""
+_FILLING: Final = frozenset({"workers", "readers"})
+"""Kinds of levers that keep a resource busier without more of it."""
 
 
 def _value(own: _Estimate, other: _Estimate) -> float:
@@ -430,15 +426,11 @@ def _relieved(base: Prediction, after: Prediction) -> bool:
 
 _COMPUTED: Final = frozenset(
     {
-        Kind.PRECISION,
-        Kind.SOFTWARE,
-        Kind.MEMORY,
-        Kind.BATCH,
-        Kind.PARALLELISM,
-        Kind.LEARNING,
+        *("precision", "compile", "memory of the device", "batch", "parallelism"),
+        "trainable parameters",
     }
 )
-"""Levers after which the device computes in another way."""
+"""Kinds of levers after which the device computes in another way."""
 
 
 def _interval(
@@ -539,11 +531,12 @@ def service_actions(
     # Requests that are all there are fewer in runs that compare: with others, the run is the same.
     same = base.answered is not None and _shortened(base.service) is base.service
     quick = base if same else _quick_prediction(base.service, base.seed)
-    best: dict[StrEnum, tuple[Change, ServicePrediction]] = {}
+    best: dict[str, tuple[Change, ServicePrediction]] = {}
     hosts = _hosts(base.service, catalogue, keeps=base.keeps_limits)
-    proposed = service_changes(ServiceSituation(service=base.service, hosts=tuple(hosts)))
-    if not _waits_for_reads(base):
-        proposed = (change for change in proposed if change.kind is not ServiceKind.READS)
+    situation = ServiceSituation(
+        service=base.service, hosts=tuple(hosts), reads=_waits_for_reads(base)
+    )
+    proposed = service_changes(situation)
     for change, service in _readable(read, proposed):
         if not _may_gain(base, service):
             continue

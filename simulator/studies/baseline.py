@@ -17,20 +17,16 @@ from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope, Storage
 from simulator.schema.training import Mode
-from simulator.studies.levers.keys import (
-    COUNT,
-    GLOBAL_BATCH,
-    GPU_KEY,
-    MACHINE,
-    MEASURED_ON,
-    PLACEMENT,
-    PURCHASE,
-    STORE,
-    WORKERS,
-)
 from simulator.studies.search.evaluate import Reader as SearchReader
 from simulator.units import Bytes, PerSecond, UsdPerSecond
 
+MACHINE, COUNT, STORE = "hardware.machine", "hardware.count", "hardware.storage"
+PLACEMENT, PURCHASE = "data.placement", "cost.purchase"
+BATCH, ACCUMULATION, WORKERS = "train.batch_size", "train.accumulation", "input.workers"
+GLOBAL_BATCH = "train.global_batch_size"
+MEASURED_ON = "input.measured_on"
+GPU_KEY = "hardware.gpu"
+"""Pinned, this is the accelerator a machine comes with; it is never put into another machine."""
 MAX_STORE_RENT: Final = 0.05
 """Share of a machine's rent up to which a store's is left out of what a search compares: a guess,
 about what a step is known to at best."""

@@ -615,8 +615,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         from simulator.reading.hardware.rented import RentingReader
         from simulator.results.cost import dated_prices
         from simulator.schema.goal import Axes
-        from simulator.studies.baseline import baseline_of, with_full_name
-        from simulator.studies.levers.keys import MACHINE
+        from simulator.studies.baseline import MACHINE, baseline_of, with_full_name
         from simulator.studies.purchase import buying_option
         from simulator.studies.recommend.recommendation import recommend
         from simulator.studies.recommend.search_problem import define_problem

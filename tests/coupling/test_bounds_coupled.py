@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from support.scenarios import host, inputs_of, link, scenario, simulate, store
 
 from simulator.engine.closed_form import bounds
-from simulator.pipeline.limits import check_modelled
+from simulator.pipeline.program import check_modelled
 from simulator.schema.data_loading import (
     CachePolicy,
     LoaderKind,

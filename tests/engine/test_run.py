@@ -9,8 +9,8 @@ import pytest
 from support.scenarios import host, inputs_of, link, scenario, simulate, step_ends, store
 
 from simulator.engine.closed_form import bounds
+from simulator.engine.recorder import PRECISION
 from simulator.engine.run import Options, solve
-from simulator.engine.steady_state import PRECISION
 from simulator.pipeline.loads import least_step, pressures
 from simulator.pipeline.run_length import checkpoint_loads
 from simulator.pipeline.stages.base import Phase, Resource

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.equations.batch import batch_bytes, decode_work
+from simulator.equations.step import batch_bytes, decode_work
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.pipeline.program import STEP
 from simulator.pipeline.stages.base import Path, Resource, StageDemands, asking

@@ -18,7 +18,7 @@ from measured.test_imread_benchmark import (
 )
 from support.scenarios import scenario, simulate, step_ends
 
-from simulator.equations.page_cache import (
+from simulator.equations.storage import (
     bytes_from_store,
     hit_ratio_random,
     hit_ratio_random_servers,

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from simulator.errors import PlanError
 from simulator.invariants import chance
 from simulator.physics.footprint import Verdict
-from simulator.pipeline.sample_spread import with_assumed_spread
+from simulator.pipeline.loads import with_assumed_spread
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.results.cost import paid_time
@@ -26,8 +26,7 @@ from simulator.results.prediction import Prediction
 from simulator.schema.data_loading import Preparation
 from simulator.schema.scenario import Scenario
 from simulator.studies.levers.catalogue import knobs
-from simulator.studies.levers.knobs import turned
-from simulator.studies.levers.lever import Knob
+from simulator.studies.levers.lever import Knob, turned
 from simulator.units import HOUR
 from tests.support.generated import catalogue, written
 

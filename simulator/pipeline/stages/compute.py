@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.equations import batch, cpu
-from simulator.equations.batch import batch_work
+from simulator.equations import cpu
+from simulator.equations.step import batch_work
 from simulator.physics.device_time import DeviceTime, device_time
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
 from simulator.pipeline.stages.communication import step_of
@@ -91,7 +91,7 @@ class CpuTraining:
         return (
             asking(
                 term(
-                    batch.batch_work,
+                    batch_work,
                     batch_size=job.train.batch_size,
                     per_sample=job.model.cpu_seconds,
                 ),

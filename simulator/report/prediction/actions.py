@@ -141,7 +141,7 @@ def action_objects(found: Sequence[Action]) -> list[dict[str, Any]]:
     return [
         {
             "what": action.change.name,
-            "kind": action.change.kind.value,
+            "kind": action.change.kind,
             "settings": dict(action.settings),
             "total_time_s": float(action.time),
             "shorter": {"mean": float(action.shorter), "p10": action.low, "p90": action.high},
@@ -208,7 +208,7 @@ def service_action_objects(found: Sequence[ServiceAction]) -> list[dict[str, Any
     return [
         {
             "what": action.change.name,
-            "kind": action.change.kind.value,
+            "kind": action.change.kind,
             "settings": dict(action.change.settings),
             "keeps_limits": action.prediction.keeps_limits,
             "attainment": None

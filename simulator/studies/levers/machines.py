@@ -9,21 +9,18 @@ from simulator.schema.cost import Purchase
 from simulator.schema.data_loading import Preparation
 from simulator.schema.goal import Plain
 from simulator.schema.machines import Host, short_name
-from simulator.schema.scenario import Scenario
 from simulator.schema.training import Mode
-from simulator.studies.baseline import Baseline, Machine
-from simulator.studies.levers.data_loading import MAX_WORKERS
-from simulator.studies.levers.keys import COUNT, MACHINE, MEASURED_ON, PURCHASE, WORKERS
-from simulator.studies.levers.knobs import count_knob
-from simulator.studies.levers.lever import (
-    Change,
-    Kind,
-    Knob,
-    SearchPoint,
-    Settings,
-    Shortage,
-    Situation,
+from simulator.studies.baseline import (
+    COUNT,
+    MACHINE,
+    MEASURED_ON,
+    PURCHASE,
+    WORKERS,
+    Baseline,
+    Machine,
 )
+from simulator.studies.levers.data_loading import MAX_WORKERS
+from simulator.studies.levers.lever import Change, SearchPoint, Settings, Shortage, Situation
 
 MAX_MACHINES: Final = 8
 """Machines that a search tries where no limit says how many there may be."""
@@ -35,21 +32,13 @@ def _is_described(baseline: Baseline) -> bool:
     return any(baseline.reader.given(f"hardware.{key}") is not None for key in _MACHINE_FIGURES)
 
 
-def machine_count_knob(scenario: Scenario) -> Iterator[Knob]:
-    """Return the number of machines that train."""
-    count = scenario.cluster.trainers.count
-    yield count_knob("machines", COUNT, count, free=False, limits=False)
-
-
 def more_machines(situation: Situation) -> Iterator[Change]:
     """Propose twice the machines for work that is divided among them."""
     scenario = situation.baseline.scenario
     host, count = scenario.cluster.trainers.host, scenario.cluster.trainers.count
     if scenario.job.mode is Mode.PREPARE and host.cloud and scenario.job.remote is None:
         yield Change(
-            kind=Kind.MACHINES,
-            name=f"share the work among {2 * count:,} machines instead of {count:,}",
-            settings={COUNT: 2 * count},
+            f"share the work among {2 * count:,} machines instead of {count:,}", {COUNT: 2 * count}
         )
 
 
@@ -84,9 +73,8 @@ def all_accelerators(situation: Situation) -> Iterator[Change]:
     fixed = baseline.reader.given("train.global_batch_size") is not None
     more = there / trainers.gpus_per_host
     yield Change(
-        kind=Kind.ACCELERATORS,
-        name=f"use all {there} accelerators of the machine instead of {trainers.gpus_per_host}",
-        settings=settings,
+        f"use all {there} accelerators of the machine instead of {trainers.gpus_per_host}",
+        settings,
         note="" if fixed else f"a step then takes {more:g} times as many samples",
     )
 
@@ -105,9 +93,8 @@ def other_machines(situation: Situation) -> Iterator[Change]:
         if machine.name == own.name or not same_kind or (measured and not same_gpu):
             continue
         yield Change(
-            kind=Kind.MACHINE,
-            name=f"rent {scenario.cluster.trainers.count} x {short_name(machine.name)}",
-            settings={
+            f"rent {scenario.cluster.trainers.count} x {short_name(machine.name)}",
+            {
                 MACHINE: machine.name,
                 **carried_cpu_times(baseline, machine),
                 **_carried_workers(baseline, machine),

@@ -19,7 +19,11 @@ from simulator.schema.cost import Purchase
 from simulator.schema.goal import Goal, Limits, Objective, Plain, Spot
 from simulator.schema.scenario import Scenario
 from simulator.studies.baseline import (
+    COUNT,
+    MACHINE,
     MACHINE_KEYS,
+    PURCHASE,
+    STORE,
     Baseline,
     Machine,
     Reader,
@@ -29,7 +33,6 @@ from simulator.studies.baseline import (
     pinned_seeds,
 )
 from simulator.studies.data_migration import Move, moves, with_copies
-from simulator.studies.levers.keys import COUNT, MACHINE, PURCHASE, STORE
 from simulator.studies.levers.lever import Shortage
 from simulator.studies.recommend.limits import (
     PORTING,

@@ -10,13 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from simulator.errors import InputError, PlanError
-from simulator.pipeline.limits import check_modelled
+from simulator.pipeline.program import check_modelled
 from simulator.schema.cost import Purchase
 from simulator.schema.data_loading import Preparation
 from simulator.schema.goal import Goal, Plain
-from simulator.studies.baseline import Baseline, Machine, Settings
+from simulator.studies.baseline import COUNT, MACHINE, PURCHASE, Baseline, Machine, Settings
 from simulator.studies.levers.catalogue import RELIEF, SEARCH, candidates, relief
-from simulator.studies.levers.keys import COUNT, MACHINE, PURCHASE
 from simulator.studies.levers.lever import SearchPoint, Shortage, UnfitError
 from simulator.studies.levers.machines import carried_cpu_times
 

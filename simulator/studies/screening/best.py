@@ -13,11 +13,9 @@ from simulator.engine.recorder import MAX_STEPS, MIN_ROUNDS
 from simulator.equations import cost
 from simulator.errors import NotModelled, PlanError
 from simulator.physics.footprint import Verdict, host_ram, memory_fit
-from simulator.pipeline.limits import check_modelled
-from simulator.pipeline.loads import producer_count
-from simulator.pipeline.program import demand_table, makes_own_batches
+from simulator.pipeline.loads import producer_count, with_assumed_spreads
+from simulator.pipeline.program import check_modelled, demand_table, makes_own_batches
 from simulator.pipeline.run_length import Extras, Lengths, extras, lengths, worker_start
-from simulator.pipeline.sample_spread import with_assumed_spreads
 from simulator.pipeline.stages.base import Phase, StageDemands
 from simulator.pipeline.stages.input import helpers_alone
 from simulator.pipeline.topology import build

@@ -12,8 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.engine.recorder import JUST_BELOW, MAX_STEPS
-from simulator.engine.steady_state import PRECISION
+from simulator.engine.recorder import JUST_BELOW, MAX_STEPS, PRECISION
 from simulator.pipeline.run_length import Lengths
 from simulator.pipeline.shared_cores import ASKED_AHEAD
 from simulator.schema.scenario import Scenario

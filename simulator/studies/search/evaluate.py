@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 from simulator.engine.run import Options, later_epoch
 from simulator.errors import InputError, PlanError
 from simulator.physics.footprint import Verdict
-from simulator.pipeline.limits import check_modelled
+from simulator.pipeline.program import check_modelled
 from simulator.predict import predict, simulation_input
 from simulator.results.metrics import JOB_METRICS, Value
 from simulator.results.prediction import Prediction

@@ -14,8 +14,15 @@ from simulator.pipeline.loads import alone
 from simulator.pipeline.stages.base import Path, Phase, Resource
 from simulator.pipeline.stages.communication import AllReduce, bucket_shares
 from simulator.pipeline.stages.compute import Backward, CpuTraining, Forward
-from simulator.pipeline.stages.input import Collate, Decode, Read, hit_ratio
-from simulator.pipeline.stages.transfer import Copy, PinMemory, Result
+from simulator.pipeline.stages.input import (
+    Collate,
+    Copy,
+    Decode,
+    PinMemory,
+    Read,
+    Result,
+    hit_ratio,
+)
 from simulator.pipeline.stages.waiting import AGREEING, Checkpoint
 from simulator.pipeline.topology import OPERATIONS, STORE, Location, build
 from simulator.schema.data_loading import (

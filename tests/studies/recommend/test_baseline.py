@@ -8,8 +8,7 @@ import pytest
 
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
-from simulator.studies.baseline import baseline_of, with_full_name
-from simulator.studies.levers.keys import COUNT, MACHINE
+from simulator.studies.baseline import COUNT, MACHINE, baseline_of, with_full_name
 
 JOB = """\
 schema = 1
