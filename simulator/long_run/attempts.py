@@ -66,8 +66,8 @@ def longest(run: LongRun, work: Array, pause: Seconds) -> Array:
     return MAX_SLOWDOWN * undisturbed(run, work) + MAX_PAUSES * pause
 
 
-def goes_on(
-    run: LongRun, clock: Array, done: Array, work: Array, latest: Array, stops: Array
+def goes_on(  # noqa: PLR0913 - the state of the runs
+    run: LongRun, *, clock: Array, done: Array, work: Array, latest: Array, stops: Array
 ) -> NDArray[np.bool_]:
     """Return for each run whether it may still end by its `latest` time.
 
@@ -158,7 +158,9 @@ def memoryless_runs(run: LongRun, work: Array, random: np.random.Generator) -> S
     while gaps.live.any():
         gaps.take()
         stops = sum(gaps.struck.values(), np.zeros_like(work))
-        gaps.live &= goes_on(run, gaps.clock, gaps.done, work, latest, stops)
+        gaps.live &= goes_on(
+            run, clock=gaps.clock, done=gaps.done, work=work, latest=latest, stops=stops
+        )
     finish = np.where(gaps.ended, gaps.clock, np.inf)
     none = np.zeros_like(work)
     return SimulatedRuns(
@@ -336,7 +338,14 @@ class _Drawing:
             self._attempt(np.flatnonzero(self._live & self._running), chance)
             self._recover(standing, chance)
             stops = self._struck.sum(axis=0)
-            self._live &= goes_on(self.run, self._clock, self._done, self._work, latest, stops)
+            self._live &= goes_on(
+                self.run,
+                clock=self._clock,
+                done=self._done,
+                work=self._work,
+                latest=latest,
+                stops=stops,
+            )
         never = self._done < self._work
         finish = np.where(never, np.inf, self._clock)
         away = self._machines.time_away(self._clock)
