@@ -274,7 +274,7 @@ def chance(prediction: Prediction) -> float:
     a first epoch, whose interval `Timing` does not hold, it is the one at which the engine stops.
     """
     job, timing = prediction.scenario.job, prediction.timing
-    spreads = (job.dataset.size_spread, job.preprocessing.cost_spread)
+    spreads = (job.dataset.size_spread, job.input.cost_spread)
     deviation = max((s.deviation for s in spreads if s.varies), default=0.0)
     if deviation == 0.0:
         return 0.0

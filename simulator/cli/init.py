@@ -478,7 +478,7 @@ def _about_workers(text: str, profiles: tuple[Path, ...]) -> list[str]:
     from simulator.reading.scenario import load_scenario
 
     scenario = load_scenario("-", stdin=io.StringIO(text), profiles=profiles)
-    group, each = scenario.cluster.trainers, scenario.job.loader.workers
+    group, each = scenario.cluster.trainers, scenario.job.input.workers
     processes = max(1, group.gpus_per_host)
     total, threads = each * processes, group.host.cpu.threads
     if not each or (processes == 1 and total <= threads):

@@ -57,7 +57,7 @@ def bounds(
     first, later = np.minimum(1.0, lengths.epochs), np.maximum(0.0, lengths.epochs - 1.0)
     slow = slowest(scenario)
     one_by_one = first * serial_batch(topology, cold) + later * serial_batch(topology, warm)
-    starts = (worker_start(scenario) + scenario.job.loader.epoch_start) * (1.0 + later)
+    starts = (worker_start(scenario) + scenario.job.input.epoch_start) * (1.0 + later)
     steps, whole = lengths.total_steps, lengths.steps * lengths.accumulation
     lower: Any = lower_bound(scenario, topology, demands, lengths, extras)
     return Bounds(
@@ -84,7 +84,7 @@ def lower_bound(
 
 def slowest(scenario: Scenario) -> float:
     """Return the factor on a batch that every straggler of the loader affects."""
-    factors = [max(1.0, straggler.factor) for straggler in scenario.job.loader.stragglers]
+    factors = [max(1.0, straggler.factor) for straggler in scenario.job.input.straggler]
     return float(np.prod(factors))
 
 

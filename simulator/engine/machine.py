@@ -144,8 +144,8 @@ _Group = tuple[int, list[Demand]]
 
 def _together(scenario: Scenario, stages: Sequence[StageDemands]) -> list[_Group]:
     """Return the demands of one rank that can be executed concurrently."""
-    loader = scenario.job.loader
-    policy = loader.policy
+    pipeline = scenario.job.input
+    policy = pipeline.policy
     reading: list[Demand] = []
     making: list[Demand] = []
     receiving: list[Demand] = []
@@ -164,7 +164,7 @@ def _together(scenario: Scenario, stages: Sequence[StageDemands]) -> list[_Group
         else:
             rest += stage.demands
     if policy.producers:
-        beside = loader.copies_beside_compute
+        beside = pipeline.copies_beside_compute
         workers = [reading, making] if policy.reads_ahead else [reading + making]
         device = [copying, rest] if beside else [copying + rest]
         return [
@@ -180,10 +180,10 @@ def _in_turn(
     scenario: Scenario, making: list[Demand], copying: list[Demand], rest: list[Demand]
 ) -> list[list[Demand]]:
     """Return the concurrent demands where the program's own thread makes each batch (0 workers)."""
-    loader, train = scenario.job.loader, scenario.job.train
+    pipeline, train = scenario.job.input, scenario.job.train
     if train.sync_every_step and train.accumulation == 1:
         return [making + copying + rest]
-    if loader.copies_beside_compute:
+    if pipeline.copies_beside_compute:
         return [making, copying, rest]
     return [making + copying, rest]
 

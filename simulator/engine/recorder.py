@@ -320,11 +320,6 @@ class Epoch:
     floor: Seconds = 0.0
 
     @property
-    def ends(self) -> tuple[Seconds, ...]:
-        """Ends of each step on all ranks [s from the epoch's start]."""
-        return tuple(snapshot.time for snapshot in self.snapshots[1:])
-
-    @property
     def own_first_step(self) -> Seconds:
         """Time of the average rank for step 1, without waiting for others [s]."""
         spent = [entries(by_line(totals)) for totals in self.snapshots[1].ledgers]
@@ -384,12 +379,12 @@ class Observer:
         self._steady: Steady | None = None
         self._floor = 0.0
         self._closed_at = 0
-        spreads = (job.dataset.size_spread, job.preprocessing.cost_spread)
+        spreads = (job.dataset.size_spread, job.input.cost_spread)
         self._deviation = max((s.deviation for s in spreads if s.varies), default=0.0)
         self._random = self._deviation > 0.0
         self._samples = plan.batches * job.train.batch_size
         self._per_step = job.train.accumulation
-        policy = job.loader.policy
+        policy = job.input.policy
         away = 0 if job.remote is None else job.remote.queue + producers
         self._burst = max(1, producers)
         asked = policy.credits + away

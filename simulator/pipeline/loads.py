@@ -352,7 +352,7 @@ def _making_cycles(
     if not anywhere(producers):
         return []
     parts = [stages]
-    if scenario.job.loader.policy.reads_ahead and not group:
+    if scenario.job.input.policy.reads_ahead and not group:
         reading = [stage for stage in stages if stage.slot.reads]
         parts = [reading, [stage for stage in stages if not stage.slot.reads]]
     working = [actor_times(topology, part, Actor.WORKER, group) for part in parts]
@@ -367,10 +367,10 @@ def _using_cycles(
     Copies that are not concurrent with compute delay it. Without workers the main thread also makes
     the batches.
     """
-    loader = scenario.job.loader
+    pipeline = scenario.job.input
     receiving = actor_times(topology, stages, Actor.PIN_MEMORY)
     copying = actor_times(topology, stages, Actor.COPY_ENGINE)
-    if not loader.copies_beside_compute:
+    if not pipeline.copies_beside_compute:
         # what passes on the device's timeline holds its copies up, whatever it waits for
         device = Resource.CPU if topology.host.gpu is None else Resource.GPU
         working = sum(actor_times(topology, stages, Actor.COMPUTE_STREAM).values(), 0.0)
@@ -387,7 +387,7 @@ def producer_count(scenario: Scenario, topology: Topology, group: str) -> int:
     remote = scenario.job.remote
     if group and remote is not None:
         return remote.producers(scenario.ranks_served) * len(topology.sites_of(group))
-    return scenario.job.loader.policy.producers
+    return scenario.job.input.policy.producers
 
 
 def mean_slowness(scenario: Scenario) -> float:
@@ -396,10 +396,10 @@ def mean_slowness(scenario: Scenario) -> float:
     In round robin the slowest worker sets the pace of all; if free workers take the next batch, the
     others compensate.
     """
-    policy = scenario.job.loader.policy
+    policy = scenario.job.input.policy
     in_turn = policy.assignment is Assignment.ROUND_ROBIN
     slow = 1.0
-    for straggler in scenario.job.loader.stragglers:
+    for straggler in scenario.job.input.straggler:
         slow *= _slowness(straggler, 1 if in_turn else policy.producers)
     return slow
 
@@ -604,7 +604,7 @@ def _varied(scenario: Scenario) -> Scenario:
     varied = replace(
         job,
         dataset=replace(job.dataset, size_spread=ASSUMED),
-        preprocessing=replace(job.preprocessing, cost_spread=ASSUMED),
+        input=replace(job.input, cost_spread=ASSUMED),
     )
     note = Assumption(
         what="spread of samples in size and cost (data.size_spread, input.cost_spread not given)",
@@ -617,7 +617,7 @@ def _varied(scenario: Scenario) -> Scenario:
 
 def _alternates(scenario: Scenario) -> Real:
     """Return True where the workers alternate between a store and the cores in any epoch."""
-    if scenario.job.loader.policy.reads_ahead:
+    if scenario.job.input.policy.reads_ahead:
         return False
     topology = build(scenario)
     cold, warm = (alternating(topology, worker_table(scenario, phase)) for phase in Phase)

@@ -956,9 +956,9 @@ def unstarved_rate(prediction: Prediction) -> PerSecond | None:
 
     Copies concurrent with compute are then hidden; those of a late batch are not.
     """
-    timing, loader = prediction.timing, prediction.scenario.job.loader
+    timing, pipeline = prediction.timing, prediction.scenario.job.input
     working = timing.step_time.mean - timing.split.data_stall - waiting_for_ranks(prediction)
-    copied = timing.split.h2d if loader.copies_beside_compute else 0.0
+    copied = timing.split.h2d if pipeline.copies_beside_compute else 0.0
     working = max(working - copied, copied)
     if timing.accelerator_utilization is None or working <= 0.0:
         return None

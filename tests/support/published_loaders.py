@@ -59,7 +59,7 @@ def _loader_case(name: str) -> LoaderCase:
         in_order=in_order,
     )
     # the reference's batches are equal on purpose: its workers stay in step
-    made = replace(job.job, loader=replace(job.job.loader, in_step=True))
+    made = replace(job.job, input=replace(job.job.input, in_step=True))
     ends = step_ends(simulate(replace(job, jobs=(made,)), replay=True))
     first = int(min(4 * workers, batches / 3))
     step = (ends[-1] - ends[first]) / (batches - 1 - first)

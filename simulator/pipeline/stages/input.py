@@ -11,7 +11,8 @@ from simulator.equations.cpu import core_cost, speed_ratio
 from simulator.equations.memory import tensor_bytes
 from simulator.equations.step import batch_bytes, batch_work, copied_bytes, decode_work
 from simulator.equations.storage import operations_per_sample
-from simulator.physics.footprint import batch_in_bytes, page_cache_bytes, sample_bytes
+from simulator.physics.device_memory import batch_in_bytes
+from simulator.physics.footprint import page_cache_bytes
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
 from simulator.schema.accelerators import Precision
 from simulator.schema.data_loading import (
@@ -138,9 +139,9 @@ def helpers_alone(scenario: Scenario, remote: Remote) -> Scenario:
         model=None,
         step_times=None,
         remote=None,
-        loader=replace(job.loader, workers=remote.workers),
+        input=replace(job.input, workers=remote.workers),
     )
-    own = next(group for group in scenario.cluster.groups if group.name == remote.group)
+    own = next(group for group in scenario.cluster.groups if group.name == remote.name)
     group = replace(own, role=Role.TRAIN, gpus_per_host=0)
     alone = replace(scenario.cluster, groups=(group,))
     return replace(scenario, cluster=alone, jobs=(there,), at="")
@@ -270,7 +271,7 @@ class Decode:
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Return core-seconds of the machine that makes the batch."""
-        work = scenario.job.preprocessing
+        work = scenario.job.input
         if work.where is Preparation.BEFOREHAND and scenario.job.mode is not Mode.PREPARE:
             return ()
         asked = term(
@@ -285,10 +286,10 @@ class Decode:
 
 def core_scale(scenario: Scenario) -> Real:
     """Return the core-seconds of this machine for one stated second of preprocessing."""
-    work = scenario.job.preprocessing
+    work = scenario.job.input
     pool = scenario.site.host.cpu
     scale: Real = 1.0
-    if work.basis is CostBasis.VCPU:
+    if work.cost_basis is CostBasis.VCPU:
         scale = core_cost(1.0, pool.capacity, pool.threads)
     if work.coremark_per_vcpu is not None and pool.coremark is not None:
         scale = scale / speed_ratio(pool.coremark / pool.threads, work.coremark_per_vcpu)
@@ -303,7 +304,7 @@ class Collate:
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Core-seconds of this machine, and the batch written to host memory."""
-        work = scenario.job.preprocessing
+        work = scenario.job.input
         asked = term(
             batch_work,
             batch_size=scenario.job.train.batch_size,
@@ -355,7 +356,7 @@ class Write:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Return the batch's bytes to the store, with one latency per operation."""
         store, batch = scenario.site.storage, scenario.job.train.batch_size
-        size = sample_bytes(scenario)
+        size = scenario.job.input.output_bytes_per_sample
         operations = batch * write_operations(scenario.job.dataset, size, store)
         return (
             asking(
@@ -388,15 +389,15 @@ class PinMemory:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Return core-seconds of one thread, and bytes through host memory where it pins."""
         job = scenario.job
-        loader, batch = job.loader, job.train.batch_size
+        pipeline, batch = job.input, job.train.batch_size
         work = term(
             batch_work,
             batch_size=batch,
-            per_sample=loader.receive_per_sample,
-            per_batch=loader.receive_per_batch,
+            per_sample=pipeline.receive_per_sample,
+            per_batch=pipeline.receive_per_batch,
         )
         cpu = asking(work, Resource.CPU, Path.CORES)
-        if not loader.pin_memory:
+        if not pipeline.pin_memory:
             return (cpu,)
         copied = term(copied_bytes, size=batch_in_bytes(scenario))
         return (cpu, asking(copied, Resource.HOST_MEMORY, Path.MEMORY))
@@ -413,7 +414,7 @@ class Copy:
         host = scenario.cluster.trainers.host
         if host.gpu is None or host.gpu.unified_memory or host.host_link is None:
             return ()
-        pinned = scenario.job.loader.pin_memory
+        pinned = scenario.job.input.pin_memory
         link, size = host.host_link, batch_in_bytes(scenario)
         # Without bytes there is no copy, and no latency of the link.
         latency = np.where(np.asarray(size.value) > 0.0, link.latency, 0.0)[()]

@@ -15,8 +15,7 @@ from typing import Final
 from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import Service
-from simulator.studies.baseline import COUNT
-from simulator.studies.levers import data_loading, machines, service, training
+from simulator.studies.levers import COUNT, data_loading, machines, service, training
 from simulator.studies.levers.lever import (
     TENTH_MORE,
     TWICE,
@@ -55,9 +54,7 @@ LEVERS: Final[tuple[JobLever, ...]] = (
     Lever(
         name="remote workers",
         keys=("remote.workers",),
-        knobs=lambda s: count_knob(
-            "remote workers", "remote.workers", s.job.remote and s.job.remote.workers, free=True
-        ),
+        knobs=data_loading.remote_worker_knob,
     ),
     Lever(
         name="prefetch",

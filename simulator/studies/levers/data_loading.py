@@ -23,15 +23,8 @@ from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope, Storage
 from simulator.schema.training import Mode
 from simulator.schema.transformers import Transformer
-from simulator.studies.baseline import (
-    PLACEMENT,
-    STORE,
-    WORKERS,
-    Baseline,
-    Machine,
-    holds_better,
-    worth_renting,
-)
+from simulator.studies.baseline import Baseline, Machine, holds_better, worth_renting
+from simulator.studies.levers import PLACEMENT, STORE, WORKERS
 from simulator.studies.levers.lever import (
     HALF,
     TENTH_MORE,
@@ -103,16 +96,23 @@ def trains_starved(situation: Situation) -> bool:
 def worker_knob(scenario: Scenario) -> Iterator[Knob]:
     """Return the number of workers, where the machine makes batches itself."""
     job = scenario.job
-    if job.loader.workers > 0 or job.remote is None:
-        yield from count_knob("workers", WORKERS, job.loader.workers, free=True)
+    if job.input.workers > 0 or job.remote is None:
+        yield from count_knob("workers", WORKERS, job.input.workers, free=True)
+
+
+def remote_worker_knob(scenario: Scenario) -> Iterator[Knob]:
+    """Return the number of workers on each machine that only makes batches."""
+    remote = scenario.job.remote
+    if remote is not None:
+        yield from count_knob("remote workers", "remote.workers", remote.workers, free=True)
 
 
 def prefetch_knob(scenario: Scenario) -> Iterator[Knob]:
     """Return the depth of the prefetch."""
-    loader = scenario.job.loader
-    if loader.workers > 0 or loader.kind is not LoaderKind.PYTORCH:
+    pipeline = scenario.job.input
+    if pipeline.workers > 0 or pipeline.loader is not LoaderKind.PYTORCH:
         yield from count_knob(
-            "prefetch", "input.prefetch", loader.prefetch, free=True, limits=False
+            "prefetch", "input.prefetch", pipeline.prefetch, free=True, limits=False
         )
 
 
@@ -120,7 +120,7 @@ def more_workers(situation: Situation) -> Iterator[Change]:
     """Propose more workers: multiples of the present number, and of the vCPUs of a rank."""
     scenario = situation.baseline.scenario
     threads = scenario.cluster.trainers.host.cpu.threads / scenario.ranks_per_host
-    own, per_rank = scenario.job.loader.workers, max(1, int(threads))
+    own, per_rank = scenario.job.input.workers, max(1, int(threads))
     each_process = " a process" if scenario.ranks_per_host > 1 else ""
     if scenario.job.remote is not None and not own:
         return
@@ -133,12 +133,12 @@ def more_workers(situation: Situation) -> Iterator[Change]:
 def deeper_prefetch(situation: Situation) -> Iterator[Change]:
     """Propose a deeper prefetch where batches take CPU time."""
     scenario = situation.baseline.scenario
-    loader, work = scenario.job.loader, scenario.job.preprocessing
-    threaded = loader.kind is not LoaderKind.PYTORCH
-    prefetches = loader.workers > 0 or threaded
-    if prefetches and work.per_sample > 0.0 and loader.prefetch < DEEP_PREFETCH:
+    pipeline = scenario.job.input
+    threaded = pipeline.loader is not LoaderKind.PYTORCH
+    prefetches = pipeline.workers > 0 or threaded
+    if prefetches and pipeline.per_sample > 0.0 and pipeline.prefetch < DEEP_PREFETCH:
         yield Change(
-            f"prefetch {DEEP_PREFETCH} instead of {loader.prefetch}",
+            f"prefetch {DEEP_PREFETCH} instead of {pipeline.prefetch}",
             {"input.prefetch": DEEP_PREFETCH},
         )
 
@@ -146,7 +146,7 @@ def deeper_prefetch(situation: Situation) -> Iterator[Change]:
 def worker_candidates(at: SearchPoint) -> Iterator[Settings]:
     """Search one worker for each vCPU of a rank, and half as many."""
     job = at.baseline.scenario.job
-    makes = job.preprocessing.per_sample > 0.0 and job.loader.kind is not LoaderKind.ACTORS
+    makes = job.input.per_sample > 0.0 and job.input.loader is not LoaderKind.ACTORS
     if WORKERS in at.point or not makes or job.remote is not None:
         yield {}
         return
@@ -161,7 +161,7 @@ def worker_candidates(at: SearchPoint) -> Iterator[Settings]:
 def vcpu_knob(scenario: Scenario, *, workers: bool = False) -> Iterator[Knob]:
     """Return the hardware threads of a machine, on cores and with `workers` in proportion."""
     cpu = scenario.cluster.trainers.host.cpu
-    each = scenario.job.loader.workers / cpu.threads
+    each = scenario.job.input.workers / cpu.threads
 
     def settings(threads: float) -> Settings:
         cores = threads * cpu.cores / cpu.threads
@@ -331,7 +331,7 @@ def network_knob(scenario: Scenario) -> Iterator[Knob]:
 def faster_decoder(situation: Situation) -> Iterator[Change]:
     """Propose a faster library for decoding JPEGs."""
     scenario = situation.baseline.scenario
-    work, model = scenario.job.preprocessing, scenario.job.model
+    work, model = scenario.job.input, scenario.job.model
     images = isinstance(model, ConvNet) or (isinstance(model, Transformer) and not model.tokens)
     stated = situation.baseline.reader.given("input.decode")
     if images and work.decode > 0.0 and work.where is Preparation.CPU and stated is not None:
@@ -346,13 +346,13 @@ def faster_decoder(situation: Situation) -> Iterator[Change]:
 def prepared_data(shortage: Shortage) -> Iterator[Settings]:
     """Store samples as they are when finished, where their size is known, and only collate then."""
     job = shortage.baseline.scenario.job
-    work = job.preprocessing
-    makes = job.loader.kind is not LoaderKind.ACTORS
+    work = job.input
+    makes = job.input.loader is not LoaderKind.ACTORS
     prepares = work.where is Preparation.CPU and work.decode + work.augment > 0.0
-    if makes and prepares and work.output_bytes > 0.0:
+    if makes and prepares and work.output_bytes_per_sample > 0.0:
         yield {
             "input.where": Preparation.BEFOREHAND.value,
-            "input.prepared_bytes_per_sample": f"{work.output_bytes:.0f} B",
+            "input.prepared_bytes_per_sample": f"{work.output_bytes_per_sample:.0f} B",
         }
 
 
@@ -417,7 +417,7 @@ def other_helper_count(situation: Situation) -> Iterator[Change]:
     remote = scenario.job.remote
     if remote is None:
         return
-    own = next(group.count for group in scenario.cluster.groups if group.name == remote.group)
+    own = next(group.count for group in scenario.cluster.groups if group.name == remote.name)
     fewer = (own >> k for k in range(1, own.bit_length()))
     for number in (*fewer, own + 1, 2 * own, 4 * own):
         yield Change(

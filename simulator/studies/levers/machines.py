@@ -10,15 +10,8 @@ from simulator.schema.data_loading import Preparation
 from simulator.schema.goal import Plain
 from simulator.schema.machines import Host, short_name
 from simulator.schema.training import Mode
-from simulator.studies.baseline import (
-    COUNT,
-    MACHINE,
-    MEASURED_ON,
-    PURCHASE,
-    WORKERS,
-    Baseline,
-    Machine,
-)
+from simulator.studies.baseline import Baseline, Machine
+from simulator.studies.levers import COUNT, MACHINE, MEASURED_ON, PURCHASE, WORKERS
 from simulator.studies.levers.data_loading import MAX_WORKERS
 from simulator.studies.levers.lever import Change, SearchPoint, Settings, Shortage, Situation
 
@@ -61,14 +54,14 @@ def all_accelerators(situation: Situation) -> Iterator[Change]:
     """Propose all accelerators of a machine that is paid for as a whole, threads shared out."""
     baseline = situation.baseline
     scenario, trainers = baseline.scenario, baseline.scenario.cluster.trainers
-    there, loader = trainers.host.gpu_count, scenario.job.loader
+    there, pipeline = trainers.host.gpu_count, scenario.job.input
     if _is_described(baseline) or not baseline.own.cloud or scenario.job.copies > 1:
         return
     if trainers.gpus_per_host >= there:
         return
     settings: dict[str, Plain] = {"hardware.gpus": there}
     share = max(1, int(trainers.host.cpu.threads) // there)
-    if loader.workers > share:
+    if pipeline.workers > share:
         settings[WORKERS] = share
     fixed = baseline.reader.given("train.global_batch_size") is not None
     more = there / trainers.gpus_per_host
@@ -86,7 +79,7 @@ def other_machines(situation: Situation) -> Iterator[Change]:
     priced = scenario.cost.price is None and own.priced
     if _is_described(baseline) or job.remote is not None or not priced:
         return
-    measured = job.step_times is not None or job.preprocessing.where is Preparation.DEVICE
+    measured = job.step_times is not None or job.input.where is Preparation.DEVICE
     for machine in baseline.machines:
         same_gpu = bool(machine.gpu) and machine.gpu == own.gpu
         same_kind = machine.stack == own.stack and machine.gpus == own.gpus
@@ -105,8 +98,8 @@ def other_machines(situation: Situation) -> Iterator[Change]:
 def _carried_workers(baseline: Baseline, machine: Machine) -> dict[str, Plain]:
     """Keep the workers of each vCPU where they use all of those; else keep their number."""
     scenario = baseline.scenario
-    own = scenario.job.loader.workers
-    if own == 0 or scenario.job.preprocessing.per_sample == 0.0:
+    own = scenario.job.input.workers
+    if own == 0 or scenario.job.input.per_sample == 0.0:
         return {}
     if own * max(1, scenario.ranks_per_host) < baseline.own.threads:
         return {}
@@ -121,7 +114,7 @@ def carried_cpu_times(baseline: Baseline, machine: Machine) -> dict[str, Plain]:
     without a CoreMark to compare is assumed to be as fast, core for core.
     """
     stated = baseline.reader.given(MEASURED_ON) is not None
-    work = baseline.scenario.job.preprocessing.per_sample > 0.0
+    work = baseline.scenario.job.input.per_sample > 0.0
     if not work or machine.name == baseline.own.name:
         return {}
     if stated:

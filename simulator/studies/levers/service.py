@@ -203,7 +203,7 @@ def concurrent_reads(situation: ServiceSituation) -> Iterator[Change]:
     """Propose more reads of inputs at a time."""
     reading = situation.service.reading
     if reading is not None and situation.reads:
-        readers = READS_FACTOR * int(reading.job.loader.workers)
+        readers = READS_FACTOR * int(reading.job.input.workers)
         yield Change(f"{readers} reads at a time on each machine", {"load.inputs.readers": readers})
 
 

@@ -19,7 +19,8 @@ from simulator.results.energy import missing
 from simulator.schema.accelerators import Stack
 from simulator.schema.goal import Goal, Limits, Objective, Sense
 from simulator.schema.machines import short_name
-from simulator.studies.baseline import COUNT, Settings
+from simulator.studies.baseline import Settings
+from simulator.studies.levers import COUNT
 from simulator.studies.recommend.limits import RuledOffer, broken
 from simulator.studies.recommend.ranking import MONEY, TIME, Choice, number
 from simulator.studies.recommend.search_problem import (

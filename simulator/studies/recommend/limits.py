@@ -14,7 +14,8 @@ from simulator.results.expression import parse_expression
 from simulator.results.metrics import Value
 from simulator.schema.accelerators import Stack
 from simulator.schema.goal import Goal, Limits
-from simulator.studies.baseline import GPU_KEY, Machine, is_called, is_sold_in
+from simulator.studies.baseline import Machine, is_called, is_sold_in
+from simulator.studies.levers import GPU_KEY
 from simulator.studies.recommend.ranking import MONEY, TIME, number
 from simulator.units import SECOND, USD, show
 

@@ -189,12 +189,12 @@ def _counted(floors: Floors) -> Real:
     least step of a run that goes on is assured.
     """
     scenario, length = floors.scenario, floors.lengths
-    job, policy = scenario.job, scenario.job.loader.policy
+    job, policy = scenario.job, scenario.job.input.policy
     producers: Real = policy.producers
     away: Real = 0.0
     if job.remote is not None:
         own = producers if makes_own_batches(scenario) else 0.0
-        producers = own + producer_count(scenario, floors.topology, job.remote.group)
+        producers = own + producer_count(scenario, floors.topology, job.remote.name)
         away = job.remote.queue + producers
     asked = np.maximum(1.0, np.maximum(policy.credits + away, producers))
     in_flight = np.ceil(asked / length.accumulation)
@@ -229,13 +229,13 @@ def _epochs(
 
     Where workers go on with the next epoch's batches a later epoch is steps of a run that goes on.
     """
-    loader = scenario.job.loader
+    pipeline = scenario.job.input
     starts = worker_start(scenario)
-    first = loader.epoch_start + starts + cold.epoch * ROUNDING
-    if loader.policy.crosses_epochs:
+    first = pipeline.epoch_start + starts + cold.epoch * ROUNDING
+    if pipeline.policy.crosses_epochs:
         return first, warm.step * length.full_steps * ROUNDING
-    again = starts if loader.policy.restarts else 0.0
-    return first, loader.epoch_start + again + warm.epoch * ROUNDING
+    again = starts if pipeline.policy.restarts else 0.0
+    return first, pipeline.epoch_start + again + warm.epoch * ROUNDING
 
 
 def _total(length: Lengths, first: Real, later: Real, beside: Extras) -> Real:

@@ -48,7 +48,7 @@ def test_a_demand_shows_equation_inputs_and_sources(prediction: Prediction) -> N
     assert "= step.batch_bytes" in text
     assert "bytes_per_sample = 114 kB   from jobs.dataset.bytes_per_sample" in text
     assert "[maker's datasheet, 2020-05]" in text
-    assert "decode = 1.6 ms   from jobs.preprocessing.decode of the scenario" in text
+    assert "decode = 1.6 ms   from jobs.input.decode of the scenario" in text
 
 
 def test_only_the_resource_asked_for_is_shown(prediction: Prediction) -> None:

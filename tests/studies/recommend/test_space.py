@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.goal import Goal, Objective, Sense
-from simulator.studies.baseline import MACHINE, baseline_of
+from simulator.studies.baseline import baseline_of
+from simulator.studies.levers import MACHINE
 from simulator.studies.levers.parallelism import Shape, ways
 from simulator.studies.levers.training import splits
 from simulator.studies.recommend.space import Space, space_of
