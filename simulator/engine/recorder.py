@@ -320,11 +320,6 @@ class Epoch:
     floor: Seconds = 0.0
 
     @property
-    def ends(self) -> tuple[Seconds, ...]:
-        """Ends of each step on all ranks [s from the epoch's start]."""
-        return tuple(snapshot.time for snapshot in self.snapshots[1:])
-
-    @property
     def own_first_step(self) -> Seconds:
         """Time of the average rank for step 1, without waiting for others [s]."""
         spent = [entries(by_line(totals)) for totals in self.snapshots[1].ledgers]

@@ -371,36 +371,38 @@ def tokens_per_sample(scenario: Scenario) -> float | None:
     return sum(stack.tokens for stack in stacks) or None
 
 
-def rate_per_device(scenario: Scenario, throughput: PerSecond) -> Term | None:
-    """Return the model FLOPs of one accelerator per second [FLOP/s]; None if unknown."""
-    flops = _model_flops(scenario)
-    return None if flops is None else _rate(scenario, flops, throughput)
+def rate_per_device(
+    scenario: Scenario, throughput: PerSecond, *, recomputed: bool = False
+) -> Term | None:
+    """Return the model FLOPs of one accelerator per second [FLOP/s]; None if unknown.
 
-
-def model_utilization(scenario: Scenario, throughput: PerSecond) -> Term | None:
-    """Return the MFU: model FLOPs over the datasheet's peak; None if unknown."""
-    return _share(scenario, rate_per_device(scenario, throughput))
-
-
-def hardware_utilization(scenario: Scenario, throughput: PerSecond) -> Term | None:
-    """Return the HFU, which counts recomputed activations too; None if unknown."""
-    flops = _model_flops(scenario)
+    `recomputed` counts recomputed activations too.
+    """
+    flops, trainers = _model_flops(scenario), scenario.cluster.trainers
     if flops is None:
         return None
-    all_flops = term(computed_flops, model_flops=flops, again=_again(scenario))
-    return _share(scenario, _rate(scenario, all_flops, throughput))
-
-
-def _rate(scenario: Scenario, flops: Term, throughput: PerSecond) -> Term:
-    trainers = scenario.cluster.trainers
+    if recomputed:
+        flops = term(computed_flops, model_flops=flops, again=_again(scenario))
     devices = float(trainers.count * trainers.gpus_per_host)
     return term(flops_rate, flops=flops, throughput=throughput, devices=devices)
 
 
-def _share(scenario: Scenario, rate: Term | None) -> Term | None:
-    gpu, precision = scenario.cluster.trainers.host.gpu, scenario.job.train.precision
-    peak = None if gpu is None else gpu.peak.get(gpu.fallback.get(precision, precision))
+def model_utilization(scenario: Scenario, throughput: PerSecond) -> Term | None:
+    """Return the MFU: model FLOPs over the datasheet's peak; None if unknown."""
+    rate, peak = rate_per_device(scenario, throughput), _peak(scenario)
     return term(flops_utilization, rate=rate, peak=peak) if rate and peak else None
+
+
+def hardware_utilization(scenario: Scenario, throughput: PerSecond) -> Term | None:
+    """Return the HFU, which counts recomputed activations too; None if unknown."""
+    rate, peak = rate_per_device(scenario, throughput, recomputed=True), _peak(scenario)
+    return term(flops_utilization, rate=rate, peak=peak) if rate and peak else None
+
+
+def _peak(scenario: Scenario) -> FlopsPerSecond | None:
+    """Return the peak of an accelerator at the job's precision [FLOP/s]; None if unknown."""
+    gpu, precision = scenario.cluster.trainers.host.gpu, scenario.job.train.precision
+    return None if gpu is None else gpu.peak.get(gpu.fallback.get(precision, precision))
 
 
 def _stacks(model: Model | None) -> tuple[Transformer, ...]:

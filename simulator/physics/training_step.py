@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.equations.pipeline import pipeline_bubble, slowest_stage, stage_time
+from simulator.equations.pipeline import pipeline_bubble, slowest_stage
 from simulator.equations.step import host_update_bytes, late_copies, waited_exchange
 from simulator.physics.communication import (
     GradientReduction,
@@ -77,7 +77,7 @@ from simulator.physics.parameters import (
 from simulator.physics.transformer import TransformerStep
 from simulator.schema.models import Product
 from simulator.schema.software import Kernels
-from simulator.terms import Term, product_of, stated, term
+from simulator.terms import Term, product_of, stated, sum_of, term
 from simulator.units import (
     Bytes,
     BytesPerSecond,
@@ -587,8 +587,13 @@ def training_step(step: TransformerStep, kernels: Kernels) -> TrainingStep:
         chunks=layout.chunks,
     )
     forward, backward = layer.computing
-    forward = term(stage_time, layers=slowest.layers, layer=forward, ends=slowest.ends_forward)
-    backward = term(stage_time, layers=slowest.layers, layer=backward, ends=slowest.ends_backward)
+    # A pass over a stage: its layers, and embedding, head and loss where it has them.
+    forward = sum_of(
+        layers=product_of(layer=forward, layers=slowest.layers), ends=slowest.ends_forward
+    )
+    backward = sum_of(
+        layers=product_of(layer=backward, layers=slowest.layers), ends=slowest.ends_backward
+    )
     terms = {
         "forward": product_of(stage=forward, slowness=slowness),
         "backward": product_of(stage=backward, slowness=slowness),

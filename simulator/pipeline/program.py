@@ -35,13 +35,11 @@ from simulator.pipeline.stages.communication import (
     SmContention,
 )
 from simulator.pipeline.stages.compute import (
-    Backward,
     CpuTraining,
     DecodeOnDevice,
-    Forward,
+    DevicePass,
     HostOptimizer,
     StepOverhead,
-    Update,
 )
 from simulator.pipeline.stages.input import (
     Collate,
@@ -86,8 +84,8 @@ USING: Final[tuple[Slot, ...]] = (
     Slot(CpuTraining(), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMPUTE, forward_only=True),
     Slot(HiddenExchange(), Actor.COMMUNICATION_STREAM, Per.BATCH, Entry.COMMUNICATION),
     Slot(HiddenGradients(), Actor.COMMUNICATION_STREAM, Per.STEP, Entry.COMMUNICATION),
-    Slot(Forward(), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMPUTE, forward_only=True),
-    Slot(Backward(), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMPUTE),
+    Slot(DevicePass("forward"), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMPUTE, forward_only=True),
+    Slot(DevicePass("backward"), Actor.COMPUTE_STREAM, Per.BATCH, Entry.COMPUTE),
     Slot(AllReduce(), Actor.COMMUNICATION_STREAM, Per.BUCKET, Entry.COMMUNICATION),
     Slot(GradientNegotiation(), Actor.COMPUTE_STREAM, Per.STEP, Entry.OTHER),
     Slot(StragglerWait(), Actor.COMPUTE_STREAM, Per.STEP, Entry.OTHER),
@@ -96,7 +94,7 @@ USING: Final[tuple[Slot, ...]] = (
     Slot(Bubble(), Actor.COMPUTE_STREAM, Per.STEP, Entry.BUBBLE, shown="bubble"),
     Slot(GradientExchange(), Actor.COMPUTE_STREAM, Per.STEP, Entry.COMMUNICATION, shown="gather"),
     Slot(SmContention(), Actor.COMPUTE_STREAM, Per.STEP, Entry.COMPUTE),
-    Slot(Update(), Actor.COMPUTE_STREAM, Per.STEP, Entry.COMPUTE),
+    Slot(DevicePass("optimizer"), Actor.COMPUTE_STREAM, Per.STEP, Entry.COMPUTE),
     Slot(HostOptimizer(), Actor.COMPUTE_STREAM, Per.STEP, Entry.OTHER),
     Slot(StepOverhead(), Actor.COMPUTE_STREAM, Per.STEP, Entry.OTHER),
     Slot(Result(), Actor.RESULT_ENGINE, Per.BATCH, Entry.OTHER, shown="d2h", forward_only=True),

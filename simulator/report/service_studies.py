@@ -30,13 +30,13 @@ from simulator.report.prediction.service import (
     load_called,
 )
 from simulator.report.text import percent
+from simulator.results.energy import service_energy
 from simulator.results.metrics import applies, part_figures, service_figures
 from simulator.results.serving import ServicePrediction
 from simulator.schema.goal import Plain
 from simulator.schema.machines import short_name
 from simulator.schema.serving import Service
 from simulator.schema.software import ServingFigures
-from simulator.serving.cost import energy_of
 from simulator.studies.service_sizing import Choice, Need, Refused, Sized, Variant, Worth, cost_at
 from simulator.units import BYTE, HOUR, SECOND, USD, USD_PER_SECOND, WATT, show
 
@@ -144,7 +144,7 @@ def _hourly(price: float) -> float:
 
 def _choice_object(choice: Choice) -> dict[str, Any]:
     serving, told = choice.service.serving, choice.answered
-    energy = energy_of(choice.service, told, None)
+    energy = service_energy(choice.service, told, None)
     values = part_figures(cost=cost_at(choice), energy=energy)
     values = {name: each for name, each in values.items() if applies(choice.service, name)}
     row = (
@@ -218,7 +218,7 @@ def _choices(found: Sized) -> Table | None:
 
 def _bulk_row(choice: Choice) -> tuple[str, ...]:
     told = choice.answered
-    power = energy_of(choice.service, told, None).power
+    power = service_energy(choice.service, told, None).power
     return (
         _called(choice),
         show(choice.price, USD_PER_SECOND, 3),
@@ -234,7 +234,7 @@ def _choice_row(choice: Choice, latencies: Collection[str]) -> tuple[str, ...]:
     told, cost = choice.answered, cost_at(choice)
     at_once = choice.service.one_pass is not None
     paid = cost.per_thousand_requests if at_once else cost.per_million_output_tokens
-    power = energy_of(choice.service, told, None).power
+    power = service_energy(choice.service, told, None).power
     return (
         _called(choice),
         show(choice.price, USD_PER_SECOND, 3),

@@ -6,28 +6,32 @@ import fnmatch
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from simulator.confidence.uncertainty import with_uncertainties
 from simulator.errors import InputError, PlanError, UnknownName
 from simulator.physics.footprint import Verdict, memory_fit
 from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.cost import Purchase
 from simulator.schema.goal import Plain
 from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope, Storage
 from simulator.schema.training import Mode
-from simulator.studies.search.evaluate import Reader as SearchReader
+from simulator.studies.levers import (
+    COUNT,
+    GLOBAL_BATCH,
+    GPU_KEY,
+    MACHINE,
+    MEASURED_ON,
+    PLACEMENT,
+    PURCHASE,
+    STORE,
+    WORKERS,
+)
 from simulator.units import Bytes, PerSecond, UsdPerSecond
 
-MACHINE, COUNT, STORE = "hardware.machine", "hardware.count", "hardware.storage"
-PLACEMENT, PURCHASE = "data.placement", "cost.purchase"
-BATCH, ACCUMULATION, WORKERS = "train.batch_size", "train.accumulation", "input.workers"
-GLOBAL_BATCH = "train.global_batch_size"
-MEASURED_ON = "input.measured_on"
-GPU_KEY = "hardware.gpu"
-"""Pinned, this is the accelerator a machine comes with; it is never put into another machine."""
 MAX_STORE_RENT: Final = 0.05
 """Share of a machine's rent up to which a store's is left out of what a search compares: a guess,
 about what a step is known to at best."""
@@ -230,18 +234,11 @@ MEMORY_NEUTRAL = frozenset({MACHINE, STORE, PLACEMENT, PURCHASE, WORKERS, MEASUR
 """Settings that an accelerator's memory does not depend on."""
 
 
-class Reader(SearchReader, Protocol):
-    """Reads candidates of one scenario file, and tells what the file itself says."""
-
-    def given(self, key: str) -> object:
-        """Return the value of a dotted key in the file; None where the file does not set it."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
     """The scenario as it stands, and what is on offer; `own` is the machine it names."""
 
-    reader: Reader
+    reader: CandidateReader
     scenario: Scenario
     own: Machine
     machines: tuple[Machine, ...]
@@ -322,12 +319,14 @@ class Baseline:
         return self.fitted[key]
 
 
-def baseline_of(reader: Reader, catalogue: Catalogue, named: tuple[str, ...] = ()) -> Baseline:
+def baseline_of(
+    reader: CandidateReader, catalogue: Catalogue, named: tuple[str, ...] = ()
+) -> Baseline:
     """Return the baseline of a study of one scenario.
 
     Parameters
     ----------
-    reader : Reader
+    reader : CandidateReader
         Reads the scenario and its candidates.
     catalogue : Catalogue
         Machines and stores on offer.

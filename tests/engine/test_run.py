@@ -9,8 +9,9 @@ import pytest
 from support.scenarios import host, inputs_of, link, scenario, simulate, step_ends, store
 
 from simulator.engine.closed_form import bounds
+from simulator.engine.epoch import run_epoch
 from simulator.engine.recorder import PRECISION
-from simulator.engine.run import Options, solve
+from simulator.engine.run import Options, mean_step, plan_of, solve
 from simulator.pipeline.loads import least_step, pressures
 from simulator.pipeline.run_length import checkpoint_loads
 from simulator.pipeline.stages.base import Phase, Resource
@@ -364,7 +365,7 @@ def test_beyond_the_cap_the_bound_is_used() -> None:
     job = scenario(batches=2000, batch_cpu=17.2, workers=48, prefetch=1, compute=0.11)
     timing = solve(inputs_of(job), Options(most_steps=40))
     assert timing.bounded
-    assert timing.step_time.mean == bound(job)
+    assert timing.step_time.mean == pytest.approx(bound(job), rel=1e-12)
     assert timing.total_time >= 2000 * bound(job)
     parts = timing.split
     assert min(parts.data_stall, parts.other, parts.compute) >= 0.0
@@ -511,3 +512,20 @@ def test_devices_that_write_a_checkpoint_share_their_links() -> None:
     links = [seconds for unit, seconds in loads.items() if unit.startswith("pcie")]
     assert 0.0 < max(links) <= job.extras.per_step
     assert max(loads.values()) <= job.extras.per_step
+
+
+@pytest.mark.parametrize(
+    "name", ["resnet18-imagenet-serial", "gpu-decode", "llama3-8b-fsdp", "mixtral-8x7b-megatron"]
+)
+def test_simulated_compute_takes_what_its_terms_say(name: str) -> None:
+    """The ledger of simulated ranks has the compute of a step that the split takes from terms."""
+    inputs = simulation_input(load_scenario(name))
+    plan = plan_of(inputs, Phase.COLD, Options())
+    stages = inputs.demands[Phase.COLD]
+    epoch = run_epoch(inputs.scenario, inputs.topology, stages, plan, 0)
+    simulated, _ = mean_step(epoch, 0.0)
+    works = {stage.stage: stage.compute_time * stage.times for stage in stages}
+    batches = inputs.scenario.job.train.accumulation
+    assert {stage: simulated[stage] for stage, work in works.items() if work} == pytest.approx(
+        {stage: batches * work for stage, work in works.items() if work}, rel=1e-11
+    )

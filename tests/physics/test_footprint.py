@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from simulator.physics import footprint
+from simulator.physics.device_memory import batch_in_bytes
 from simulator.physics.footprint import (
     MemoryFit,
     Verdict,
@@ -215,8 +216,7 @@ def test_threads_have_no_memory_of_their_own(kind: LoaderKind) -> None:
 def test_a_sample_is_as_large_as_preprocessing_makes_it(size: float) -> None:
     """However small, and whatever the model takes: nothing is put in its place."""
     job = scenario(input=InputPipeline(output_bytes_per_sample=size), model=BERT_LARGE)
-    assert footprint.sample_bytes(job) == size
-    assert footprint.batch_in_bytes(job).value == 16 * size
+    assert batch_in_bytes(job).value == 16 * size
 
 
 def test_a_preloaded_data_set_stays_in_memory() -> None:

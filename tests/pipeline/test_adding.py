@@ -115,7 +115,7 @@ def test_a_stage_by_the_recipe_is_in_every_solver(copy: Path, root: Path) -> Non
 
     table = copy / "simulator" / "pipeline" / "program.py"
     insert(table, "from simulator.pipeline.stages.input", imported)
-    insert(table, "    Slot(Update()", textwrap.indent(slot, "    "))
+    insert(table, '    Slot(DevicePass("optimizer")', textwrap.indent(slot, "    "))
     after = figures(copy)
     for name in JOBS:
         more = {key: after[name][key] - before[name][key] for key in before[name]}

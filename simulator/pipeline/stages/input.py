@@ -11,7 +11,8 @@ from simulator.equations.cpu import core_cost, speed_ratio
 from simulator.equations.memory import tensor_bytes
 from simulator.equations.step import batch_bytes, batch_work, copied_bytes, decode_work
 from simulator.equations.storage import operations_per_sample
-from simulator.physics.footprint import batch_in_bytes, page_cache_bytes, sample_bytes
+from simulator.physics.device_memory import batch_in_bytes
+from simulator.physics.footprint import page_cache_bytes
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
 from simulator.schema.accelerators import Precision
 from simulator.schema.data_loading import (
@@ -355,7 +356,7 @@ class Write:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Return the batch's bytes to the store, with one latency per operation."""
         store, batch = scenario.site.storage, scenario.job.train.batch_size
-        size = sample_bytes(scenario)
+        size = scenario.job.input.output_bytes_per_sample
         operations = batch * write_operations(scenario.job.dataset, size, store)
         return (
             asking(

@@ -280,9 +280,8 @@ def _run(prediction: Prediction) -> str:
     digits = digits_of(prediction, "epoch_time_s")
     if timing.total_time > 1.5 * timing.epoch_time:
         text += f"; {quantity(timing.epoch_time, SECOND, digits)} per epoch"
-    first = number_at(prediction, "first_step_s") or 0.0
-    if first > 10.0 * timing.step_time.mean:
-        after = quantity(first, SECOND, digits_of(prediction, "first_step_s"))
+    if timing.first_step > 10.0 * timing.step_time.mean:
+        after = quantity(timing.first_step, SECOND, digits_of(prediction, "first_step_s"))
         text += f"; first {batch_called(prediction.scenario)} after {after}"
     for name, time in prediction.one_off.items():
         if time > MIN_SHARE * timing.total_time:

@@ -15,8 +15,7 @@ from typing import Final
 from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import Service
-from simulator.studies.baseline import COUNT
-from simulator.studies.levers import data_loading, machines, service, training
+from simulator.studies.levers import COUNT, data_loading, machines, service, training
 from simulator.studies.levers.lever import (
     TENTH_MORE,
     TWICE,

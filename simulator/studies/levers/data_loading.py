@@ -23,15 +23,8 @@ from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope, Storage
 from simulator.schema.training import Mode
 from simulator.schema.transformers import Transformer
-from simulator.studies.baseline import (
-    PLACEMENT,
-    STORE,
-    WORKERS,
-    Baseline,
-    Machine,
-    holds_better,
-    worth_renting,
-)
+from simulator.studies.baseline import Baseline, Machine, holds_better, worth_renting
+from simulator.studies.levers import PLACEMENT, STORE, WORKERS
 from simulator.studies.levers.lever import (
     HALF,
     TENTH_MORE,

@@ -10,15 +10,8 @@ from simulator.schema.data_loading import Preparation
 from simulator.schema.goal import Plain
 from simulator.schema.machines import Host, short_name
 from simulator.schema.training import Mode
-from simulator.studies.baseline import (
-    COUNT,
-    MACHINE,
-    MEASURED_ON,
-    PURCHASE,
-    WORKERS,
-    Baseline,
-    Machine,
-)
+from simulator.studies.baseline import Baseline, Machine
+from simulator.studies.levers import COUNT, MACHINE, MEASURED_ON, PURCHASE, WORKERS
 from simulator.studies.levers.data_loading import MAX_WORKERS
 from simulator.studies.levers.lever import Change, SearchPoint, Settings, Shortage, Situation
 

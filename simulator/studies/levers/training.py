@@ -13,7 +13,8 @@ from simulator.schema.goal import Plain
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import Mode, Recompute, Sharding, Trained
 from simulator.schema.transformers import Transformer
-from simulator.studies.baseline import ACCUMULATION, BATCH, COUNT, Baseline
+from simulator.studies.baseline import Baseline
+from simulator.studies.levers import ACCUMULATION, BATCH, COUNT
 from simulator.studies.levers.lever import (
     HALF,
     TENTH_MORE,

@@ -13,7 +13,7 @@ from simulator.physics.footprint import checkpoint_shares
 from simulator.pipeline.loads import alone
 from simulator.pipeline.stages.base import Path, Phase, Resource
 from simulator.pipeline.stages.communication import AllReduce, bucket_shares
-from simulator.pipeline.stages.compute import Backward, CpuTraining, Forward
+from simulator.pipeline.stages.compute import CpuTraining, DevicePass
 from simulator.pipeline.stages.input import (
     Collate,
     Copy,
@@ -237,7 +237,9 @@ def test_nothing_to_copy_takes_no_time() -> None:
 def test_a_measured_step_is_a_third_forward() -> None:
     """Of a measured 60 ms step 20 ms are forward and 40 ms backward."""
     job = scenario(compute=0.06)
-    (forward,), (backward,) = (stage.demands(job, Phase.COLD) for stage in (Forward(), Backward()))
+    (forward,), (backward,) = (
+        stage.demands(job, Phase.COLD) for stage in (DevicePass("forward"), DevicePass("backward"))
+    )
     assert forward.amount == pytest.approx(0.02)
     assert backward.amount == pytest.approx(0.04)
 
@@ -404,7 +406,7 @@ def test_models_on_cores_ask_for_cores() -> None:
     job = with_job(scenario(machine=host(gpus=0)), model=learner, step_times=None)
     (demand,) = CpuTraining().demands(job, Phase.COLD)
     assert demand.amount == pytest.approx(0.032)
-    assert Forward().demands(job, Phase.COLD) == ()
+    assert DevicePass("forward").demands(job, Phase.COLD) == ()
 
 
 def test_operations_ride_with_the_bytes() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
-from simulator.studies.baseline import COUNT, MACHINE, baseline_of, with_full_name
+from simulator.studies.baseline import baseline_of, with_full_name
+from simulator.studies.levers import COUNT, MACHINE
 
 JOB = """\
 schema = 1
