@@ -147,7 +147,9 @@ def _bare(group: Group, *, idle: bool) -> Group:
 
 def _bare_job(job: Job) -> Job:
     remote = job.remote
-    return job if remote is None else replace(job, remote=replace(remote, storage=None, price=None))
+    if remote is None:
+        return job
+    return replace(job, remote=replace(remote, storage=None, price=None, sources={}))
 
 
 def cached_epoch(asked: EpochCacheKey, simulate: Callable[[EpochCacheKey], Epoch]) -> Epoch:
