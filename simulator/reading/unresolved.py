@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -24,7 +24,7 @@ from simulator.reading.sections import (
     ScenarioFile,
     StepTimeTable,
 )
-from simulator.reading.tables import FileTable, Reading, table_keys
+from simulator.reading.tables import FileTable, Mistake, Reading, table_keys
 from simulator.schema.accelerators import EMULATED, Gpu
 from simulator.schema.cost import EnergyPlan, EnergySection, Ownership, Purchase, StorePlan
 from simulator.schema.data_loading import Dataset, InputPipeline, LoaderKind, Remote
@@ -174,6 +174,11 @@ class UnresolvedScenario:
         return self.document.problem(path, message, hint=hint, show=show)
 
     @property
+    def pipeline(self) -> InputPipeline:
+        """The [input] section."""
+        return self.input
+
+    @property
     def mode(self) -> Mode:
         """What the job does."""
         return self.train.mode
@@ -190,7 +195,7 @@ class UnresolvedScenario:
         if model is None:
             return ()
         if model.step_time is None or model.step_times:
-            return tuple(model.step_times)
+            return model.step_times
         batch = model.step_time_batch or self._step_batch or int(self.train.batch_size)
         return _one_step(model, batch)
 
@@ -467,19 +472,73 @@ def _without(name: str, document: Document) -> object:
     return PartialTable(table, values, broken)
 
 
-Check: TypeAlias = Callable[[UnresolvedScenario], Iterable[Problem]]
-"""Finds mistakes that no key has by itself."""
+Check: TypeAlias = Callable[..., Iterable[Mistake]]
+"""Finds mistakes that no key has by itself.
+
+Its parameters name the parts of an `UnresolvedScenario` that it reads.
+"""
 
 
-def find_problems(file: UnresolvedScenario, checks: Iterable[Check]) -> tuple[Problem, ...]:
-    """Return what checks find; one that reads what follows from a mistake finds nothing."""
+def find_problems(file: UnresolvedScenario, checks: Sequence[Check]) -> tuple[Problem, ...]:
+    """Return the mistakes that checks find.
+
+    A check that reads what follows from another mistake finds nothing more.
+    """
     problems: list[Problem] = []
     for check in checks:
         try:
-            problems += tuple(check(file))
+            mistakes = check(**_parts(file, inspect.signature(check).parameters))
+            problems += (
+                file.problem(one.path, one.message, hint=one.hint, show=one.show)
+                for one in mistakes
+            )
         except BrokenKeyError:
             continue
+    for derive in (stated_interruptions, energy_of):
+        try:
+            derive(file)
+        except BrokenKeyError:
+            continue
+        except InputError as error:
+            problems += error.problems
     return tuple(problems)
+
+
+def are_sound(
+    file: UnresolvedScenario, checks: tuple[Check, ...], known: dict[tuple[Any, ...], Any]
+) -> bool:
+    """Return whether checks find no mistake in one of many scenarios.
+
+    `known` has the parts of scenarios that were found sound, and gets more of them: checks run only
+    where a part that they read is another.
+    """
+    try:
+        for names, found in _by_parts(checks):
+            parts = _parts(file, names)
+            key = (names, *[p if isinstance(p, int) else id(p) for p in parts.values()])
+            if key not in known:
+                if any(mistake for check in found for mistake in check(**parts)):
+                    return False
+                known[key] = parts
+        stated_interruptions(file)
+        energy_of(file)
+    except (BrokenKeyError, InputError):
+        return False
+    return True
+
+
+def _parts(file: UnresolvedScenario, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(file, name) for name in names}
+
+
+@cache
+def _by_parts(checks: tuple[Check, ...]) -> tuple[tuple[tuple[str, ...], tuple[Check, ...]], ...]:
+    """Return checks by the parts of a scenario that they read."""
+    found: dict[tuple[str, ...], list[Check]] = {}
+    for check in checks:
+        names = tuple(sorted(inspect.signature(check).parameters))
+        found.setdefault(names, []).append(check)
+    return tuple((names, tuple(some)) for names, some in found.items())
 
 
 def stated_interruptions(file: UnresolvedScenario) -> Interruptions | None:

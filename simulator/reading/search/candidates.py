@@ -42,6 +42,7 @@ from simulator.reading.unresolved import (
     SECTIONS,
     STEP_TIME,
     UnresolvedScenario,
+    are_sound,
     batch_of_step,
     find_problems,
     read_sections,
@@ -172,6 +173,7 @@ class CandidateReader:
         self._step_batch = batch_of_step(self._document)
         self._tables: dict[tuple[str, ...], Any] = {}
         self._known: dict[tuple[Any, ...], Any] = {}
+        self._sound: dict[tuple[Any, ...], Any] = {}
 
     def _without_problems(self) -> UnresolvedScenario | None:
         """Return the sections of the scenario itself; None if they have mistakes."""
@@ -245,9 +247,8 @@ class CandidateReader:
             document, problems = self._joined(texts)
             return from_document(document, self._catalogue, problems)
         looking = file.look_up(self._catalogue, self._known)
-        problems = (*looking, *find_problems(file, CHECKS))
-        if problems:
-            refuse(problems, self._document.origin)
+        if looking or not are_sound(file, CHECKS, self._sound):
+            refuse((*looking, *find_problems(file, CHECKS)), self._document.origin)
         return file
 
     def _exchanged(self, texts: Sequence[str]) -> UnresolvedScenario | None:
@@ -294,6 +295,7 @@ class CandidateReader:
         if table is None:
             if len(self._tables) > MAX_TABLES:
                 self._tables.clear()
+                self._sound.clear()
             table = self._tables[name, *texts] = self._read_table(name, texts)
         return table
 
@@ -371,6 +373,7 @@ _WORKED_OUT: Final = frozenset(
         "_base",
         "_tables",
         "_known",
+        "_sound",
         "_default_name",
         "_step_batch",
     }
