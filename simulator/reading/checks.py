@@ -1,7 +1,7 @@
 """Checks of keys and sections against each other; `CHECKS` is the list of all of them.
 
 A check names by its parameters the sections and profiles that it reads, so that it runs again only
-where one of them is another (`unresolved.are_sound`).
+where one of them is another.
 
 A check that reads what follows from a mistake finds nothing, so that one mistake is one message.
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -479,7 +479,7 @@ Its parameters name the parts of an `UnresolvedScenario` that it reads.
 """
 
 
-def find_problems(file: UnresolvedScenario, checks: Sequence[Check]) -> tuple[Problem, ...]:
+def find_problems(file: UnresolvedScenario, checks: Iterable[Check]) -> tuple[Problem, ...]:
     """Return the mistakes that checks find.
 
     A check that reads what follows from another mistake finds nothing more.
@@ -487,7 +487,7 @@ def find_problems(file: UnresolvedScenario, checks: Sequence[Check]) -> tuple[Pr
     problems: list[Problem] = []
     for check in checks:
         try:
-            mistakes = check(**_parts(file, inspect.signature(check).parameters))
+            mistakes = check(**{name: getattr(file, name) for name in _parts_of(check)})
             problems += (
                 file.problem(one.path, one.message, hint=one.hint, show=one.show)
                 for one in mistakes
@@ -504,41 +504,21 @@ def find_problems(file: UnresolvedScenario, checks: Sequence[Check]) -> tuple[Pr
     return tuple(problems)
 
 
-def are_sound(
-    file: UnresolvedScenario, checks: tuple[Check, ...], known: dict[tuple[Any, ...], Any]
-) -> bool:
-    """Return whether checks find no mistake in one of many scenarios.
-
-    `known` has the parts of scenarios that were found sound, and gets more of them: checks run only
-    where a part that they read is another.
-    """
-    try:
-        for names, found in _by_parts(checks):
-            parts = _parts(file, names)
-            key = (names, *[p if isinstance(p, int) else id(p) for p in parts.values()])
-            if key not in known:
-                if any(mistake for check in found for mistake in check(**parts)):
-                    return False
-                known[key] = parts
-        stated_interruptions(file)
-        energy_of(file)
-    except (BrokenKeyError, InputError):
-        return False
-    return True
-
-
-def _parts(file: UnresolvedScenario, names: Iterable[str]) -> dict[str, Any]:
-    return {name: getattr(file, name) for name in names}
+@cache
+def _parts_of(check: Check) -> tuple[str, ...]:
+    return tuple(inspect.signature(check).parameters)
 
 
 @cache
-def _by_parts(checks: tuple[Check, ...]) -> tuple[tuple[tuple[str, ...], tuple[Check, ...]], ...]:
-    """Return checks by the parts of a scenario that they read."""
-    found: dict[tuple[str, ...], list[Check]] = {}
-    for check in checks:
-        names = tuple(sorted(inspect.signature(check).parameters))
-        found.setdefault(names, []).append(check)
-    return tuple((names, tuple(some)) for names, some in found.items())
+def parts_read(checks: tuple[Check, ...]) -> tuple[str, ...]:
+    """Return the names of the parts of a scenario that some check reads."""
+    return tuple(dict.fromkeys(name for check in checks for name in _parts_of(check)))
+
+
+@cache
+def reading_any(checks: tuple[Check, ...], names: tuple[str, ...]) -> tuple[Check, ...]:
+    """Return the checks that read one of these parts of a scenario."""
+    return tuple(check for check in checks if not set(names).isdisjoint(_parts_of(check)))
 
 
 def stated_interruptions(file: UnresolvedScenario) -> Interruptions | None:
