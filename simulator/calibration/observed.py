@@ -15,6 +15,7 @@ from typing import Final
 
 from scipy.optimize import brentq
 
+from simulator.confidence.uncertainty import uncertainties_of
 from simulator.errors import NotModelled
 from simulator.predict import predict
 from simulator.results.metrics import number_at
@@ -151,7 +152,7 @@ def explain_observation(
 
 def known_within(kind: FactorKind, scenario: Scenario) -> float:
     """Standard deviation of the logarithm of the rates that a factor makes faster, in a job."""
-    variances = [d.log_sd**2 for d in scenario.uncertainties if d.rate in _RATES[kind.name]]
+    variances = [d.log_sd**2 for d in uncertainties_of(scenario) if d.rate in _RATES[kind.name]]
     return max(math.sqrt(sum(variances)) if variances else DEFAULT_LOG_SD, FACTOR_TOLERANCE)
 
 
