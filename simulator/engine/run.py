@@ -55,7 +55,7 @@ from simulator.pipeline.topology import (
 from simulator.results.binding import binding
 from simulator.results.prediction import Communication, Distribution, StepSplit, Timing, Usage
 from simulator.schema.machines import Group
-from simulator.schema.scenario import CostPlan, Scenario
+from simulator.schema.scenario import CostPlan, Job, Scenario
 from simulator.schema.storage import Scope, Storage
 from simulator.units import Seconds
 
@@ -90,8 +90,10 @@ class EpochCacheKey:
             title="",
             notes=(),
             uncertainties=(),
+            stated=None,
             cost=CostPlan(),
             cluster=replace(scenario.cluster, groups=groups),
+            jobs=tuple(map(_bare_job, scenario.jobs)),
             interruptions=None,
             energy=None,
             owned=None,
@@ -141,6 +143,11 @@ def _bare_site(site: Site, *, idle: bool) -> Site:
 def _bare(group: Group, *, idle: bool) -> Group:
     bare = replace(group, origin=None, price=None)
     return replace(bare, storage=_UNUSED, cache=None) if idle else bare
+
+
+def _bare_job(job: Job) -> Job:
+    remote = job.remote
+    return job if remote is None else replace(job, remote=replace(remote, storage=None, price=None))
 
 
 def cached_epoch(asked: EpochCacheKey, simulate: Callable[[EpochCacheKey], Epoch]) -> Epoch:
