@@ -23,7 +23,7 @@ PARTS: Final[Table] = {
 
 @click.group(cls=LateGroup, table=PARTS, kind="part")
 def advise() -> None:
-    """Find good settings for a part of a scenario."""
+    """Recommend settings: plan advise input SCENARIO."""
 
 
 def _share(ctx: click.Context, param: click.Parameter, value: str) -> float:

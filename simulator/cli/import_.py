@@ -239,7 +239,7 @@ def mlperf_storage(
     type=click.IntRange(min=1),
     multiple=True,
     metavar="N",
-    help="Scale to this batch; may be given again.",
+    help="Scale to this batch; repeatable.",
 )
 @click.option("--gpus", type=click.IntRange(min=1), metavar="N", help="Scale to N devices.")
 @click.option(

@@ -22,10 +22,13 @@ profiles_option = click.option(
     multiple=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Look for hardware profiles here first; may be given again.",
+    help="Directory of hardware profiles, searched before the built-in ones; repeatable.",
 )
 jobs_option = click.option(
-    "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; by default all cores."
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of processes; one per core by default.",
 )
 
 
@@ -45,12 +48,12 @@ def set_option(help_: str) -> Callable[[Verb], Verb]:
 
 
 def evidence_option(of_page: str) -> Callable[[Verb], Verb]:
-    """Add ``--evidence`` to a verb; `of_page` says what its page compares."""
+    """Add ``--evidence`` to a verb; `of_page` says what it compares."""
     return click.option(
         "--evidence/--no-evidence",
         default=True,
         show_default=True,
-        help=f"Compare with the shipped measured runs most like {of_page} (takes a while).",
+        help=f"{of_page} with the most similar measured runs (slow).",
     )
 
 
@@ -60,7 +63,7 @@ def file_option(*names: str, text: str, metavar: str = "FILE") -> Callable[[Verb
 
 
 calibration_option = file_option(
-    "--calibration", text="Apply what plan calibrate wrote; --set wins over it."
+    "--calibration", text="Apply a file written by plan calibrate; --set takes precedence."
 )
 
 
@@ -97,7 +100,7 @@ def format_option(verb: Verb) -> Verb:
         expose_value=False,
         is_eager=True,
         callback=_note_json,
-        help="Short for --format json: one JSON object, in SI units.",
+        help="Same as --format json: one JSON object, in SI units.",
     )(verb)
     return click.option(
         "--format",
@@ -106,7 +109,7 @@ def format_option(verb: Verb) -> Verb:
         default=FORMATS[0],
         show_default=True,
         callback=_format,
-        help="What is printed: a report to read, or data for programs and documents.",
+        help="Output format: table is the report in plain text.",
     )(verb)
 
 

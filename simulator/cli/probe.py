@@ -16,7 +16,7 @@ from simulator.cli.options import examples, file_option, format_option, profiles
 from simulator.cli.output import check_writable, complain, emit, write_file
 
 if TYPE_CHECKING:
-    from simulator.probe.profile import Known, Profiles
+    from simulator.probe.profile import Known
     from simulator.probe.run import Probed, Wanted
     from simulator.reading.hardware.catalogue import Catalogue
     from simulator.torch import WorkloadProfile
@@ -109,9 +109,9 @@ def probe(  # noqa: PLR0913 - one parameter an option
         _check_folder(output, chosen)
     probed = measure(_wanted(only, seconds, disk, space), _say)
     known, doubts = _known(probed, catalogue)
-    made = make(probed, chosen, known)
-    complain(*(f"warning: {text}" for text in (*probed.found.warnings, *doubts, *made.warnings)))
-    written = {} if output is None else _write(output, made, profiles)
+    texts, warnings = make(probed, chosen, known)
+    complain(*(f"warning: {text}" for text in (*probed.found.warnings, *doubts, *warnings)))
+    written = {} if output is None else _write(output, texts, profiles)
     use = [] if output is None else _use(written, output)
     emit(render(document(probed, written, use), form))
 
@@ -189,7 +189,7 @@ def _check_folder(folder: Path, name: str) -> None:
         )
 
 
-def _write(folder: Path, made: Profiles, profiles: tuple[Path, ...]) -> dict[str, str]:
+def _write(folder: Path, texts: dict[str, str], profiles: tuple[Path, ...]) -> dict[str, str]:
     """Write profiles next to their place, read them back as a user would, then move them there."""
     from simulator.errors import InputError, Problem
     from simulator.reading.hardware.catalogue import Catalogue
@@ -198,14 +198,14 @@ def _write(folder: Path, made: Profiles, profiles: tuple[Path, ...]) -> dict[str
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".plan-probe-") as draft:
-            for path, text in made.texts.items():
+            for path, text in texts.items():
                 part = Path(draft) / path
                 part.parent.mkdir(exist_ok=True)
                 part.write_text(text, encoding="utf-8")
             catalogue = Catalogue.default((Path(draft), folder, *profiles))
-            for path in made.texts:
+            for path in texts:
                 catalogue.load(path.removesuffix(".toml"))
-            for path in made.texts:
+            for path in texts:
                 target = folder / path
                 target.parent.mkdir(exist_ok=True)
                 (Path(draft) / path).replace(target)

@@ -35,7 +35,7 @@ def search_options(verb: Verb) -> Verb:
             "--cluster",
             "cluster",
             metavar="ADDRESS",
-            help="Work on a Dask cluster: its scheduler (tcp://host:port), or local to start one.",
+            help="Dask scheduler to run on (tcp://host:port), or local to start a local cluster.",
         ),
         jobs_option,
         click.option(
@@ -43,14 +43,14 @@ def search_options(verb: Verb) -> Verb:
             "resume",
             default=True,
             show_default=True,
-            help="Whether to take from the store what was predicted before.",
+            help="Reuse results in the store.",
         ),
         click.option(
             "--store",
             "store",
             type=click.Path(path_type=Path, dir_okay=False),
             metavar="FILE",
-            help="Where results stay; by default $PLAN_STORE, or a file in your cache folder.",
+            help="File of saved results. Default: $PLAN_STORE, or one in your cache folder.",
         ),
     ):
         verb = add(verb)
@@ -100,7 +100,7 @@ def search_backend(means: Means, *, stored_only: bool) -> Iterator[SearchBackend
     PlanError
         If the store or the cluster cannot be used.
     """
-    from simulator.studies.recommend.search_problem import search_backend as asked
+    from simulator.studies.recommend.search_problem import SearchBackend as Backend
 
     last: list[Standing] = []
     with open_store(means) as store, _workers(means) as workers, counting_line("searching") as show:
@@ -110,7 +110,7 @@ def search_backend(means: Means, *, stored_only: bool) -> Iterator[SearchBackend
             show(done, _counts(standing))
 
         try:
-            yield asked(workers, store, tell, stored_only=stored_only)
+            yield Backend(workers, store, tell, stored_only=stored_only)
         except KeyboardInterrupt:
             complain(f"stopped; {_kept(last, store)}")
             raise

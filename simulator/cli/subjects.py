@@ -74,7 +74,7 @@ def _with_arguments(verb: Verb) -> Verb:
     for add in (
         calibration_option,
         profiles_option,
-        set_option("Set a key of the scenario, such as input.workers=8; may be given again."),
+        set_option("Set a key of the scenario, such as input.workers=8; repeatable."),
         click.argument("scenario", shell_complete=scenarios),
     ):
         verb = add(verb)
@@ -189,7 +189,7 @@ def price_age_option(verb: Verb) -> Verb:
         "price_age",
         callback=_checked_age,
         metavar="TIME",
-        help="Warn of each price that is older than this, such as 180d.",
+        help="Warn about prices older than TIME, such as 180d.",
     )(verb)
 
 

@@ -35,25 +35,24 @@ def _axes_options(verb: Command) -> Command:
             "--points",
             type=click.IntRange(min=1),
             metavar="N",
-            help="Points to draw, where --sample draws them.",
+            help="Number of points that --sample latin-hypercube or sobol draws.",
         ),
         click.option(
             "--sample",
             type=Named(SAMPLINGS),
-            help="Every combination (grid), or points drawn evenly among the axes.",
+            help="All combinations (grid, the default), or points that fill the space evenly.",
         ),
         click.option(
             "--where",
             metavar="CONDITION",
-            help="Only candidates that meet this, such as \"cost.usd_to_train < '$500'\".",
+            help="Keep only candidates that meet this, such as \"cost.usd_to_train < '$500'\".",
         ),
         click.option(
             "--over",
             "over",
             multiple=True,
             metavar="KEY=VALUES",
-            help="Vary a key: input.workers=1..16, hardware.machine=instance/aws/*; may be given "
-            "again.",
+            help="Vary a key: input.workers=1..16, hardware.machine=instance/aws/*; repeatable.",
         ),
     ):
         verb = add(verb)
@@ -63,13 +62,17 @@ def _axes_options(verb: Command) -> Command:
 def _choice_options(verb: Command) -> Command:
     """Add the options for the choice of candidates."""
     for add in (
-        click.option("--exhaustive", is_flag=True, help="Predict every candidate that can run."),
+        click.option(
+            "--exhaustive",
+            is_flag=True,
+            help="Simulate every feasible candidate, also those that cannot be among the best.",
+        ),
         click.option(
             "--margin",
             default="0%",
             show_default=True,
             metavar="SHARE",
-            help="Also predict what is worse than the front by no more than this.",
+            help="Also simulate candidates that may be within SHARE of the Pareto front.",
         ),
         click.option(
             "--top",
@@ -82,8 +85,8 @@ def _choice_options(verb: Command) -> Command:
             "by",
             multiple=True,
             metavar="METRIC",
-            help="An objective of the Pareto front, or min:/max: and an expression; may be given "
-            "again. By default total_time_s and cost.usd_to_train.",
+            help="Objective of the Pareto front: a metric, or an expression after min: or max: "
+            "(max:cost.samples_per_usd); repeatable. Default: total_time_s and cost.usd_to_train.",
         ),
     ):
         verb = add(verb)
@@ -93,8 +96,8 @@ def _choice_options(verb: Command) -> Command:
 def _file_options(verb: Command) -> Command:
     """Add the options for files of results."""
     for name, help_ in (
-        ("html", "Write a report with drawings as one HTML file."),
-        ("plot", "Draw it as .png, .svg or .pdf: a curve, a heat map or the Pareto front."),
+        ("html", "Write a report with charts as one HTML file."),
+        ("plot", "Write a chart as .png, .svg or .pdf: a curve, a heat map or the Pareto front."),
         ("parquet", "Write all candidates as a Parquet file."),
         ("csv", "Write all candidates as CSV."),
     ):
@@ -118,7 +121,7 @@ def _file_options(verb: Command) -> Command:
 @_choice_options
 @format_option
 @_file_options
-@evidence_option("the best, in --html")
+@evidence_option("In --html, compare the best candidates")
 @search_options
 @seed_option
 def sweep(  # noqa: PLR0913 - one parameter an option
@@ -146,10 +149,10 @@ def sweep(  # noqa: PLR0913 - one parameter an option
 ) -> int:
     """Predict variants of SCENARIO and print the Pareto front of time and cost.
 
-    Varied are the keys of its [sweep] section and those of --over, which win. Candidates that
-    cannot be among the best even in their best case are not simulated. Results are stored at once:
-    after Ctrl-C, or a crash, the same command continues where it stopped. Exit code 1: no
-    candidate can run.
+    Varies the keys of the scenario's [sweep] section and of --over, which takes precedence.
+    Candidates that cannot be among the best even in their best case are not simulated. Each result
+    is saved as soon as it is known: after Ctrl-C or a crash, the same command continues where it
+    stopped. Exit code 1: no candidate is feasible.
     """
     files = {"--csv": csv, "--parquet": parquet, "--plot": plot, "--html": html}
     _check(files)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from simulator.physics.footprint import HostRam, MemoryFit, Verdict, host_ram, m
 from simulator.pipeline.program import check_modelled
 from simulator.predict import layout_of, predict, predict_service, saturation_of, simulation_input
 from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.search.candidates import CandidateReader
 from simulator.results.cost import bill_of, data_rent, machines_price, service_price, uses
 from simulator.results.prediction import STARVED, Prediction
 from simulator.results.serving import AtSaturation, ServicePrediction
@@ -37,7 +38,7 @@ from simulator.schema.scenario import Scenario
 from simulator.schema.serving import OpenLoop, Service
 from simulator.schema.storage import Storage
 from simulator.serving.load import usual_count
-from simulator.studies.baseline import Baseline, Machine, Reader, machine_of
+from simulator.studies.baseline import Baseline, Machine, machine_of
 from simulator.studies.data_migration import Move, moves, rewritten, waited
 from simulator.studies.levers import MACHINE
 from simulator.studies.levers.catalogue import changes, service_changes
@@ -75,13 +76,6 @@ as no set measures enough pairs (compiled and eager runs of one model differ by 
 QUICK_STEPS: Final = 600
 """Simulated steps from which on a job takes long to simulate."""
 RUN_TIME: Final = "total_time_s"
-
-
-class PlainReader(Reader, Protocol):
-    """Reads candidates of one scenario file, for closed forms too."""
-
-    def without_uncertainty(self, settings: Mapping[str, Plain]) -> Scenario:
-        """The scenario with some keys set, with equal samples and no uncertainties."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +151,7 @@ class _Estimate:
 
 
 def actions(
-    reader: PlainReader,
+    reader: CandidateReader,
     base: Prediction,
     catalogue: Catalogue,
     *,
@@ -167,7 +161,7 @@ def actions(
 
     Parameters
     ----------
-    reader : PlainReader
+    reader : CandidateReader
         Reads the scenario of `base` with some keys set.
     base : Prediction
         The job as it is, with its intervals.
@@ -228,7 +222,7 @@ def _waits(base: Prediction) -> bool:
     return timing.split.data_stall >= STARVED * timing.step_time.mean
 
 
-def _ground(reader: Reader, scenario: Scenario, catalogue: Catalogue) -> Baseline:
+def _ground(reader: CandidateReader, scenario: Scenario, catalogue: Catalogue) -> Baseline:
     """The scenario, with machines of its own cloud and stores that only some clouds reach."""
     own = machine_of(scenario.cluster.trainers.host)
     return Baseline(
@@ -342,12 +336,12 @@ def _worth(base: Prediction, action: Action) -> float:
 
 
 def _estimates(
-    found: Sequence[Change], reader: PlainReader, now: Scenario
+    found: Sequence[Change], reader: CandidateReader, now: Scenario
 ) -> list[_Estimate | None]:
     return [_in_closed_form(change, reader, now) for change in found]
 
 
-def _in_closed_form(change: Change, reader: PlainReader, now: Scenario) -> _Estimate | None:
+def _in_closed_form(change: Change, reader: CandidateReader, now: Scenario) -> _Estimate | None:
     try:
         scenario = reader.without_uncertainty(change.settings)
         check_modelled(scenario)
@@ -381,7 +375,11 @@ def _copies(now: Scenario, after: Scenario, change: Change) -> tuple[Move, ...]:
 
 
 def _action(
-    base: Prediction, change: Change, reader: Reader, met: BugLog | None, found: Sequence[Action]
+    base: Prediction,
+    change: Change,
+    reader: CandidateReader,
+    met: BugLog | None,
+    found: Sequence[Action],
 ) -> Action | None:
     """The change, predicted; None where it is refused, or outdone by what was found before."""
     try:
