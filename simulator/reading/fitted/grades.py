@@ -13,14 +13,7 @@ from functools import cache
 from typing import Annotated, Final, TypeAlias
 
 from simulator.memo import cached
-from simulator.physics.device_time import (
-    is_carried,
-    is_measured,
-    is_on_cores,
-    is_timed,
-    of_totals,
-    uses_fitted_kernels,
-)
+from simulator.physics.device_time import Evidence, evidence_of, uses_fitted_kernels
 from simulator.pipeline.stages.input import most_samples
 from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernels import stood_in
@@ -39,7 +32,7 @@ from simulator.schema.fields import (
     TimeOrZeroField,
 )
 from simulator.schema.machines import Link
-from simulator.schema.models import Model
+from simulator.schema.models import CustomModel, Model
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope
 from simulator.schema.training import Mode, Sharding, Train
@@ -234,12 +227,12 @@ def sister_of(train: Train, gpu: Gpu | None, model: Model | None, framework: str
     if gpu.name in exact:
         return None
     names, width = exact, precision.bytes_per_element
-    if of_totals(model):
+    if isinstance(model, CustomModel):
         wide = [(times.gpu or "", times.precision or Precision.FP32) for times in own]
         names = {name for name, given in wide if given.bytes_per_element == width}
     cards = [_shipped(name) for name in sorted(names)]
     alike = [card for card in cards if is_sister(gpu, card)]
-    anywhere = cards if of_totals(model) else []
+    anywhere = cards if isinstance(model, CustomModel) else []
     return min(alike or anywhere, key=lambda card: _distance(gpu, card), default=None)
 
 
@@ -349,7 +342,10 @@ def _by_relative(scenario: Scenario, file: UnresolvedScenario) -> bool:
     gpu = scenario.cluster.trainers.host.gpu
     if gpu is None or gpu.relative is None or shipped_envelope().has(GPU, gpu.name):
         return False
-    computed = is_timed(scenario) and not is_measured(scenario)
+    computed = (
+        evidence_of(scenario) is not Evidence.NONE
+        and evidence_of(scenario) is not Evidence.MEASURED
+    )
     stated = _given(file, "model.step_times", "model.step_time")
     return computed and not stated
 
@@ -360,16 +356,16 @@ def _given(file: UnresolvedScenario, *keys: str) -> bool:
 
 def _of_device(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
     gpu = scenario.cluster.trainers.host.gpu
-    if not is_timed(scenario) or (gpu is not None and gpu.emulated):
+    if evidence_of(scenario) is Evidence.NONE or (gpu is not None and gpu.emulated):
         # A program that waits does so for as long as it is told.
         return None
     if _given(file, "model.step_times", "model.step_time"):
         return Grade.STATED
-    if is_on_cores(scenario):
+    if evidence_of(scenario) is Evidence.CORES:
         return Grade.ON_CORES
-    if is_carried(scenario):
+    if evidence_of(scenario) is Evidence.SAME_CHIP:
         return Grade.SISTER if _of_one_chip(scenario) else Grade.OTHER_CARD
-    return Grade.MEASURED if is_measured(scenario) else Grade.COMPUTED
+    return Grade.MEASURED if evidence_of(scenario) is Evidence.MEASURED else Grade.COMPUTED
 
 
 def _of_one_chip(scenario: Scenario) -> bool:
