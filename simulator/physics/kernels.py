@@ -108,23 +108,23 @@ def stacked(rows: Sequence[Sequence[Real]]) -> Array:
     return alike.reshape(len(rows), len(rows[0]), -1).transpose(1, 0, 2)
 
 
+def product_times(
+    products: Sequence[Product], step: TransformerStep, kernels: Kernels
+) -> tuple[Array, Array]:
+    """Return the time of each product of a forward pass, and of its gradients that are needed."""
+    return _product_times(
+        tuple(products), step.device, (step.work.width, step.work.element), kernels
+    )
+
+
 # Candidates that are tried one after the other mostly share the products of a layer.
 @cached(most=4096, by_value=(tuple, Device))
-def product_times(
+def _product_times(
     products: tuple[Product, ...],
     device: Device,
     widths: tuple[Bytes | Real, Bytes | Real],
     kernels: Kernels,
 ) -> tuple[Array, Array]:
-    """Return the time of each product, forward and backward (gradients that are needed).
-
-    Parameters
-    ----------
-    products : tuple of Product
-        Of the forward pass.
-    widths : pair of float or array
-        Bytes of a value that a product below 16 bit reads, and of a stored one.
-    """
     m, n, inner, batch, share, low, aligned, learned = stacked(products)
     m, n, inner = three_passes(m, n, inner)
     width, result = np.where(low > 0, *widths), widths[1]

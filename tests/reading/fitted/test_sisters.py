@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.physics.device_time import Evidence, device_time, evidence_of
+from simulator.confidence.grades import is_sister
+from simulator.confidence.uncertainty import uncertainties_of
+from simulator.physics.device_time import device_time
 from simulator.predict import predict
-from simulator.reading.fitted.grades import is_sister
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
 from simulator.uncertainty.components import Grade
@@ -104,7 +105,7 @@ def test_a_model_known_by_its_totals_is_carried_over_from_another_chip(precision
     assert measured == pytest.approx(0.14)
     assert own < reference
     assert float(time.total) == pytest.approx(measured * own / reference)
-    named = {component.name for component in scenario.uncertainties}
+    named = {component.name for component in uncertainties_of(scenario)}
     assert any(Grade.OTHER_CARD in name for name in named)
 
 
