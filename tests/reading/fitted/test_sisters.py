@@ -6,7 +6,7 @@ import pytest
 
 from simulator.confidence.grades import is_sister
 from simulator.confidence.uncertainty import uncertainties_of
-from simulator.physics.device_time import device_time
+from simulator.physics.device_time import Evidence, device_time, evidence_of
 from simulator.predict import predict
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
