@@ -85,7 +85,8 @@ def test_colours_can_be_declined(seen: Callable[..., str], variables: dict[str, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("form", "part"), [("json", '"step_time_s"'), ("csv", "\nstep_time_s.mean,"), ("markdown", "# ")]
+    ("form", "part"),
+    [("json", '"step_time_s"'), ("csv", "\nstep_time_s.mean,"), ("markdown", "# ")],
 )
 def test_data_has_no_colours(seen: Callable[..., str], form: str, part: str) -> None:
     """Output for programs is plain on a terminal too."""
