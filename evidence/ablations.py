@@ -33,7 +33,7 @@ from fitting import distance
 from fitting.language_models import Runs, runs
 from fitting.unseen import groups, without
 from foreign import score
-from simulator.physics import collectives, communication, kernels, layer_time, operators
+from simulator.physics import collectives, communication, kernels, operators, training_step
 from simulator.physics.kernels import PassTimes
 from simulator.physics.transformer import TransformerStep
 from simulator.reading import training
@@ -168,9 +168,9 @@ MECHANISMS: Final = (
     Mechanism(
         name="launches that a card cannot hide",
         equations=(
-            (layer_time, "overlapped_with_launches", _device_alone),
+            (training_step, "overlapped_with_launches", _device_alone),
             (operators, "overlapped_with_launches", _device_alone),
-            (layer_time, "layer_overlapped_with_launches", _layer_alone),
+            (training_step, "layer_overlapped_with_launches", _layer_alone),
         ),
     ),
     Mechanism(
@@ -210,15 +210,15 @@ MECHANISMS: Final = (
     ),
     Mechanism(
         name="permutation, activation and casts of experts",
-        equations=((layer_time, "expert_kernels_time", _no_time),),
+        equations=((training_step, "expert_kernels_time", _no_time),),
     ),
     Mechanism(
         name="casts to 8 bit",
-        equations=((kernels, "cast_bytes", _nothing), (layer_time, "cast_bytes", _nothing)),
+        equations=((kernels, "cast_bytes", _nothing), (training_step, "cast_bytes", _nothing)),
     ),
     Mechanism(
         name="the host routes tokens and waits for their counts",
-        equations=((layer_time, "routing_time", _nothing),),
+        equations=((training_step, "routing_time", _nothing),),
     ),
     Mechanism(
         name="host and device run ahead of each other imperfectly (off: the longer one)",
@@ -238,7 +238,7 @@ MECHANISMS: Final = (
     ),
     Mechanism(
         name="they take fewer where the network feeds fewer channels",
-        equations=((layer_time, "gather_channels", _one),),
+        equations=((training_step, "gather_channels", _one),),
     ),
     Mechanism(
         name="a part of a machine's devices does not reach all of its network cards",

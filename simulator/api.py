@@ -243,7 +243,7 @@ class Configuration(_Configuration[JobSubject]):
     --------
     >>> from simulator import Configuration, load
     >>> job = load("resnet18-imagenet-hidden")
-    >>> job.with_({"input.workers": 2}).scenario.job.loader.workers
+    >>> job.with_({"input.workers": 2}).scenario.job.input.workers
     2
     >>> Configuration("resnet18-imagenet-hidden").scenario.name
     'resnet18-imagenet-hidden'

@@ -5,7 +5,7 @@ Each invariant compares a finished prediction with its simulation input. `predic
 
 Tolerances cover rounding alone. The engine's clock is a sum of up to some 10^5 floats, each good
 to 2^-53 of the clock's reading, and a run counts as steady when its steps agree to 10^-9
-(`engine.steady_state.SAME_STEP`), by which the composed run may then be off: `ROUNDING` of the
+(`engine.recorder.SAME_STEP`), by which the composed run may then be off: `ROUNDING` of the
 figure covers both. Where samples are drawn, the drawn work differs from its mean by chance, so a
 run may be shorter than its bound by that much, see `chance`.
 """
@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, fields
 from typing import Final, NamedTuple, TypeAlias
 
+from simulator.engine.recorder import PRECISION
 from simulator.engine.run import SimulationInput
-from simulator.engine.steady_state import PRECISION
 from simulator.errors import BrokenInvariant
 from simulator.physics.footprint import verdict
 from simulator.pipeline.loads import fastest_batch, unit_loads
@@ -274,7 +274,7 @@ def chance(prediction: Prediction) -> float:
     a first epoch, whose interval `Timing` does not hold, it is the one at which the engine stops.
     """
     job, timing = prediction.scenario.job, prediction.timing
-    spreads = (job.dataset.size_spread, job.preprocessing.cost_spread)
+    spreads = (job.dataset.size_spread, job.input.cost_spread)
     deviation = max((s.deviation for s in spreads if s.varies), default=0.0)
     if deviation == 0.0:
         return 0.0

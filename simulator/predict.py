@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import numpy as np
 
 from simulator.engine.closed_form import bounds
-from simulator.engine.intervals import intervals
+from simulator.engine.intervals import with_intervals
 from simulator.engine.recorder import MAX_STEPS
 from simulator.engine.run import Options, SimulationInput, solve
 from simulator.errors import NotModelled
@@ -30,16 +30,15 @@ from simulator.physics.footprint import (
     page_cache_bytes,
 )
 from simulator.physics.transformer import shape_of
-from simulator.pipeline.limits import check_modelled
-from simulator.pipeline.program import demand_table
+from simulator.pipeline.loads import with_assumed_spread
+from simulator.pipeline.program import check_modelled, demand_table
 from simulator.pipeline.run_length import extras, lengths, placement_time
-from simulator.pipeline.sample_spread import with_assumed_spread
 from simulator.pipeline.stages.base import Phase
-from simulator.pipeline.stages.input import helpers_alone, hit_ratio
+from simulator.pipeline.stages.input import helpers_alone
 from simulator.pipeline.topology import NO_SPEEDS, Speeds, build, scale_stage, scale_topology
 from simulator.results.assumptions import assumptions, warnings
-from simulator.results.binding import FULL
-from simulator.results.cost import belongs_elsewhere, bill, bill_of_stores, cpu_need
+from simulator.results.binding import FULL, cpu_need
+from simulator.results.cost import belongs_elsewhere, bill, bill_of_stores
 from simulator.results.energy import energy_of
 from simulator.results.prediction import Bounds, Prediction, Timing
 from simulator.schema.data_loading import Placement
@@ -131,7 +130,6 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
         one_off=beside.parts,
         break_even_epochs=_break_even(inputs, options, timing),
         page_cache_bytes=float(page_cache_bytes(scenario)),
-        cache_hit_ratio=float(hit_ratio(scenario, last)),
         assumptions=rests_on,
         warnings=warnings(scenario, timing, ram, memory, rests_on),
     )
@@ -200,18 +198,9 @@ def _rate_with(prediction: Prediction, machines: int) -> float:
 
 
 def _with_intervals(inputs: SimulationInput, prediction: Prediction) -> Prediction:
-    found = intervals(inputs, prediction) | _of_memory(prediction.memory)
-    known = replace(prediction, interval=found)
+    known = with_intervals(inputs, prediction)
     check_invariants(inputs, known, INTERVAL_INVARIANTS)
     return known
-
-
-def _of_memory(fit: MemoryFit | None) -> dict[str, dict[str, float]]:
-    """Return the 80% interval of an accelerator's memory."""
-    if fit is None or fit.log_sd <= 0.0 or fit.known_verdict is None:
-        return {}
-    low, high = fit.band
-    return {"gpu_memory_bytes.total": {"p10": low, "p50": float(fit.total), "p90": high}}
 
 
 def simulation_input(scenario: Scenario, speeds: Speeds = NO_SPEEDS) -> SimulationInput:
@@ -357,7 +346,7 @@ def _reading(job: Scenario) -> Reading:
     low, high = ends["p10"], ends["p90"]
     busy = {str(name): usage.mean for name, usage in timing.usage.items() if usage.mean > 0.0}
     fullest = max(busy, key=lambda name: busy[name], default="")
-    readers = f"{job.job.loader.workers} reads at a time on each machine"
+    readers = f"{job.job.input.workers} reads at a time on each machine"
     return Reading(
         rate=timing.throughput,
         busy=busy,

@@ -45,7 +45,7 @@ def test_the_command_line_does_not_import_it() -> None:
 def test_with_makes_another(job: Configuration) -> None:
     """The first one stays as it was; settings add up."""
     other = job.with_({"input.workers": 3}).with_({"train.batch_size": 16})
-    assert (other.scenario.job.loader.workers, other.scenario.job.train.batch_size) == (3, 16)
+    assert (other.scenario.job.input.workers, other.scenario.job.train.batch_size) == (3, 16)
     assert job.scenario == load(SCENARIO).scenario
     assert "input.workers=3" in repr(other)
 

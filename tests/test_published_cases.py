@@ -21,7 +21,7 @@ MISSION = {
 TABLE = re.compile(
     r"(<!-- table: (?P<name>[a-z ]+?)(?: \(.*?\))? -->\n).*?(<!-- end of table -->\n)", re.DOTALL
 )
-HEAD = ("case", "what", "published", "ours", "error")
+HEAD = ("case", "what", "published", "predicted", "error")
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -44,13 +44,20 @@ def measured() -> str:
 
 def loader() -> str:
     """The DataLoader cases."""
-    head = ("case", "reference [ms]", "torch [ms]", "ours [ms]", "to reference", "to torch")
+    head = (
+        "case",
+        "reference [ms]",
+        "PyTorch [ms]",
+        "predicted [ms]",
+        "to reference",
+        "to PyTorch",
+    )
     return table(head, (case.cells for case in published_loaders.loader_cases()))
 
 
 def cache() -> str:
     """The points of the page cache."""
-    head = ("reads answered by the page cache", "measured", "ours", "difference")
+    head = ("hit rate of the page cache", "measured", "predicted", "difference")
     return table(head, (point.cells for point in published_loaders.cache_points()))
 
 
@@ -73,8 +80,8 @@ def worked_out() -> Iterator[tuple[str, ...]]:
     for how in dict.fromkeys(row.how for row in found):
         own = [row for row in found if row.how == how]
         exact = sum(row.error == "exact" for row in own)
-        what = f"{len(own)} figures worked out in articles, {how}"
-        yield "A1 to D6", what, "", "", f"{exact} exact"
+        what = f"{len(own)} worked examples from articles, {how}"
+        yield "articles", what, "", "", f"{exact} of {len(own)} exact"
 
 
 TABLES: dict[str, Callable[[], str]] = {

@@ -10,7 +10,7 @@ import pytest
 from support import theory
 
 from simulator.cli.main import main
-from simulator.equations import page_cache
+from simulator.equations import storage
 from simulator.errors import InputError
 from simulator.physics.footprint import Verdict
 from simulator.predict import predict
@@ -117,7 +117,7 @@ def test_the_page_cache_answers_what_its_policy_says() -> None:
     assert dataset.cache is CachePolicy.RANDOM
     share = cached.page_cache_bytes / dataset.total_bytes
     assert share == pytest.approx(0.43, abs=0.005)
-    hit = float(page_cache.hit_ratio_random(np.float64(share)))
+    hit = float(storage.hit_ratio_random(np.float64(share)))
     assert cached.cache_hit_ratio == pytest.approx(hit, rel=1e-12)
     assert cached.timing.first_epoch_time > 1.1 * cached.timing.epoch_time
 

@@ -150,8 +150,8 @@ def test_stage_or_stream() -> None:
     found = answer("stage-or-stream")
     batch = 128 * (1 - found.cache_hit_ratio) * 114.66e3
     streamed = batch / 131.072e6 * 10_010
-    loader = load_scenario("stage-or-stream").job.loader
-    received = loader.receive_per_batch + 128 * loader.receive_per_sample
+    pipeline = load_scenario("stage-or-stream").job.input
+    received = pipeline.receive_per_batch + 128 * pipeline.receive_per_sample
     staged = (128 * 2.56e-3 + received) / cores("stage-or-stream") * 10_010
     copied = 1_281_167 * 114.66e3 / 131.072e6
     assert copied / MINUTE == pytest.approx(18.7, abs=0.05)

@@ -27,7 +27,7 @@ from simulator.schema.scenario import Scenario
 from simulator.schema.training import Recompute
 from simulator.studies.screening import best_cases, best_of
 from simulator.studies.search.candidates import expand
-from simulator.studies.search.evaluate import Assignment, Chunk, bound
+from simulator.studies.search.evaluate import Chunk, bound
 
 ONE_BY_ONE = 60
 """Candidates of a grid that are also bounded alone."""
@@ -72,7 +72,7 @@ def pipelines() -> list[Scenario]:
     jobs = [
         replace(
             job,
-            loader=replace(job.loader, workers=workers, prefetch=ahead),
+            input=replace(job.input, workers=workers, prefetch=ahead),
             train=replace(job.train, batch_size=size),
         )
         for workers, size, ahead in product(range(1, 17), sizes, range(1, 5))
@@ -137,7 +137,7 @@ def reading(name: str, axes: Axes | None) -> str:
     """A line on how many candidates of a search are read and bounded in a second."""
     reader = CandidateReader(name)
     asked = expand(axes or reader.axes or Axes(axes=()), reader)
-    chunk = Chunk(assignment=Assignment.of(reader, seed=0, intervals=False), candidates=asked)
+    chunk = replace(Chunk.of(reader, seed=0, intervals=False), candidates=asked)
     started = time.process_time()
     found = reader.read_without_uncertainty([one.settings for one in asked])
     read = time.process_time() - started

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from fitting.part import DATA, Outcome, Say
-from simulator.equations.stragglers import harmonic
+from simulator.equations.step import harmonic
 from simulator.physics.device_time import BACKWARD_SHARE
 from simulator.pipeline.stages.communication import all_reduce_time, bucket_shares
 from simulator.reading.hardware.catalogue import Catalogue

@@ -27,7 +27,7 @@ from scipy.optimize import least_squares
 
 from fitting.part import Outcome, Say
 from fitting.tables import KERNELS
-from simulator.equations.gemm import (
+from simulator.equations.roofline import (
     PARTIAL_BYTES,
     SPLIT_FROM,
     memory_time,

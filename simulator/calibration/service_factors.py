@@ -19,7 +19,7 @@ from simulator.errors import InputError, Problem
 from simulator.predict import pass_of, predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
-from simulator.results.metrics import answered_figures, service_figures
+from simulator.results.metrics import part_figures, service_figures
 from simulator.results.serving import Saturation
 from simulator.schema.measurement import Row
 from simulator.schema.serving import Service
@@ -96,13 +96,16 @@ def figures_of(service: Service, wanted: Sequence[str]) -> Figures:
     """
     if usual_count(service.load) is None:
         known = service_figures(predict_service(service, intervals=False))
-        return {name: value for name in wanted if (value := known.get(name)) is not None}
+        return _wanted(known, wanted)
     layout = layout_of(service, lambda serving: pass_of(replace(service, serving=serving)))
     if lack(service, layout):
         return {}
     told = ServiceRun(service, layout, 0).answered(_NONE)
-    answers = {} if told is None else answered_figures(told)
-    return {name: answers[name] for name in wanted if name in answers}
+    return _wanted(part_figures(answered=told), wanted)
+
+
+def _wanted(known: Mapping[str, float | None], wanted: Sequence[str]) -> Figures:
+    return {name: value for name in wanted if (value := known.get(name)) is not None}
 
 
 def settings_of(factors: ServiceFactors) -> dict[str, float]:

@@ -21,7 +21,7 @@ PARTS: Final[Table] = {
 
 @click.group(cls=LateGroup, table=PARTS, kind="part")
 def advise() -> None:
-    """Find good settings for a part of a scenario."""
+    """Recommend settings: plan advise input SCENARIO."""
 
 
 def _share(ctx: click.Context, param: click.Parameter, value: str) -> float:
@@ -69,7 +69,7 @@ def input(  # noqa: A001 - the name of the command; one parameter an option
     from simulator.report.advise import document
     from simulator.report.prediction.actions import action_texts
     from simulator.studies.advise import advise_input
-    from simulator.studies.levers.lever import Kind
+    from simulator.studies.levers.catalogue import ADVISE_INPUT
     from simulator.studies.search.outcome import BugLog
 
     met = BugLog()
@@ -80,7 +80,7 @@ def input(  # noqa: A001 - the name of the command; one parameter an option
         more, bugs = next_actions(subject, base)
         met.reasons.extend(bugs)
         # The table says how many workers and how much prefetch, to the last one.
-        others = [one for one in more if one.change.kind not in {Kind.WORKERS, Kind.PREFETCH}]
+        others = [one for one in more if one.change.kind not in ADVISE_INPUT]
         steps = action_texts(others, base) if others or found.chosen is None else []
     answer(document(found, steps), form)
     return ended(Exit.FINE if found.chosen is not None else Exit.DOES_NOT_FIT, met.reasons)

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="NAME",
     help=(
-        "Key to fit, such as input.decode, or a factor of [calibration]; may be given again. "
+        "Key to fit, such as input.decode, or a factor of [calibration]; repeatable. "
         "Without it the factor that explains the rows best is fitted."
     ),
 )

@@ -31,7 +31,7 @@ MIN_SCENARIOS: Final = 2
         "plan compare llama3-8b-chat-h100 llama3-8b-chat-h100:serving.weights=fp8",
     )
 )
-@scenarios_arguments("Set a key of all scenarios; may be given again.")
+@scenarios_arguments("Set a key of all scenarios; repeatable.")
 @format_option
 @seed_option
 @price_age_option
@@ -47,9 +47,9 @@ def compare(  # noqa: PLR0913 - one parameter an option
 ) -> int:
     """Show SCENARIOs side by side: the keys in which they differ, and the effect.
 
-    A key of one of them is set as in resnet50-imagenet-p4d:input.workers=8. Published figures of a
-    shipped scenario are printed next to the predicted ones. Services (mode = "serve") are compared
-    with services. Exit code 1: one does not fit, or a service misses its limits.
+    Append :KEY=VALUE to set a key of one scenario: resnet50-imagenet-p4d:input.workers=8. Published
+    values of a shipped scenario are printed next to the predicted ones. Services (mode = "serve")
+    are compared with services only. Exit code 1: a job does not fit, or a service misses its SLO.
     """
     if len(scenarios) < MIN_SCENARIOS:
         msg = "name at least two scenarios, such as a.toml a.toml:input.workers=8"

@@ -39,8 +39,12 @@ if TYPE_CHECKING:
     metavar="N",
     help="Number of simulated runs.",
 )
-@click.option("--deadline", metavar="TIME", help="Also give the chance to end by then, as '30 d'.")
-@click.option("--budget", metavar="MONEY", help="Also give the chance to stay below, as '$20000'.")
+@click.option(
+    "--deadline", metavar="TIME", help="Also print the probability of finishing within TIME: 30 d."
+)
+@click.option(
+    "--budget", metavar="MONEY", help="Also print the probability of costing at most MONEY: $20k."
+)
 @seed_option
 def goodput(  # noqa: PLR0913 - one parameter an option
     *,
@@ -51,12 +55,13 @@ def goodput(  # noqa: PLR0913 - one parameter an option
     budget: str | None,
     seed: int,
 ) -> int:
-    """Predict when the run of SCENARIO ends and what it costs, with failures.
+    """Predict the completion time and cost of SCENARIO with failures and spot interruptions.
 
-    Its sections [failures], [checkpoint] and [spot] describe the failures; failures.like=rsc-1
-    takes the rates of a published cluster. Many runs are simulated on top of the predicted step:
-    attempts, lost work, restarts, waiting for machines. All ways to buy the machines are compared,
-    each with its probability to be the cheapest.
+    The sections [failures], [checkpoint] and [spot] of the scenario describe failure rates,
+    checkpoints and the availability of spot machines; failures.like=rsc-1 takes the rates of a
+    published cluster. Simulates many runs with the predicted step time: attempts, lost work,
+    restarts, waiting for machines. Compares purchase options, each with its probability of being
+    the cheapest.
     """
     from simulator.report import goodput as report
     from simulator.schema.long_run import Terms

@@ -218,18 +218,18 @@ def _check(texts: Mapping[str, str], own: Catalogue) -> None:
 
 
 def _told(found: Prices, folder: Path, day: str) -> list[str]:
-    from simulator.importers.prices import MAX_SHOWN, said
+    from simulator.importers.prices import MAX_SHOWN
     from simulator.reading.hardware.catalogue import Catalogue
     from simulator.report.hardware import moved_price_line
 
     lines = [f"read {found.read} prices of {len(found.machines)} machines, of {day}"]
-    lines += map(moved_price_line, found.moved[:MAX_SHOWN])
+    lines += (moved_price_line(*moved) for moved in found.moved[:MAX_SHOWN])
     if len(found.moved) > MAX_SHOWN:
         lines.append(f"and so for {len(found.moved) - MAX_SHOWN} more prices")
     if found.unknown:
         lines.append(f"{found.unknown} machines of the file have no profile")
     if found.left_out:
-        lines += ["left out:", *(f"  {said(one)}" for one in found.left_out)]
+        lines += ["left out:", *(f"  {line}" for line in found.left_out)]
     lines.append(f"wrote {len(found.machines)} profiles below {folder}")
     if folder.resolve() not in {path.resolve() for path in Catalogue.default().directories}:
         lines.append(f"use them with --profiles {folder}, or name the folder in $PLAN_PROFILES")

@@ -124,12 +124,12 @@ def hf_config(
     from simulator.importers import huggingface_config as importer
 
     found = importer.read(file, sequence=sequence, name=name, library=library)
-    if found.fragment is None:
+    if found.lacking:
         complain(*(f"warning: {warning}" for warning in found.warnings))
         emit("\n".join(found.summary))
         complain(f"not modelled yet: {found.lacking}; no section is written")
         return Exit.DOES_NOT_FIT
-    deliver(found.fragment, output)
+    deliver(found, output)
     return Exit.FINE
 
 
@@ -170,8 +170,8 @@ def dlio(  # noqa: PLR0913 - one parameter an option
     if storage:
         catalogue.storage(storage)
 
-    place = importer.Place(machine=machine, storage=storage, accelerators=accelerators, hosts=hosts)
-    deliver(importer.read(file, place), output)
+    place = {"machine": machine, "storage": storage}
+    deliver(importer.read(file, **place, accelerators=accelerators, hosts=hosts), output)
 
 
 @click.command("mlperf-storage")
@@ -202,12 +202,11 @@ def mlperf_storage(
     """
     from simulator.importers import mlperf_storage as importer
 
-    given = importer.Given(system=system, submitter=submitter, version=version or "")
-    found = importer.read(folders, given)
+    found = importer.read(folders, system=system, submitter=submitter, version=version or "")
     complain(*(f"warning: {warning}" for warning in found.warnings))
     lines = list(found.summary)
     if output is not None:
-        write_file(output, found.csv, "--output")
+        write_file(output, found.text, "--output")
         command = f"python evidence/convert.py mlperf_storage {output} -o SET.toml"
         lines += [
             f"wrote {output}",
@@ -233,7 +232,7 @@ def mlperf_storage(
     type=click.IntRange(min=1),
     multiple=True,
     metavar="N",
-    help="Scale to this batch; may be given again.",
+    help="Scale to this batch; repeatable.",
 )
 @click.option("--gpus", type=click.IntRange(min=1), metavar="N", help="Scale to N devices.")
 @click.option(

@@ -62,35 +62,38 @@ QUESTIONS: Final = (
     Question(
         key=MACHINE,
         flag="--machine",
-        text="Machine (names: plan hardware list), or own, or the name of its card",
+        text="Machine type (plan hardware list), a GPU, or own to describe a machine",
     ),
     Question(
         key="hardware.gpu",
         flag="--gpu",
-        text="Its card (names: plan hardware list gpu)",
+        text="GPU of your own machine (plan hardware list gpu)",
         own=True,
     ),
-    Question(key="hardware.gpus", flag="--gpus", text="How many such cards it has", own=True),
+    Question(key="hardware.gpus", flag="--gpus", text="Number of GPUs in the machine", own=True),
     Question(
-        key="hardware.vcpus", flag="--vcpus", text="Its hardware threads, as nproc says", own=True
+        key="hardware.vcpus",
+        flag="--vcpus",
+        text="Hardware threads of the machine, as reported by nproc",
+        own=True,
     ),
-    Question(key="hardware.ram", flag="--ram", text="Its RAM, such as 64 GB", own=True),
-    Question(key="hardware.count", flag="--count", text="How many such machines"),
+    Question(key="hardware.ram", flag="--ram", text="RAM of the machine, such as 64 GB", own=True),
+    Question(key="hardware.count", flag="--count", text="Number of machines"),
     Question(
         key=MODEL,
         flag="--model",
         text="Model, such as resnet50 or llama-3.1-8b (plan models), or own",
-        cores="Model, if the machine computes one (plan models; Enter: data are only prepared)",
+        cores="Model, if the machine computes one (plan models; default: data are only prepared)",
     ),
     Question(
         key=MEASURED,
         flag="--step-time",
-        text="Time of a batch on the device, if measured, such as 120 ms (Enter: plan computes it)",
+        text="Measured time of a batch on the GPU, such as 120 ms (default: computed)",
     ),
     Question(
         key=STORE,
         flag="--storage",
-        text="Storage of the data, such as s3 (plan hardware list storage; Enter: local drives)",
+        text="Storage of the data, such as s3 (plan hardware list storage; default: local drives)",
     ),
     Question(
         key="data.samples",
@@ -102,13 +105,13 @@ QUESTIONS: Final = (
     Question(
         key=SAMPLE,
         flag="--bytes",
-        text="Size of a sample on the store",
+        text="Stored size of one sample",
     ),
     Question(
         key="input.workers",
         flag="--workers",
-        text="DataLoader workers of each GPU's process",
-        cores="Worker processes of a machine",
+        text="DataLoader workers per GPU process",
+        cores="Worker processes per machine",
     ),
     Question(
         key="input.decode",
@@ -119,9 +122,9 @@ QUESTIONS: Final = (
     Question(
         key="train.batch_size",
         flag="--batch-size",
-        text="Samples a GPU takes in a step",
-        cores="Samples or files that a worker takes at a time",
-        tokens="Sequences a GPU takes in a step",
+        text="Batch size per GPU, in samples",
+        cores="Samples or files per batch of a worker",
+        tokens="Batch size per GPU, in sequences",
     ),
     Question(key="train.epochs", flag="--epochs", text="Passes over the data"),
     Question(
@@ -222,11 +225,13 @@ def _flags(command: Command) -> Command:
     shell_complete=complete_scenarios,
     help="Copy a shipped scenario instead (plan scenarios lists them), for you to change.",
 )
-@click.option("--name", default="my-job", show_default=True, help="What the scenario is called.")
-@click.option("--title", default="How fast is my job, and what limits it?", help="What it asks.")
-@file_option("-o", "--output", text="Where it goes; NAME.toml by default, - for standard output.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
-@click.option("-y", "--yes", is_flag=True, help="Ask nothing: flags and defaults.")
+@click.option("--name", default="my-job", show_default=True, help="Name of the scenario.")
+@click.option(
+    "--title", default="How fast is my job, and what limits it?", help="Title of the scenario."
+)
+@file_option("-o", "--output", text="Output file; NAME.toml by default, - for standard output.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@click.option("-y", "--yes", is_flag=True, help="Do not prompt; use flags and defaults.")
 @profiles_option
 def init(  # noqa: PLR0913 - one parameter an option
     *,
@@ -480,7 +485,7 @@ def _about_workers(text: str, profiles: tuple[Path, ...]) -> list[str]:
     from simulator.reading.scenario import load_scenario
 
     scenario = load_scenario("-", stdin=io.StringIO(text), profiles=profiles)
-    group, each = scenario.cluster.trainers, scenario.job.loader.workers
+    group, each = scenario.cluster.trainers, scenario.job.input.workers
     processes = max(1, group.gpus_per_host)
     total, threads = each * processes, group.host.cpu.threads
     if not each or (processes == 1 and total <= threads):
@@ -689,7 +694,7 @@ def _checked(name: str, title: str, answers: Mapping[str, str], profiles: tuple[
     NotModelled
         If nothing is known of how long the machine takes for the model.
     """
-    from simulator.pipeline.limits import check_modelled
+    from simulator.pipeline.program import check_modelled
     from simulator.reading.scenario import load_scenario
     from simulator.reading.starter import starter_text
 

@@ -105,40 +105,49 @@ _SHOWN: Final = 40
 SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Predict": {
         "simulate": ("simulator.cli.simulate", "Speed, bottleneck, memory and cost of a scenario."),
-        "report": ("simulator.cli.simulate", "The same as one HTML file, with charts."),
-        "plot": ("simulator.cli.simulate", "Figures of a scenario as PNG, SVG or PDF."),
+        "report": ("simulator.cli.simulate", "Write the prediction as one HTML file with charts."),
+        "plot": ("simulator.cli.simulate", "Write a chart of a scenario as PNG, SVG or PDF."),
         "goodput": (
             "simulator.cli.goodput",
-            "End and cost of a run with failures.",
+            "Completion time and cost of a run with failures.",
         ),
-        "campaign": ("simulator.cli.goodput", "Several jobs on one pool: waiting, ends, cost."),
-        "explain": ("simulator.cli.simulate", "The terms behind a number, with their sources."),
+        "campaign": (
+            "simulator.cli.goodput",
+            "Queueing, completion and cost of jobs that share machines.",
+        ),
+        "explain": (
+            "simulator.cli.simulate",
+            "How a number is computed, with equations and sources.",
+        ),
     },
     "Choose": {
-        "advise": ("simulator.cli.advise", "Settings to use, such as workers and prefetch."),
-        "compare": ("simulator.cli.compare", "Scenarios side by side."),
-        "whatif": ("simulator.cli.whatif", "The effect of more of each resource."),
-        "sweep": ("simulator.cli.sweep", "Predict many variants of a scenario; find the best."),
-        "size": ("simulator.cli.size", "The least storage, network, CPU or RAM that is enough."),
-        "recommend": ("simulator.cli.recommend", "The best machines for a goal, and why."),
+        "advise": ("simulator.cli.advise", "Recommend settings, such as workers and prefetch."),
+        "compare": ("simulator.cli.compare", "Show scenarios side by side."),
+        "whatif": ("simulator.cli.whatif", "Predict the effect of more of each resource."),
+        "sweep": ("simulator.cli.sweep", "Predict many variants of a scenario and find the best."),
+        "size": (
+            "simulator.cli.size",
+            "Find the least storage, network, CPU or RAM that is enough.",
+        ),
+        "recommend": ("simulator.cli.recommend", "Find the best machines for a goal."),
     },
-    "Trust": {
+    "Accuracy": {
         "validate": ("simulator.cli.validate", "Measure the accuracy of predictions."),
-        "calibrate": ("simulator.cli.calibrate", "Fit named parameters to measured rows."),
+        "calibrate": ("simulator.cli.calibrate", "Fit model parameters to your measurements."),
         "probe": ("simulator.cli.probe", "Measure this machine, or a data loader on it."),
         "import": (
             "simulator.cli.import_",
-            "Turn output of other tools into profiles and workloads.",
+            "Convert output of other tools into profiles and scenarios.",
         ),
     },
-    "Facts and files": {
+    "Scenarios and reference data": {
         "init": ("simulator.cli.init", "Write a first scenario of your own."),
         "scenarios": ("simulator.cli.facts", "List the scenarios that come with plan."),
         "hardware": ("simulator.cli.hardware", "List, show and compare machines and devices."),
-        "models": ("simulator.cli.facts", "List the models of the library."),
-        "metrics": ("simulator.cli.facts", "List the names of all figures, with units."),
+        "models": ("simulator.cli.facts", "List the models that plan knows."),
+        "metrics": ("simulator.cli.facts", "List all metrics, with units."),
         "schema": ("simulator.cli.facts", "Print the JSON Schema of scenario files."),
-        "doctor": ("simulator.cli.facts", "What is installed, and what this machine has."),
+        "doctor": ("simulator.cli.facts", "Show installed components and this machine's hardware."),
     },
 }
 """Verbs by purpose; each: (module with a click command of its name, a line of help)."""
@@ -163,8 +172,8 @@ def plan() -> None:
     A scenario is a TOML file, the name of a shipped one (resnet50-imagenet-p4d), or - for
     standard input.
 
-    Exit codes: 0 fine; 1 answered, but it does not fit or misses the goal; 2 bad input or usage;
-    70 a bug of plan; 130 stopped by Ctrl-C; 141 the output was closed.
+    Exit codes: 0 success; 1 the job does not fit, or a goal or SLO is missed; 2 invalid input or
+    usage; 70 internal error; 130 interrupted by Ctrl-C; 141 broken pipe.
     """
 
 

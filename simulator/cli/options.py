@@ -91,10 +91,13 @@ profiles_option = click.option(
     multiple=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Look for hardware profiles here first; may be given again.",
+    help="Directory of hardware profiles, searched before the built-in ones; repeatable.",
 )
 jobs_option = click.option(
-    "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; by default all cores."
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of processes; one per core by default.",
 )
 
 
@@ -145,7 +148,7 @@ def output_option(
 
 
 calibration_option = file_option(
-    "--calibration", text="Apply what plan calibrate wrote; --set wins over it."
+    "--calibration", text="Apply a file written by plan calibrate; --set takes precedence."
 )
 
 
@@ -180,7 +183,7 @@ def format_option(verb: Verb) -> Verb:
         expose_value=False,
         is_eager=True,
         callback=_note_json,
-        help="Short for --format json: one JSON object, in SI units.",
+        help="Same as --format json: one JSON object, in SI units.",
     )(verb)
     return click.option(
         "--format",
@@ -189,7 +192,7 @@ def format_option(verb: Verb) -> Verb:
         default=FORMATS[0],
         show_default=True,
         callback=_format,
-        help="What is printed: a report to read, or data for programs and documents.",
+        help="Output format: table is the report in plain text.",
     )(verb)
 
 
@@ -270,7 +273,7 @@ def _on_subject(verb: Callable[..., Any], reader: Callable[..., Any]) -> Callabl
     for add in (
         calibration_option,
         profiles_option,
-        set_option("Set a key of the scenario, such as input.workers=8; may be given again."),
+        set_option("Set a key of the scenario, such as input.workers=8; repeatable."),
         click.argument("scenario", shell_complete=complete_scenarios),
     ):
         on_subject = add(on_subject)
@@ -443,7 +446,7 @@ def price_age_option(verb: Verb) -> Verb:
         "price_age",
         callback=_checked_age,
         metavar="TIME",
-        help="Warn of each price that is older than this, such as 180d.",
+        help="Warn about prices older than TIME, such as 180d.",
     )(verb)
 
 
@@ -476,12 +479,12 @@ def warn_of_old(prices: Iterable[Listed], age: str | None) -> None:
 
 
 def evidence_option(of_page: str) -> Callable[[Verb], Verb]:
-    """Add ``--evidence`` to a verb; `of_page` says what its page compares."""
+    """Add ``--evidence`` to a verb; `of_page` says what it compares."""
     return click.option(
         "--evidence/--no-evidence",
         default=True,
         show_default=True,
-        help=f"Compare with the shipped measured runs most like {of_page} (takes a while).",
+        help=f"{of_page} with the most similar measured runs (slow).",
     )
 
 

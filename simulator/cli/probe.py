@@ -19,7 +19,7 @@ from simulator.cli.output import answer, check_writable, complain, emit, write_f
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from simulator.probe.profile import Known, Profiles
+    from simulator.probe.profile import Known
     from simulator.probe.run import Probed, Wanted
     from simulator.reading.hardware.catalogue import Catalogue
     from simulator.torch import WorkloadProfile
@@ -113,9 +113,9 @@ def probe(  # noqa: PLR0913 - one parameter an option
         _wanted(only, seconds, disk, space), lambda text: complain(f"measuring {text}")
     )
     known, doubts = _known(probed, catalogue)
-    made = make(probed, chosen, known)
-    complain(*(f"warning: {text}" for text in (*probed.found.warnings, *doubts, *made.warnings)))
-    written = {} if output is None else _write(output, made, profiles)
+    texts, warnings = make(probed, chosen, known)
+    complain(*(f"warning: {text}" for text in (*probed.found.warnings, *doubts, *warnings)))
+    written = {} if output is None else _write(output, texts, profiles)
     use = [] if output is None else _use(written, output)
     answer(document(probed, written, use), form)
 
@@ -180,7 +180,7 @@ def _check_folder(folder: Path, name: str) -> None:
         )
 
 
-def _write(folder: Path, made: Profiles, profiles: tuple[Path, ...]) -> dict[str, str]:
+def _write(folder: Path, texts: dict[str, str], profiles: tuple[Path, ...]) -> dict[str, str]:
     """Write profiles next to their place, read them back as a user would, then move them there."""
     from simulator.reading.hardware.catalogue import Catalogue
 
@@ -188,14 +188,14 @@ def _write(folder: Path, made: Profiles, profiles: tuple[Path, ...]) -> dict[str
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".plan-probe-") as draft:
-            for path, text in made.texts.items():
+            for path, text in texts.items():
                 part = Path(draft) / path
                 part.parent.mkdir(exist_ok=True)
                 part.write_text(text, encoding="utf-8")
             catalogue = Catalogue.default((Path(draft), folder, *profiles))
-            for path in made.texts:
+            for path in texts:
                 catalogue.load(path.removesuffix(".toml"))
-            for path in made.texts:
+            for path in texts:
                 target = folder / path
                 target.parent.mkdir(exist_ok=True)
                 (Path(draft) / path).replace(target)

@@ -31,17 +31,17 @@ from simulator.cli.searching import Means, in_full, search_backend, search_optio
         "plan recommend mine.toml --goal goal.toml",
     )
 )
-@scenarios_arguments("Set a key of the scenario, such as train.epochs=10; may be given again.")
-@file_option("--goal", text="Take the [goal] of this file instead of the scenario's.")
+@scenarios_arguments("Set a key of the scenario, such as train.epochs=10; repeatable.")
+@file_option("--goal", text="Read [goal] from this file instead of the scenario.")
 @click.option(
     "--search/--no-search",
     "search",
     default=True,
     show_default=True,
-    help="Whether to predict what is not stored yet; what is stored is not predicted again.",
+    help="Simulate candidates that are not in the store; --no-search chooses among stored ones.",
 )
-@output_option("--html", text="Write a report with a drawing as one HTML file.")
-@evidence_option("the best, in --html")
+@output_option("--html", text="Write a report with charts as one HTML file.")
+@evidence_option("In --html, compare the best candidates")
 @format_option
 @search_options
 @seed_option
@@ -61,11 +61,12 @@ def recommend(  # noqa: PLR0913 - one parameter an option
     seed: int,
     price_age: str | None,
 ) -> int:
-    """Recommend machines for SCENARIO, by the [goal] in it: what is best within its limits.
+    """Recommend machines for SCENARIO: the best for the objective and limits of its [goal].
 
-    The search goes over machines with a price, how many of them, where data lies, workers, batch
-    and parallelism. With several scenarios: the best for each, and the best single machine for
-    all. Exit code 1: no machine meets all limits; the report names those that conflict.
+    Searches machine types with a known price, the number of machines, where data are stored,
+    workers, batch size and parallelism; [goal.search] restricts the search. With several scenarios:
+    the best machines for each, and the best single machine type for all. Exit code 1: no machine
+    meets all limits; the report names the conflicting ones.
     """
     refusal = 'cannot recommend for jobs and services (mode = "serve") together'
     subjects = read_all(([name] for name in scenarios), overrides, profiles, calibration, refusal)

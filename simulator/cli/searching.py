@@ -48,7 +48,7 @@ def search_options(verb: Callable[..., Any]) -> Callable[..., Any]:
             "--cluster",
             "cluster",
             metavar="ADDRESS",
-            help="Work on a Dask cluster: its scheduler (tcp://host:port), or local to start one.",
+            help="Dask scheduler to run on (tcp://host:port), or local to start a local cluster.",
         ),
         jobs_option,
         click.option(
@@ -56,14 +56,14 @@ def search_options(verb: Callable[..., Any]) -> Callable[..., Any]:
             "resume",
             default=True,
             show_default=True,
-            help="Whether to take from the store what was predicted before.",
+            help="Reuse results in the store.",
         ),
         click.option(
             "--store",
             "store",
             type=click.Path(path_type=Path, dir_okay=False),
             metavar="FILE",
-            help="Where results stay; by default $PLAN_STORE, or a file in your cache folder.",
+            help="File of saved results. Default: $PLAN_STORE, or one in your cache folder.",
         ),
     ):
         searching = add(searching)

@@ -62,26 +62,31 @@ if TYPE_CHECKING:
     "every",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Also print samples/s for every N simulated steps, as a training loop would.",
+    help="Also print samples/s every N simulated steps, like a training log.",
 )
-@click.option("--steps", type=click.IntRange(min=1), metavar="N", help="Simulate at most N steps.")
+@click.option(
+    "--steps",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Simulate at most N steps, and extrapolate the rest of the run.",
+)
 @click.option(
     "--observed",
     metavar="FIGURE=VALUE",
     help=(
-        "A figure of the real job: utilization=45%, samples/s=3900, step='120 ms'. Lists what "
-        "explains it, and predicts with the most plausible explanation."
+        "A measurement of the real job: utilization=45% (of the GPUs), samples/s=3900 or "
+        "step='120 ms'. Lists input values that would explain it and uses the most plausible ones."
     ),
 )
 @click.option(
     "--actions/--no-actions",
     default=None,
-    help="Whether to look for changes that help. By default in the short report only.",
+    help="Print the section 'Do next'. Default: only in the report without --full.",
 )
 @click.option(
     "--full",
     is_flag=True,
-    help="Print everything: each resource, every item of memory, all figures with their sources.",
+    help="Print everything: each resource, every item of memory, all inputs with their sources.",
 )
 def simulate(  # noqa: PLR0913 - one parameter an option
     *,
@@ -98,8 +103,9 @@ def simulate(  # noqa: PLR0913 - one parameter an option
 ) -> int:
     """Simulate SCENARIO: a TOML file, the name of a shipped scenario, or - for standard input.
 
-    Prints the bottleneck, speed, memory and cost, each with its 80% interval, the largest
-    uncertainties, and three things to do next. Exit code 1: the job does not fit.
+    Prints the bottleneck, speed, memory and cost, with 80% intervals where inputs are uncertain,
+    the largest uncertainties, and up to three recommended changes. Exit code 1: the job does not
+    fit, or the service misses its SLO.
     """
     if actions and form not in {"table", "json"}:
         msg = f"--actions and --format {form} exclude each other: actions are not metrics"
@@ -140,10 +146,10 @@ def simulate(  # noqa: PLR0913 - one parameter an option
 @format_option
 @seed_option
 def explain(*, subject: Subject[Any, Any], metric: str | None, form: str, seed: int) -> None:
-    """Explain a figure of SCENARIO: what each stage asks for, by which equation, from which source.
+    """Show how a metric of SCENARIO is computed: equations, input values and their sources.
 
-    METRIC is a dotted path of the --json output (step_time_s.mean, cost.usd_to_train) or the
-    start of one (cost); the step time by default.
+    METRIC is a name from plan metrics, such as step_time_s.mean, or the start of one, such as cost.
+    Default: step_time_s.mean.
     """
     from simulator.report.prediction import explanation
     from simulator.results.metrics import select
@@ -161,7 +167,7 @@ def explain(*, subject: Subject[Any, Any], metric: str | None, form: str, seed: 
 )
 @subject_arguments
 @output_option("-o", "--output", text="Where the report goes.", default=Path("report.html"))
-@evidence_option("the scenario")
+@evidence_option("Compare the scenario")
 @seed_option
 @jobs_option
 def report(
@@ -174,9 +180,9 @@ def report(
 ) -> int:
     """Write a report of SCENARIO: one HTML file that opens anywhere and loads nothing.
 
-    It has the verdict, what to do next, the step, the use of each resource, a timeline of some
-    steps, memory, cost, the most similar measured runs with the errors there, and the sources of
-    the numbers. Exit code 1: the job does not fit.
+    Contains the bottleneck, recommended changes, the step, the utilization of each resource, a
+    timeline of some steps, memory, cost, the most similar measured runs with the errors there, and
+    the sources of the inputs. Exit code 1: the job does not fit.
     """
     from simulator.report.html import page
     from simulator.report.prediction.actions import action_texts
@@ -199,9 +205,7 @@ def report(
 )
 @job_arguments
 @click.argument("what", required=False, default="step", metavar="[FIGURE]")
-@output_option(
-    "-o", "--output", text="Where it goes, as .png, .svg or .pdf; FIGURE.png by default."
-)
+@output_option("-o", "--output", text="Output file, .png, .svg or .pdf; FIGURE.png by default.")
 @seed_option
 def plot(*, subject: JobSubject, what: str, output: Path | None, seed: int) -> int:
     """Draw a FIGURE of SCENARIO: step (the default), utilization or memory.

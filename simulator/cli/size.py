@@ -45,15 +45,14 @@ MAX_COUNTS: Final = 64
     default="5%",
     show_default=True,
     metavar="SHARE",
-    help="Share of the speed with plenty of it that may be lost.",
+    help="Acceptable slowdown, compared with an unlimited amount of the resource.",
 )
 @click.option(
     "--machines",
     "counts",
     default="",
     metavar="LIST",
-    help="Numbers of machines as in plan sweep, such as 1,8,64 or '8..1024 x2', which doubles; the "
-    "scenario's own by default.",
+    help="Numbers of machines: 1,8,64 or '8..1024 x2' (doubling). Default: that of the scenario.",
 )
 @seed_option
 def size(  # noqa: PLR0913 - one parameter an option
@@ -67,9 +66,10 @@ def size(  # noqa: PLR0913 - one parameter an option
 ) -> int:
     """Find the least storage, network, CPU or RAM that SCENARIO needs, or the fewest machines.
 
-    Enough means: a job loses no more than --loss of the speed that it has with plenty of the
-    resource. All else stays as in the scenario; CPUs bring workers in proportion. Machines are
-    sized for the SLO of a service (mode = "serve"), at its rate and at higher ones.
+    Enough means: a job is at most --loss slower than with an unlimited amount of the resource. All
+    other keys stay as in the scenario; with more CPUs the number of workers grows in proportion.
+    For services only (mode = "serve"), machines is the number of machines that meets the SLO, at
+    the stated rate and at higher ones.
     """
     if resource not in subject.resources:
         msg = f"{resource} cannot be sized for {subject.plural}, only {_listed(subject.resources)}"

@@ -46,31 +46,31 @@ if TYPE_CHECKING:
     "over",
     multiple=True,
     metavar="KEY=VALUES",
-    help="Vary a key: input.workers=1..16, hardware.machine=instance/aws/*; may be given again.",
+    help="Vary a key: input.workers=1..16, hardware.machine=instance/aws/*; repeatable.",
 )
 @click.option(
     "--where",
     metavar="CONDITION",
-    help="Only candidates that meet this, such as \"cost.usd_to_train < '$500'\".",
+    help="Keep only candidates that meet this, such as \"cost.usd_to_train < '$500'\".",
 )
 @click.option(
     "--sample",
     type=Named(("grid", "latin-hypercube", "sobol")),
-    help="Every combination (grid), or points drawn evenly among the axes.",
+    help="All combinations (grid, the default), or points that fill the space evenly.",
 )
 @click.option(
     "--points",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Points to draw, where --sample draws them.",
+    help="Number of points that --sample latin-hypercube or sobol draws.",
 )
 @click.option(
     "--by",
     "by",
     multiple=True,
     metavar="METRIC",
-    help="An objective of the Pareto front, or min:/max: and an expression; may be given again. By "
-    "default total_time_s and cost.usd_to_train.",
+    help="Objective of the Pareto front: a metric, or an expression after min: or max: "
+    "(max:cost.samples_per_usd); repeatable. Default: total_time_s and cost.usd_to_train.",
 )
 @click.option(
     "--top",
@@ -83,19 +83,23 @@ if TYPE_CHECKING:
     default="0%",
     show_default=True,
     metavar="SHARE",
-    help="Also predict what is worse than the front by no more than this.",
+    help="Also simulate candidates that may be within SHARE of the Pareto front.",
 )
-@click.option("--exhaustive", is_flag=True, help="Predict every candidate that can run.")
+@click.option(
+    "--exhaustive",
+    is_flag=True,
+    help="Simulate every feasible candidate, also those that cannot be among the best.",
+)
 @format_option
 @output_option("--csv", text="Write all candidates as CSV.")
 @output_option("--parquet", text="Write all candidates as a Parquet file.")
 @output_option(
     "--plot",
-    text="Draw it as .png, .svg or .pdf: a curve, a heat map or the Pareto front.",
+    text="Write a chart as .png, .svg or .pdf: a curve, a heat map or the Pareto front.",
     is_figure=True,
 )
-@output_option("--html", text="Write a report with drawings as one HTML file.")
-@evidence_option("the best, in --html")
+@output_option("--html", text="Write a report with charts as one HTML file.")
+@evidence_option("In --html, compare the best candidates")
 @search_options
 @seed_option
 def sweep(  # noqa: PLR0913 - one parameter an option
@@ -120,10 +124,10 @@ def sweep(  # noqa: PLR0913 - one parameter an option
 ) -> int:
     """Predict variants of SCENARIO and print the Pareto front of time and cost.
 
-    Varied are the keys of its [sweep] section and those of --over, which win. Candidates that
-    cannot be among the best even in their best case are not simulated. Results are stored at once:
-    after Ctrl-C, or a crash, the same command continues where it stopped. Exit code 1: no
-    candidate can run.
+    Varies the keys of the scenario's [sweep] section and of --over, which takes precedence.
+    Candidates that cannot be among the best even in their best case are not simulated. Each result
+    is saved as soon as it is known: after Ctrl-C or a crash, the same command continues where it
+    stopped. Exit code 1: no candidate is feasible.
     """
     files = {"--csv": csv, "--parquet": parquet, "--plot": plot, "--html": html}
     _refuse_same_file(files)

@@ -40,16 +40,20 @@ if TYPE_CHECKING:
     "prices",
     multiple=True,
     metavar="CHANGE=PRICE",
-    help="What a change adds to the rent of all machines, such as 'vCPUs x2=$0.50/h'.",
+    help="Price that a change adds for all machines, such as 'vCPUs x2=$0.50/h'; repeatable.",
 )
 @click.option(
     "--gpus",
     "gpus",
     metavar="LIST",
-    help="Also swap the accelerator: all, or names and patterns as plan hardware list has them.",
+    help="Also try other GPUs: all, or names and patterns from plan hardware list gpu.",
 )
-@click.option("--tornado", is_flag=True, help="Also show how far each uncertain rate moves METRIC.")
-@output_option("--plot", text="Draw the tornado into a PNG, SVG or PDF file.")
+@click.option(
+    "--tornado",
+    is_flag=True,
+    help="Also print how far each uncertain input moves METRIC (tornado chart).",
+)
+@output_option("--plot", text="Write the tornado chart as .png, .svg or .pdf.")
 @seed_option
 def whatif(  # noqa: PLR0913 - one parameter an option
     *,
@@ -62,11 +66,11 @@ def whatif(  # noqa: PLR0913 - one parameter an option
     plot: Path | None,
     seed: int,
 ) -> int:
-    """Predict the effect of more of each resource of SCENARIO, and what moves its bottleneck.
+    """Predict how more of each resource of SCENARIO changes METRIC, and when the bottleneck moves.
 
-    Each change is predicted as a scenario of its own. Changes are sorted by their effect on METRIC,
-    a dotted path of the --json output of plan simulate; by default the time of the whole run, or
-    the mean latency of a service. Exit code 1: the job does not fit as it is.
+    Changes are applied one at a time and sorted by their effect on METRIC, a dotted path of the
+    --json output of plan simulate; by default the time of the whole run, or the mean latency of a
+    service. Exit code 1: the job does not fit without changes.
     """
     from simulator.report.labels import device_called
     from simulator.report.whatif import document

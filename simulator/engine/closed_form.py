@@ -20,14 +20,13 @@ from simulator.equations.cost import cost_per_step
 from simulator.errors import NotModelled
 from simulator.physics.device_time import device_time
 from simulator.physics.footprint import MemoryFit, memory_fit
-from simulator.pipeline.limits import check_modelled
 from simulator.pipeline.loads import (
     SERIAL_STREAMS,
     device_step,
     least_batch,
     serial_batch,
 )
-from simulator.pipeline.program import USING
+from simulator.pipeline.program import USING, check_modelled
 from simulator.pipeline.run_length import Extras, Lengths, worker_start
 from simulator.pipeline.stages.base import Demand, Path, Per, Phase, StageDemands, ask
 from simulator.pipeline.stages.communication import bucket_shares
@@ -58,7 +57,7 @@ def bounds(
     first, later = np.minimum(1.0, lengths.epochs), np.maximum(0.0, lengths.epochs - 1.0)
     slow = slowest(scenario)
     one_by_one = first * serial_batch(topology, cold) + later * serial_batch(topology, warm)
-    starts = (worker_start(scenario) + scenario.job.loader.epoch_start) * (1.0 + later)
+    starts = (worker_start(scenario) + scenario.job.input.epoch_start) * (1.0 + later)
     steps, whole = lengths.total_steps, lengths.steps * lengths.accumulation
     lower: Any = lower_bound(scenario, topology, demands, lengths, extras)
     return Bounds(
@@ -85,7 +84,7 @@ def lower_bound(
 
 def slowest(scenario: Scenario) -> float:
     """Return the factor on a batch that every straggler of the loader affects."""
-    factors = [max(1.0, straggler.factor) for straggler in scenario.job.loader.stragglers]
+    factors = [max(1.0, straggler.factor) for straggler in scenario.job.input.straggler]
     return float(np.prod(factors))
 
 

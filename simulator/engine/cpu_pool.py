@@ -15,12 +15,12 @@ from itertools import count
 
 from simpy import Environment, Event
 
-from simulator.engine.clock import Signal
 from simulator.engine.sharing import (
     Batch,
     Deadline,
     Late,
     OnChange,
+    Signal,
     UnitKey,
     checked,
     clock_slack,

@@ -15,11 +15,11 @@ from typing import Final
 import numpy as np
 from simpy import Environment
 
-from simulator.engine.clock import Clock
 from simulator.engine.loader import Draws, RankLoader, Steps, Supply, drifting
 from simulator.engine.machine import Machine, Task, named, unshared
 from simulator.engine.rank import Barrier, Rank, Rules, work_of
 from simulator.engine.recorder import Epoch, Observer, Plan, Recorder
+from simulator.engine.sharing import Clock
 from simulator.engine.symmetry import reduce_symmetry
 from simulator.engine.trace import MAIN, PIN_MEMORY, Meter, RecordEvent, TraceEvent
 from simulator.pipeline.loads import alternating
@@ -73,7 +73,7 @@ def run_epoch(
     site = _Site(scenario=scenario, machine=machine, stages=stages, plan=plan)
     producers = len(site.producers(reduction.ranks[0]))
     drift = drifting(scenario, producers)
-    supply = Supply(plan.batches, plan.last_share, job.loader.stragglers, drift)
+    supply = Supply(plan.batches, plan.last_share, job.input.straggler, drift)
     recorder = Recorder(env, machine, Observer(plan, supply, job, reduction, producers))
     meeting = ranks_meet(scenario, topology)
     parties = Counter(rank // topology.ring for rank in reduction.ranks)
@@ -118,17 +118,17 @@ class _Site:
         """Return the places of the workers of a rank's batches, one entry a worker."""
         job, topology = self.scenario.job, self.machine.topology
         served = self.scenario.ranks_served
-        policy = job.loader.policy
+        policy = job.input.policy
         own = policy.producers if makes_own_batches(self.scenario) else 0
         places = [Location(rank=rank)] * own
         if job.remote is not None:
-            for site in map(self.machine.reduction.site, topology.sites_of(job.remote.group)):
+            for site in map(self.machine.reduction.site, topology.sites_of(job.remote.name)):
                 places += [Location(rank=rank, site=site)] * job.remote.producers(served)
         return places
 
     def policy(self, rank: int) -> LoaderPolicy:
         """Return the rules by which a rank's workers make batches, remote ones included."""
-        job, policy = self.scenario.job, self.scenario.job.loader.policy
+        job, policy = self.scenario.job, self.scenario.job.input.policy
         if job.remote is None:
             return policy
         own = policy.credits if makes_own_batches(self.scenario) else 0
@@ -192,12 +192,12 @@ def _make_rank(
         producer.make,
         receive=producer.receive,
         send=None if job.remote is None else producer.send,
-        pin_memory_thread=job.loader.pin_memory,
+        pin_memory_thread=job.input.pin_memory,
         waited=None if producer.record is None else producer.waited,
     )
     rules = Rules(
         accumulation=job.train.accumulation,
-        copies_beside_compute=job.loader.copies_beside_compute,
+        copies_beside_compute=job.input.copies_beside_compute,
         waits_each_step=job.train.sync_every_step,
         start_delay=site.plan.start_delay,
         device_wait=site.device_wait,
@@ -221,7 +221,7 @@ def _make_producer(
 ) -> _Producer:
     job = site.scenario.job
     samples = int(job.train.batch_size)
-    spreads = (job.dataset.size_spread, job.preprocessing.cost_spread)
+    spreads = (job.dataset.size_spread, job.input.cost_spread)
     own = generator.spawn(len(spreads))
     sizes, costs = (Draws(spread, samples, its) for spread, its in zip(spreads, own, strict=True))
     producers = site.producers(index)
@@ -250,7 +250,7 @@ def _make_producer(
         sending=[sending[place] for place in places],
         receiving=[task for task, _, _ in site.tasks(Actor.PIN_MEMORY, Location(rank=index))],
         machines=[site.machine.topology.sites[place.site].prefix.strip() for place in places],
-        threads=_threads(len(producers), site.policy(index), pins=job.loader.pin_memory),
+        threads=_threads(len(producers), site.policy(index), pins=job.input.pin_memory),
         supply=recorder.supply,
         record=recorder.record if site.plan.trace else None,
     )

@@ -31,7 +31,6 @@ from typing import Final, TypeAlias
 
 from simpy import Environment, Event
 
-from simulator.engine.clock import Signal
 from simulator.engine.sharing import (
     JUST_BELOW,
     TOGETHER,
@@ -41,6 +40,7 @@ from simulator.engine.sharing import (
     Departure,
     Late,
     OnChange,
+    Signal,
     UnitKey,
     checked,
     clock_slack,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Final, TypeAlias, cast
 
@@ -39,9 +39,14 @@ from simulator.results.energy import LOG_SD as POWER_LOG_SD
 from simulator.results.energy import electricity_of, energy_of, joules_per_step
 from simulator.results.metrics import JOB_METRICS
 from simulator.results.prediction import Cost, Prediction, StepSplit, Timing
-from simulator.uncertainty.components import Rate, UncertaintyComponent, covariance, within_reason
+from simulator.uncertainty.components import (
+    Rate,
+    UncertaintyComponent,
+    covariance,
+    normal_points,
+    within_reason,
+)
 from simulator.uncertainty.provenance import Source
-from simulator.uncertainty.quasi_random import normal_points
 from simulator.units import Real, Seconds
 
 BITS: Final = 8
@@ -83,8 +88,10 @@ class Slowdown:
     first: Vector
 
 
-def intervals(inputs: SimulationInput, prediction: Prediction) -> dict[str, dict[str, float]]:
-    """Return the 10%, 50% and 90% quantiles of uncertain metrics by name.
+def with_intervals(inputs: SimulationInput, prediction: Prediction) -> Prediction:
+    """Add the 10%, 50% and 90% quantiles of uncertain metrics by name.
+
+    Nothing is added where nothing is uncertain: no uncertainties, and a simulation without chance.
 
     Parameters
     ----------
@@ -92,23 +99,24 @@ def intervals(inputs: SimulationInput, prediction: Prediction) -> dict[str, dict
         The simulation input; its scenario holds the uncertainties.
     prediction : Prediction
         The prediction at the rates as figured; its seed is that of the points.
-
-    Returns
-    -------
-    dict
-        Nothing where nothing is uncertain: no uncertainties, and a simulation without chance.
     """
+    found: dict[str, dict[str, float]] = {}
     uncertainties = uncertainty_components(inputs, prediction)
-    if not uncertainties:
-        return {}
-    speeds = draw(uncertainties, prediction.seed or 0)
-    drawn = figures(inputs, prediction, speeds, chance=_share_of_chance(uncertainties))
-    drawn |= _with_power(prediction, drawn, prediction.seed or 0)
-    table = np.quantile(list(drawn.values()), list(QUANTILES.values()), axis=1, method="hazen")
-    return {
-        name: dict(zip(QUANTILES, column.tolist(), strict=True))
-        for name, column in zip(drawn, table.T, strict=True)
-    }
+    if uncertainties:
+        seed = prediction.seed or 0
+        speeds = draw(uncertainties, seed)
+        drawn = figures(inputs, prediction, speeds, chance=_share_of_chance(uncertainties))
+        drawn |= _with_power(prediction, drawn, seed)
+        table = np.quantile(list(drawn.values()), list(QUANTILES.values()), axis=1, method="hazen")
+        found = {
+            name: dict(zip(QUANTILES, column.tolist(), strict=True))
+            for name, column in zip(drawn, table.T, strict=True)
+        }
+    fit = prediction.memory
+    if fit is not None and fit.log_sd > 0.0 and fit.known_verdict is not None:
+        low, high = fit.band
+        found["gpu_memory_bytes.total"] = {"p10": low, "p50": float(fit.total), "p90": high}
+    return replace(prediction, interval=found)
 
 
 def _with_power(
@@ -189,7 +197,7 @@ def _begun(inputs: SimulationInput, timing: Timing, longer: Slowdown, speeds: Sp
     points = len(longer.step)
     split = replace(timing.split, data_stall=0.0, checkpoint=0.0, other=0.0)
     working = _Times(inputs, split, Phase.COLD, _known(speeds, points)).working
-    begun = min(timing.first_step, split.total) / max(TINY, timing.first_step)
+    begun = min(timing.first_step, float(step_time(**asdict(split)))) / max(TINY, timing.first_step)
     least = begun * _ratio(np.maximum(TINY, working), points) / speeds.get(Rate.STEP, 1.0)
     return replace(longer, first=np.maximum(longer.first, least))
 

@@ -1,6 +1,6 @@
 """A rank's loader: assignment, prefetch credits, order of delivery, one pin-memory thread.
 
-Loaders of threads instead of processes are one worker with several threads (`Loader.policy`).
+Loaders of threads are one worker with several threads (`InputPipeline.policy`).
 
 Workers of equal batches start an epoch together, and would stay in step: all would read, work and
 write at the same time, unlike real ones. So their *phases* are spread: with W workers the j-th
@@ -26,7 +26,7 @@ from typing import Final, Generic, TypeAlias, TypeVar
 import numpy as np
 from simpy import Environment, Event
 
-from simulator.engine.clock import Signal
+from simulator.engine.sharing import Signal
 from simulator.schema.data_loading import Assignment, LoaderPolicy, Straggler
 from simulator.schema.fields import Shape, Spread
 from simulator.schema.scenario import Scenario
@@ -37,7 +37,7 @@ MIN_WAVES: Final = 4
 
 def drifting(scenario: Scenario, producers: int) -> int:
     """Return the number of workers of a rank whose phases drift apart; 0 if they stay in step."""
-    return 0 if scenario.job.loader.in_step else producers
+    return 0 if scenario.job.input.in_step else producers
 
 
 class Supply:

@@ -17,10 +17,9 @@ from typing import Final, TypeAlias
 
 from simpy import Environment, Event
 
-from simulator.engine.clock import Signal
 from simulator.engine.cpu_pool import CpuPool
 from simulator.engine.flows import FlowNetwork, Flows, Route
-from simulator.engine.sharing import Alarm, OnChange, UnitKey, checked, happen, ignore
+from simulator.engine.sharing import Alarm, OnChange, Signal, UnitKey, checked, happen, ignore
 from simulator.engine.symmetry import SymmetryReduction
 from simulator.engine.trace import Meter
 from simulator.pipeline.stages.base import Actor, Demand, Path, StageDemands
@@ -145,8 +144,8 @@ _Group = tuple[int, list[Demand]]
 
 def _together(scenario: Scenario, stages: Sequence[StageDemands]) -> list[_Group]:
     """Return the demands of one rank that can be executed concurrently."""
-    loader = scenario.job.loader
-    policy = loader.policy
+    pipeline = scenario.job.input
+    policy = pipeline.policy
     reading: list[Demand] = []
     making: list[Demand] = []
     receiving: list[Demand] = []
@@ -165,7 +164,7 @@ def _together(scenario: Scenario, stages: Sequence[StageDemands]) -> list[_Group
         else:
             rest += stage.demands
     if policy.producers:
-        beside = loader.copies_beside_compute
+        beside = pipeline.copies_beside_compute
         workers = [reading, making] if policy.reads_ahead else [reading + making]
         device = [copying, rest] if beside else [copying + rest]
         return [
@@ -181,10 +180,10 @@ def _in_turn(
     scenario: Scenario, making: list[Demand], copying: list[Demand], rest: list[Demand]
 ) -> list[list[Demand]]:
     """Return the concurrent demands where the program's own thread makes each batch (0 workers)."""
-    loader, train = scenario.job.loader, scenario.job.train
+    pipeline, train = scenario.job.input, scenario.job.train
     if train.sync_every_step and train.accumulation == 1:
         return [making + copying + rest]
-    if loader.copies_beside_compute:
+    if pipeline.copies_beside_compute:
         return [making, copying, rest]
     return [making + copying, rest]
 

@@ -9,10 +9,9 @@ from statistics import NormalDist, fmean
 
 from simpy import Environment, Event
 
-from simulator.engine.clock import Signal
 from simulator.engine.loader import Mailbox, RankLoader, Steps, Supply
 from simulator.engine.machine import Task
-from simulator.engine.sharing import Alarm, checked
+from simulator.engine.sharing import Alarm, Signal, checked
 from simulator.engine.trace import (
     COMMUNICATION,
     COMPUTE,
@@ -22,9 +21,15 @@ from simulator.engine.trace import (
     lane_of,
     shown_on_device,
 )
-from simulator.equations.stragglers import left_to_wait
-from simulator.pipeline.ledger import DATA_LINE, OTHER_RANKS_LINE, Ledger, line_of, on_device
-from simulator.pipeline.program import FILLS_BUCKETS
+from simulator.equations.step import left_to_wait
+from simulator.pipeline.program import (
+    DATA_LINE,
+    FILLS_BUCKETS,
+    OTHER_RANKS_LINE,
+    Ledger,
+    line_of,
+    on_device,
+)
 from simulator.pipeline.stages.base import Actor, Per, Slot, StageDemands
 
 

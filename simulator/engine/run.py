@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from statistics import fmean
 from typing import Final
 
@@ -30,9 +31,9 @@ from simulator.engine.symmetry import (
     merged_together,
 )
 from simulator.engine.trace import trace_of
-from simulator.pipeline.ledger import DATA, by_line
+from simulator.equations.step import step_time
 from simulator.pipeline.loads import limiting_time, pressures, resource_name
-from simulator.pipeline.program import CHECKPOINTING
+from simulator.pipeline.program import CHECKPOINTING, DATA, by_line, entries
 from simulator.pipeline.run_length import Extras, Lengths, checkpoint_loads, worker_start
 from simulator.pipeline.shared_cores import least_shared_step
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, StageDemands
@@ -161,20 +162,6 @@ NO_LOADS: Final[Mapping[str, Seconds]] = {}
 def epoch_time(epoch: Epoch, steps: int) -> Seconds:
     """Return the time of an epoch of `steps` steps, of which `epoch` simulated some or all [s]."""
     return epoch.end + (steps - epoch.steps) * epoch.mean_step
-
-
-def total_time(first: Seconds, later: Seconds, lengths: Lengths, extras: Extras) -> Seconds:
-    """Return the time of the whole run from its first and later epochs [s]."""
-    epochs = lengths.epochs
-    training = first * min(1.0, epochs) + later * max(0.0, epochs - 1.0)
-    return extras.once + training + extras.per_step * lengths.total_steps
-
-
-def distribution(epoch: Epoch, mean: Seconds) -> Distribution:
-    """Return the percentiles of steady step times, with the given mean [s]."""
-    times = np.asarray(epoch.steady_steps)
-    p50, p95, p99 = np.percentile(times, [50, 95, 99])
-    return Distribution(mean=mean, p50=float(p50), p95=float(p95), p99=float(p99))
 
 
 def mean_step(epoch: Epoch, checkpoint: Seconds) -> tuple[Mapping[str, Seconds], Seconds]:
@@ -324,8 +311,57 @@ def solve(inputs: SimulationInput, options: Options) -> Timing:
         Steady steps, epochs, the whole run, utilization and bottleneck.
     """
     merged = _merged(inputs)
-    epochs = [_simulate(merged, phase, options) for phase in _phases(merged)]
-    return _timing(inputs, merged, epochs, options)
+    phases = _phases(merged)
+    epochs = [_simulate(merged, phase, options) for phase in phases]
+    cold, warm, again = epochs[0], epochs[-1], len(epochs) > 1
+    scenario, lengths, extras = merged.scenario, merged.lengths, merged.extras
+    train, demands = scenario.job.train, merged.demands[phases[-1]]
+    first_epoch = epoch_time(cold, lengths.steps)
+    once = 0.0 if again or scenario.job.input.policy.restarts else worker_start(scenario)
+    epoch = _later_epoch(merged, warm, start=once)
+    lines, hidden = mean_step(warm, extras.per_step)
+    if warm.last < warm.steps or lengths.full_steps == lengths.steps:
+        # In whole steps the compute stream works as long as the terms of its demands say.
+        lines |= {
+            stage.stage: lengths.accumulation * stage.times * work
+            for stage in demands
+            if (work := stage.compute_time) > 0.0
+        }
+    split = StepSplit(**entries(lines))
+    mean = float(step_time(**asdict(split)))
+    p50, p95, p99 = np.percentile(np.asarray(warm.steady_steps), [50, 95, 99]).tolist()
+    used = usage(warm, merged.topology, mean, checkpoint_loads(inputs.scenario, merged.topology))
+    limits = binding(pressures(scenario, merged.topology, demands), split, used)
+    samples = train.batch_size * train.accumulation * scenario.ranks * scenario.job.copies
+    gpu = used.get(str(Resource.GPU))
+    ends = [snapshot.time for snapshot in cold.snapshots]
+    # A run is its one-off times, a first epoch with cold caches, and later ones.
+    of_first, later = min(1.0, lengths.epochs), max(0.0, lengths.epochs - 1.0)
+    training = first_epoch * of_first + epoch * later
+    return Timing(
+        step_time=Distribution(mean=mean, p50=p50, p95=p95, p99=p99),
+        first_step=cold.snapshots[1].time,
+        first_steps=(cold.own_first_step, warm.own_first_step - once),
+        epoch_time=(epoch if lengths.epochs > 1.0 else first_epoch)
+        + extras.per_step * lengths.steps,
+        first_epoch_time=first_epoch + extras.per_step * lengths.steps,
+        total_time=extras.once + training + extras.per_step * lengths.total_steps,
+        throughput=float(samples * lengths.fullest / mean) if mean else math.inf,
+        split=split,
+        ledger=lines,
+        communication=Communication(
+            exposed=split.communication, hidden=hidden + hidden_exchange(inputs.scenario)
+        ),
+        usage=used,
+        bottleneck=limits[0],
+        next_bottleneck=limits[1] if len(limits) > 1 else None,
+        accelerator_utilization=None if gpu is None else gpu.mean,
+        half_width=warm.half_width,
+        simulated_steps=cold.steps + (warm.steps if again else 0),
+        step_times=tuple(b - a for a, b in pairwise((0.0, *ends[1:]))),
+        trace=trace_of(inputs.scenario, merged.topology, warm) if options.trace else None,
+        bounded=cold.bounded or warm.bounded,
+    )
 
 
 def later_epoch(inputs: SimulationInput, options: Options) -> Seconds | None:
@@ -348,55 +384,6 @@ def _phases(inputs: SimulationInput) -> tuple[Phase, ...]:
     return (Phase.COLD, Phase.WARM) if again else (Phase.COLD,)
 
 
-def _timing(
-    asked: SimulationInput, inputs: SimulationInput, epochs: Sequence[Epoch], options: Options
-) -> Timing:
-    """Compose the run of its cold epoch, and a warm one if that differs."""
-    beside = hidden_exchange(asked.scenario)
-    lengths, extras = inputs.lengths, inputs.extras
-    cold, warm, again = epochs[0], epochs[-1], len(epochs) > 1
-    first_epoch = epoch_time(cold, lengths.steps)
-    once = 0.0 if inputs.scenario.job.loader.policy.restarts else worker_start(inputs.scenario)
-    epoch = _later_epoch(inputs, warm, start=0.0 if again else once)
-    lines, hidden = mean_step(warm, extras.per_step)
-    parts = StepSplit.of(lines)
-    step = distribution(warm, parts.total)
-    beside_steps = checkpoint_loads(asked.scenario, inputs.topology)
-    used = usage(warm, inputs.topology, step.mean, beside_steps)
-    imposed = pressures(inputs.scenario, inputs.topology, inputs.demands[_phase(again)])
-    limits = binding(imposed, parts, used)
-    samples = _samples_a_step(inputs.scenario) * lengths.fullest
-    gpu = used.get(str(Resource.GPU))
-    return Timing(
-        step_time=step,
-        first_step=cold.ends[0],
-        first_steps=(cold.own_first_step, warm.own_first_step - (0.0 if again else once)),
-        epoch_time=(epoch if lengths.epochs > 1.0 else first_epoch)
-        + extras.per_step * lengths.steps,
-        first_epoch_time=first_epoch + extras.per_step * lengths.steps,
-        total_time=total_time(first_epoch, epoch, lengths, extras),
-        throughput=float(samples / step.mean) if step.mean else math.inf,
-        split=parts,
-        ledger=lines,
-        communication=Communication(exposed=parts.communication, hidden=hidden + beside),
-        usage=used,
-        bottleneck=limits[0],
-        next_bottleneck=limits[1] if len(limits) > 1 else None,
-        accelerator_utilization=None if gpu is None else gpu.mean,
-        half_width=warm.half_width,
-        simulated_steps=cold.steps + (warm.steps if again else 0),
-        step_times=tuple(b - a for a, b in zip((0.0, *cold.ends), cold.ends, strict=False)),
-        trace=trace_of(asked.scenario, inputs.topology, warm) if options.trace else None,
-        bounded=cold.bounded or warm.bounded,
-    )
-
-
-def _samples_a_step(scenario: Scenario) -> float:
-    """Return the samples of all ranks of all jobs in a full step."""
-    train = scenario.job.train
-    return train.batch_size * train.accumulation * scenario.ranks * scenario.job.copies
-
-
 def _merged(inputs: SimulationInput) -> SimulationInput:
     """Return the inputs with micro-batches merged where that changes no figure."""
     scenario = inputs.scenario
@@ -411,31 +398,26 @@ def _merged(inputs: SimulationInput) -> SimulationInput:
     )
 
 
-def _phase(again: bool) -> Phase:  # noqa: FBT001 - a choice between two
-    return Phase.WARM if again else Phase.COLD
-
-
 def _simulate(inputs: SimulationInput, phase: Phase, options: Options) -> Epoch:
     plan, stages = plan_of(inputs, phase, options), inputs.demands[phase]
     given = inputs.scenario, inputs.topology, stages, plan, options.seed
     if options.trace or options.progress is not None:  # a watched run is simulated in full
         return run_epoch(*given)
-    return cached_epoch(EpochCacheKey.of(*given), _answer)
-
-
-def _answer(asked: EpochCacheKey) -> Epoch:
-    return run_epoch(asked.scenario, asked.topology, asked.stages, asked.plan, asked.seed)
+    return cached_epoch(
+        EpochCacheKey.of(*given),
+        lambda key: run_epoch(key.scenario, key.topology, key.stages, key.plan, key.seed),
+    )
 
 
 def plan_of(inputs: SimulationInput, phase: Phase, options: Options) -> Plan:
     """Return the extent of the simulation of an epoch."""
-    loader, lengths = inputs.scenario.job.loader, inputs.lengths
-    starts = phase is Phase.COLD or loader.policy.restarts
+    pipeline, lengths = inputs.scenario.job.input, inputs.lengths
+    starts = phase is Phase.COLD or pipeline.policy.restarts
     least = least_shared_step(inputs.scenario, inputs.topology, inputs.demands[phase])
     return Plan(
         batches=lengths.batches,
         last_share=lengths.last_share,
-        start_delay=loader.epoch_start + (worker_start(inputs.scenario) if starts else 0.0),
+        start_delay=pipeline.epoch_start + (worker_start(inputs.scenario) if starts else 0.0),
         most_steps=options.most_steps,
         most_events=options.most_events,
         # The only step of an epoch may be a partial one.
@@ -449,7 +431,7 @@ def plan_of(inputs: SimulationInput, phase: Phase, options: Options) -> Plan:
 def _later_epoch(inputs: SimulationInput, epoch: Epoch, start: Seconds) -> Seconds:
     """Return the time of an epoch after the first [s]; `start` is left out of it."""
     steps = inputs.lengths.steps
-    policy = inputs.scenario.job.loader.policy
+    policy = inputs.scenario.job.input.policy
     if policy.crosses_epochs and epoch.settled:
         whole = epoch.last < epoch.steps
         passed = epoch.mean_step * (inputs.lengths.full_steps if whole else steps)

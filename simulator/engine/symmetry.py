@@ -237,10 +237,10 @@ def _of_ranks(
 ) -> SymmetryReduction:
     """Return the ranks of a machine to simulate, and the number that each represents."""
     job = scenario.job
-    if not (job.dataset.size_spread.varies or job.preprocessing.cost_spread.varies):
+    if not (job.dataset.size_spread.varies or job.input.cost_spread.varies):
         return _by_classes(scenario, topology, stages)
-    standing_for = scenario.ranks if job.loader.policy.producers == 0 else 0
-    marked = any(straggler.rank is not None for straggler in job.loader.stragglers)
+    standing_for = scenario.ranks if job.input.policy.producers == 0 else 0
+    marked = any(straggler.rank is not None for straggler in job.input.straggler)
     several = job.copies > 1 or job.remote is not None
     few = topology.ranks <= SAMPLED or not topology.ranks_alike or marked or several
     return everyone(topology, topology.ranks if few else SAMPLED, standing_for)
@@ -260,7 +260,7 @@ def _by_classes(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> SymmetryReduction:
     marks = [
-        tuple(s.hits(rank, 0, 0) for s in scenario.job.loader.stragglers if s.rank is not None)
+        tuple(s.hits(rank, 0, 0) for s in scenario.job.input.straggler if s.rank is not None)
         for rank in range(topology.ranks)
     ]
     if topology.ranks_alike and len(set(marks)) == 1:
@@ -347,9 +347,9 @@ def merged_together(
     scenario: Scenario, topology: Topology, demands: Mapping[Phase, tuple[StageDemands, ...]]
 ) -> int:
     """Return the number of batches that are merged into one: 1 unless only the device matters."""
-    accumulated, loader = scenario.job.train.accumulation, scenario.job.loader
-    waits = scenario.job.train.sync_every_step or loader.policy.producers == 0
-    if accumulated < 2 * MIN_BATCHES or waits or loader.stragglers:
+    accumulated, pipeline = scenario.job.train.accumulation, scenario.job.input
+    waits = scenario.job.train.sync_every_step or pipeline.policy.producers == 0
+    if accumulated < 2 * MIN_BATCHES or waits or pipeline.straggler:
         return 1
     if any(_reduces_beside(stages) for stages in demands.values()):
         return 1
@@ -357,7 +357,7 @@ def merged_together(
     if share > IDLE:
         return 1
     # One worker makes the whole of the first batch, however many there are.
-    kept = max(MIN_BATCHES, math.ceil(share * loader.policy.producers / MAX_FIRST_STEP_DELAY))
+    kept = max(MIN_BATCHES, math.ceil(share * pipeline.policy.producers / MAX_FIRST_STEP_DELAY))
     return max(g for g in range(1, max(1, accumulated // kept) + 1) if accumulated % g == 0)
 
 

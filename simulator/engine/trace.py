@@ -134,7 +134,7 @@ def trace_of(scenario: Scenario, topology: Topology, epoch: Epoch) -> Trace:
         samples=(*idle, *epoch.samples),
         start=0.0,
         end=epoch.end,
-        ends=epoch.ends,
+        ends=tuple(snapshot.time for snapshot in epoch.snapshots[1:]),
         first=epoch.first,
         last=epoch.last,
         counters=counters,

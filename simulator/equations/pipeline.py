@@ -194,18 +194,3 @@ def layer_time(
     5.5
     """
     return overlapped(device, launches, sharpness) + in_turn
-
-
-def stage_time(layers: Real, layer: Seconds | Real, ends: Seconds | Real) -> Seconds | Real:
-    """Return the time of one pass of a micro-batch over a pipeline stage.
-
-    ``layers * layer + ends``. `ends` are the embedding, the head and the loss, where the stage has
-    them.
-
-    Source: Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters", 2021,
-    section 2.2, https://arxiv.org/abs/2104.04473
-
-    >>> stage_time(32.0, 0.25, 1.0)
-    9.0
-    """
-    return layer * layers + ends

@@ -1,4 +1,4 @@
-"""The training step: the sum of its parts, and the exposed part of each."""
+"""The training step: work on a batch, exposed parts, their sum, and waiting for the slowest."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from simulator.equations.storage import Flag
 from simulator.units import (
     Bytes,
     BytesPerSecond,
@@ -13,6 +14,7 @@ from simulator.units import (
     Seconds,
     at_least,
     at_most,
+    plain,
 )
 
 _FULL: Final = 4.0
@@ -154,3 +156,210 @@ def late_copies(copies: Seconds | Real, behind: Seconds | Real, parts: Real) -> 
     (0.0125, 0.5)
     """
     return at_least(copies / parts, copies - behind)
+
+
+def batch_work(
+    batch_size: Real, per_sample: Seconds | Real, per_batch: Seconds | Real = 0.0, scale: Real = 1.0
+) -> Seconds | Real:
+    """Return the CPU work of one batch.
+
+    ``(batch_size * per_sample + per_batch) * scale``. `scale` converts seconds of the machine where
+    the work was measured.
+
+    Source: PyTorch documentation, torch.utils.data, "Working with collated and batched data",
+    https://pytorch.org/docs/stable/data.html.
+
+    >>> batch_work(32, 0.002, 0.016)
+    0.08
+    """
+    return (batch_size * per_sample + per_batch) * scale
+
+
+def decode_work(
+    batch_size: Real, decode: Seconds | Real, augment: Seconds | Real, scale: Real = 1.0
+) -> Seconds | Real:
+    """Return the CPU work of decoding and augmenting one batch.
+
+    ``batch_size * (decode + augment) * scale``. `decode` and `augment` are per sample; `scale` is
+    as in `batch_work`.
+
+    Source: PyTorch documentation, torch.utils.data, "Working with collated and batched data",
+    https://pytorch.org/docs/stable/data.html.
+
+    >>> decode_work(32, 0.0625, 0.0625)
+    4.0
+    """
+    return batch_size * (decode + augment) * scale
+
+
+def batch_bytes(batch_size: Real, bytes_per_sample: Bytes | Real) -> Bytes | Real:
+    """Return the size of the samples of a batch.
+
+    ``batch_size * bytes_per_sample``.
+
+    Source: PyTorch documentation, torch.utils.data, "Working with collated and batched data",
+    https://pytorch.org/docs/stable/data.html.
+
+    >>> batch_bytes(32, 602112)
+    19267584
+    """
+    return batch_size * bytes_per_sample
+
+
+def copied_bytes(size: Bytes | Real) -> Bytes | Real:
+    """Return the memory traffic of a copy within memory.
+
+    ``2 * size``: one read and one write.
+
+    Source: McCalpin, "STREAM: Sustainable Memory Bandwidth in High Performance Computers",
+    https://www.cs.virginia.edu/stream/ (kernel Copy: one read and one write an element).
+
+    >>> copied_bytes(1e6)
+    2000000.0
+    """
+    return 2.0 * size
+
+
+def mean_square_length(mean: Real) -> Real:
+    """Return the mean square of sequence lengths that are uniform about their mean.
+
+    ``mean^2 + w^2 / 3``: the second moment of a uniform distribution that reaches w to both
+    sides, with ``w`` the lesser of ``mean`` and ``1 - mean``. It is the widest one of that mean.
+    Lengths are relative to the longest possible one. Work on pairs of positions, as in attention,
+    grows with the square of a sequence's length, so that a few long sequences among short ones cost
+    more than the same number of mean length.
+
+    Source: Krell et al., "Efficient Sequence Packing without Cross-contamination", 2021,
+    https://arxiv.org/abs/2107.02027 (how lengths differ; own derivation).
+
+    All lengths equally frequent; all of them full:
+
+    >>> round(float(mean_square_length(0.5)), 4)
+    0.3333
+    >>> float(mean_square_length(1.0))
+    1.0
+    """
+    reach = at_most(mean, 1.0 - mean)
+    square: Real = mean**2 + reach**2 / 3.0
+    return square
+
+
+def iterations_per_epoch(samples: Real, batch: Real, *, drop_last: Flag) -> Real:
+    """Return the steps of one pass over the data.
+
+    ``floor(samples / batch)`` if the last is dropped, else ``ceil(samples / batch)``. `batch` is
+    that of all ranks.
+
+    Source: PyTorch documentation, torch.utils.data.DataLoader, argument drop_last,
+    https://pytorch.org/docs/stable/data.html
+
+    >>> [float(iterations_per_epoch(1_281_167, 32, drop_last=drop)) for drop in (True, False)]
+    [40036.0, 40037.0]
+    """
+    batches = samples / batch
+    count: Real = np.where(drop_last, np.floor(batches), np.ceil(batches))[()]
+    return count
+
+
+EULER = 0.5772156649015329
+AHEAD = 8
+"""Terms by which the series is shifted to where it converges fast."""
+
+
+def harmonic(number: Real) -> Real:
+    """Return the harmonic number, between whole numbers too.
+
+    ``sum(1 / k for k in 1..number)``, from the asymptotic series of the digamma function eight
+    terms on, right to 1e-11.
+
+    Source: Abramowitz, Stegun, "Handbook of Mathematical Functions", 1964, 6.3.18.
+
+    >>> round(float(harmonic(1)), 6), round(float(harmonic(4)), 6), round(float(harmonic(1000)), 4)
+    (1.0, 2.083333, 7.4855)
+    """
+    on = number + AHEAD
+    series = np.log(on) + EULER + 1.0 / (2.0 * on) - 1.0 / (12.0 * on**2) + 1.0 / (120.0 * on**4)
+    series = series - 1.0 / (252.0 * on**6)
+    total: Real = series - sum(1.0 / (number + term) for term in range(1, AHEAD + 1))
+    return total
+
+
+def wait_for_slowest(delay: Seconds | Real, ranks: Real) -> Seconds | Real:
+    """Return the mean time that a rank waits at a barrier for randomly delayed ranks.
+
+    ``delay * (harmonic(ranks) - 1)``: the largest of n exponential delays has the mean ``delay *
+    harmonic(n)``. It grows with the logarithm of the ranks. `delay` is the mean of independent,
+    exponential delays.
+
+    Source: Renyi, "On the theory of order statistics", Acta Math. Hung. 4 (1953) 191-231,
+    https://doi.org/10.1007/BF02127580
+
+    >>> round(float(wait_for_slowest(0.24, 1)), 9), round(float(wait_for_slowest(0.24, 4)), 6)
+    (0.0, 0.26)
+    """
+    wait: Real = np.maximum(0.0, delay * (harmonic(ranks) - 1.0))
+    return wait
+
+
+def left_to_wait(wait: Seconds | Real, lag: Seconds | Real) -> Seconds | Real:
+    """Return the additional wait for slow devices after waiting for the latest rank.
+
+    ``sqrt(wait ** 2 + lag ** 2) - lag``. The rank that is late is rarely the one whose device is
+    slow: variances of independent causes add up, not their largest values. Exact where both are
+    normal, and where one of them is zero. `wait` is how much longer than the mean the slowest
+    device takes, `lag` how late the latest rank is for other reasons.
+
+    Source: David, Nagaraja, "Order Statistics", 3rd ed., Wiley, 2003, 3.1: the largest of normal
+    draws is a multiple of their deviation.
+
+    >>> float(left_to_wait(3.0, 0.0)), float(left_to_wait(3.0, 4.0))
+    (3.0, 1.0)
+    """
+    left: Real = np.hypot(wait, lag) - lag
+    return left
+
+
+def mean_delay(share: Real, batch: Seconds | Real, batches: Real) -> Seconds | Real:
+    """Return the mean random delay of a rank in a step.
+
+    ``share * batch * batches``. `share` is the delay over compute, `batch` the compute of one
+    batch.
+
+    Source: Renyi, "On the theory of order statistics", Acta Math. Hung. 4 (1953) 191-231,
+    https://doi.org/10.1007/BF02127580
+
+    >>> mean_delay(0.25, 0.5, 4.0)
+    0.5
+    """
+    return share * batch * batches
+
+
+def wait_for_slow_device(
+    compute: Seconds | Real, slowest: Real, straggling: Real
+) -> Seconds | Real:
+    """Return the time that devices wait in a step for the slowest of them.
+
+    ``compute * (slowest - 1) / straggling``. `slowest` is its time over the mean; `straggling` is
+    the calibration, the predicted over the measured wait.
+
+    Source: David, Nagaraja, "Order Statistics", 3rd ed., Wiley, 2003, 3.1
+
+    >>> wait_for_slow_device(2.0, 1.25, 1.0)
+    0.5
+    """
+    return compute * (slowest - 1.0) / straggling
+
+
+def expected_slowest(ranks: Real) -> Real:
+    """Return about how many standard deviations the slowest of `ranks` trails the mean.
+
+    ``.7 sqrt(2 ln n)``: near the mean of the maximum of n normal draws up to some tens, to whose
+    growth ``sqrt(2 ln n)`` belongs.
+
+    Source: Cramer, "Mathematical Methods of Statistics", 1946, section 28.6, ISBN 0-691-00547-8
+
+    >>> float(expected_slowest(1.0)), round(float(expected_slowest(8.0)), 2)
+    (0.0, 1.43)
+    """
+    deviations: Real = 0.70 * plain(np.sqrt(at_least(0.0, 2.0 * np.log(ranks))))
+    return deviations

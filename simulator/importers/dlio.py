@@ -35,7 +35,7 @@ SECTIONS: Final = (
 
 _DEFAULT_RECORD: Final = 65536.0
 _DEFAULT_FILES: Final = 8.0
-_DEFAULT_QUEUE: Final = 2.0
+_DEFAULT_QUEUE: Final = 2
 _LOADERS: Final = {
     "pytorch": "pytorch",
     "tensorflow": "tf.data",
@@ -46,6 +46,8 @@ _MAX_FILES: Final = 5e12
 _MAX_COUNT: Final = 5e6
 """Files and samples, and all other counts: more is a slip."""
 _MAX_STEP: Final = 10.0 * units.MINUTE
+_INSTANT: Final = 1e-9
+"""Time of a batch below which an accelerator takes it at once [s]."""
 _LONG_STEP: Final = 30.0
 """Times of a step that nothing takes, and that few do: the file may be in another unit [s]."""
 
@@ -57,7 +59,6 @@ class Workload:
     name: str
     loader: str
     samples: float
-    files: float
     samples_per_file: float
     record: float
     deviation: float
@@ -79,30 +80,51 @@ def workload(top: Entry, path: Path) -> Workload:
     entry = inner if inner is not None and inner.is_mapping() else top
     if not entry.is_mapping() or not any(entry.get(name) for name in SECTIONS):
         fail(str(path), f"is not {WANTED}", hint=f"it should hold {', '.join(SECTIONS)}")
-    workflow = _Section.of(entry, "workflow")
+    workflow, dataset, train = (_section(entry, name) for name in ("workflow", "dataset", "train"))
+    reader = _section(entry, "reader" if entry.get("data_reader") is None else "data_reader")
     if not workflow.flag("train", default=True):
         fail(str(path), "doesn't train (workflow.train is false)", hint="nothing reads data")
-    return _of_sections(
-        _Section.of(entry, "dataset"),
-        _Section.of(entry, "reader" if entry.get("data_reader") is None else "data_reader"),
-        _Section.of(entry, "train"),
-        _About(
-            name=_model_name(entry, path),
-            threshold=_Section.of(entry, "metric").optional("au", most=1.0),
-            checkpoint=workflow.flag("checkpoint", default=False),
-            evaluation=workflow.flag("evaluation", default=False),
+    model = entry.get("model")
+    named = model.text_at("name") if model and model.is_mapping() else entry.text_at("model")
+    files = dataset.number("num_files_train", _DEFAULT_FILES, least=1.0, most=_MAX_FILES)
+    per_file = dataset.number("num_samples_per_file", 1.0, least=1.0, most=_MAX_FILES)
+    record = dataset.number("record_length_bytes record_length", _DEFAULT_RECORD, least=1.0)
+    given = reader.text("data_loader", "")
+    if not given:
+        given = "tensorflow"
+        reader.assumed.append(f"reader.data_loader = {given}")
+    loader = _LOADERS.get(given.lower())
+    if loader is None:
+        reader.entry.fault("has an unknown 'data_loader'", found=given, hint=", ".join(_LOADERS))
+    compute, varies = _compute(train)
+    found = Workload(
+        name=named or path.stem,
+        loader=loader or "pytorch",
+        samples=files * per_file,
+        samples_per_file=per_file,
+        record=record,
+        deviation=dataset.optional("record_length_bytes_stdev record_length_stdev") or 0.0,
+        resized=dataset.optional("record_length_bytes_resize record_length_resize") or 0.0,
+        batch=reader.count("batch_size", 1),
+        threads=reader.count("read_threads", 1, least=0.0, most=4096.0),
+        queue=reader.count("prefetch_size", _DEFAULT_QUEUE, least=0.0),
+        epochs=train.number("epochs", 1.0, least=1.0, most=_MAX_COUNT),
+        compute=compute,
+        preprocess=_mean(reader.entry.get("preprocess_time")),
+        shuffled=any(
+            section.text(key, "off").lower() not in {"off", "false"}
+            for section in (reader, dataset)
+            for key in ("sample_shuffle", "file_shuffle")
         ),
+        threshold=_section(entry, "metric").optional("au", most=1.0),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _About:
-    """Context of the sections: the file and its problems."""
-
-    name: str
-    threshold: float | None
-    checkpoint: bool
-    evaluation: bool
+    warnings = [*_warnings(found, workflow, train)]
+    if varies:
+        warnings.append("the compute time varies in the file; its mean is taken for every step")
+    assumed = [*dataset.assumed, *reader.assumed, *train.assumed]
+    if assumed:
+        warnings.append(f"not in the file, so DLIO's defaults: {', '.join(assumed)}")
+    return replace(found, warnings=tuple(warnings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +133,6 @@ class _Section:
 
     entry: Entry
     assumed: list[str] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, entry: Entry, name: str) -> _Section:
-        """Return the section called `name`."""
-        found = entry.get(name)
-        if found is None:
-            return cls(Entry({}, entry.origin, (*entry.path, name), entry.problems))
-        if not found.is_mapping():
-            found.fault("is not a section", found=found.value)
-        return cls(found)
 
     def number(
         self, keys: str, default: float, *, least: float = 0.0, most: float = math.inf
@@ -134,14 +146,13 @@ class _Section:
         self.assumed.append(f"{self.entry.path[-1]}.{keys.split(maxsplit=1)[0]} = {default:g}")
         return default
 
-    def count(
-        self, key: str, default: float, *, least: float = 1.0, most: float = _MAX_COUNT
-    ) -> int:
+    def count(self, key: str, default: int, *, least: float = 1.0, most: float = _MAX_COUNT) -> int:
         """Return the whole number under `key`."""
-        value = self.number(key, default, least=least, most=most)
-        if value != int(value):
-            self.entry.fault(f"has a '{key}' that is not a whole number", found=value)
-        return int(value)
+        found = self.entry.get(key)
+        if found is None:
+            self.assumed.append(f"{self.entry.path[-1]}.{key} = {default}")
+        value = None if found is None else found.whole(least, most)
+        return default if value is None else value
 
     def optional(self, keys: str, *, most: float = math.inf) -> float | None:
         """Return the number under the first of `keys` that is there; None if there is none."""
@@ -154,7 +165,7 @@ class _Section:
 
         YAML writes them as booleans, Hydra's overrides as text.
         """
-        value = self.entry.text_at(key) if self.entry.get(key) is not None else None
+        value = self.entry.text_at(key)
         found = self.entry.get(key)
         if found is not None and isinstance(found.value, bool):
             return found.value
@@ -165,52 +176,14 @@ class _Section:
         return self.entry.text_at(key) or default
 
 
-def _model_name(entry: Entry, path: Path) -> str:
-    model = entry.get("model")
-    if model is not None and model.is_mapping():
-        return model.text_at("name") or path.stem
-    return entry.text_at("model") or path.stem
-
-
-def _of_sections(dataset: _Section, reader: _Section, train: _Section, about: _About) -> Workload:
-    files = dataset.number("num_files_train", _DEFAULT_FILES, least=1.0, most=_MAX_FILES)
-    each = dataset.number("num_samples_per_file", 1.0, least=1.0, most=_MAX_FILES)
-    record = dataset.number("record_length_bytes record_length", _DEFAULT_RECORD, least=1.0)
-    deviation = dataset.optional("record_length_bytes_stdev record_length_stdev") or 0.0
-    resized = dataset.optional("record_length_bytes_resize record_length_resize") or 0.0
-    named = reader.text("data_loader", "")
-    if not named:
-        named = "tensorflow"
-        reader.assumed.append(f"reader.data_loader = {named}")
-    loader = _LOADERS.get(named.lower())
-    if loader is None:
-        reader.entry.fault("has an unknown 'data_loader'", found=named, hint=", ".join(_LOADERS))
-    compute, varies = _compute(train)
-    found = Workload(
-        name=about.name,
-        loader=loader or "pytorch",
-        samples=files * each,
-        files=files,
-        samples_per_file=each,
-        record=record,
-        deviation=deviation,
-        resized=resized,
-        batch=reader.count("batch_size", 1.0),
-        threads=reader.count("read_threads", 1.0, least=0.0, most=4096.0),
-        queue=reader.count("prefetch_size", _DEFAULT_QUEUE, least=0.0),
-        epochs=train.number("epochs", 1.0, least=1.0, most=_MAX_COUNT),
-        compute=compute,
-        preprocess=_mean(reader.entry.get("preprocess_time")),
-        shuffled=any(
-            section.text(key, "off").lower() not in {"off", "false"}
-            for section in (reader, dataset)
-            for key in ("sample_shuffle", "file_shuffle")
-        ),
-        threshold=about.threshold,
-    )
-    assumed = [*dataset.assumed, *reader.assumed, *train.assumed]
-    warnings = (*_warnings(found, about, varies, train), *_defaults(assumed))
-    return replace(found, warnings=warnings)
+def _section(entry: Entry, name: str) -> _Section:
+    """Return the section called `name`, empty if it is missing."""
+    found = entry.get(name)
+    if found is None:
+        return _Section(Entry({}, entry.origin, (*entry.path, name), entry.problems))
+    if not found.is_mapping():
+        found.fault("is not a section", found=found.value)
+    return _Section(found)
 
 
 def _compute(train: _Section) -> tuple[float, bool]:
@@ -240,23 +213,16 @@ def _mean(given: Entry | None) -> float:
     return value or 0.0
 
 
-def _defaults(assumed: list[str]) -> Iterator[str]:
-    if assumed:
-        yield f"not in the file, so DLIO's defaults: {', '.join(assumed)}"
-
-
-def _warnings(found: Workload, about: _About, varies: bool, train: _Section) -> Iterator[str]:  # noqa: FBT001 - an internal fact passed on
+def _warnings(found: Workload, workflow: _Section, train: _Section) -> Iterator[str]:
     if found.compute > _LONG_STEP:
         yield f"computation_time is {found.compute:g} s; is it in seconds?"
-    if varies:
-        yield "the compute time varies in the file; its mean is taken for every step"
     if found.preprocess:
         yield "reader.preprocess_time is a wait in DLIO; it is taken as CPU time"
     if found.queue == 0 and found.loader == "tf.data":
         yield "prefetch_size = 0: nothing is read ahead; one batch is the least that can be said"
-    if about.checkpoint:
+    if workflow.flag("checkpoint", default=False):
         yield "checkpoints are left out; DLIO writes them outside the time it measures"
-    if about.evaluation:
+    if workflow.flag("evaluation", default=False):
         yield "evaluation is left out"
     steps = train.optional("total_training_steps")
     if steps:
@@ -264,125 +230,101 @@ def _warnings(found: Workload, about: _About, varies: bool, train: _Section) -> 
     yield "CPU time of reading a sample is not in the file: input.decode is 0 until measured"
 
 
-_INSTANT: Final = 1e-9
-"""Time of a batch below which an accelerator takes it at once [s]."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Machine and storage of the workload, which are not in its file; all of it is optional.
-
-    `accelerators` are those of one of `hosts` equal machines.
-    """
-
-    machine: str = ""
-    storage: str = ""
-    accelerators: int | None = None
-    hosts: int = 1
-
-
-def read(path: Path, place: Place) -> Fragment:
-    """Return a scenario (without a machine unless `place` names one) from a workload file.
+def read(
+    path: Path,
+    *,
+    machine: str = "",
+    storage: str = "",
+    accelerators: int | None = None,
+    hosts: int = 1,
+) -> Fragment:
+    """Return a scenario (without a machine unless one is named) from a workload file.
 
     Parameters
     ----------
     path : pathlib.Path
         YAML: a workload, or the dump of a whole run that holds one under ``workload``.
-    place : Place
-        Where it runs.
+    machine, storage : str
+        Profiles of the machine and its store, which are not in the file.
+    accelerators : int, optional
+        Accelerators of one of `hosts` equal machines.
 
     Raises
     ------
     InputError
         For what is not a workload, trains nothing, or holds impossible values.
     """
-    data = read_yaml(path, WANTED)
-    top = Entry(data, str(path))
+    top = Entry(read_yaml(path, WANTED), str(path))
     found = workload(top, path)
     refuse(top.problems)
-    return _fragment(found, place, path)
-
-
-def _fragment(found: Workload, place: Place, path: Path) -> Fragment:
-    head = comment(
-        "\n".join([f"From {path.name} (DLIO workload, {changed(path)}).", *_summary(found)])
-    )
-    sections = [
-        _section("", [("schema", "1"), ("name", quote(found.name))]),
-        _section("hardware", _hardware(place)),
-        _section("data", _data(found)),
-        _spread(found),
-        _section("input", _input(found)),
-        _section("model", [("step_times", _step_times(found))]),
-        _section("train", [("batch_size", str(found.batch)), ("epochs", f"{found.epochs:g}")]),
-    ]
     warnings = list(found.warnings)
-    if not place.machine:
+    place: dict[str, object] = {}
+    if machine:
+        place["machine"] = quote(machine)
+        place |= {"count": hosts} if hosts > 1 else {}
+        place |= {"storage": quote(storage)} if storage else {}
+        place["emulated"] = accelerators or 1
+    else:
         warnings.append("no --machine: the scenario has no [hardware] yet")
-    text = "\n\n".join(section for section in sections if section)
+    time = quantity(found.compute, units.SECOND)
+    step_times = f"[{{ batch_size = {found.batch}, time = {time} }}]"
+    sections: dict[str, dict[str, object]] = {
+        "": {"schema": 1, "name": quote(found.name)},
+        "hardware": place,
+        "data": _data(found),
+        "data.size_spread": _size_spread(found),
+        "input": _input(found),
+        "model": {"step_times": step_times},
+        "train": {"batch_size": found.batch, "epochs": f"{found.epochs:g}"},
+    }
+    summary = _summary(found)
+    head = comment("\n".join([f"From {path.name} (DLIO workload, {changed(path)}).", *summary]))
+    tables = [
+        "\n".join([*([f"[{name}]"] if name else []), *(f"{k} = {v}" for k, v in keys.items())])
+        for name, keys in sections.items()
+        if keys
+    ]
     return Fragment(
         kind=Kind.SCENARIO,
-        text=f"{head}\n{text}\n",
-        summary=_summary(found),
+        text="\n".join([head, "\n\n".join(tables)]) + "\n",
+        summary=summary,
         warnings=tuple(warnings),
     )
 
 
-def _section(name: str, lines: list[tuple[str, str]]) -> str:
-    if not lines:
-        return ""
-    heading = [f"[{name}]"] if name else []
-    return "\n".join([*heading, *(f"{key} = {value}" for key, value in lines)])
-
-
-def _hardware(place: Place) -> list[tuple[str, str]]:
-    if not place.machine:
-        return []
-    lines = [("machine", quote(place.machine))]
-    if place.hosts > 1:
-        lines.append(("count", str(place.hosts)))
-    if place.storage:
-        lines.append(("storage", quote(place.storage)))
-    return [*lines, ("emulated", str(place.accelerators or 1))]
-
-
-def _data(found: Workload) -> list[tuple[str, str]]:
-    lines = [
-        ("samples", f"{found.samples:.0f}"),
-        ("bytes_per_sample", quantity(found.record, units.BYTE)),
-    ]
+def _data(found: Workload) -> dict[str, object]:
+    keys: dict[str, object] = {
+        "samples": f"{found.samples:.0f}",
+        "bytes_per_sample": quantity(found.record, units.BYTE),
+    }
     if found.samples_per_file > 1.0:
         size = quantity(found.record * found.samples_per_file, units.BYTE)
-        lines += [("layout", '"shards"'), ("shard_size", size)]
+        keys |= {"layout": '"shards"', "shard_size": size}
     access = "random" if found.shuffled and found.samples_per_file == 1.0 else "sequential"
-    return [*lines, ("access", quote(access))]
+    return keys | {"access": quote(access)}
 
 
-def _spread(found: Workload) -> str:
+def _size_spread(found: Workload) -> dict[str, object]:
     """Return sizes of files.
 
     Both sides of a matrix of bytes vary, each by half of what is configured.
     """
-    if not found.deviation:
-        return ""
     share = found.deviation / math.sqrt(2.0) / found.record
-    return _section(
-        "data.size_spread", [("shape", '"gamma"'), ("relative_deviation", f"{share:.4g}")]
-    )
+    return {"shape": '"gamma"', "relative_deviation": f"{share:.4g}"} if share else {}
 
 
-def _input(found: Workload) -> list[tuple[str, str]]:
-    lines = [("loader", quote(found.loader)), ("workers", str(found.threads))]
+def _input(found: Workload) -> dict[str, object]:
+    keys: dict[str, object] = {"loader": quote(found.loader), "workers": found.threads}
     ahead = _ahead(found)
     if ahead:
-        lines.append(("prefetch", str(ahead)))
+        keys["prefetch"] = ahead
     if found.loader == "pytorch":
-        lines.append(("persistent_workers", "true"))
-    lines.append(("drop_last", "true"))
+        keys["persistent_workers"] = "true"
+    keys["drop_last"] = "true"
     if found.preprocess:
-        lines.append(("augment", quantity(found.preprocess, units.SECOND)))
-    lines.append(("output_bytes_per_sample", quantity(found.resized or found.record, units.BYTE)))
-    return lines
+        keys["augment"] = quantity(found.preprocess, units.SECOND)
+    size = quantity(found.resized or found.record, units.BYTE)
+    return keys | {"output_bytes_per_sample": size}
 
 
 def _ahead(found: Workload) -> int:
@@ -395,11 +337,6 @@ def _ahead(found: Workload) -> int:
     if not found.threads:
         return 0
     return max(1, math.ceil(found.queue / found.threads)) if found.queue else 2
-
-
-def _step_times(found: Workload) -> str:
-    time = quantity(found.compute, units.SECOND)
-    return f"[{{ batch_size = {found.batch}, time = {time} }}]"
 
 
 def _summary(found: Workload) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
@@ -19,12 +19,20 @@ from pathlib import Path
 from typing import Final
 
 from simulator import units
-from simulator.errors import Problem
+from simulator.errors import InputError, Problem
 from simulator.importers.foreign import Entry, changed, parse_json, read_text, refuse
-from simulator.importers.result import Fragment
-from simulator.importers.storage_profile import Run, storage_profile
+from simulator.importers.result import Fragment, Kind
+from simulator.reading.hardware.profile_text import (
+    Line,
+    binary_size,
+    comment,
+    quantity,
+    quote,
+    table,
+)
 from simulator.reading.reading import fail
 from simulator.schema.storage import Scope
+from simulator.units import Bytes, BytesPerSecond, PerSecond, Seconds
 
 WANTED: Final = "the JSON of fio (--output-format=json)"
 
@@ -43,21 +51,58 @@ _RATE_TOLERANCE: Final = 0.05
 _TAIL_PERCENTILE: Final = 99.0
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    """Global options of a file, which all its jobs share."""
+SMALL: Final = units.parse("16 KiB", units.BYTE)
+"""Largest request that counts as small: its rate is a count of requests."""
+LARGE: Final = units.parse("64 KiB", units.BYTE)
+"""Smallest request whose rate is a bandwidth."""
+MIN_BUSY_DEPTH: Final = 16
+"""Requests open at once from which on a store is taken to be busy."""
 
-    path: Path
-    version: str
-    date: str
-    options: Mapping[str, object]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One direction of one measured run, all its clones together.
+
+    `size` is that of a request [B], `depth` how many each of `jobs` keeps open, `tail` the 99th
+    percentile of the latency; `direct` runs pass by the page cache. Runs of one `group` ran at
+    the same time.
+    """
+
+    name: str
+    group: str
+    direction: str
+    pattern: str
+    size: Bytes
+    depth: int
+    jobs: int
+    bandwidth: BytesPerSecond
+    operations: PerSecond
+    latency: Seconds | None
+    tail: Seconds | None
+    direct: bool
+    source: str = ""
+    date: str = ""
 
     @property
-    def amount_unit(self) -> float:
-        """Bytes in one of `io_bytes`."""
-        match = _VERSION.match(self.version)
-        old = match is not None and (int(match[1]), int(match[2])) < _BYTES_SINCE
-        return _KIB if old else 1.0
+    def open(self) -> int:
+        """Requests open at once."""
+        return self.depth * self.jobs
+
+    @property
+    def random(self) -> bool:
+        """True if requests lie anywhere in the file."""
+        return self.pattern.startswith("rand")
+
+    @property
+    def pure(self) -> bool:
+        """True if it did nothing but read, or nothing but write."""
+        return self.pattern.removeprefix("rand") == self.direction
+
+    def __str__(self) -> str:
+        order = "random" if self.random else "sequential"
+        kept = f"{self.open} open" if self.open > 1 else "one at a time"
+        said = f"{order} {self.direction}s of {binary_size(self.size)}, {kept}"
+        return said if self.direct else f"{said}, through the page cache"
 
 
 def read(paths: Sequence[Path], scope: Scope = Scope.LOCAL) -> Fragment:
@@ -84,7 +129,7 @@ def read(paths: Sequence[Path], scope: Scope = Scope.LOCAL) -> Fragment:
     problems: list[Problem] = []
     runs = [run for path in paths for run in _runs(path, problems)]
     refuse(problems)
-    return storage_profile(runs, scope, ", ".join(path.name for path in paths))
+    return _profile(runs, scope, ", ".join(path.name for path in paths))
 
 
 def _runs(path: Path, problems: list[Problem]) -> list[Run]:
@@ -97,14 +142,21 @@ def _runs(path: Path, problems: list[Problem]) -> list[Run]:
         else:
             top.fault("has no 'jobs'", hint=f"it should be {WANTED}")
         return []
-    options = top.get("global options")
-    about = _File(
-        path=path,
-        version=top.text_at("fio version") or "fio of unknown version",
-        date=_date(top, path),
-        options=_mapping(options),
-    )
-    found = [run for job in jobs.entries() for run in _of_job(job, about)]
+    version = top.text_at("fio version") or "fio of unknown version"
+    source, date = f"{version}: {path.name}", _date(top, path)
+    match = _VERSION.match(version)
+    old = match is not None and (int(match[1]), int(match[2])) < _BYTES_SINCE
+    amount_unit = _KIB if old else 1.0
+    found = []
+    for job in jobs.entries():
+        options = {
+            **_mapping(top.get("global options")),
+            **_mapping(job.get("job options")),
+        }
+        found += [
+            replace(run, group=f"{path}:{run.group}", source=source, date=date)
+            for run in _of_job(job, options, amount_unit)
+        ]
     if not found and not problems:
         jobs.fault("holds no job that read or wrote anything")
     return list(_merged(found))
@@ -150,7 +202,7 @@ def _date(top: Entry, path: Path) -> str:
     return changed(path)
 
 
-def _of_job(job: Entry, about: _File) -> Iterator[Run]:
+def _of_job(job: Entry, options: Mapping[str, object], amount_unit: float) -> Iterator[Run]:
     """Return one run for each direction in which the job moved data."""
     if not job.is_mapping():
         job.fault("is not a job", found=job.value)
@@ -159,92 +211,66 @@ def _of_job(job: Entry, about: _File) -> Iterator[Run]:
     if failed:
         job.fault(f"failed with error {failed:g}", hint="run it again, or leave it out")
         return
-    options = {**about.options, **_mapping(job.get("job options"))}
     for direction in ("read", "write", "mixed"):
         side = job.get(direction)
         if side is None or (direction == "mixed" and job.get("read") is not None):
             continue
-        run = _of_side(side, _Options(options), about, job)
+        run = _of_side(side, options, amount_unit, job)
         if run is not None:
             yield run
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
-    """The options of a job, global ones included; fio writes all of them as text."""
-
-    given: Mapping[str, object]
-
-    def text(self, *names: str) -> str:
-        """Return the first option given of `names`, which mean the same."""
-        return next((str(self.given[name]) for name in names if name in self.given), "")
-
-    @property
-    def pattern(self) -> str:
-        """Pattern of the requests, fio's rw: read, randread, write, randrw, ..."""
-        return (self.text("rw", "readwrite") or "read").partition(":")[0]
-
-    @property
-    def depth(self) -> int:
-        """Requests a job keeps open."""
-        engine = self.text("ioengine") or "psync"
-        depth = self.text("iodepth")
-        return 1 if engine in _ONE_AT_A_TIME or not depth.isdecimal() else max(1, int(depth[:9]))
-
-    @property
-    def clones(self) -> int:
-        """Copies of the job that share one entry."""
-        jobs = self.text("numjobs")
-        return max(1, int(jobs[:9])) if jobs.isdecimal() else 1
-
-    @property
-    def direct(self) -> bool:
-        """True if the page cache was passed by."""
-        direct, buffered = self.text("direct"), self.text("buffered")
-        return direct == "1" or buffered == "0" or ("direct" in self.given and direct == "")
+def _option(options: Mapping[str, object], *names: str) -> str:
+    """Return the first option given of `names`, which mean the same; fio writes all as text."""
+    return next((str(options[name]) for name in names if name in options), "")
 
 
-def _of_side(side: Entry, options: _Options, about: _File, job: Entry) -> Run | None:
+def _count_option(options: Mapping[str, object], name: str) -> int:
+    text = _option(options, name)
+    return max(1, int(text[:9])) if text.isdecimal() else 1
+
+
+def _of_side(
+    side: Entry, options: Mapping[str, object], amount_unit: float, job: Entry
+) -> Run | None:
     before = len(side.problems)
     rate = _rate(side)
     amount = side.number_at("io_bytes")
     requests = side.number_at("iops")
     count = side.number_at("total_ios")
     runtime = side.number_at("runtime")
-    mean, tail = _latency(side)
+    mean, tail = _latencies(side)
     if len(side.problems) > before or not rate:
         return None
     if requests is None:
         side.fault("has no 'iops'")
         return None
     if amount is not None and runtime:
-        _hold(side, rate, amount * about.amount_unit, runtime * _MILLISECOND)
-    size = amount * about.amount_unit / count if amount and count else rate / (requests or 1.0)
+        _hold(side, rate, amount * amount_unit, runtime * _MILLISECOND)
+    size = amount * amount_unit / count if amount and count else rate / (requests or 1.0)
+    pattern = (_option(options, "rw", "readwrite") or "read").partition(":")[0]
     direction = str(side.path[-1])
-    if direction == "mixed":
-        direction = _only_direction(options.pattern)
+    if direction == "mixed" and pattern in {"read", "randread", "write", "randwrite"}:
+        # One figure for reads and writes, of a run that had only one of them.
+        direction = pattern.removeprefix("rand")
+    alone = (_option(options, "ioengine") or "psync") in _ONE_AT_A_TIME
+    direct = _option(options, "direct")
     return Run(
         name=job.text_at("jobname") or "unnamed",
-        group=f"{about.path}:{job.text_at('groupid') or '0'}",
+        group=job.text_at("groupid") or "0",
         direction=direction,
-        pattern=options.pattern,
+        pattern=pattern,
         size=size,
-        depth=options.depth,
-        jobs=options.clones,
+        depth=1 if alone else _count_option(options, "iodepth"),
+        jobs=_count_option(options, "numjobs"),
         bandwidth=rate,
         operations=requests,
         latency=mean,
         tail=tail,
-        direct=options.direct,
-        source=f"{about.version}: {about.path.name}",
-        date=about.date,
-    )
-
-
-def _only_direction(pattern: str) -> str:
-    """Return the direction of a run that reports reads and writes as one, if it had only one."""
-    return {"read": "read", "randread": "read", "write": "write", "randwrite": "write"}.get(
-        pattern, "mixed"
+        # An option without a value is set.
+        direct=direct == "1"
+        or _option(options, "buffered") == "0"
+        or (not direct and "direct" in options),
     )
 
 
@@ -271,7 +297,7 @@ def _hold(side: Entry, rate: float, amount: float, time: float) -> None:
         side.fault(message, hint="io_bytes, runtime [ms] or the rate is in another unit")
 
 
-def _latency(side: Entry) -> tuple[float | None, float | None]:
+def _latencies(side: Entry) -> tuple[float | None, float | None]:
     """Return mean and 99th percentile of the completion latency [s]; None where not recorded."""
     names = (("clat_ns", _NANOSECOND), ("clat", _MICROSECOND))
     wider = (("lat_ns", _NANOSECOND), ("lat", _MICROSECOND))
@@ -317,3 +343,108 @@ def _merged(runs: Iterable[Run]) -> Iterator[Run]:
             latency=sum(means) / len(means) if means else None,
             tail=max(tails, default=None),
         )
+
+
+def _profile(runs: Sequence[Run], scope: Scope, files: str) -> Fragment:
+    """Return the profile of a store from measured runs; refuse runs without a read rate."""
+    used = [run for run in runs if run.pure]
+    reads = [run for run in used if run.direction == "read"]
+    writes = [run for run in used if run.direction == "write"]
+    found = (
+        _bandwidth("achievable_read_bandwidth", reads),
+        _operations("read_operations", reads),
+        _latency("read_latency", reads),
+        _bandwidth("write_bandwidth", writes),
+        _operations("write_operations", writes),
+        _latency("write_latency", writes),
+    )
+    lines = [line for line in found if line is not None]
+    if not any(line.key == "achievable_read_bandwidth" for line in lines):
+        message = "holds no run that only reads, so there is no read rate"
+        hint = "run fio with --rw=read --bs=1m"
+        raise InputError((Problem(origin=files, message=message, hint=hint),))
+    first = lines[0]
+    head = comment(f"Measured with {first.source.partition(':')[0]}: {files}.")
+    body: list[Line | str] = [f"scope = {quote(str(scope))}", "", *lines]
+    return Fragment(
+        kind=Kind.STORAGE,
+        text=f"{head}\nschema = 1\n{table('', body)}\n",
+        summary=tuple(_told(run) for run in runs),
+        warnings=tuple(dict.fromkeys(_warnings(runs, lines))),
+    )
+
+
+def _told(run: Run) -> str:
+    parts = [
+        units.show(run.bandwidth, units.BYTE_PER_SECOND),
+        f"{run.operations:,.0f} requests/s",
+    ]
+    if run.latency is not None:
+        parts.append(f"mean {units.show(run.latency, units.SECOND)}")
+    if run.tail is not None:
+        parts.append(f"p99 {units.show(run.tail, units.SECOND)}")
+    return f"{run.name}: {run}: {', '.join(parts)}"
+
+
+def _best(runs: Iterable[Run], by: Callable[[Run], float]) -> Run | None:
+    return max(runs, key=lambda run: (run.direct, by(run)), default=None)
+
+
+def _bandwidth(key: str, runs: Sequence[Run]) -> Line | None:
+    large = [run for run in runs if run.size >= LARGE]
+    best = _best(large or runs, lambda run: run.bandwidth)
+    if best is None:
+        return None
+    return _line(key, quantity(best.bandwidth, units.BYTE_PER_SECOND), best, _tail(best))
+
+
+def _operations(key: str, runs: Sequence[Run]) -> Line | None:
+    small = [run for run in runs if run.random and run.size <= SMALL and run.open > 1]
+    best = _best(small, lambda run: run.operations)
+    if best is None:
+        return None
+    return _line(key, quantity(best.operations, units.PER_SECOND), best, _tail(best))
+
+
+def _latency(key: str, runs: Sequence[Run]) -> Line | None:
+    alone = [run for run in runs if run.open == 1 and run.random and run.size <= SMALL]
+    best = _best((run for run in alone if run.latency), lambda run: -(run.latency or 0.0))
+    if best is None:
+        return None
+    value = quantity(best.latency or 0.0, units.SECOND)
+    return _line(key, value, best, "; ".join(["mean", *filter(None, [_tail(best)])]))
+
+
+def _tail(run: Run) -> str:
+    return "" if run.tail is None else f"p99 latency {units.show(run.tail, units.SECOND)}"
+
+
+def _line(key: str, value: str, run: Run, more: str) -> Line:
+    note = "; ".join(filter(None, [str(run), more]))
+    return Line(key=key, value=value, source=run.source, date=run.date, note=note)
+
+
+def _warnings(runs: Sequence[Run], lines: Sequence[Line]) -> Iterator[str]:
+    keys = {line.key for line in lines}
+    for run in runs:
+        if run.direction == "mixed":
+            yield f"{run.name}: reads and writes are reported as one; left out"
+        elif not run.pure:
+            yield f"{run.name}: {run.direction}s shared the store with others; left out"
+        if run.pure and not run.direct:
+            yield f"{run.name}: without direct=1; what the page cache answered is not the store"
+        together = {other.name for other in runs if other.group == run.group} - {run.name}
+        if together:
+            others = ", ".join(sorted(together))
+            yield f"{run.name}: ran together with {others}; each had only a share"
+    large = any(run.direction == "read" and run.size >= LARGE for run in runs)
+    if not large:
+        yield f"no reads of {binary_size(LARGE)} or more: the bandwidth is that of small requests"
+    small = [run for run in runs if run.random and run.size <= SMALL and run.open > 1]
+    if "read_operations" in keys and max(run.open for run in small) < MIN_BUSY_DEPTH:
+        few = f"fewer than {MIN_BUSY_DEPTH} small requests were open"
+        yield f"{few}: the store may answer more a second"
+    if "read_operations" not in keys:
+        yield "no random reads of 16 KiB or less, several at a time: read_operations is left out"
+    if "read_latency" not in keys:
+        yield "no random reads of 16 KiB or less one at a time: read_latency is left out"

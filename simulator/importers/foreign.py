@@ -162,6 +162,43 @@ def read_json(path: Path, wanted: str, most: int = MAX_BYTES) -> Any:  # noqa: A
     return parse_json(read_text(path, wanted, most), str(path))
 
 
+class Problems(list[Problem]):
+    """The problems of one foreign text, in the order they were found."""
+
+    def __init__(self, origin: str) -> None:
+        super().__init__()
+        self.origin = origin
+
+    def note(
+        self,
+        message: str,
+        *,
+        line: int | None = None,
+        key: str | None = None,
+        found: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        """Add a problem of this text."""
+        self.append(
+            Problem(origin=self.origin, line=line, key=key, message=message, found=found, hint=hint)
+        )
+
+    def number(self, text: str, name: str, *, line: int) -> float | None:
+        """Return the number in a cell of column `name`, NaN and infinity included.
+
+        Note a problem and return None if it is negative or no number.
+        """
+        try:
+            value = float(text)
+        except ValueError:
+            self.note(f"has no number under {name}", line=line, found=repr(text[:40]))
+            return None
+        if value < 0.0:
+            self.note(f"has {name} below zero", line=line, found=text)
+            return None
+        return value
+
+
 def refuse(problems: list[Problem]) -> None:
     """Raise an `InputError` of the first `MAX_PROBLEMS` problems and the count of the others."""
     if not problems:
@@ -318,6 +355,13 @@ class Entry:
             self.fault(f"is above {most:g}", found=self.value)
             return None
         return number
+
+    def whole(self, least: float = 0.0, most: float = math.inf) -> int | None:
+        """Return the value as a whole number; None, with a problem, if it is none in the range."""
+        number = self.number(least, most)
+        if number is not None and number != int(number):
+            self.fault("is not a whole number", found=self.value)
+        return None if number is None else int(number)
 
     def number_at(self, name: str, least: float = 0.0, most: float = math.inf) -> float | None:
         """Return the number under `name`; None, without a problem, if there is nothing."""

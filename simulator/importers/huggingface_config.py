@@ -8,8 +8,8 @@ pass; attention of all pairs a fused causal kernel computes). Lookups cost nothi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -28,31 +28,21 @@ _HALF: Final = 2.0
 """Bytes of an element of the cache: 16 bits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """Weights of one kind: all of them, and those each token is multiplied with."""
-
-    name: str
-    parameters: int
-    used: int
+Part = tuple[str, int, int]
+"""Weights of one kind: its name, all of them, and those each token is multiplied with."""
 
 
-def parts(shape: Shape) -> tuple[Part, ...]:
-    """Return all weights of a shape, by kind."""
-    found: dict[str, Part] = {}
-    for part in _parts(shape):
-        before = found.get(part.name, Part(name=part.name, parameters=0, used=0))
-        found[part.name] = Part(
-            name=part.name,
-            parameters=before.parameters + part.parameters,
-            used=before.used + part.used,
-        )
-    return tuple(part for part in found.values() if part.parameters)
+def parts(shape: Shape) -> dict[str, int]:
+    """Return the number of weights of a shape, by kind."""
+    found: Counter[str] = Counter()
+    for name, weights, _ in _parts(shape):
+        found[name] += weights
+    return {name: weights for name, weights in found.items() if weights}
 
 
 def parameters(shape: Shape) -> int:
     """Return all trainable parameters."""
-    return sum(part.parameters for part in parts(shape))
+    return sum(parts(shape).values())
 
 
 def active_parameters(shape: Shape) -> int:
@@ -67,7 +57,7 @@ def active_parameters(shape: Shape) -> int:
 def forward_flops(shape: Shape, sequence: int) -> Flops:
     """Return operations of a forward pass over one of `sequence` tokens [FLOP]."""
     # a head without weights of its own is computed all the same
-    products = _MULTIPLY_ADD * sum(part.used for part in _parts(shape))
+    products = _MULTIPLY_ADD * sum(used for _, _, used in _parts(shape))
     seen = min(sequence, shape.window or sequence)
     pairs = seen * (0.5 if shape.causal else 1.0)
     # T5's second stack looks at what came before it, and at all of the first stack.
@@ -107,7 +97,7 @@ def _parts(shape: Shape) -> Iterator[Part]:
 
 def _embedding(shape: Shape) -> Iterator[Part]:
     rows = shape.vocabulary + shape.positions + shape.segments
-    yield Part(name="embedding", parameters=rows * shape.hidden, used=0)
+    yield "embedding", rows * shape.hidden, 0
 
 
 def _head(shape: Shape) -> Iterator[Part]:
@@ -116,22 +106,21 @@ def _head(shape: Shape) -> Iterator[Part]:
     if shape.pooler:
         yield _product("pooler", shape.hidden, shape.hidden, bias=True)
     else:
-        yield Part(name="head", parameters=0 if shape.tied else table, used=table)
+        yield "head", 0 if shape.tied else table, table
 
 
 def _times(count: int, found: Iterator[Part]) -> Iterator[Part]:
-    for part in found:
-        yield Part(name=part.name, parameters=count * part.parameters, used=count * part.used)
+    for name, weights, used in found:
+        yield name, count * weights, count * used
 
 
 def _product(name: str, inputs: int, outputs: int, *, bias: bool = False) -> Part:
     weights = inputs * outputs
-    return Part(name=name, parameters=weights + (outputs if bias else 0), used=weights)
+    return name, weights + (outputs if bias else 0), weights
 
 
 def _norms(shape: Shape, count: int) -> Part:
-    learned = count * shape.hidden * (2 if shape.centred else 1)
-    return Part(name="norms", parameters=learned, used=0)
+    return "norms", count * shape.hidden * (2 if shape.centred else 1), 0
 
 
 def _attention(shape: Shape) -> Iterator[Part]:
@@ -142,17 +131,17 @@ def _attention(shape: Shape) -> Iterator[Part]:
     yield _product("attention", shape.hidden, wide + 2 * narrow, bias=shape.qkv_bias)
     yield _product("attention", wide, shape.hidden, bias=shape.output_bias)
     if shape.head_norms:
-        yield Part(name="norms", parameters=2 * shape.head_width, used=0)
+        yield "norms", 2 * shape.head_width, 0
 
 
 def _latent_attention(shape: Shape, latent: Latent) -> Iterator[Part]:
     hidden, heads, query = shape.hidden, shape.heads, latent.query_rank
     if query:
         yield _product("attention", hidden, query)
-        yield Part(name="norms", parameters=query, used=0)
+        yield "norms", query, 0
     yield _product("attention", query or hidden, heads * shape.head_width)
     yield _product("attention", hidden, latent.rank + latent.rotary)
-    yield Part(name="norms", parameters=latent.rank, used=0)
+    yield "norms", latent.rank, 0
     yield _product("attention", latent.rank, heads * (latent.plain + latent.value))
     yield _product("attention", heads * latent.value, hidden)
 
@@ -167,18 +156,18 @@ def _mlps(shape: Shape) -> Iterator[Part]:
     plain = shape.layers - (experts.layers if experts else 0)
     bias = ((2 if shape.gated else 1) * shape.ffn + shape.hidden) if shape.mlp_bias else 0
     weights = plain * _mlp(shape, shape.ffn)
-    yield Part(name="MLP", parameters=weights, used=weights - plain * bias)
+    yield "MLP", weights, weights - plain * bias
     if experts is not None:
         yield from _times(experts.layers, _sparse(shape, experts))
 
 
 def _sparse(shape: Shape, experts: Experts) -> Iterator[Part]:
     one = _mlp(shape, experts.width)
-    yield Part(name="experts", parameters=experts.count * one, used=experts.chosen * one)
+    yield "experts", experts.count * one, experts.chosen * one
     yield _product("router", shape.hidden, experts.count)
     if experts.shared:
         weights = _mlp(shape, experts.shared)
-        yield Part(name="shared experts", parameters=weights, used=weights)
+        yield "shared experts", weights, weights
     if experts.shared_gate:
         yield _product("router", shape.hidden, 1)
 
@@ -188,9 +177,9 @@ def _encoder_decoder_parts(shape: Shape) -> Iterator[Part]:
     below, above = shape.layers, shape.decoder_layers
     mlp = _mlp(shape, shape.ffn)
     yield from _times(below + 2 * above, _attention(shape))
-    yield Part(name="MLP", parameters=(below + above) * mlp, used=(below + above) * mlp)
+    yield "MLP", (below + above) * mlp, (below + above) * mlp
     yield _norms(shape, 2 * below + 3 * above + 2)
-    yield Part(name="position buckets", parameters=2 * shape.buckets * shape.heads, used=0)
+    yield "position buckets", 2 * shape.buckets * shape.heads, 0
 
 
 WANTED: Final = "a config.json of Hugging Face"
@@ -206,23 +195,9 @@ _HEAD_ASSUMED: Final = (
 _SOURCE: Final = "Hugging Face config.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Described:
-    """A transformer as its configuration describes it.
-
-    `summary` is for people. `fragment` is the section, None where no family of the library
-    expresses the shape: `lacking` says why.
-    """
-
-    summary: tuple[str, ...]
-    fragment: Fragment | None
-    lacking: str = ""
-    warnings: tuple[str, ...] = ()
-
-
 def read(
     path: Path, *, sequence: int | None = None, name: str = "", library: bool = False
-) -> Described:
+) -> Fragment:
     """Read the shape of the transformer of a ``config.json``.
 
     Parameters
@@ -235,6 +210,11 @@ def read(
         What to call the model; what the file says by default.
     library : bool
         Write a whole file of the model library instead of a section.
+
+    Returns
+    -------
+    Fragment
+        With an empty text if no family of the library expresses the shape.
 
     Raises
     ------
@@ -250,31 +230,31 @@ def read(
     if shape.positions and tokens > shape.positions:
         hint = f"at most {shape.positions}"
         fail(str(path), f"has no positions for {tokens} tokens", hint=hint)
-    said = _Told(
-        shape=shape,
-        tokens=tokens,
-        name=name or _own_name(config, path),
-        file=path.name,
-        date=changed(path),
-        warnings=tuple(_warnings(config, shape, tokens, inner=inner, given=sequence is not None)),
+    title = name or config.entry.text_at("_name_or_path") or f"{config.kind} of {path.name}"
+    summary = _summary(shape, tokens, title)
+    warnings = [*_warnings(config, shape, tokens, inner=inner, given=sequence is not None)]
+    lacking, text = _lacking(shape), ""
+    if not lacking:
+        warnings += _left_out(shape)
+        date = changed(path)
+        head = comment("\n".join([f"From {path.name} ({_SOURCE}, {date}).", *summary]))
+        family, figures = _figures(shape, tokens)
+        body = [f"{key} = {str(value).lower()}" for key, value in figures.items()]
+        if library:
+            label = quote(f"{title}, training on {tokens} tokens")
+            lines = ["schema = 1", f"title = {label}", f"family = {quote(family)}", "", "[shape]"]
+            source = quote(f"{_SOURCE}: {path.name}")
+            body += [f"source = {source}", f"date = {quote(date)}"]
+        else:
+            lines = ["[model]", f"family = {quote(family)}", "", "[model.shape]"]
+        text = "\n".join([head, *lines, *body]) + "\n"
+    return Fragment(
+        kind=Kind.SCENARIO,
+        text=text,
+        summary=summary,
+        warnings=tuple(warnings),
+        lacking=lacking,
     )
-    lacking = _lacking(shape)
-    fragment = None if lacking else _fragment(said, library=library)
-    return Described(
-        summary=_summary(said), fragment=fragment, lacking=lacking, warnings=said.warnings
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
-    """A shape, and facts of it in texts."""
-
-    shape: Shape
-    tokens: int
-    name: str
-    file: str
-    date: str
-    warnings: tuple[str, ...]
 
 
 def _config(path: Path) -> tuple[Config, bool]:
@@ -294,10 +274,6 @@ def _config(path: Path) -> tuple[Config, bool]:
         message = f"describes a model of the type '{kind}', which is not known"
         fail(str(path), message, hint=nearest_hint(kind, KNOWN))
     return Config(entry, kind), inside
-
-
-def _own_name(config: Config, path: Path) -> str:
-    return config.entry.text_at("_name_or_path") or f"{config.kind} of {path.name}"
 
 
 def _contradictions(shape: Shape, origin: str) -> Iterator[Problem]:
@@ -358,17 +334,16 @@ def _is_sparse(shape: Shape) -> bool:
     return shape.experts is not None and shape.experts.layers > 0
 
 
-def _summary(said: _Told) -> tuple[str, ...]:
-    shape, total = said.shape, parameters(said.shape)
-    active = active_parameters(shape)
-    width = max(len(part.name) for part in parts(shape))
-    lines = [f"{said.name}: {total:,} parameters"]
-    lines += [f"  {part.name:<{width}}  {part.parameters:>18,}" for part in parts(shape)]
+def _summary(shape: Shape, tokens: int, title: str) -> tuple[str, ...]:
+    total, active, by_kind = parameters(shape), active_parameters(shape), parts(shape)
+    width = max(map(len, by_kind))
+    lines = [f"{title}: {total:,} parameters"]
+    lines += [f"  {name:<{width}}  {weights:>18,}" for name, weights in by_kind.items()]
     if active != total:
         lines.append(f"each token meets {active:,} of them ({active / total:.1%})")
-    flops = units.show(forward_flops(shape, said.tokens), units.FLOP)
+    flops = units.show(forward_flops(shape, tokens), units.FLOP)
     per = "input and output token together" if shape.decoder_layers else "token"
-    lines.append(f"forward pass: {flops} for each {per}, sequences of {said.tokens} tokens")
+    lines.append(f"forward pass: {flops} for each {per}, sequences of {tokens} tokens")
     cached = cached_bytes(shape)
     if cached is not None:
         size = units.show(cached, units.BYTE)
@@ -376,78 +351,41 @@ def _summary(said: _Told) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _fragment(said: _Told, *, library: bool) -> Fragment:
-    family, figures = _figures(said.shape, said.tokens)
-    warnings = list(said.warnings)
-    if said.shape.kind not in {"gpt2", "bert"} and said.shape.qkv_bias:
-        left = said.shape.layers * (
-            (said.shape.heads + 2 * said.shape.kv_heads) * said.shape.head_width
-        )
-        warnings.append(f"biases of queries, keys and values are left out: {left:,} parameters")
-    if said.shape.kind == "bert":
-        warnings.append(_HEAD_ASSUMED)
-    if said.shape.decoder_layers:
-        warnings.append("as many tokens written as read are assumed (shape.target)")
-    body = [f"{key} = {value}" for key, value in figures.items()]
-    head = comment("\n".join([f"From {said.file} ({_SOURCE}, {said.date}).", *_summary(said)]))
-    text = _library_text(said, family, body) if library else _section_text(family, body)
-    return Fragment(
-        kind=Kind.SCENARIO,
-        text=f"{head}\n{text}\n",
-        summary=_summary(said),
-        warnings=tuple(warnings),
-    )
+def _left_out(shape: Shape) -> Iterator[str]:
+    """Return what a section of the library's family leaves out or assumes."""
+    if shape.kind not in {"gpt2", "bert"} and shape.qkv_bias:
+        left = shape.layers * (shape.heads + 2 * shape.kv_heads) * shape.head_width
+        yield f"biases of queries, keys and values are left out: {left:,} parameters"
+    if shape.kind == "bert":
+        yield _HEAD_ASSUMED
+    if shape.decoder_layers:
+        yield "as many tokens written as read are assumed (shape.target)"
 
 
-def _section_text(family: str, body: list[str]) -> str:
-    return "\n".join(["[model]", f"family = {quote(family)}", "", "[model.shape]", *body])
-
-
-def _library_text(said: _Told, family: str, body: list[str]) -> str:
-    source = [f"source = {quote(f'{_SOURCE}: {said.file}')}", f"date = {quote(said.date)}"]
-    title = f"{said.name}, training on {said.tokens} tokens"
-    top = ["schema = 1", f"title = {quote(title)}", f"family = {quote(family)}"]
-    return "\n".join([*top, "", "[shape]", *body, *source])
-
-
-def _figures(shape: Shape, tokens: int) -> tuple[str, Mapping[str, str]]:
+def _figures(shape: Shape, tokens: int) -> tuple[str, Mapping[str, float]]:
     """Return the family of the library and the figures of its shape."""
     stack = {"layers": shape.layers, "hidden": shape.hidden, "heads": shape.heads}
-    words = {"vocabulary": shape.vocabulary}
-    learned = {"positions": shape.positions}
+    samples = {"vocabulary": shape.vocabulary, "sequence": tokens}
+    learned = {**stack, **samples, "positions": shape.positions}
     if shape.decoder_layers:
-        samples = {**words, "sequence": tokens, "target": tokens}
-        return "t5", {**_texts(stack), **_encoder_decoder_figures(shape), **_texts(samples)}
+        second = {
+            "decoder_layers": shape.decoder_layers,
+            "head_dim": shape.head_width,
+            "ffn": shape.ffn,
+            "buckets": shape.buckets,
+            "gated": shape.gated,
+            "tied": shape.tied,
+        }
+        return "t5", {**stack, **second, **samples, "target": tokens}
     if shape.kind == "gpt2":
-        figures = {**stack, **words, **learned, "sequence": tokens}
-        return "gpt", {key: str(value) for key, value in figures.items()}
+        return "gpt", learned
     if shape.kind == "bert":
-        figures = {**stack, **words, **learned, "segments": shape.segments, "sequence": tokens}
-        texts = {key: str(value) for key, value in figures.items()}
-        return "bert", {**texts, "scored_share": str(_MASKED_SHARE)}
+        return "bert", {**learned, "segments": shape.segments, "scored_share": _MASKED_SHARE}
+    tied = {"tied": True} if shape.tied else {}
     if shape.experts is not None and _is_sparse(shape):
-        figures = {**stack, **_sparse_figures(shape, shape.experts), **words, "sequence": tokens}
-        texts = {key: str(value) for key, value in figures.items()}
-        return "moe", texts | ({"tied": "true"} if shape.tied else {})
-    figures = {**stack, "kv_heads": shape.kv_heads, "ffn": shape.ffn, **words, "sequence": tokens}
-    texts = {key: str(value) for key, value in figures.items()}
-    return "llama", texts | ({"tied": "true"} if shape.tied else {})
-
-
-def _texts(figures: Mapping[str, int]) -> dict[str, str]:
-    return {key: str(value) for key, value in figures.items()}
-
-
-def _encoder_decoder_figures(shape: Shape) -> dict[str, str]:
-    """Return the figures of an encoder and a decoder in addition to those of any stack."""
-    figures = {
-        "decoder_layers": shape.decoder_layers,
-        "head_dim": shape.head_width,
-        "ffn": shape.ffn,
-        "buckets": shape.buckets,
-    }
-    switches = {"gated": shape.gated, "tied": shape.tied}
-    return _texts(figures) | {key: str(on).lower() for key, on in switches.items()}
+        return "moe", {**stack, **_sparse_figures(shape, shape.experts), **samples, **tied}
+    plain = {"kv_heads": shape.kv_heads, "ffn": shape.ffn}
+    return "llama", {**stack, **plain, **samples, **tied}
 
 
 def _sparse_figures(shape: Shape, experts: Experts) -> Mapping[str, int]:

@@ -219,10 +219,8 @@ class Config:
             if default is None:
                 self.entry.fault(f"has no '{key}'")
             return 1 if default is None else default
-        value = found.number(least, most)
-        if value is not None and value != int(value):
-            found.fault("is not a whole number", found=found.value)
-        return 1 if value is None else int(value)
+        value = found.whole(least, most)
+        return 1 if value is None else value
 
     def layers(self, key: str = "num_hidden_layers", other: int | None = None) -> int:
         """Return the number of layers under `key`."""

@@ -20,9 +20,7 @@ from typing import Final
 from simulator import units
 from simulator.errors import Problem
 from simulator.importers.foreign import Entry, read_text, refuse
-from simulator.importers.result import MeasuredRun, set_rows
-from simulator.reading.hardware.profile_text import quote
-from simulator.reading.measured.measurement_set import set_csv
+from simulator.importers.result import MeasuredRun, measurement_set
 from simulator.reading.reading import fail
 from simulator.uncertainty.provenance import Source
 from simulator.units import Seconds
@@ -294,15 +292,12 @@ def set_files(runs: Sequence[MeasuredRun], base: str, name: str) -> tuple[str, s
     name : str
         The set's, and its CSV file's without ``.csv``.
     """
-    lines = [
-        "schema = 1",
-        f"name = {quote(name)}",
-        'title = "MLPerf training runs"',
-        f"data = {quote(f'{name}.csv')}",
-        f"base = {quote(base)}",
-        'source = "MLPerf training logs"',
-        f"date = {quote(max(run.source.date for run in runs))}",
-        'metrics = ["throughput_samples_per_s"]',
-        'split = "test"',
-    ]
-    return "\n".join(lines) + "\n", set_csv(set_rows(runs))
+    return measurement_set(
+        runs,
+        base=base,
+        name=name,
+        title="MLPerf training runs",
+        source="MLPerf training logs",
+        date=max(run.source.date for run in runs),
+        metrics=["throughput_samples_per_s"],
+    )

@@ -1,4 +1,4 @@
-"""The text that nccl-tests prints: time by message size, as a link profile.
+"""The text that nccl-tests prints: time by message size, fitted to a link profile.
 
 Structure and units: NVIDIA/nccl-tests, src/util.cu and src/common.cu, v2.0 to v2.19.6. Times are in
 us, rates in 10**9 B/s; ``size`` is the larger of the two buffers in B. The first half of a row is
@@ -10,18 +10,29 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from simulator import units
-from simulator.errors import Problem
-from simulator.importers.collectives import BUS_FACTOR, MeasuredCollective, Point, link_profile
-from simulator.importers.foreign import changed, read_text, refuse
-from simulator.importers.result import Fragment
+from simulator.importers.foreign import Problems, changed, read_text, refuse
+from simulator.importers.result import Fragment, Kind
+from simulator.reading.hardware.profile_text import (
+    Line,
+    binary_size,
+    comment,
+    quantity,
+    quote,
+    table,
+)
 from simulator.reading.reading import fail
-from simulator.schema.machines import Link, LinkKind
+from simulator.schema.machines import Collective, Link, LinkKind, Regime
 
 WANTED: Final = "the output of nccl-tests"
 
@@ -44,12 +55,93 @@ _BANDWIDTH_TOLERANCE: Final = 0.05
 """How far a printed rate may be off size over time, as a fraction."""
 
 
+BUS_FACTOR: Final[Mapping[str, Callable[[float], float]]] = {
+    "all_reduce": lambda n: 2.0 * (n - 1.0) / n,
+    "all_gather": lambda n: (n - 1.0) / n,
+    "reduce_scatter": lambda n: (n - 1.0) / n,
+    "alltoall": lambda n: (n - 1.0) / n,
+    "gather": lambda n: (n - 1.0) / n,
+    "scatter": lambda n: (n - 1.0) / n,
+    "hypercube": lambda n: (n - 1.0) / n,
+    "broadcast": lambda n: 1.0 + 0.0 * n,
+    "reduce": lambda n: 1.0 + 0.0 * n,
+    "sendrecv": lambda n: 1.0 + 0.0 * n,
+}
+"""Collective: bytes on the busiest link over the buffer's size, by ranks (nccl-tests,
+doc/PERFORMANCE.md)."""
+
+_MODELLED: Final = {
+    "all_reduce": Collective.ALL_REDUCE,
+    "all_gather": Collective.ALL_GATHER,
+    "reduce_scatter": Collective.REDUCE_SCATTER,
+    "alltoall": Collective.ALL_TO_ALL,
+    "sendrecv": Collective.SEND,
+}
+"""Name of a collective in a profile; others say something of the link alone."""
+
+LARGE: Final = units.parse("64 MiB", units.BYTE)
+"""Size from which on a link is taken to be full."""
+_MIN_SIZES: Final = 3
+"""Sizes that a fit of two figures needs at least."""
+_MAX_REGIMES: Final = 3
+_MAX_BREAKS: Final = 40
+"""Sizes between which regimes may change, of those measured."""
+_GOOD_ERROR: Final = 0.01
+"""Mean relative error that needs no further regime: measured times vary by more."""
+_MAX_ERROR_RATIO: Final = 0.67
+"""What a further regime has to leave of the error to be worth it."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredCollective:
+    """One measured collective over `ranks` on `hosts`, by ascending size.
+
+    `sizes` [B], mean `times` [s] and bus bandwidths `rates` [B/s] are arrays; `regimes` are fitted
+    to them.
+    """
+
+    operation: str
+    ranks: int
+    hosts: int
+    sizes: Floats
+    times: Floats
+    rates: Floats
+    regimes: tuple[Regime, ...]
+    source: str
+    date: str
+    devices: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def __str__(self) -> str:
+        hosts = "one host" if self.hosts == 1 else f"{self.hosts} hosts"
+        return f"{self.operation} over {self.ranks} ranks on {hosts}"
+
+    @property
+    def steps(self) -> float:
+        """Steps of its ring one after another."""
+        if self.operation == "sendrecv":
+            return 1.0
+        return (self.ranks - 1.0) * (2.0 if self.operation == "all_reduce" else 1.0)
+
+    @property
+    def errors(self) -> Floats:
+        """Error of the fitted regimes at each size, as a fraction."""
+        moved = BUS_FACTOR[self.operation](self.ranks) * self.sizes
+        errors: Floats = envelope(self.regimes, moved) / self.times - 1.0
+        return errors
+
+
 @dataclass(slots=True)
 class _Log:
-    """The content of a file as far as it has been read."""
+    """The content of a file as far as it has been read.
 
-    origin: str
-    problems: list[Problem]
+    A row of `points` holds size [B], time [s], bus bandwidth [B/s], and that over the algorithm's
+    (NaN if too small to tell).
+    """
+
+    problems: Problems
     stem: str
     operation: str = ""
     ranks: set[tuple[str, str]] = field(default_factory=set)
@@ -60,11 +152,13 @@ class _Log:
     library: str = ""
     aggregated: bool = False
     ended: bool = False
-    points: list[Point] = field(default_factory=list)
+    points: list[tuple[float, float, float, float]] = field(default_factory=list)
 
-    def fault(self, line: int, message: str, found: str | None = None) -> None:
-        """Note a problem with a line."""
-        self.problems.append(Problem(origin=self.origin, line=line, message=message, found=found))
+    @property
+    def ratio(self) -> float | None:
+        """Bus over algorithm bandwidth of the last row that shows it."""
+        ratios = [ratio for *_, ratio in self.points if not math.isnan(ratio)]
+        return ratios[-1] if ratios else None
 
 
 def read(
@@ -110,18 +204,17 @@ def read(
 
 def _measured(path: Path, operation: str) -> MeasuredCollective:
     text = read_text(path, WANTED)
-    log = _Log(origin=str(path), problems=[], stem=path.stem)
+    log = _Log(problems=Problems(str(path)), stem=path.stem)
     for number, line in enumerate(text.split("\n"), start=1):
         _take(log, number, line.strip())
     if not log.header:
-        fail(log.origin, "has no table of sizes and times", hint=f"it should be {WANTED}")
+        fail(str(path), "has no table of sizes and times", hint=f"it should be {WANTED}")
     if not log.ended:
         # What is wrong with the last line is that it is cut off.
         last = text.rstrip().count("\n") + 1
-        log.problems = [problem for problem in log.problems if problem.line != last]
+        log.problems[:] = [problem for problem in log.problems if problem.line != last]
         hint = "the last line of a whole run is '# Avg bus bandwidth'"
-        message = "is cut off: it ends before the summary"
-        log.problems.append(Problem(origin=log.origin, line=last, message=message, hint=hint))
+        log.problems.note("is cut off: it ends before the summary", line=last, hint=hint)
     refuse(log.problems)
     return _collective(log, operation, changed(path), path.name)
 
@@ -157,14 +250,16 @@ def _take_comment(log: _Log, number: int, line: str) -> None:
         log.operation = starting[1].removesuffix("_perf")
     elif {"size", "count", "type", "time", "algbw", "busbw"} <= set(words):
         if log.header:
-            log.fault(number, "begins a second run; give each run a file of its own")
+            log.problems.note("begins a second run; give each run a file of its own", line=number)
         log.header = words
-        damaged = [half for half in _headed(words) if not set(_FIGURES) <= set(half)]
-        if damaged:
-            message = f"has a head '{' '.join(damaged[0])}' without {', '.join(_FIGURES)}"
-            fail(log.origin, message, line=number, hint=f"it should be {WANTED}")
+        for start, end in _halves(words):
+            if not set(_FIGURES) <= set(words[start:end]):
+                head = " ".join(words[start:end])
+                message = f"has a head '{head}' without {', '.join(_FIGURES)}"
+                fail(log.problems.origin, message, line=number, hint=f"it should be {WANTED}")
     elif "(B)" in words and not {"(us)", "(GB/s)"} <= set(words) <= _UNITS:
-        log.fault(number, "has units that are not us and GB/s", found=" ".join(words))
+        message = "has units that are not us and GB/s"
+        log.problems.note(message, line=number, found=" ".join(words))
     elif line.startswith(_END):
         log.ended = True
     version, aggregated = _VERSION.search(line), _ITERATIONS.search(line)
@@ -176,124 +271,113 @@ def _take_comment(log: _Log, number: int, line: str) -> None:
 def _take_row(log: _Log, number: int, words: Sequence[str]) -> None:
     if len(words) != len(log.header):
         message = f"has {len(words)} columns where the header has {len(log.header)}"
-        log.fault(number, message, found=repr(" ".join(words)[:60]))
+        log.problems.note(message, line=number, found=repr(" ".join(words)[:60]))
         return
-    halves = [half for half in _halves(log, words) if half["time"] != "N/A"]
     size = float(words[log.header.index("size")])
+    halves = [
+        half
+        for start, end in _halves(log.header)
+        if (half := dict(zip(log.header[start:end], words[start:end], strict=True)))["time"]
+        != "N/A"
+    ]
     if not halves or size == 0.0:
         return
     wrong = [each["#wrong"] for each in halves if each.get("#wrong", "0") not in ("0", "N/A")]
     if wrong:
-        log.fault(number, "has wrong results", found=wrong[0])
-    found = [_half(log, number, size, half) for half in halves]
+        log.problems.note("has wrong results", line=number, found=wrong[0])
+    points = [_point(log, number, size, half) for half in halves]
     # Gradients are reduced in place, which is the second half; some collectives have none.
-    if found[-1] is not None:
-        log.points.append(found[-1])
+    if points[-1] is not None:
+        log.points.append(points[-1])
 
 
-def _half(log: _Log, number: int, size: float, half: Mapping[str, str]) -> Point | None:
+def _point(
+    log: _Log, line: int, size: float, half: Mapping[str, str]
+) -> tuple[float, float, float, float] | None:
     """Return one half of a row; None, with a problem, if it cannot be."""
-    time, rate, bus = (_number(log, number, name, half[name]) for name in _FIGURES)
-    if time is None or rate is None or bus is None:
-        return None
+    values = []
+    for name in _FIGURES:
+        value = log.problems.number(half[name], name, line=line)
+        if value is None:
+            return None
+        if not math.isfinite(value):
+            message = f"has no finite number under {name}"
+            log.problems.note(message, line=line, found=half[name])
+            return None
+        values.append(value)
+    time, rate, bus = values
     if time == 0.0:
-        log.fault(number, "has a time of zero")
+        log.problems.note("has a time of zero", line=line)
         return None
     time *= _MICROSECOND
     moved = size / time / _GIGABYTE
     if rate > 1.0 and abs(rate / moved - 1.0) > _BANDWIDTH_TOLERANCE:
         message = f"has algbw = {rate:g} GB/s, but size over time is {moved:.4g} GB/s"
-        log.fault(number, message)
-    return Point(size=size, time=time, bus=bus * _GIGABYTE, ratio=_ratio(rate, bus))
+        log.problems.note(message, line=line)
+    return size, time, bus * _GIGABYTE, bus / rate if rate >= 1.0 else math.nan
 
 
-def _ratio(rate: float, bus: float) -> float | None:
-    return bus / rate if rate >= 1.0 else None
-
-
-def _headed(header: Sequence[str]) -> list[Sequence[str]]:
+def _halves(header: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where the columns out of place and in place begin and end."""
     starts = [i for i, name in enumerate(header) if name == "time"]
-    return [header[a:b] for a, b in zip(starts, [*starts[1:], len(header)], strict=True)]
-
-
-def _halves(log: _Log, words: Sequence[str]) -> Iterator[dict[str, str]]:
-    starts = [i for i, name in enumerate(log.header) if name == "time"]
-    for start, end in zip(starts, [*starts[1:], len(words)], strict=True):
-        yield dict(zip(log.header[start:end], words[start:end], strict=True))
-
-
-def _number(log: _Log, line: int, name: str, text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        log.fault(line, f"has no number under {name}", found=repr(text))
-        return None
-    if not math.isfinite(value) or value < 0.0:
-        log.fault(line, f"has {name} below zero or without end", found=text)
-        return None
-    return value
+    return list(pairwise([*starts, len(header)]))
 
 
 def _collective(log: _Log, operation: str, date: str, name: str) -> MeasuredCollective:
     """Return the whole run; refuse one with an unknown collective or number of ranks."""
-    operation = operation or log.operation
+    origin = log.problems.origin
     groups = {group for group, _ in log.ranks}
     ranks = len(log.ranks) // max(1, len(groups))
-    if not operation:
-        operation = _guess(log, ranks)
+    operation = operation or log.operation or _guess(log, ranks)
     if operation not in BUS_FACTOR:
         known = ", ".join(BUS_FACTOR)
-        fail(log.origin, "doesn't say which collective ran", hint=f"give --operation: {known}")
+        fail(origin, "doesn't say which collective ran", hint=f"give --operation: {known}")
     if not log.points:
-        fail(log.origin, "has no row with a size and a time")
+        fail(origin, "has no row with a size and a time")
     ranks = ranks or _ranks_of(log, operation)
     if ranks < 2:  # noqa: PLR2004 - one rank has no peer
         hint = "keep the lines '#  Rank ...' of the output"
-        fail(log.origin, "doesn't say how many ranks there were, or there was one", hint=hint)
+        fail(origin, "doesn't say how many ranks there were, or there was one", hint=hint)
     program = f"nccl-tests {log.version}".rstrip()
     library = f", NCCL {log.library}" if log.library else ""
+    sizes, times, rates, _ = np.array(sorted(log.points, key=lambda point: point[0])).T
     return MeasuredCollective(
         operation=operation,
         ranks=ranks,
         hosts=max(1, len(log.hosts)),
-        points=tuple(sorted(log.points, key=lambda point: point.size)),
+        sizes=sizes,
+        times=times,
+        rates=rates,
+        regimes=regimes(BUS_FACTOR[operation](ranks) * sizes, times),
         source=f"{program}{library}: {name}",
         date=date,
         devices=tuple(sorted(log.devices)),
-        warnings=tuple(_warnings(log, operation, ranks, len(groups))),
+        warnings=tuple(_log_warnings(log, operation, ranks, len(groups))),
     )
 
 
 def _guess(log: _Log, ranks: int) -> str:
     """Return the collective by the file's name or the ratio of its bandwidths; may be empty."""
     named = next((name for name in BUS_FACTOR if name in log.stem), "")
-    ratios = [point.ratio for point in log.points if point.ratio is not None]
-    if named or not ratios or not ranks:
+    if named or log.ratio is None or not ranks:
         return named
-    fits = [
-        name
-        for name, of in BUS_FACTOR.items()
-        if abs(of(ranks) / ratios[-1] - 1) < _RATIO_TOLERANCE
-    ]
+    near = {name: abs(of(ranks) / log.ratio - 1) for name, of in BUS_FACTOR.items()}
+    fits = [name for name, distance in near.items() if distance < _RATIO_TOLERANCE]
     return fits[0] if len(fits) == 1 else ""
 
 
 def _ranks_of(log: _Log, operation: str) -> int:
     """Return the ranks from the ratio of bus to algorithm bandwidth; 0 if unknown."""
-    ratios = [point.ratio for point in log.points if point.ratio is not None]
-    if not ratios:
-        return 0
-    share = ratios[-1] * (0.5 if operation == "all_reduce" else 1.0)
+    share = (log.ratio or 0.0) * (0.5 if operation == "all_reduce" else 1.0)
     tells = operation in {"all_reduce", "all_gather", "reduce_scatter", "alltoall"}
     return round(1.0 / (1.0 - share)) if tells and 0.0 < share < 1.0 else 0
 
 
-def _warnings(log: _Log, operation: str, ranks: int, groups: int) -> Iterator[str]:
-    ratios = [point.ratio for point in log.points if point.ratio is not None]
+def _log_warnings(log: _Log, operation: str, ranks: int, groups: int) -> Iterator[str]:
     expected = BUS_FACTOR[operation](ranks)
-    if ratios and abs(ratios[-1] / expected - 1.0) > _RATIO_TOLERANCE:
+    if log.ratio is not None and abs(log.ratio / expected - 1.0) > _RATIO_TOLERANCE:
         yield (
-            f"bus over algorithm bandwidth is {ratios[-1]:.3f}, but {operation} over {ranks} "
+            f"bus over algorithm bandwidth is {log.ratio:.3f}, but {operation} over {ranks} "
             f"ranks makes {expected:.3f}"
         )
     if log.aggregated:
@@ -302,3 +386,179 @@ def _warnings(log: _Log, operation: str, ranks: int, groups: int) -> Iterator[st
         yield f"{groups} groups ran at the same time; the figures are those of one of them"
     if not log.ranks:
         yield "no '#  Rank' lines: the number of ranks follows from the bandwidths, one host"
+
+
+def regimes(moved: Floats, times: Floats) -> tuple[Regime, ...]:
+    """Return one to three regimes whose best one has the least relative error over all sizes.
+
+    ``time = min over regimes of latency + moved / bandwidth``, with `moved` bytes on the wire at
+    each size and measured `times` [s]: libraries change protocol and algorithm with the size. Each
+    size weighs the same, however long it took; each regime is fitted to a range of sizes, and a
+    further one is taken only if it leaves no more than two thirds of the error. Latency is 0
+    (unknown) where there are fewer than three sizes.
+    """
+    positions = range(_MIN_SIZES, len(times) - _MIN_SIZES + 1)
+    breaks = list(positions)[:: max(1, len(positions) // _MAX_BREAKS)]
+    best: tuple[Regime, ...] = (_fitted(moved, times),)
+    least = np.inf
+    for count in range(_MAX_REGIMES):
+        if least <= _GOOD_ERROR:
+            break
+        for inner in combinations(breaks, count):
+            edges = (0, *inner, len(times))
+            spans = list(pairwise(edges))
+            if any(end - start < _MIN_SIZES for start, end in spans) and count:
+                continue
+            ways = tuple(_fitted(moved[a:b], times[a:b]) for a, b in spans)
+            error = float(np.sqrt(np.mean((envelope(ways, moved) / times - 1.0) ** 2)))
+            if error < (least if len(ways) == len(best) else _MAX_ERROR_RATIO * least):
+                best, least = ways, error
+    return best
+
+
+def envelope(ways: Sequence[Regime], moved: Floats) -> Floats:
+    """Return the time of the best regime for `size` bytes on the wire [s]."""
+    each = [way.latency + moved / way.bandwidth for way in ways]
+    least: Floats = np.min(each, axis=0)
+    return least
+
+
+def _fitted(moved: Floats, times: Floats) -> Regime:
+    """Return latency and bandwidth with the least relative error; neither below zero."""
+    fixed, moving = 1.0 / times, moved / times
+    latency = per_byte = 0.0
+    if len(set(moved)) >= _MIN_SIZES:
+        # Both columns of length one: a byte takes a millionth of an empty message.
+        lengths = np.linalg.norm(fixed), np.linalg.norm(moving)
+        columns = np.column_stack([fixed / lengths[0], moving / lengths[1]])
+        solution = np.linalg.lstsq(columns, np.ones(len(times)), rcond=None)[0]
+        latency, per_byte = (float(x / length) for x, length in zip(solution, lengths, strict=True))
+    if latency <= 0.0 or per_byte <= 0.0:
+        latency, per_byte = 0.0, float(moving.sum() / (moving @ moving))
+    return Regime(latency=latency, bandwidth=1.0 / per_byte)
+
+
+def link_profile(
+    found: Sequence[MeasuredCollective], *, kind: LinkKind | None = None, over: Link | None = None
+) -> Fragment:
+    """Return a link profile from measured collectives; see `read` for the parameters.
+
+    Bandwidth and latency of the link itself are those of the all-reduce, or of the first.
+    """
+    first = next((each for each in found if each.operation == "all_reduce"), found[0])
+    where = kind or (None if over is None else over.kind)
+    assumed = where is None and first.hosts == 1
+    if where is None:
+        where = LinkKind.NETWORK if first.hosts > 1 else LinkKind.NVLINK
+    note = (
+        f"Achievable rate and latency fitted to {first}, {len(first.sizes)} sizes; "
+        "bandwidth of one rank in one direction."
+    )
+    body = [
+        comment(f"Measured by {'; '.join(each.source for each in found)}."),
+        "schema = 1",
+        f"kind = {quote(str(where))}",
+        f"note = {quote(note)}",
+        "",
+        table("", _figures(first, over)),
+    ]
+    for each in found:
+        if each.operation in _MODELLED:
+            body += ["", _curve(each, over)]
+    warnings = [*(warning for each in found for warning in each.warnings), *_warnings(first, over)]
+    if assumed:
+        warnings.append("one host: taken as NVLink; say --kind pcie if the devices have none")
+    return Fragment(
+        kind=Kind.LINK,
+        text="\n".join(body) + "\n",
+        summary=tuple(line for each in found for line in _summary(each)),
+        warnings=tuple(warnings),
+    )
+
+
+def _figures(found: MeasuredCollective, over: Link | None) -> list[Line]:
+    line = partial(Line, source=found.source, date=found.date)
+    rate = quantity(found.regimes[-1].bandwidth, units.BYTE_PER_SECOND)
+    if over is not None and over.peak >= found.regimes[-1].bandwidth and "peak" in over.sources:
+        source = over.sources["peak"]
+        peak = Line(
+            key="peak",
+            value=quantity(over.peak, units.BYTE_PER_SECOND),
+            source=source.reference,
+            date=source.date,
+            verified=source.verified,
+            note=source.note,
+        )
+    else:
+        note = "as achieved: the datasheet's rate is not in the log"
+        peak = line(key="peak", value=rate, verified=False, note=note)
+    seen = units.show(found.rates[-1], units.BYTE_PER_SECOND)
+    note = f"fitted; bus bandwidth at {binary_size(found.sizes[-1])} was {seen}"
+    lines = [peak, line(key="achievable", value=rate, note=note)]
+    latency = found.regimes[0].latency / found.steps
+    if latency > 0.0:
+        note = f"fitted; each of {found.steps:g} steps, launch included"
+        lines.append(line(key="latency", value=quantity(latency, units.SECOND), note=note))
+    return lines
+
+
+def _curve(found: MeasuredCollective, over: Link | None) -> str:
+    """Return one collective by message size, as link profiles hold it."""
+    each = ",\n".join(
+        f"  {{ latency = {quantity(regime.latency, units.SECOND)}, "
+        f"bandwidth = {quantity(regime.bandwidth, units.BYTE_PER_SECOND)} }}"
+        for regime in found.regimes
+    )
+    worst = np.max(np.abs(found.errors))
+    sizes = f"{len(found.sizes)} sizes from {binary_size(found.sizes[0])} on"
+    lines = [
+        f"operation = {quote(str(_MODELLED[found.operation]))}",
+        f"ranks = {found.ranks}",
+        f"machines = {found.hosts}",
+        f"regimes = [\n{each},\n]",
+        f"source = {quote(found.source)}",
+        f"date = {quote(found.date)}",
+        f"note = {quote(f'fitted to {sizes}, at most {worst:.0%} off')}",
+    ]
+    if _in_switch(found, over):
+        lines.insert(4, "in_switch = true")
+    return "\n".join(["[[collective]]", *lines])
+
+
+def _in_switch(found: MeasuredCollective, over: Link | None) -> bool:
+    return over is not None and found.regimes[-1].bandwidth > over.peak
+
+
+def _summary(found: MeasuredCollective) -> Iterator[str]:
+    devices = f" ({', '.join(found.devices)})" if found.devices else ""
+    yield f"{found}{devices}"
+    for regime in found.regimes:
+        yield (
+            f"  fit: {units.show(regime.latency, units.SECOND)} + bytes on the wire at "
+            f"{units.show(regime.bandwidth, units.BYTE_PER_SECOND)}"
+        )
+    yield f"  {'size':>10}  {'time':>10}  {'bus bandwidth':>14}  {'fit':>6}"
+    columns = found.sizes, found.times, found.rates, found.errors
+    for size, time, rate, error in zip(*columns, strict=True):
+        yield (
+            f"  {binary_size(size):>10}  {units.show(time, units.SECOND):>10}  "
+            f"{units.show(rate, units.BYTE_PER_SECOND):>14}  {error:>+6.0%}"
+        )
+
+
+def _warnings(found: MeasuredCollective, over: Link | None) -> Iterator[str]:
+    if len(set(found.sizes)) < _MIN_SIZES:
+        yield f"fewer than {_MIN_SIZES} sizes: there is no latency in the profile"
+    if found.sizes[-1] < LARGE:
+        yield (
+            f"the largest message is {binary_size(found.sizes[-1])}: a link is full from "
+            f"{binary_size(LARGE)} on, so its bandwidth is higher"
+        )
+    if over is None:
+        yield "the log doesn't say the datasheet rate; name the link with --over to keep its own"
+    elif _in_switch(found, over):
+        rates = [
+            units.show(rate, units.BYTE_PER_SECOND)
+            for rate in (found.regimes[-1].bandwidth, over.peak)
+        ]
+        yield f"{rates[0]} is above the peak of {over.name}, {rates[1]}: the switch helps to reduce"

@@ -21,13 +21,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree as ET
 
 from simulator import units
 from simulator.errors import Problem, UnitError
-from simulator.importers.foreign import changed, read_text, refuse
+from simulator.importers.foreign import Problems, changed, read_text, refuse
 from simulator.importers.result import Fragment, Kind
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.hardware.profile_text import (
@@ -162,12 +163,17 @@ class Topology:
 
 @dataclass(slots=True)
 class _Machine:
-    """Content of the files of one machine; `link_rate` is that of a GPU, one way [B/s]."""
+    """Content of the files of one machine.
+
+    `link_rate` is that of a GPU, one way [B/s]; `link` the profile of its PCIe link, empty if
+    unknown or not in the catalogue.
+    """
 
     topology: Topology | None = None
     devices: tuple[Device, ...] = ()
     driver: str = ""
     link_rate: BytesPerSecond | None = None
+    link: str = ""
     files: list[str] = field(default_factory=list)
     date: str = ""
 
@@ -175,14 +181,6 @@ class _Machine:
     def sockets(self) -> list[int]:
         """Socket of each GPU; empty if unknown."""
         return self.topology.sockets if self.topology else []
-
-    def host_link(self, catalogue: Catalogue) -> str:
-        """Return the name of the PCIe link's profile; empty if unknown or not in the catalogue."""
-        device = self.devices[0] if self.devices else None
-        if device is None or device.generation is None or device.lanes is None:
-            return ""
-        name = f"pcie-gen{device.generation}-x{device.lanes}"
-        return name if f"link/{name}" in catalogue.names("link") else ""
 
 
 def read(paths: Sequence[Path], catalogue: Catalogue, given: Given) -> Fragment:
@@ -208,8 +206,21 @@ def read(paths: Sequence[Path], catalogue: Catalogue, given: Given) -> Fragment:
         _read_file(machine, path)
     origin = ", ".join(str(path) for path in paths)
     gpu, count, product = _accelerator(machine, catalogue, given, origin)
+    for device in machine.devices[:1]:
+        name = f"pcie-gen{device.generation}-x{device.lanes}"
+        machine.link = name if f"link/{name}" in catalogue.names("link") else ""
     threads = given.threads or (machine.topology.threads if machine.topology else 0)
-    refuse(list(_missing(origin, given, threads)))
+    missing = {
+        "--ram": (given.ram, "nvidia-smi doesn't say how much RAM the machine has", "'2 TiB'"),
+        "--threads": (threads, f"{origin} doesn't say how many hardware threads it has", "224"),
+    }
+    refuse(
+        [
+            Problem(origin=option, message=message, hint=f"such as {option} {example}")
+            for option, (value, message, example) in missing.items()
+            if not value
+        ]
+    )
     driver = f", driver {machine.driver}" if machine.devices else ""
     source = f"nvidia-smi{driver}: {', '.join(machine.files)}"
     seen = partial(Line, source=source, date=machine.date)
@@ -219,9 +230,10 @@ def read(paths: Sequence[Path], catalogue: Catalogue, given: Given) -> Fragment:
     named = user(key="model", value=model)
     lines = [named if given.gpu else seen(key="model", value=model, note=product)]
     lines.append(seen(key="count", value=str(count)))
-    link = machine.host_link(catalogue)
-    if link:
-        lines.append(seen(key="host_link", value=quote(link), note="max_link_gen x link width"))
+    if machine.link:
+        lines.append(
+            seen(key="host_link", value=quote(machine.link), note="max_link_gen x link width")
+        )
     if machine.topology is not None and count > 1:
         peers, note = machine.topology.peers
         lines.append(seen(key="peer_topology", value=quote(str(peers)), note=note))
@@ -241,7 +253,7 @@ def read(paths: Sequence[Path], catalogue: Catalogue, given: Given) -> Fragment:
             cards, note = str(len(machine.topology.nics)), "all that the matrix lists"
             network.append(seen(key="cards", value=cards, note=note))
         parts += ["", table("network", network)]
-    layout = _layout(machine, link, with_nics=given.network is not None)
+    layout = _layout(machine, with_nics=given.network is not None)
     if layout:
         head = [f"source = {quote(source)}", f"date = {quote(machine.date)}"]
         parts += ["", table("layout", [*head, *layout])]
@@ -298,11 +310,8 @@ def _accelerator(
     devices, topology = machine.devices, machine.topology
     products = sorted({device.product for device in devices})
     if len(products) > 1:
-        fail(
-            origin,
-            f"shows GPUs of several kinds, found {', '.join(products)}",
-            hint="a profile has one kind",
-        )
+        message = f"shows GPUs of several kinds, found {', '.join(products)}"
+        fail(origin, message, hint="a profile has one kind")
     if devices and topology and len(devices) != len(topology.gpus):
         message = f"has {len(devices)} GPUs in the XML, but {len(topology.gpus)} in the matrix"
         fail(origin, message, hint="give files of one machine")
@@ -367,15 +376,6 @@ def _is_form(word: str, form: str) -> bool:
     return word == form or (len(kinds) == 1 and bool(kinds & {word, form}))
 
 
-def _missing(origin: str, given: Given, threads: int) -> Iterator[Problem]:
-    if given.ram is None:
-        message = "nvidia-smi doesn't say how much RAM the machine has"
-        yield Problem(origin="--ram", message=message, hint="such as --ram '2 TiB'")
-    if not threads:
-        message = f"{origin} doesn't say how many hardware threads the machine has"
-        yield Problem(origin="--threads", message=message, hint="such as --threads 224")
-
-
 def _cpu(
     machine: _Machine, given: Given, threads: int, seen: partial[Line], user: partial[Line]
 ) -> tuple[list[Line], list[str]]:
@@ -399,11 +399,11 @@ def _cpu(
     return lines, warnings
 
 
-def _layout(machine: _Machine, link: str, *, with_nics: bool) -> list[str]:
+def _layout(machine: _Machine, *, with_nics: bool) -> list[str]:
     """Return the lines of the layout: sockets and PCIe switches, where the matrix shows them."""
     topology, sockets = machine.topology, machine.sockets
     lines = [f"gpu_sockets = {sockets}"] if sockets else []
-    groups = topology.groups() if topology and link else []
+    groups = topology.groups() if topology and machine.link else []
     if topology is None or not groups:
         return lines
     lines.append("verified = false")
@@ -414,7 +414,7 @@ def _layout(machine: _Machine, link: str, *, with_nics: bool) -> list[str]:
         nics = [i for i, nic in enumerate(topology.nics) if nic in group]
         socket = sockets[gpus[0]] if sockets else 0
         cards = f", nics = {nics}" if with_nics else ""
-        ends = f"socket = {socket}, uplink = {quote(link)}, gpus = {gpus}{cards}"
+        ends = f"socket = {socket}, uplink = {quote(machine.link)}, gpus = {gpus}{cards}"
         lines.append(f"  {{ {ends} }},")
     return [*lines, "]"]
 
@@ -434,8 +434,8 @@ def _facts(machine: _Machine) -> Iterator[str]:
 
 
 def _nearest(topology: Topology, gpu: str) -> str:
-    cells = {nic: topology.between[gpu, nic] for nic in topology.nics}
     ranks = {cell: rank for rank, cell in enumerate(_NEAREST_FIRST)}
+    cells = {nic: topology.between[gpu, nic] for nic in topology.nics}
     best = min(cells, key=lambda nic: ranks.get(cells[nic], len(ranks)))
     return f"{best} ({cells[best]})"
 
@@ -461,7 +461,7 @@ def _warnings(
     if not machine.devices:
         yield "without -q -x: PCIe link and power cap are left out"
     for device in machine.devices[:1]:
-        yield from _device_warnings(device, gpu, machine.host_link(catalogue))
+        yield from _device_warnings(device, gpu, machine.link)
     if machine.link_rate is not None and gpu.peer_link is not None:
         peak = catalogue.link(gpu.peer_link).peak
         if abs(machine.link_rate / peak - 1.0) > RATE_TOLERANCE:
@@ -500,11 +500,9 @@ def parse_query(text: str, origin: str) -> tuple[tuple[Device, ...], str, str]:
         For XML that is cut off or of another kind, and figures in units of something else.
     """
     root = _root(text, origin)
-    problems: list[Problem] = []
+    problems = Problems(origin)
     gpus = root.findall("gpu")[:_MAX_GPUS]
-    devices = tuple(
-        _device(_Fields(gpu, f"gpu[{i}]", origin, problems)) for i, gpu in enumerate(gpus)
-    )
+    devices = tuple(_device(_Fields(gpu, f"gpu[{i}]", problems)) for i, gpu in enumerate(gpus))
     refuse(problems)
     if not devices:
         fail(origin, "lists no GPU")
@@ -541,13 +539,11 @@ class _Fields:
 
     gpu: ET.Element
     name: str
-    origin: str
-    problems: list[Problem]
+    problems: Problems
 
     def fault(self, path: str, message: str, found: str | None = None) -> None:
         """Note a problem with an element."""
-        key = f"{self.name}/{path}"
-        self.problems.append(Problem(origin=self.origin, key=key, message=message, found=found))
+        self.problems.note(message, key=f"{self.name}/{path}", found=found)
 
     def text(self, path: str) -> str | None:
         """Return the element's text; None if it is missing or says nothing."""
@@ -623,7 +619,7 @@ def parse_topology(text: str, origin: str) -> Topology:
     devices, affinity, rest = lines[start].partition("CPU Affinity")
     names = devices.split()
     more = [affinity, *(name for name in ("NUMA Affinity", "GPU NUMA ID") if name in rest)]
-    problems: list[Problem] = []
+    problems = Problems(origin)
     between: dict[tuple[str, str], str] = {}
     cpus: dict[str, tuple[range, ...]] = {}
     numa: dict[str, int] = {}
@@ -631,7 +627,7 @@ def parse_topology(text: str, origin: str) -> Topology:
         name, cells, last = _row(line, len(names))
         if name not in names:
             continue
-        problems += _cell_problems(origin, number, name, cells, len(names))
+        _check_cells(problems, number, name, cells, len(names))
         between |= {(name, other): cell for other, cell in zip(names, cells, strict=False)}
         about = dict(zip(more, last if affinity else (), strict=False))
         near = about.get("CPU Affinity", "")
@@ -644,11 +640,14 @@ def parse_topology(text: str, origin: str) -> Topology:
     if missing:
         # A matrix that is cut off has a broken last line, too.
         end = _ESCAPE.sub("", text).rstrip().count("\n") + 1
-        problems = [problem for problem in problems if problem.line != end]
-        message = f"is cut off: the matrix has no row for {', '.join(missing)}"
-        problems.append(Problem(origin=origin, message=message))
+        problems[:] = [problem for problem in problems if problem.line != end]
+        problems.note(f"is cut off: the matrix has no row for {', '.join(missing)}")
     refuse(problems)
-    refuse(_contradictions(origin, names, between))
+    for a, b in combinations_with_replacement(names, 2):
+        there, back = between[a, b], between[b, a]
+        if there != back or (there == "X") != (a == b):
+            problems.note(f"says {there} from {a} to {b}, but {back} back")
+    refuse(problems)
     gpus = tuple(name for name in names if re.fullmatch(r"GPU\d+", name))
     nics = tuple(name for name in names if name not in gpus)
     return Topology(gpus=gpus, nics=nics, between=between, cpus=cpus, numa=numa)
@@ -663,32 +662,18 @@ def _row(line: str, devices: int) -> tuple[str, list[str], list[str]]:
     return name, cells[:devices], cells[devices:]
 
 
-def _cell_problems(
-    origin: str, line: int, name: str, cells: Sequence[str], devices: int
-) -> Iterator[Problem]:
+def _check_cells(
+    problems: Problems, line: int, name: str, cells: Sequence[str], devices: int
+) -> None:
     filled = [cell for cell in cells if cell]
     if len(filled) < devices:
         message = f"has {len(filled)} cells for {name} where the header names {devices} devices"
-        yield Problem(origin=origin, line=line, message=message)
+        problems.note(message, line=line)
         return
     hint = "known: X, NV#, PIX, PXB, PHB, NODE, SYS"
     for cell in filled:
         if not _CELL.fullmatch(cell):
-            message = "has an unknown cell"
-            yield Problem(origin=origin, line=line, message=message, found=repr(cell), hint=hint)
-
-
-def _contradictions(
-    origin: str, names: Sequence[str], between: Mapping[tuple[str, str], str]
-) -> list[Problem]:
-    problems = []
-    for i, a in enumerate(names):
-        for b in names[i:]:
-            there, back = between[a, b], between[b, a]
-            if there != back or (there == "X") != (a == b):
-                message = f"says {there} from {a} to {b}, but {back} back"
-                problems.append(Problem(origin=origin, message=message))
-    return problems
+            problems.note("has an unknown cell", line=line, found=repr(cell), hint=hint)
 
 
 def _ranges(text: str) -> tuple[range, ...]:

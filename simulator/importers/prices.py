@@ -81,39 +81,34 @@ class Row:
             raise OddNumber(msg)
         return value
 
+    def number_or_none(self, column: str) -> float | None:
+        """Return the number of a column; None where it is empty or not a number."""
+        try:
+            return self.number(column)
+        except OddNumber:
+            return None
 
-def read_rows(path: Path) -> tuple[Row, ...]:
-    """Return all rows of a catalogue.
 
-    Raises
-    ------
-    InputError
-        If the file is missing, a folder, empty, binary or no CSV, has a heading without the
-        columns `InstanceType`, `Price` and `Region` or with one of them twice, or has no rows.
-    """
+def _read_rows(path: Path) -> tuple[Row, ...]:
+    """Return all rows of a catalogue, or refuse it."""
     origin = str(path)
     rows = csv.reader(io.StringIO(read_text(path, _WANTED)), strict=True)
     found: list[Row] = []
     try:
         heading = [cell.strip() for cell in next(rows)]
         _check(heading, origin)
-        found.extend(
-            _row(heading, cells, rows.line_num)
-            for cells in rows
-            if any(cell.strip() for cell in cells)
-        )
+        for cells in rows:
+            named = dict(zip(heading, (cell.strip() for cell in cells), strict=False))
+            read = {column: named[column] for column in _READ if column in named}
+            if any(map(str.strip, cells)):
+                ragged = len(cells) != len(heading)
+                found.append(Row(line=rows.line_num, cells=read, ragged=ragged))
     except (csv.Error, StopIteration) as error:
         reason = str(error) or "it has no heading"
         fail(origin, f"is not {_WANTED}: {reason}", line=rows.line_num)
     if not found:
         fail(origin, "has a heading and no rows")
     return tuple(found)
-
-
-def _row(heading: list[str], cells: list[str], line: int) -> Row:
-    named = dict(zip(heading, (cell.strip() for cell in cells), strict=False))
-    read = {column: named[column] for column in _READ if column in named}
-    return Row(line=line, cells=read, ragged=len(cells) != len(heading))
 
 
 def _check(heading: list[str], origin: str) -> None:
@@ -133,11 +128,6 @@ def _shown(heading: list[str]) -> str:
     return ", ".join(repr(cell[:30]) for cell in heading[:most]) + more
 
 
-def accelerator_rows(rows: tuple[Row, ...]) -> Iterator[Row]:
-    """Return the rows that price accelerators without a machine, as Google's catalogue has them."""
-    return (row for row in rows if not row.text(MACHINE) and row.text(ACCELERATOR))
-
-
 GIB: Final = parse("1 GiB", BYTE)
 MIN_SPOT_SHARE: Final = 0.1
 """Share of the price on demand below which AWS lists no spot price; a price of just that share is
@@ -150,59 +140,49 @@ PLACEHOLDER_PRICE: Final = 700.0
 
 _SAME_PRICE: Final = 1e-6
 _RAM_TOLERANCE: Final = 0.1
+_SAME: Final = 1e-9
+_NAMELESS: Final = "names neither a machine nor an accelerator"
 _AWS_ZONE: Final = re.compile(r"[a-z]+-[a-z]+(?:-[a-z]+)?-\d+[a-z]|[a-z]+\d+-az\d+")
 _RETIRED: Final = re.compile(r"_Promo$", re.IGNORECASE)
 
 
-def faults(row: Row, host: Host | None, cloud: str) -> Iterator[str]:
+def _row_fault(row: Row, host: Host | None, cloud: str) -> str | None:
     """Return the reason why a row cannot price its machine; None for a sound row.
 
-    Parameters
-    ----------
-    row : Row
-        The row of a machine.
-    host : Host or None
-        The machine's profile; None is not held against the row.
-    cloud : str
-        Folder of the cloud, such as ``aws``.
+    Without the profile `host` only the row itself is checked. `cloud` is such as ``aws``.
     """
-    if row.ragged:
-        yield "has more or fewer fields than the heading"
-        return
-    if not row.text(REGION):
-        yield "names no region"
-    if _RETIRED.search(row.text(MACHINE)):
-        yield "is a retired promotion"
-    if cloud == "aws" and row.text(ZONE) and not _AWS_ZONE.fullmatch(row.text(ZONE)):
-        yield "is of a local zone, which is not a zone of the region"
-    if host is not None:
-        yield from _another_machine(row, host)
-
-
-def _another_machine(row: Row, host: Host) -> Iterator[str]:
-    """Return the difference between the row's machine and the profile of that name."""
+    zone = row.text(ZONE)
+    reasons = (
+        (row.ragged, "has more or fewer fields than the heading"),
+        (not row.text(REGION), "names no region"),
+        (_RETIRED.search(row.text(MACHINE)), "is a retired promotion"),
+        (
+            cloud == "aws" and zone and not _AWS_ZONE.fullmatch(zone),
+            "is of a local zone, which is not a zone of the region",
+        ),
+    )
+    fault = next((reason for holds, reason in reasons if holds), None)
+    if fault is not None or host is None:
+        return fault
     try:
-        threads, count, ram = row.number(THREADS), row.number(COUNT), row.number(MEMORY)
+        for column, known, name, tolerance in (
+            (THREADS, host.cpu.threads, "vCPUs", _SAME),
+            (COUNT, host.gpu_count, "accelerators", _SAME),
+            (MEMORY, host.ram / GIB, "GiB of RAM", _RAM_TOLERANCE),
+        ):
+            value = row.number(column)
+            stated = value is not None if column == COUNT else bool(value)
+            if value is not None and stated and not math.isclose(value, known, rel_tol=tolerance):
+                return f"has {value:g} {name}, its profile {known:g}"
     except OddNumber as odd:
-        yield str(odd)
-        return
-    if threads and not math.isclose(threads, host.cpu.threads):
-        yield f"has {threads:g} vCPUs, its profile {host.cpu.threads:g}"
-    if count is not None and not math.isclose(count, host.gpu_count):
-        yield f"has {count:g} accelerators, its profile {host.gpu_count}"
-    if ram and not math.isclose(ram * GIB, host.ram, rel_tol=_RAM_TOLERANCE):
-        yield f"has {ram:g} GiB of RAM, its profile {host.ram / GIB:g}"
+        return str(odd)
+    return None
 
 
-def price_fault(row: Row, known: UsdPerSecond | None) -> str | None:
+def _price_fault(row: Row, known: UsdPerSecond | None) -> str | None:
     """Return the reason why the on-demand price of a row cannot be used; None where it can.
 
-    Parameters
-    ----------
-    row : Row
-        The row of a machine.
-    known : float or None
-        The price on demand that the machine's profile has so far [$/s].
+    `known` is the price on demand that the machine's profile has so far [$/s].
     """
     try:
         price = row.number(PRICE)
@@ -210,37 +190,35 @@ def price_fault(row: Row, known: UsdPerSecond | None) -> str | None:
         return str(odd)
     if price is None:
         return "has no price on demand"
-    if price == 0.0:
-        return "has a price of zero"
-    if price == PLACEHOLDER_PRICE:
-        return f"has {PLACEHOLDER_PRICE:.2f}, a placeholder, for its price"
-    if known and not 1.0 / MAX_PRICE_RATIO < price / (known * HOUR) < MAX_PRICE_RATIO:
-        return f"is ${price:g}/h, far from the ${known * HOUR:.4g}/h known"
-    return None
+    if known and price and price != PLACEHOLDER_PRICE:
+        far = not 1.0 / MAX_PRICE_RATIO < price / (known * HOUR) < MAX_PRICE_RATIO
+        return f"is ${price:g}/h, far from the ${known * HOUR:.4g}/h known" if far else None
+    return _blank(price, "price")
 
 
-def spot_fault(row: Row) -> str | None:
+def _spot_fault(row: Row) -> str | None:
     """Return the reason why a spot price is not an offer; None where it is, or without one."""
     try:
-        spot, price = row.number(SPOT), row.number(PRICE)
+        spot = row.number(SPOT)
     except OddNumber as odd:
-        return str(odd) if SPOT in str(odd) else None
-    if spot is None:
-        return None
-    if spot == 0.0:
-        return "has a spot price of zero"
-    if spot == PLACEHOLDER_PRICE:
-        return f"has {PLACEHOLDER_PRICE:.2f}, a placeholder, for its spot price"
-    return None if not price else _beside(spot, price)
-
-
-def _beside(spot: float, price: float) -> str | None:
+        return str(odd)
+    price = row.number_or_none(PRICE)
+    if spot is None or not spot or spot == PLACEHOLDER_PRICE or not price:
+        return None if spot is None else _blank(spot, "spot price")
     if math.isclose(spot, price, rel_tol=_SAME_PRICE):
         return "has the price on demand for its spot price: no offer"
     if spot > price:
         return "has a spot price above the one on demand"
     if math.isclose(spot, MIN_SPOT_SHARE * price, rel_tol=_SAME_PRICE):
         return "has a tenth of the price on demand for its spot price: a floor, no offer"
+    return None
+
+
+def _blank(price: float, name: str) -> str | None:
+    if price == 0.0:
+        return f"has a {name} of zero"
+    if price == PLACEHOLDER_PRICE:
+        return f"has {PLACEHOLDER_PRICE:.2f}, a placeholder, for its {name}"
     return None
 
 
@@ -251,54 +229,20 @@ _ATTACHED: Final = re.compile(r"(?P<host>.+)-(?P<count>\d+)x(?P<name>[\w-]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """Rows of one machine (or of none) that were left out, or whose spot price was, and why."""
-
-    machine: str
-    reason: str
-    lines: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
-    """A way to buy a machine whose usual price, that of no region asked for, is another one now."""
-
-    machine: str
-    before: Price
-    after: Price
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
     """Prices of a catalogue, with what was left out.
 
     `machines` holds, by full name, all prices a machine has now: those read instead of the same
-    ones it had. `moved` are prices that a bill without a region now rests on, of another region
-    than before. `read` counts the prices read, `unknown` the names of machines without a profile.
+    ones it had. `moved` are purchases whose usual price, for bills without a region, is now that of
+    another region: machine, price before and after. `read` counts the prices read, `unknown` the
+    names of machines without a profile. `left_out` says which rows were left out and why.
     """
 
     machines: Mapping[str, tuple[Price, ...]]
-    moved: tuple[Moved, ...]
+    moved: tuple[tuple[str, Price, Price], ...]
     read: int
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[str, ...]
     unknown: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Offer:
-    """One price of one machine in one zone [$/h]."""
-
-    machine: str
-    purchase: Purchase
-    region: str
-    usd_per_hour: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    machine: str
-    reason: str
-    line: int
 
 
 def read_prices(
@@ -329,30 +273,52 @@ def read_prices(
     InputError
         If the file is not a catalogue of prices, or none of its prices can be used.
     """
-    rows = read_rows(path)
+    rows = _read_rows(path)
     hosts = _machines(catalogue, cloud)
-    known = {_base(name).lower() for name in hosts}
-    named = [row for row in rows if row.text(MACHINE)]
-    unknown = {row.text(MACHINE) for row in named if row.text(MACHINE).lower() not in known}
-    taken = _taken(rows, regions, str(path))
-    found = list(_judged(taken, hosts, cloud))
-    offers = [one for one in found if isinstance(one, _Offer)]
-    left_out = _grouped(one for one in found if isinstance(one, _Fault))
+    known: dict[str, list[str]] = {}
+    for name in hosts:
+        known.setdefault(_base(name).lower(), []).append(name)
+    unknown = {name for row in rows if (name := row.text(MACHINE)) and name.lower() not in known}
+    apart = _apart(rows)
+    offers: dict[str, dict[tuple[Purchase, str], list[float]]] = {}
+    faults: dict[tuple[str, str], list[int]] = {}
+    for row in _taken(rows, regions, str(path)):
+        if not row.text(MACHINE) and not row.text(ACCELERATOR):
+            faults.setdefault((_NAMELESS, ""), []).append(row.line)
+        elif not row.text(MACHINE) and row.ragged:
+            faults.setdefault(("is cut off", ""), []).append(row.line)
+        for name in known.get(row.text(MACHINE).lower(), ()) if row.text(MACHINE) else ():
+            for offer in _offers(row, name, hosts[name], cloud, apart):
+                if isinstance(offer, str):
+                    faults.setdefault((offer, name), []).append(row.line)
+                else:
+                    purchase, price = offer
+                    by_region = offers.setdefault(name, {})
+                    by_region.setdefault((purchase, row.text(REGION)), []).append(price / HOUR)
+    left_out = tuple(_line(*key, lines) for key, lines in sorted(faults.items()))
     if not offers:
         _fail_useless(path, left_out, unknown, hosts)
-    blocks = _ranges(offers, source)
-    home = Counter(host.prices[0].region for host in hosts.values() if host.prices)
-    machines = {
-        hosts[name].name: _merged(hosts[name].prices, new, home) for name, new in blocks.items()
+    # One price for a machine, purchase and region: from the least to the most of its zones.
+    new = {
+        name: tuple(
+            Price(purchase=purchase, region=region, low=min(each), high=max(each), source=source)
+            for (purchase, region), each in by_region.items()
+        )
+        for name, by_region in offers.items()
     }
+    home = Counter(host.prices[0].region for host in hosts.values() if host.prices)
+    machines = {hosts[name].name: _merged(hosts[name].prices, new[name], home) for name in new}
     moved = tuple(
-        one
-        for name in blocks
-        for one in _moved(hosts[name].name, hosts[name].prices, machines[hosts[name].name])
+        (hosts[name].name, *pair)
+        for name in new
+        for pair in _moved(hosts[name].prices, machines[hosts[name].name])
     )
-    read = sum(map(len, blocks.values()))
     return Prices(
-        machines=machines, moved=moved, read=read, left_out=left_out, unknown=len(unknown)
+        machines=machines,
+        moved=moved,
+        read=sum(map(len, new.values())),
+        left_out=left_out,
+        unknown=len(unknown),
     )
 
 
@@ -378,73 +344,43 @@ def _base(name: str) -> str:
     return name if attached is None else attached["host"]
 
 
-def _judged(
-    rows: tuple[Row, ...], hosts: Mapping[str, Host], cloud: str
-) -> Iterator[_Offer | _Fault]:
-    """Return each row as offers and faults, for every machine it is a part of."""
-    apart = _apart(rows)
-    wanted: dict[str, list[str]] = {}
-    for name in hosts:
-        wanted.setdefault(_base(name).lower(), []).append(name)
-    for row in rows:
-        if not row.text(MACHINE):
-            yield from _no_machine(row)
-        for name in wanted.get(row.text(MACHINE).lower(), ()):
-            for one in _of_machine(row, name, hosts[name], cloud, apart):
-                yield one if isinstance(one, _Offer) else _Fault(name, one, row.line)
-
-
-def _no_machine(row: Row) -> Iterator[_Fault]:
-    """Return the fault of a row without a machine, unless it prices accelerators."""
-    if not row.text(ACCELERATOR):
-        yield _Fault("", "names neither a machine nor an accelerator", row.line)
-    elif row.ragged:
-        yield _Fault("", "is cut off", row.line)
-
-
-def _of_machine(
+def _offers(
     row: Row, name: str, host: Host, cloud: str, apart: Mapping[tuple[str, float, str], Row]
-) -> Iterator[_Offer | str]:
-    wrong = next(faults(row, None if _base(name) != name else host, cloud), None)
-    if wrong is not None:
-        yield wrong
+) -> Iterator[tuple[Purchase, float] | str]:
+    """Return the prices of a machine in a row [$/h], and the reasons why others cannot be used."""
+    fault = _row_fault(row, None if _base(name) != name else host, cloud)
+    if fault is not None:
+        yield fault
         return
-    whole = row
     if cloud == GOOGLE and host.gpu_count:
-        summed = _with_accelerators(row, name, host, apart)
-        if isinstance(summed, str):
-            yield summed
+        whole = _with_accelerators(row, name, host, apart)
+        if whole is None:
+            yield "is priced without its accelerators"
             return
-        whole = summed
-    own = price_of(host.prices, Purchase.ON_DEMAND, row.text(REGION))
-    usual = own or price_of(host.prices, Purchase.ON_DEMAND)
-    yield from _offers(whole, name, None if usual is None else usual.usual)
-
-
-def _offers(row: Row, name: str, known: UsdPerSecond | None) -> Iterator[_Offer | str]:
-    price, spot = price_fault(row, known), spot_fault(row)
+        row = whole
+    here = price_of(host.prices, Purchase.ON_DEMAND, row.text(REGION))
+    usual = here or price_of(host.prices, Purchase.ON_DEMAND)
+    known = None if usual is None else usual.usual
     for fault, column, purchase in (
-        (price, PRICE, Purchase.ON_DEMAND),
-        (spot, SPOT, Purchase.SPOT),
+        (_price_fault(row, known), PRICE, Purchase.ON_DEMAND),
+        (_spot_fault(row), SPOT, Purchase.SPOT),
     ):
         if fault is not None:
             yield fault
-            continue
-        value = row.number(column)
-        if value is not None:
-            region = row.text(REGION)
-            yield _Offer(machine=name, purchase=purchase, region=region, usd_per_hour=value)
+        elif (price := row.number(column)) is not None:
+            yield purchase, price
 
 
 def _apart(rows: tuple[Row, ...]) -> dict[tuple[str, float, str], Row]:
-    """Return rows that price accelerators alone, by name, count and zone."""
+    """Return the rows that price accelerators alone, as Google's catalogue has them.
+
+    By name, count and zone.
+    """
     found = {}
-    for row in accelerator_rows(rows):
-        try:
-            count = row.number(COUNT)
-        except OddNumber:
-            continue
-        if count is not None and not row.ragged:
+    for row in rows:
+        count = row.number_or_none(COUNT)
+        alone = row.text(ACCELERATOR) and not row.text(MACHINE)
+        if alone and count is not None and not row.ragged:
             found[row.text(ACCELERATOR).lower(), count, _place(row)] = row
     return found
 
@@ -455,47 +391,23 @@ def _place(row: Row) -> str:
 
 def _with_accelerators(
     row: Row, name: str, host: Host, apart: Mapping[tuple[str, float, str], Row]
-) -> Row | str:
-    """Return the row of a Google machine with its accelerators added, or why there is none."""
+) -> Row | None:
+    """Return the row of a Google machine with its accelerators added; None if they have no price.
+
+    A sum is empty where one of both prices is missing.
+    """
     attached = _ATTACHED.fullmatch(name)
     family = name.rsplit("-", 1)[0]
     called = _accelerators().get(family, "") if attached is None else attached["name"]
     added = apart.get((called.lower(), float(host.gpu_count), _place(row)))
     if added is None:
         # A catalogue without rows of accelerators may state whole machines.
-        whole = bool(row.text(ACCELERATOR)) and not apart
-        return row if whole else "is priced without its accelerators"
-    return replace(row, cells={**row.cells, **_sums(row, added)})
-
-
-def _sums(row: Row, other: Row) -> dict[str, str]:
-    """Return both prices together; empty where one of them has none."""
-    found = {}
+        return row if row.text(ACCELERATOR) and not apart else None
+    sums = {}
     for column in (PRICE, SPOT):
-        try:
-            one, more = row.number(column), other.number(column)
-        except OddNumber:
-            one = more = None
-        found[column] = "" if one is None or more is None else repr(one + more)
-    return found
-
-
-def _ranges(offers: Iterable[_Offer], source: Source) -> dict[str, tuple[Price, ...]]:
-    """Return one price for a machine, purchase and region.
-
-    From the least to the most of its zones.
-    """
-    seen: dict[str, dict[tuple[Purchase, str], list[float]]] = {}
-    for offer in offers:
-        own = seen.setdefault(offer.machine, {})
-        own.setdefault((offer.purchase, offer.region), []).append(offer.usd_per_hour / HOUR)
-    return {
-        machine: tuple(
-            Price(purchase=purchase, region=region, low=min(all_), high=max(all_), source=source)
-            for (purchase, region), all_ in own.items()
-        )
-        for machine, own in seen.items()
-    }
+        prices = row.number_or_none(column), added.number_or_none(column)
+        sums[column] = "" if None in prices else repr(sum(filter(None, prices)))
+    return replace(row, cells={**row.cells, **sums})
 
 
 def _merged(
@@ -524,42 +436,32 @@ def _later(price: Price, other: Price) -> bool:
     return day is not None and (before is None or day > before)
 
 
-def _moved(machine: str, old: Sequence[Price], new: Sequence[Price]) -> Iterator[Moved]:
+def _moved(old: Sequence[Price], new: Sequence[Price]) -> Iterator[tuple[Price, Price]]:
     for way in dict.fromkeys(price.purchase for price in old):
         before, after = price_of(old, way), price_of(new, way)
         if before is not None and after is not None and before.region != after.region:
-            yield Moved(machine=machine, before=before, after=after)
+            yield before, after
 
 
-def _grouped(found: Iterable[_Fault]) -> tuple[LeftOut, ...]:
-    lines: dict[tuple[str, str], list[int]] = {}
-    for fault in found:
-        lines.setdefault((fault.reason, fault.machine), []).append(fault.line)
-    return tuple(
-        LeftOut(machine=machine, reason=reason, lines=tuple(dict.fromkeys(at)))
-        for (reason, machine), at in sorted(lines.items())
-    )
+def _line(reason: str, machine: str, lines: Sequence[int]) -> str:
+    """Return the rows of a machine that were left out for one reason, as a line for people."""
+    count = len(set(lines))
+    where = f"line {lines[0]}" if count == 1 else f"{count} rows, first in line {lines[0]}"
+    return f"{machine or 'a row'} {reason} ({where})"
 
 
 def _fail_useless(
-    path: Path, left_out: Sequence[LeftOut], unknown: Iterable[str], hosts: Mapping[str, Host]
+    path: Path, left_out: Sequence[str], unknown: Iterable[str], hosts: Mapping[str, Host]
 ) -> None:
     """Refuse a file without any price that can be used, with the reasons."""
+    more = len(left_out) - MAX_SHOWN
     if left_out:
-        reasons = [said(one) for one in left_out[:MAX_SHOWN]]
-        more = len(left_out) - len(reasons)
-        hint = "; ".join([*reasons, *([f"and {more} reasons more"] if more else [])])
+        rest = [f"and {more} reasons more"] if more > 0 else []
+        hint = "; ".join([*left_out[:MAX_SHOWN], *rest])
     else:
         examples, other = list(unknown)[:3], list(hosts)[:3]
         hint = f"it has {', '.join(examples) or 'no machines'}; profiles are {', '.join(other)}"
     fail(str(path), "has no price that can be used", hint=hint)
-
-
-def said(one: LeftOut) -> str:
-    """Return rows that were left out, as one line for people."""
-    count = len(one.lines)
-    where = f"line {one.lines[0]}" if count == 1 else f"{count} rows, first in line {one.lines[0]}"
-    return f"{one.machine or 'a row'} {one.reason} ({where})"
 
 
 @cache

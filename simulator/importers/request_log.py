@@ -20,10 +20,11 @@ import numpy as np
 
 from simulator.errors import InputError, Problem
 from simulator.importers.foreign import changed
+from simulator.importers.result import MeasuredRun, measurement_set
 from simulator.reading.hardware.profile_text import quote
-from simulator.reading.measured.measurement_set import set_csv
 from simulator.reading.service.load import OWN, moment
-from simulator.reading.table import Line, Table, capped, read_table
+from simulator.reading.table import capped, read_table
+from simulator.uncertainty.provenance import Source
 
 COLUMNS: Final = {
     "arrival": ("arrival", "arrival_s", "arrival_time", "timestamp", "TIMESTAMP", "start"),
@@ -46,7 +47,7 @@ class RequestLog:
     prompts: tuple[int, ...]
     outputs: tuple[int, ...]
     measured: Mapping[str, float]
-    origin: str
+    source: Source
 
     @property
     def summary(self) -> list[str]:
@@ -83,12 +84,25 @@ def read(path: Path) -> RequestLog:
             )
         )
     problems: list[Problem] = []
-    cells = _Cells(table, problems)
-    arrivals = cells.column(names["arrival"], moment, "is not a time of an arrival", 0.0)
-    prompts = cells.column(names["input"], _whole, "is not a number of tokens", 1.0)
-    outputs = cells.column(names["output"], _whole, "is not a number of tokens", 1.0)
-    latencies = cells.column(names["latency"], moment, "is not a time in seconds", 0.0)
-    first = cells.column(names[_OPTIONAL], moment, "is not a time in seconds", 0.0)
+
+    def column(
+        what: str, value_of: Callable[[str], float], wrong: str, least: float = 0.0
+    ) -> np.ndarray:
+        """Return the numbers of a column; none where there is no such column."""
+        name, values = names[what], []
+        for line in table.lines if name is not None else ():
+            value = value_of(line.cells[str(name)])
+            if not (math.isfinite(value) and value >= least):
+                problems.append(table.problem(line, str(name), wrong))
+                value = least
+            values.append(value)
+        return np.array(values)
+
+    arrivals = column("arrival", moment, "is not a time of an arrival")
+    prompts = column("input", _whole, "is not a number of tokens", 1.0)
+    outputs = column("output", _whole, "is not a number of tokens", 1.0)
+    latencies = column("latency", moment, "is not a time in seconds")
+    first = column(_OPTIONAL, moment, "is not a time in seconds")
     if problems:
         raise InputError(capped(problems))
     order = np.argsort(arrivals, kind="stable")
@@ -97,33 +111,8 @@ def read(path: Path) -> RequestLog:
         prompts=tuple(int(prompts[at]) for at in order),
         outputs=tuple(int(outputs[at]) for at in order),
         measured=dict(_measured(outputs, latencies, first)),
-        origin=f"{path.name}, {changed(path)}",
+        source=Source(reference=path.name, date=changed(path)),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Cells:
-    table: Table
-    problems: list[Problem]
-
-    def column(
-        self, name: str | None, value_of: Callable[[str], float], wrong: str, least: float
-    ) -> np.ndarray:
-        """Return numbers of a column; none where there is no such column."""
-        if name is None:
-            return np.array([])
-        return np.array(
-            [self._number(line, name, value_of, wrong, least) for line in self.table.lines]
-        )
-
-    def _number(
-        self, line: Line, name: str, value_of: Callable[[str], float], wrong: str, least: float
-    ) -> float:
-        value = value_of(line.cells[name])
-        if math.isfinite(value) and value >= least:
-            return value
-        self.problems.append(self.table.problem(line, name, wrong))
-        return least
 
 
 def _whole(text: str) -> float:
@@ -158,35 +147,27 @@ def service_files(log: RequestLog, base: str, name: str) -> dict[str, str]:
     name : str
         Of the set; the others are called after it.
     """
-    service, trace = f"{name}-service.toml", f"{name}-trace.csv"
-    load = ["schema = 1", f"extends = {quote(base)}", f"name = {quote(f'{name}-service')}", ""]
-    load += ["[load]", 'arrivals = "trace"', f"trace = {quote(trace)}", ""]
-    row = {"id": name, **{f"measured.{key}": repr(value) for key, value in log.measured.items()}}
-    metrics = ", ".join(quote(key) for key in log.measured)
-    about = [
-        "schema = 1",
-        'mode = "serve"',
-        f"name = {quote(name)}",
-        'title = "a log of requests"',
-        f"data = {quote(f'{name}.csv')}",
-        f"base = {quote(service)}",
-        f"source = {quote(log.origin)}",
-        f"date = {quote(f'{datetime.now(tz=UTC):%Y-%m-%d}')}",
-        f"metrics = [{metrics}]",
-        'split = "test"',
-        "",
-    ]
-    return {
-        trace: _trace(log),
-        service: "\n".join(load),
-        f"{name}.csv": set_csv([{**row, "source": log.origin}]),
-        f"{name}.toml": "\n".join(about),
-    }
-
-
-def _trace(log: RequestLog) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(OWN)
     writer.writerows(zip(log.arrivals, log.prompts, log.outputs, strict=True))
-    return text.getvalue()
+    service, trace = f"{name}-service.toml", f"{name}-trace.csv"
+    load = ["schema = 1", f"extends = {quote(base)}", f"name = {quote(f'{name}-service')}", ""]
+    load += ["[load]", 'arrivals = "trace"', f"trace = {quote(trace)}", ""]
+    run = MeasuredRun(id=name, overrides=(), measured=log.measured, source=log.source)
+    toml, rows = measurement_set(
+        [run],
+        base=service,
+        name=name,
+        title="a log of requests",
+        source=f"{log.source.reference}, {log.source.date}",
+        date=f"{datetime.now(tz=UTC):%Y-%m-%d}",
+        metrics=log.measured,
+        mode="serve",
+    )
+    return {
+        trace: text.getvalue(),
+        service: "\n".join(load),
+        f"{name}.csv": rows,
+        f"{name}.toml": toml,
+    }

@@ -1,9 +1,9 @@
-"""Results of importers: profiles and sections as TOML, and measured runs."""
+"""Results of importers: profiles, sections and tables as text, and measured runs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -12,12 +12,15 @@ from simulator.reading.document import parse_document
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.hardware.devices import to_link, to_storage
 from simulator.reading.hardware.machine import to_host
+from simulator.reading.hardware.profile_text import quote
+from simulator.reading.measured.measurement_set import set_csv
 from simulator.uncertainty.provenance import Source
 
 
 class Kind(StrEnum):
     """Kind of a fragment; for profiles, their folder in the catalogue."""
 
+    TABLE = "table"
     STORAGE = "storage"
     LINK = "link"
     NODE = "node"
@@ -27,20 +30,22 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fragment:
-    """A hardware profile, or sections of a scenario, as TOML text that `plan` reads.
+    """A hardware profile or sections of a scenario as TOML, or a table of runs as CSV.
 
     `summary` is what was taken, in lines for people; `warnings` what was left out or is unsure.
+    `lacking` says why the evidence cannot be expressed: `text` is empty then.
     """
 
     kind: Kind
     text: str
     summary: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    lacking: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
-    """One run as its log tells it: keys of a scenario, and what was seen, named as in ``--json``.
+    """One run of a log: keys of a scenario, and measured figures named as in ``--json``.
 
     `overrides` are ``section.key=value`` as for ``--set``; `measured` holds SI values.
     """
@@ -54,24 +59,57 @@ class MeasuredRun:
     warnings: tuple[str, ...] = ()
 
 
-def set_rows(runs: Sequence[MeasuredRun]) -> list[dict[str, str]]:
-    """Return rows of a measurement set, one a run; logs of many runs may bear the same name."""
-    again: Counter[str] = Counter()
-    return [
-        {
-            "id": _unique(run.id, again),
-            **run.labels,
-            **dict(override.split("=", 1) for override in run.overrides),
-            **{f"measured.{metric}": repr(value) for metric, value in run.measured.items()},
-            "source": f"{run.source.reference}, {run.source.date}",
-        }
-        for run in runs
+def measurement_set(  # noqa: PLR0913 - one parameter for each key of the set
+    runs: Sequence[MeasuredRun],
+    *,
+    base: str,
+    name: str,
+    title: str,
+    source: str,
+    date: str,
+    metrics: Iterable[str],
+    mode: str = "train",
+) -> tuple[str, str]:
+    """Return a measurement set of runs, predicted from the scenario `base`: its TOML and CSV.
+
+    The CSV has one row a run; runs of one name are numbered. Other parameters are keys of the set.
+    """
+    lines = [
+        "schema = 1",
+        *(['mode = "serve"'] if mode == "serve" else []),
+        f"name = {quote(name)}",
+        f"title = {quote(title)}",
+        f"data = {quote(f'{name}.csv')}",
+        f"base = {quote(base)}",
+        f"source = {quote(source)}",
+        f"date = {quote(date)}",
+        f"metrics = [{', '.join(map(quote, metrics))}]",
+        'split = "test"',
     ]
+    used: Counter[str] = Counter()
+    rows = []
+    for run in runs:
+        used[run.id] += 1
+        rows.append(
+            {
+                "id": run.id if used[run.id] == 1 else f"{run.id}~{used[run.id]}",
+                **run.labels,
+                **dict(override.split("=", 1) for override in run.overrides),
+                **{f"measured.{metric}": repr(value) for metric, value in run.measured.items()},
+                "source": f"{run.source.reference}, {run.source.date}",
+            }
+        )
+    return "\n".join(lines) + "\n", set_csv(rows)
 
 
-def _unique(name: str, again: Counter[str]) -> str:
-    again[name] += 1
-    return name if again[name] == 1 else f"{name}~{again[name]}"
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return lines of a table: the first column left-aligned, the others right-aligned."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for first, *others in rows:
+        cells = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([f"{first:<{widths[0]}}", *cells]).rstrip())
+    return lines
 
 
 def verify(fragment: Fragment, origin: str, catalogue: Catalogue) -> None:
@@ -92,23 +130,19 @@ def verify(fragment: Fragment, origin: str, catalogue: Catalogue) -> None:
         For a figure that no profile may have, such as a rate beyond any device's.
     """
     try:
-        _read_back(fragment, origin, catalogue)
+        document = parse_document(fragment.text.encode(), origin)
+        if fragment.kind is Kind.STORAGE:
+            to_storage(origin, document, _as_stated)
+        elif fragment.kind is Kind.LINK:
+            to_link(origin, document, _as_stated)
+        elif fragment.kind is Kind.NODE:
+            to_host(origin, document, _as_stated, catalogue)
     except InputError as error:
         hint = "so says the evidence; is a unit wrong?"
         problems = [
             replace(problem, line=None, hint=problem.hint or hint) for problem in error.problems
         ]
         raise InputError(tuple(problems)) from None
-
-
-def _read_back(fragment: Fragment, origin: str, catalogue: Catalogue) -> None:
-    document = parse_document(fragment.text.encode(), origin)
-    if fragment.kind is Kind.STORAGE:
-        to_storage(origin, document, _as_stated)
-    elif fragment.kind is Kind.LINK:
-        to_link(origin, document, _as_stated)
-    elif fragment.kind is Kind.NODE:
-        to_host(origin, document, _as_stated, catalogue)
 
 
 def _as_stated(source: Source) -> Source:

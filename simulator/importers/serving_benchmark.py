@@ -19,9 +19,7 @@ from typing import Final
 
 from simulator.errors import Problem
 from simulator.importers.foreign import changed, parse_json, read_text, refuse
-from simulator.importers.result import MeasuredRun, set_rows
-from simulator.reading.hardware.profile_text import quote
-from simulator.reading.measured.measurement_set import set_csv
+from simulator.importers.result import MeasuredRun, measurement_set
 from simulator.uncertainty.provenance import Source
 
 WANTED: Final = "a result of a serving benchmark"
@@ -47,15 +45,9 @@ def read(path: Path) -> list[MeasuredRun]:
         If the file is not such a result; with every run that lacks something at once.
     """
     text = read_text(path, WANTED)
-    problems: list[Problem] = []
-    found = []
-    for number, run in enumerate(_objects(text, str(path))):
-        wrong = list(_problems(run, str(path), number))
-        problems += wrong
-        if not wrong and isinstance(run, Mapping):
-            found.append(_run(run, path, number))
-    refuse(problems)
-    return found
+    runs = _objects(text, str(path))
+    refuse([problem for n, run in enumerate(runs) for problem in _problems(run, str(path), n)])
+    return [_run(run, path, n) for n, run in enumerate(runs) if isinstance(run, Mapping)]
 
 
 def _objects(text: str, origin: str) -> list[object]:
@@ -152,16 +144,13 @@ def _arrivals(run: Mapping[object, object]) -> Iterator[str]:
 def set_files(runs: Sequence[MeasuredRun], base: str, name: str) -> tuple[str, str]:
     """Return a measurement set of the runs, rows of the service `base`: its TOML and its CSV."""
     judged = [metric for metric in METRICS if any(metric in run.measured for run in runs)]
-    lines = [
-        "schema = 1",
-        'mode = "serve"',
-        f"name = {quote(name)}",
-        'title = "runs of a serving benchmark"',
-        f"data = {quote(f'{name}.csv')}",
-        f"base = {quote(base)}",
-        'source = "results of the benchmark client"',
-        f"date = {quote(f'{datetime.now(tz=UTC):%Y-%m-%d}')}",
-        f"metrics = [{', '.join(map(quote, judged or sorted(runs[0].measured)))}]",
-        'split = "test"',
-    ]
-    return "\n".join(lines) + "\n", set_csv(set_rows(runs))
+    return measurement_set(
+        runs,
+        base=base,
+        name=name,
+        title="runs of a serving benchmark",
+        source="results of the benchmark client",
+        date=f"{datetime.now(tz=UTC):%Y-%m-%d}",
+        metrics=judged or sorted(runs[0].measured),
+        mode="serve",
+    )

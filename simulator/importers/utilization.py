@@ -19,6 +19,7 @@ the file. AWS documentation, API_MetricDataResult and sagemaker/latest/dg/monito
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,8 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator import units
-from simulator.errors import Problem
-from simulator.importers.foreign import Entry, parse_json, read_text, refuse
+from simulator.importers.foreign import Entry, Problems, parse_json, read_text, refuse
 from simulator.reading.reading import fail
 from simulator.units import Seconds
 
@@ -102,47 +102,31 @@ _LARGEST_COUNTER: Final = units.parse("1 PB", units.BYTE)
 class Samples:
     """Samples of one file: rows by device, each a value by quantity.
 
-    `problems` collects what is wrong with single samples.
+    `problems` has those of single samples.
     """
 
-    origin: str
-    problems: list[Problem] = field(default_factory=list)
+    problems: Problems
     warnings: list[str] = field(default_factory=list)
     rows: dict[str, list[dict[Quantity, float]]] = field(default_factory=dict)
     interval: float | None = None
 
-    def fault(
-        self, message: str, *, line: int | None = None, found: str | None = None, hint: str = ""
-    ) -> None:
-        """Note a problem."""
-        self.problems.append(
-            Problem(origin=self.origin, line=line, message=message, found=found, hint=hint or None)
-        )
-
     def checked(
-        self, quantity: Quantity, text: str, factor: float, *, line: int | None, name: str
+        self, quantity: Quantity, text: str, factor: float, *, line: int, name: str
     ) -> float:
         """Return a sample in SI units; NaN, with a problem, for any other value."""
-        try:
-            value = float(text)
-        except ValueError:
-            self.fault(f"has no number under {name}", line=line, found=repr(text[:40]))
-            return math.nan
-        if not math.isfinite(value):
-            return math.nan
-        if value < 0.0:
-            self.fault(f"has {name} below zero", line=line, found=text)
+        value = self.problems.number(text, name, line=line)
+        if value is None or not math.isfinite(value):
             return math.nan
         value *= factor
         if quantity in _SHARES and value > _ROUNDING_ROOM:
-            hint = "is it in percent?" if factor == 1.0 else ""
-            most = f"{1.0 / factor:g}"
-            self.fault(f"has {name} above {most}, the whole", line=line, found=text, hint=hint)
+            hint = "is it in percent?" if factor == 1.0 else None
+            message = f"has {name} above {1.0 / factor:g}, the whole"
+            self.problems.note(message, line=line, found=text, hint=hint)
             return math.nan
         return math.nan if value > _LARGEST_COUNTER else value
 
     def add(self, device: str, row: Mapping[Quantity, float]) -> None:
-        """Return one sample of a device: what was seen at one time."""
+        """Add one sample of a device: its values at one time."""
         self.rows.setdefault(device, []).append(dict(row))
 
     def utilization(self) -> Utilization:
@@ -195,18 +179,6 @@ def is_csv(text: str) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """Names of the columns, and the quantity of those that say one."""
-
-    names: tuple[str, ...]
-    known: Mapping[int, Quantity]
-
-    def place(self, *names: str) -> int | None:
-        """Return position of the first of `names` there is."""
-        return next((self.names.index(name) for name in names if name in self.names), None)
-
-
 def parse_csv(text: str, origin: str) -> Utilization:
     """Return samples of all GPUs in the CSV.
 
@@ -215,76 +187,62 @@ def parse_csv(text: str, origin: str) -> Utilization:
     InputError
         If there is no header, no known column, or rows are cut off or hold impossible values.
     """
-    samples = Samples(origin=origin)
+    samples = Samples(Problems(origin))
     lines = text.lstrip("\n").rstrip().split("\n")
     header = [_CSV_HEADING.fullmatch(cell) for cell in lines[0].split(",")]
-    names = tuple(match[1] if match else "" for match in header)
-    columns = _Columns(names, _known_columns(names))
-    if not columns.known:
+    names = [match[1] if match else "" for match in header]
+    # With several columns of a quantity the first one counts.
+    known = {
+        i: _COLUMNS[name]
+        for i, name in enumerate(names)
+        if name in _COLUMNS and _COLUMNS[name] not in map(_COLUMNS.get, names[:i])
+    }
+    if not known:
         named = any(name[:1].isalpha() for name in names)
         hint = _CSV_HINT if named else f"record without noheader; {_CSV_HINT}"
-        samples.fault("has no column that says how busy a GPU is", line=1, hint=hint)
-    for i, quantity in columns.known.items():
+        samples.problems.note("has no column that says how busy a GPU is", line=1, hint=hint)
+    for i, quantity in known.items():
         match, wanted = header[i], _UNIT_OF.get(quantity, "%")
         if match is not None and match[2] not in (None, wanted):
             message = f"has {names[i]} in {match[2]}, which is always in {wanted}"
-            samples.fault(message, line=1)
+            samples.problems.note(message, line=1)
     refuse(samples.problems)
+    label = next((names.index(name) for name in _DEVICE_COLUMNS if name in names), None)
+    stamp = names.index("timestamp") if "timestamp" in names else None
     times: dict[str, list[float]] = {}
     for number, line in enumerate(lines[1:], start=2):
-        if line != lines[0]:
-            _take_csv_row(
-                samples, number, [cell.strip() for cell in line.split(",")], columns, times
-            )
+        cells = [cell.strip() for cell in line.split(",")]
+        if line == lines[0]:
+            continue
+        if len(cells) != len(names):
+            message = f"has {len(cells)} columns where the header has {len(names)}"
+            samples.problems.note(message, line=number, hint="is the file cut off here?")
+            continue
+        device = "GPU 0" if label is None else f"GPU {cells[label]}"
+        row = {
+            quantity: _csv_sample(samples, quantity, cells[i], line=number, name=names[i])
+            for i, quantity in known.items()
+            if not (cells[i].startswith("[") or cells[i] == "N/A")
+        }
+        samples.add(device, row)
+        seen = times.setdefault(device, [])
+        seconds = None if stamp is None or len(seen) >= MAX_TIMES else _time_of_row(cells[stamp])
+        if seconds is not None:
+            seen.append(seconds)
     if not samples.rows and not samples.problems:
-        samples.fault("holds no sample, only a header")
+        samples.problems.note("holds no sample, only a header")
     refuse(samples.problems)
     samples.interval = next((typical_step(seen) for seen in times.values()), None)
     return samples.utilization()
 
 
-def _known_columns(names: Sequence[str]) -> dict[int, Quantity]:
-    """Return column by position, the first of each quantity."""
-    found: dict[int, Quantity] = {}
-    for i, name in enumerate(names):
-        quantity = _COLUMNS.get(name)
-        if quantity is not None and quantity not in found.values():
-            found[i] = quantity
-    return found
-
-
-def _take_csv_row(
-    samples: Samples,
-    number: int,
-    cells: Sequence[str],
-    columns: _Columns,
-    times: dict[str, list[float]],
-) -> None:
-    if len(cells) != len(columns.names):
-        message = f"has {len(cells)} columns where the header has {len(columns.names)}"
-        samples.fault(message, line=number, hint="is the file cut off here?")
-        return
-    place = columns.place(*_DEVICE_COLUMNS)
-    device = "GPU 0" if place is None else f"GPU {cells[place]}"
-    row = {}
-    for i, quantity in columns.known.items():
-        cell, name = cells[i], columns.names[i]
-        unit = _UNIT_OF.get(quantity, "%")
-        match = _CSV_VALUE.fullmatch(cell)
-        if cell.startswith("[") or cell == "N/A":
-            continue
-        if match is None or match[2] not in ("", unit):
-            samples.fault(
-                f"has no value in {unit} under {name}", line=number, found=repr(cell[:40])
-            )
-        else:
-            factor = _UNITS[unit]
-            row[quantity] = samples.checked(quantity, match[1], factor, line=number, name=name)
-    samples.add(device, row)
-    stamp, seen = columns.place("timestamp"), times.setdefault(device, [])
-    seconds = None if stamp is None or len(seen) >= MAX_TIMES else _time_of_row(cells[stamp])
-    if seconds is not None:
-        seen.append(seconds)
+def _csv_sample(samples: Samples, quantity: Quantity, cell: str, *, line: int, name: str) -> float:
+    unit, match = _UNIT_OF.get(quantity, "%"), _CSV_VALUE.fullmatch(cell)
+    if match is None or match[2] not in ("", unit):
+        message = f"has no value in {unit} under {name}"
+        samples.problems.note(message, line=line, found=repr(cell[:40]))
+        return math.nan
+    return samples.checked(quantity, match[1], _UNITS[unit], line=line, name=name)
 
 
 def _time_of_row(stamp: str) -> float | None:
@@ -346,7 +304,7 @@ def parse_table(text: str, origin: str) -> Utilization:
     InputError
         If no known field was recorded, or rows are cut off or hold impossible values.
     """
-    samples = Samples(origin=origin)
+    samples = Samples(Problems(origin))
     names: list[str] = []
     known = False
     for number, line in enumerate(text.split("\n"), start=1):
@@ -360,12 +318,14 @@ def parse_table(text: str, origin: str) -> Utilization:
             note = f"samples of {row[1]} entities (parts of a GPU, or other devices) are left out"
             samples.warnings = list(dict.fromkeys([*samples.warnings, note]))
         elif line.strip() and not line.strip().upper().startswith("ID"):
-            samples.fault("is not a row of the table", line=number, found=repr(line.strip()[:40]))
+            samples.problems.note(
+                "is not a row of the table", line=number, found=repr(line.strip()[:40])
+            )
     if not known:
         hint = "record with dcgmi dmon -e 203,252,155,1001,1004,1005"
-        samples.fault("has no field that says how busy a GPU is", hint=hint)
+        samples.problems.note("has no field that says how busy a GPU is", hint=hint)
     elif not samples.rows and not samples.problems:
-        samples.fault("holds no sample of a whole GPU", hint="record without -i of a part")
+        samples.problems.note("holds no sample of a whole GPU", hint="record without -i of a part")
     refuse(samples.problems)
     return samples.utilization()
 
@@ -375,7 +335,7 @@ def _take_table_row(
 ) -> None:
     if len(values) != len(names):
         message = f"has {len(values)} values where the header has {len(names)}"
-        samples.fault(message, line=number, hint="is the file cut off here?")
+        samples.problems.note(message, line=number, hint="is the file cut off here?")
         return
     row = {}
     for name, value in zip(names, values, strict=True):
@@ -393,7 +353,7 @@ def parse_scrape(text: str, origin: str) -> Utilization:
     InputError
         As `parse_table`.
     """
-    samples = Samples(origin=origin)
+    samples = Samples(Problems(origin))
     scrape: dict[str, dict[Quantity, float]] = {}
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.lstrip().startswith("DCGM_FI_"):
@@ -401,7 +361,9 @@ def parse_scrape(text: str, origin: str) -> Utilization:
         match = _SCRAPE_LINE.fullmatch(line.strip())
         if match is None:
             hint = "is the file cut off here?"
-            samples.fault("is not a sample", line=number, found=repr(line.strip()[:60]), hint=hint)
+            samples.problems.note(
+                "is not a sample", line=number, found=repr(line.strip()[:60]), hint=hint
+            )
             continue
         field = _field(match[1])
         labels = dict(_LABEL.findall(match[2]))
@@ -415,7 +377,7 @@ def parse_scrape(text: str, origin: str) -> Utilization:
     _flush(samples, scrape)
     if not samples.rows and not samples.problems:
         hint = "serve DCGM_FI_PROF_GR_ENGINE_ACTIVE or DCGM_FI_DEV_GPU_UTIL"
-        samples.fault("has no sample that says how busy a GPU is", hint=hint)
+        samples.problems.note("has no sample that says how busy a GPU is", hint=hint)
     refuse(samples.problems)
     return samples.utilization()
 
@@ -435,16 +397,12 @@ def _field(name: str) -> tuple[Quantity, float] | None:
 def _sample(
     samples: Samples, field: tuple[Quantity, float], text: str, line: int, name: str
 ) -> float:
-    if text == "N/A" or _is_blank(text):
+    with contextlib.suppress(ValueError):
+        if float(text) >= _BLANK:
+            return math.nan
+    if text == "N/A":
         return math.nan
     return samples.checked(field[0], text, field[1], line=line, name=name)
-
-
-def _is_blank(text: str) -> bool:
-    try:
-        return float(text) >= _BLANK
-    except ValueError:
-        return False
 
 
 METRIC_DATA: Final = "the JSON of aws cloudwatch get-metric-data"
@@ -485,8 +443,9 @@ def parse_metric_data(
         For incomplete results, points without times, sums above what the host has, and sums
         over an unknown number of units.
     """
-    top = Entry(parse_json(text, origin), origin)
-    samples = Samples(origin=origin, problems=top.problems)
+    problems = Problems(origin)
+    top = Entry(parse_json(text, origin), origin, problems=problems)
+    samples = Samples(problems)
     if top.get("NextToken") is not None:
         top.fault("is incomplete: it has a NextToken", hint="ask for the next page, and join them")
     results = top.need("MetricDataResults", f"it should be {METRIC_DATA}")
@@ -495,10 +454,10 @@ def parse_metric_data(
     for result in () if results is None else results.entries():
         for device, quantity, time, value in _points(result, samples, counts):
             points.setdefault(device, {}).setdefault(time, {})[quantity] = value
-    if not points and not top.problems:
+    if not points and not problems:
         known = ", ".join(_METRICS)
         top.fault("holds no metric that says how busy a host is", hint=f"known: {known}")
-    refuse(top.problems)
+    refuse(problems)
     for device, by_time in points.items():
         for time in sorted(by_time):
             samples.add(device, by_time[time])

@@ -32,6 +32,11 @@ MAX_SLOWDOWN: Final = 10.0
 """Multiple of its undisturbed time, without pauses, after which a run counts as never ending."""
 MAX_PAUSES: Final = 100.0
 """As many typical pauses are waited for besides, so that a short run may wait for machines."""
+MAX_STOPS: Final = 50_000
+"""Interruptions after which a run counts as never ending: 100 times those of 16,384 H100s in 54
+days (Llama 3: 466), and few enough to be simulated in seconds."""
+TRIAL_STOPS: Final = 1_000
+"""Interruptions after which a run that would exceed `MAX_STOPS` at its pace is given up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +66,17 @@ def longest(run: LongRun, work: Array, pause: Seconds) -> Array:
     return MAX_SLOWDOWN * undisturbed(run, work) + MAX_PAUSES * pause
 
 
-def goes_on(
-    run: LongRun, clock: Array, done: Array, work: Array, latest: Array
+def goes_on(  # noqa: PLR0913 - the state of the runs
+    run: LongRun, *, clock: Array, done: Array, work: Array, latest: Array, stops: Array
 ) -> NDArray[np.bool_]:
     """Return for each run whether it may still end by its `latest` time.
 
-    One that after a tenth of that time would not get there at 1.5 times its pace so far is given
-    up, but not on spot capacity, whose waits may be as long.
+    A run is given up if 1.5 times its pace so far is not enough: after a tenth of the latest time
+    (not on spot capacity, whose waits may be as long), or after `TRIAL_STOPS` interruptions to end
+    within `MAX_STOPS`.
     """
-    in_time: NDArray[np.bool_] = clock < latest
+    few_stops = (stops < TRIAL_STOPS) | (1.5 * done * MAX_STOPS >= work * stops)
+    in_time: NDArray[np.bool_] = (clock < latest) & few_stops
     if run.outages is not None:
         return in_time
     return in_time & ((clock < 0.1 * latest) | (1.5 * done * latest >= work * clock))
@@ -150,7 +157,10 @@ def memoryless_runs(run: LongRun, work: Array, random: np.random.Generator) -> S
     latest = longest(run, work, run.failures.restart.total)
     while gaps.live.any():
         gaps.take()
-        gaps.live &= goes_on(run, gaps.clock, gaps.done, work, latest)
+        stops = sum(gaps.struck.values(), np.zeros_like(work))
+        gaps.live &= goes_on(
+            run, clock=gaps.clock, done=gaps.done, work=work, latest=latest, stops=stops
+        )
     finish = np.where(gaps.ended, gaps.clock, np.inf)
     none = np.zeros_like(work)
     return SimulatedRuns(
@@ -327,7 +337,15 @@ class _Drawing:
             standing = np.flatnonzero(self._live & ~self._running)
             self._attempt(np.flatnonzero(self._live & self._running), chance)
             self._recover(standing, chance)
-            self._live &= goes_on(self.run, self._clock, self._done, self._work, latest)
+            stops = self._struck.sum(axis=0)
+            self._live &= goes_on(
+                self.run,
+                clock=self._clock,
+                done=self._done,
+                work=self._work,
+                latest=latest,
+                stops=stops,
+            )
         never = self._done < self._work
         finish = np.where(never, np.inf, self._clock)
         away = self._machines.time_away(self._clock)

@@ -25,7 +25,6 @@ from typing import Final
 
 import numpy as np
 
-from simulator.equations.batch import batch_bytes
 from simulator.equations.memory import (
     FULL_PRECISION,
     HALF_PRECISION,
@@ -37,14 +36,18 @@ from simulator.equations.memory import (
     state_bytes,
     tensor_bytes,
 )
+from simulator.equations.step import batch_bytes
 from simulator.memo import cached
-from simulator.physics.model_footprint import (
+from simulator.physics.parameters import (
     ParameterFootprint,
     head_only_footprint,
     layers_footprint,
+    shared_part,
+    sharers,
+    stage_layers,
+    updated_parameters,
     whole_footprint,
 )
-from simulator.physics.parameters import shared_part, sharers, stage_layers, updated_parameters
 from simulator.physics.transformer import FULL, TransformerStep, describe_memory
 from simulator.schema.convnets import ConvNet
 from simulator.schema.models import Model
@@ -107,14 +110,57 @@ def training_memory(
         Parameters and activations on the device.
     """
     common = _Common(step=step, memory_model=memory_model, state=state, model=model)
-    stages = {name: stage for name, stage in _stages(common).items() if anywhere(stage.there)}
-    full = {
-        name: _where_there_is(
-            stage,
-            with_waste(_allocated(common, stage), _outside_allocator(common, stage), memory_model),
+    layout, full = step.layout, dict[str, Terms]()
+    for name, stage in _stages(common).items():
+        if not anywhere(stage.there):
+            continue
+        parameters = _StageParameters.of(model, stage)
+        learned = _StageParameters.learning(model, stage)
+        batches = micro_batches_held(
+            layout.micro_batches, stage.place, layout.pipeline, layout.chunks, layout.all_forward
         )
-        for name, stage in stages.items()
-    }
+        ends = where(stage.place == 0.0, model.ends, 0.0)
+        activations = batches * (stage.layers * model.kept + ends)
+        working, logits = model.working, stage.head * model.logits
+        waiting = _waiting_gradients(step, learned)
+        one_round = (layout.chunks > 1) & (layout.micro_batches <= layout.pipeline)
+        apart = where(one_round, never_together(waiting, activations, layout.chunks), 0.0)
+        # Of the loss's copies one in fp32 counts as an activation; the rest come and go.
+        kept_scores = FULL_PRECISION / memory_model.scores if memory_model.scores else 0.0
+        scores = logits * min(1.0, kept_scores)
+        meanwhile = activations + at_least(working, logits)
+        held = {
+            **_frozen_weights(step, parameters),
+            **_trained_state(common, learned),
+            "gathered_parameters": sum_of(
+                gathered=_gathered_parameters(common, parameters, learned),
+                waiting_gradients=waiting,
+            ),
+            "activations": term(
+                kept_activations,
+                batches=batches,
+                layers=stage.layers,
+                per_layer=model.kept,
+                ends=ends,
+                never_together=apart,
+                of_loss=scores,
+            ),
+            "working_set": excess_of(working=working, logits=logits),
+            "logits": excess_of(logits=logits, kept_scores=scores),
+            "update": excess_of(update=_update_gradients(common, learned), freed_before=meanwhile),
+        }
+        terms = with_waste(held, _outside_allocator(common, learned), memory_model)
+        # 0 for candidates without such a stage.
+        full[name] = (
+            terms
+            if np.ndim(stage.there) == 0
+            else {key: product_of(stage=item, exists=stage.there) for key, item in terms.items()}
+        )
+    return _fullest(full)
+
+
+def _fullest(full: Mapping[str, Terms]) -> DeviceMemory:
+    """Return the items of the stage that needs most, candidate by candidate."""
     totals = {name: _sum(terms) for name, terms in full.items()}
     most = reduce(at_least, totals.values())
     items: dict[str, Real] = {}
@@ -180,59 +226,6 @@ def _stages(common: _Common) -> dict[str, _Stage]:
         "middle": _Stage(place=1.0, layers=dealt.middle, tables=0.0, head=0.0, there=middle),
         "last": _Stage(place=stages - 1.0, layers=dealt.last, tables=1.0, head=1.0, there=several),
     }
-
-
-def _where_there_is(stage: _Stage, items: Terms) -> Terms:
-    """Return the items of a stage; 0 for candidates without such a stage."""
-    if np.ndim(stage.there) == 0 and stage.there == 1.0:
-        return items
-    return {name: product_of(stage=item, exists=stage.there) for name, item in items.items()}
-
-
-def _allocated(common: _Common, stage: _Stage) -> dict[str, Term]:
-    """Return the items that a stage allocates at its fullest."""
-    step, model = common.step, common.model
-    layout, parameters = step.layout, _StageParameters.of(model, stage)
-    learned = _StageParameters.learning(model, stage)
-    batches = micro_batches_held(
-        layout.micro_batches, stage.place, layout.pipeline, layout.chunks, layout.all_forward
-    )
-    ends = where(stage.place == 0.0, model.ends, 0.0)
-    activations = batches * (stage.layers * model.kept + ends)
-    working, logits = model.working, stage.head * model.logits
-    waiting = _waiting_gradients(step, learned)
-    one_round = (layout.chunks > 1) & (layout.micro_batches <= layout.pipeline)
-    apart = where(one_round, never_together(waiting, activations, layout.chunks), 0.0)
-    scores = logits * _kept_scores(common.memory_model)
-    meanwhile = activations + at_least(working, logits)
-    kept = term(
-        kept_activations,
-        batches=batches,
-        layers=stage.layers,
-        per_layer=model.kept,
-        ends=ends,
-        never_together=apart,
-        of_loss=scores,
-    )
-    return {
-        **_frozen_weights(step, parameters),
-        **_trained_state(common, learned),
-        "gathered_parameters": sum_of(
-            gathered=_gathered_parameters(common, parameters, learned), waiting_gradients=waiting
-        ),
-        "activations": kept,
-        "working_set": excess_of(working=working, logits=logits),
-        "logits": excess_of(logits=logits, kept_scores=scores),
-        "update": excess_of(update=_update_gradients(common, learned), freed_before=meanwhile),
-    }
-
-
-def _kept_scores(memory_model: MemoryFigures) -> float:
-    """Return the share of the logits' copies that the loss keeps for its backward pass.
-
-    One in fp32 counts as an activation like others; the rest are copies that come and go.
-    """
-    return min(1.0, FULL_PRECISION / memory_model.scores) if memory_model.scores else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -392,16 +385,14 @@ def _waiting_gradients(step: TransformerStep, parameters: _StageParameters) -> B
     return _is_sharded(step) * where(several, step.work.gradient_bytes * parameters.total, 0.0)
 
 
-def _outside_allocator(common: _Common, stage: _Stage) -> dict[str, Term]:
+def _outside_allocator(common: _Common, learned: _StageParameters) -> dict[str, Term]:
     """Return memory outside the allocator: context, collective buffers, gradient buckets."""
     layout, memory_model = common.step.layout, common.memory_model
     copies = layout.replicas * layout.context
     degrees = (layout.tensor, copies, layout.pipeline, layout.context, layout.expert)
     groups = sum((where(n > 1, 1.0, 0.0) for n in degrees), 0.0)
     return {
-        "gradient_buckets": _gradient_buckets(
-            common, _StageParameters.learning(common.model, stage)
-        ),
+        "gradient_buckets": _gradient_buckets(common, learned),
         "collective_buffers": product_of(group=memory_model.group, groups=groups),
         "context": stated(context=memory_model.context + 0.0 * layout.micro_batch),
     }
@@ -431,7 +422,9 @@ _WASTE: Final = "GPU memory the allocator cannot use, as a share of what it hold
 
 @cached(most=16)
 def device_memory(scenario: Scenario) -> DeviceMemory | None:
-    """Return the memory of one device at its fullest, by item; None without a model on it.
+    """Return the memory of one device at its fullest, by item, with input batches on it.
+
+    None without a model on it.
 
     Raises
     ------
@@ -439,26 +432,39 @@ def device_memory(scenario: Scenario) -> DeviceMemory | None:
         Where the model does not say what some recomputation saves.
     """
     job = scenario.job
-    model, memory_model = job.model, job.software.memory
+    model, train, memory_model = job.model, job.train, job.software.memory
     if model is None or job.mode is Mode.PREPARE:
         return None
     if job.mode is not Mode.TRAIN:
         terms = _forward_only(job, model)
-        return DeviceMemory(items={name: one.value for name, one in terms.items()}, terms=terms)
-    step = describe_memory(scenario)
-    return training_memory(
-        step, memory_model, state_of(job.train), _holding(step, memory_model, model, job.train)
+        held = DeviceMemory(items={name: one.value for name, one in terms.items()}, terms=terms)
+    else:
+        step = describe_memory(scenario)
+        if train.head_only and isinstance(model, ConvNet | Transformer):
+            footprint = head_only_footprint(model, train)
+        elif isinstance(model, Transformer):
+            footprint = layers_footprint(step, memory_model, model)
+        else:
+            footprint = whole_footprint(model, train)
+        held = training_memory(step, memory_model, state_of(train), footprint)
+    buffers = 2.0 if job.input.copies_beside_compute else 1.0
+    batches = {"input_batches": product_of(batch=batch_in_bytes(scenario), buffers=buffers)}
+    if np.any(job.input.device_memory):
+        batches["preparing"] = stated(device_memory=job.input.device_memory)
+    return DeviceMemory(
+        items={**held.items, **{name: item.value for name, item in batches.items()}},
+        stages=held.stages,
+        terms={**held.terms, **batches} if held.terms else {},
     )
 
 
-def _holding(
-    step: TransformerStep, memory_model: MemoryFigures, model: Model, train: Train
-) -> ParameterFootprint:
-    if train.head_only and isinstance(model, ConvNet | Transformer):
-        return head_only_footprint(model, train)
-    if isinstance(model, Transformer):
-        return layers_footprint(step, memory_model, model)
-    return whole_footprint(model, train)
+def batch_in_bytes(scenario: Scenario) -> Term:
+    """Return the size of one rank's batch as it is passed on and copied [B]."""
+    return term(
+        batch_bytes,
+        batch_size=scenario.job.train.batch_size,
+        bytes_per_sample=scenario.job.input.output_bytes_per_sample,
+    )
 
 
 def weight_width(train: Train) -> Bytes:

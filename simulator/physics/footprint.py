@@ -11,17 +11,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, cast
 
 import numpy as np
 
-from simulator.equations import batch, memory
+from simulator.equations import memory
 from simulator.equations.memory import checkpoint_share, state_bytes, tensor_bytes
 from simulator.equations.uncertainty import probability, room
 from simulator.physics.device_memory import (
-    DeviceMemory,
+    batch_in_bytes,
     device_memory,
     memory_assumptions,
     offloaded,
@@ -278,20 +278,6 @@ def verdict(total: Real, capacity: Real, waste: Real = 0.0, log_sd: float = 0.0)
     return cast("Verdict", words)
 
 
-def sample_bytes(scenario: Scenario) -> Real:
-    """Return the size of one sample as it is handed over and copied [B]."""
-    return scenario.job.preprocessing.output_bytes
-
-
-def batch_in_bytes(scenario: Scenario) -> Term:
-    """Return the size of one rank's batch as it is handed over and copied [B]."""
-    return term(
-        batch.batch_bytes,
-        batch_size=scenario.job.train.batch_size,
-        bytes_per_sample=sample_bytes(scenario),
-    )
-
-
 def host_ram(scenario: Scenario) -> HostRam:
     """Return the RAM that one training machine needs, item by item.
 
@@ -301,31 +287,60 @@ def host_ram(scenario: Scenario) -> HostRam:
         Items in bytes. The rule of thumb counts the memory of the GPUs in use, none where it is
         the host's own.
     """
-    group = scenario.cluster.trainers
-    terms = {
-        "operating_system": stated(operating_system=_system_bytes(scenario)),
-        "application": _application_term(scenario),
-        "workers": _workers_term(scenario),
-        **_batch_terms(scenario),
+    job, group, pipeline = scenario.job, scenario.cluster.trainers, scenario.job.input
+    figures, processes = job.memory, scenario.processes_per_host
+    system, application = (
+        default.amount if override is None else override
+        for default, override in (
+            (OPERATING_SYSTEM, figures.operating_system),
+            (_framework_memory(scenario), figures.application),
+        )
+    )
+    forks = pipeline.loader is LoaderKind.PYTORCH
+    sharers = pipeline.workers if forks else 1
+    held: dict[str, Term | Real] = {
+        "batches": term(
+            memory.batches_in_flight,
+            prefetch=pipeline.prefetch,
+            workers=sharers,
+        ),
+        "ranks": scenario.ranks_per_host,
     }
-    if _dataset_in_ram(scenario.job):
-        terms["dataset"] = stated(dataset=scenario.job.stored_total)
+    size = batch_in_bytes(scenario)
+    terms = {
+        "operating_system": stated(operating_system=system),
+        "application": product_of(process=application, processes_per_host=processes),
+        "workers": term(
+            memory.workers_bytes,
+            ranks=scenario.ranks_per_host,
+            workers=pipeline.workers,
+            worker_memory=pipeline.worker_memory,
+        )
+        if forks
+        else stated(workers=0.0),
+        "batches_in_flight": term(memory.in_flight_bytes, batch_bytes=size, **held),
+    }
+    if pipeline.pin_memory:
+        block = term(memory.pinned_block_bytes, size=size)
+        terms["pinned_batches"] = term(memory.in_flight_bytes, batch_bytes=block, **held)
+    if _dataset_in_ram(job):
+        terms["dataset"] = stated(dataset=job.stored_total)
     terms |= {**offloaded(scenario), **snapshots(scenario)}
     gpu = group.host.gpu
     of_gpus = 0.0
     if gpu is None or gpu.unified_memory:
-        held = _device_items(scenario)
-        of_one = 0.0 if held is None else sum(held.items.values(), 0.0)
-        terms["model"] = product_of(device=of_one, processes_per_host=scenario.processes_per_host)
+        on_device = device_memory(scenario)
+        of_one = 0.0 if on_device is None else sum(on_device.items.values(), 0.0)
+        terms["model"] = product_of(device=of_one, processes_per_host=processes)
     else:
         of_gpus = group.gpus_per_host * gpu.memory
     items = {name: item.value for name, item in terms.items()}
-    system, application = items["operating_system"], items["application"]
+    programs = items["operating_system"], items["application"]
     return HostRam(
-        items=_for_result(items),
+        items=cast("Mapping[str, Bytes]", items),
         terms=terms,
         capacity=group.host.ram,
-        rule_of_thumb=cast("Bytes", memory.rule_of_thumb(of_gpus, system, application)),
+        rule_of_thumb=cast("Bytes", memory.rule_of_thumb(of_gpus, *programs)),
         verdict=verdict(sum(items.values(), 0.0), group.host.ram),
     )
 
@@ -333,7 +348,7 @@ def host_ram(scenario: Scenario) -> HostRam:
 def _dataset_in_ram(job: Job) -> bool:
     """Return whether all samples are in RAM; actors' samples exist one batch at a time."""
     preloaded = job.dataset.cache is CachePolicy.PRELOADED
-    read = job.loader.kind is not LoaderKind.ACTORS
+    read = job.input.loader is not LoaderKind.ACTORS
     return read and (preloaded or job.dataset.placement is Placement.PRELOAD)
 
 
@@ -366,17 +381,17 @@ def memory_fit(scenario: Scenario) -> MemoryFit | None:
     An emulated device holds nothing.
     """
     gpu = scenario.cluster.trainers.host.gpu
-    held = None if gpu is None or gpu.emulated else _device_items(scenario)
+    held = None if gpu is None or gpu.emulated else device_memory(scenario)
     if gpu is None or held is None:
         return None
     waste, off = held.items.get("fragmentation", 0.0), scenario.memory_log_sd
     model = scenario.job.model
     return MemoryFit(
-        items=_for_result(held.items),
+        items=cast("Mapping[str, Bytes]", held.items),
         terms=held.terms,
         capacity=gpu.memory,
         verdict=verdict(sum(held.items.values(), 0.0), gpu.memory, waste, off),
-        stages=_for_result(held.stages),
+        stages=cast("Mapping[str, Bytes]", held.stages),
         log_sd=off,
         least=isinstance(model, CustomModel) and model.activation is None,
     )
@@ -384,85 +399,21 @@ def memory_fit(scenario: Scenario) -> MemoryFit | None:
 
 def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
     """Return the defaults that the scenario's footprint rests on."""
-    defaults = (default.assumption for default in _defaults(scenario))
+    figures = scenario.job.memory
+    defaults = (
+        default.assumption
+        for default, stated_figure in (
+            (OPERATING_SYSTEM, figures.operating_system),
+            (_framework_memory(scenario), figures.application),
+        )
+        if stated_figure is None
+    )
     gpu = scenario.cluster.trainers.host.gpu
     memory = None if gpu is None else device_memory(scenario)
     on_device = memory_assumptions(scenario, memory)
     return (*bearing(defaults, Part.HOST_RAM), *bearing(on_device, Part.GPU_MEMORY))
 
 
-def _for_result(items: Mapping[str, Real]) -> Mapping[str, Bytes]:
-    return cast("Mapping[str, Bytes]", items)
-
-
-def _system_bytes(scenario: Scenario) -> Bytes:
-    override = scenario.job.memory.operating_system
-    return OPERATING_SYSTEM.amount if override is None else override
-
-
 def _framework_memory(scenario: Scenario) -> Default:
     gpu = scenario.cluster.trainers.host.gpu
     return CPU_PROCESS if gpu is None or gpu.emulated else GPU_PROCESS
-
-
-def _application_term(scenario: Scenario) -> Term:
-    override = scenario.job.memory.application
-    each = _framework_memory(scenario).amount if override is None else override
-    return product_of(process=each, processes_per_host=scenario.processes_per_host)
-
-
-def _has_processes(scenario: Scenario) -> bool:
-    return scenario.job.loader.kind is LoaderKind.PYTORCH
-
-
-def _workers_term(scenario: Scenario) -> Term:
-    loader = scenario.job.loader
-    if not _has_processes(scenario):
-        return stated(workers=0.0)
-    return term(
-        memory.workers_bytes,
-        ranks=scenario.ranks_per_host,
-        workers=loader.workers,
-        worker_memory=loader.worker_memory,
-    )
-
-
-def _batch_terms(scenario: Scenario) -> dict[str, Term]:
-    loader = scenario.job.loader
-    sharers = loader.workers if _has_processes(scenario) else 1
-    there: dict[str, Term | Real] = {
-        "batches": term(memory.batches_in_flight, prefetch=loader.prefetch, workers=sharers),
-        "ranks": scenario.ranks_per_host,
-    }
-    size = batch_in_bytes(scenario)
-    terms = {"batches_in_flight": term(memory.in_flight_bytes, batch_bytes=size, **there)}
-    if loader.pin_memory:
-        block = term(memory.pinned_block_bytes, size=size)
-        terms["pinned_batches"] = term(memory.in_flight_bytes, batch_bytes=block, **there)
-    return terms
-
-
-def _device_items(scenario: Scenario) -> DeviceMemory | None:
-    """Return the memory of a device with input batches and preprocessing on it."""
-    memory_items, job = device_memory(scenario), scenario.job
-    if memory_items is None:
-        return None
-    buffers = 2.0 if job.loader.copies_beside_compute else 1.0
-    batches = {"input_batches": product_of(batch=batch_in_bytes(scenario), buffers=buffers)}
-    if np.any(job.preprocessing.device_memory):
-        batches["preparing"] = stated(device_memory=job.preprocessing.device_memory)
-    items = {**memory_items.items, **{name: item.value for name, item in batches.items()}}
-    return replace(
-        memory_items,
-        items=items,
-        terms={**memory_items.terms, **batches} if memory_items.terms else {},
-    )
-
-
-def _defaults(scenario: Scenario) -> list[Default]:
-    figures = scenario.job.memory
-    applies = (
-        (OPERATING_SYSTEM, figures.operating_system is None),
-        (_framework_memory(scenario), figures.application is None),
-    )
-    return [default for default, used in applies if used]

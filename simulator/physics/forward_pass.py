@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.equations.collectives import ring_wire_bytes
-from simulator.equations.gemm import product_traffic
+from simulator.equations.roofline import product_traffic
 from simulator.equations.serving import growing_contexts, kv_token_bytes, touched_experts
 from simulator.physics.device_time import device_time
 from simulator.physics.kernels import Gemms, Units, gemm_seconds

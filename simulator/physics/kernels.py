@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.equations.gemm import memory_time, product_time, product_traffic, throttled
 from simulator.equations.pipeline import device_work, layer_time, overlapped
-from simulator.equations.stragglers import expected_slowest
+from simulator.equations.roofline import memory_time, product_time, product_traffic, throttled
+from simulator.equations.step import expected_slowest
 from simulator.memo import cached
 from simulator.physics.parameters import (
     ADAPTER_KERNELS,

@@ -1,7 +1,9 @@
-"""Time of a model's operators, of any family, on an accelerator or on a machine's cores.
+"""Time of a model's operators on an accelerator or on cores, and the model's FLOPs.
 
 A matrix product takes the time of its tiles, or of its memory traffic where that is longer. Other
 operators take the longer of their arithmetic and their traffic, and each kernel a start-up time.
+
+FLOPs of a sample are counted as utilizations are quoted.
 """
 
 from __future__ import annotations
@@ -13,7 +15,13 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.equations.roofline import roofline_time
+from simulator.equations.roofline import (
+    computed_flops,
+    flops_rate,
+    flops_utilization,
+    roofline_time,
+    trained_flops,
+)
 from simulator.errors import NotModelled
 from simulator.physics.kernels import (
     NOTHING,
@@ -33,12 +41,15 @@ from simulator.physics.kernels import (
 from simulator.physics.transformer import NO_RECOMPUTATION, Recomputation, peak_of_values
 from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.machines import Host
-from simulator.schema.models import Kind, Operator
+from simulator.schema.models import Kind, Model, Operator, forward_flops
 from simulator.schema.scenario import Scenario
 from simulator.schema.software import Kernels
-from simulator.schema.training import Train
+from simulator.schema.training import Mode, Recompute, Train
+from simulator.schema.transformer_families import EncoderDecoder
+from simulator.schema.transformers import Transformer
+from simulator.terms import Term, term
 from simulator.uncertainty.provenance import Source
-from simulator.units import BytesPerSecond, FlopsPerSecond, Real, Seconds
+from simulator.units import BytesPerSecond, FlopsPerSecond, PerSecond, Real, Seconds
 
 Array: TypeAlias = NDArray[np.float64]
 _FLOP_PER_MAC: Final = 2.0
@@ -345,3 +356,100 @@ def _rate_source(gpu: Gpu, precision: Precision, kernels: Kernels | None) -> Sou
 
 def _computed_precision(gpu: Gpu, precision: Precision) -> Precision:
     return gpu.fallback.get(precision, precision)
+
+
+_FLOPS_PER_MAC = 2.0
+_PASSES = {Mode.TRAIN: 3.0}
+"""Forward passes' worth of work on a sample; 1 where nothing is learned from it."""
+_EVERY_SECOND = 0.5
+"""What of the products with weights is computed again where every second one is."""
+
+
+def tokens_per_sample(scenario: Scenario) -> float | None:
+    """Return the tokens of one sample; None where samples are not text."""
+    stacks = _stacks(scenario.job.model)
+    return sum(stack.tokens for stack in stacks) or None
+
+
+def rate_per_device(
+    scenario: Scenario, throughput: PerSecond, *, recomputed: bool = False
+) -> Term | None:
+    """Return the model FLOPs of one accelerator per second [FLOP/s]; None if unknown.
+
+    `recomputed` counts recomputed activations too.
+    """
+    flops, trainers = _model_flops(scenario), scenario.cluster.trainers
+    if flops is None:
+        return None
+    if recomputed:
+        flops = term(computed_flops, model_flops=flops, again=_again(scenario))
+    devices = float(trainers.count * trainers.gpus_per_host)
+    return term(flops_rate, flops=flops, throughput=throughput, devices=devices)
+
+
+def model_utilization(scenario: Scenario, throughput: PerSecond) -> Term | None:
+    """Return the MFU: model FLOPs over the datasheet's peak; None if unknown."""
+    rate, peak = rate_per_device(scenario, throughput), _peak(scenario)
+    return term(flops_utilization, rate=rate, peak=peak) if rate and peak else None
+
+
+def hardware_utilization(scenario: Scenario, throughput: PerSecond) -> Term | None:
+    """Return the HFU, which counts recomputed activations too; None if unknown."""
+    rate, peak = rate_per_device(scenario, throughput, recomputed=True), _peak(scenario)
+    return term(flops_utilization, rate=rate, peak=peak) if rate and peak else None
+
+
+def _peak(scenario: Scenario) -> FlopsPerSecond | None:
+    """Return the peak of an accelerator at the job's precision [FLOP/s]; None if unknown."""
+    gpu, precision = scenario.cluster.trainers.host.gpu, scenario.job.train.precision
+    return None if gpu is None else gpu.peak.get(gpu.fallback.get(precision, precision))
+
+
+def _stacks(model: Model | None) -> tuple[Transformer, ...]:
+    if isinstance(model, EncoderDecoder):
+        return model.encoder, model.decoder
+    return (model,) if isinstance(model, Transformer) else ()
+
+
+def _forward(scenario: Scenario) -> tuple[float, float]:
+    """Return products with weights and attention of a sample's forward pass [FLOP]."""
+    model = scenario.job.model
+    stacks = _stacks(model)
+    if model is not None and not stacks:
+        return float(forward_flops(model, 1.0, scenario.job.train.precision)), 0.0
+    products = sum(stack.weight_macs for stack in stacks)
+    attention = sum(stack.attention_macs for stack in stacks)
+    return _FLOPS_PER_MAC * products, _FLOPS_PER_MAC * attention
+
+
+def _model_flops(scenario: Scenario) -> Term | None:
+    trainers = scenario.cluster.trainers
+    if trainers.host.gpu is None or trainers.gpus_per_host == 0:
+        return None
+    products, attention = _forward(scenario)
+    if products + attention <= 0.0:
+        return None
+    head_only = scenario.job.train.head_only
+    passes = 1.0 if head_only else _PASSES.get(scenario.job.mode, 1.0)
+    frozen = float(scenario.job.mode is Mode.TRAIN and scenario.job.train.adapters is not None)
+    return term(trained_flops, products=products, attention=attention, passes=passes, frozen=frozen)
+
+
+def _again(scenario: Scenario) -> float:
+    """Return the FLOPs of a sample's forward pass that are recomputed [FLOP].
+
+    Small modules have no products; a head is never computed again. Selective recomputation counts
+    as Korthikanti et al. do (https://arxiv.org/abs/2205.05198, appendix A: s/6h becomes s/3h),
+    whose HFU is what others quote: attention's part of all three passes once more, although a
+    device computes one of them again.
+    """
+    recompute, (products, attention) = scenario.job.train.recompute, _forward(scenario)
+    heads = _FLOPS_PER_MAC * sum(stack.head_macs for stack in _stacks(scenario.job.model))
+    if scenario.job.mode is not Mode.TRAIN:
+        return 0.0
+    share = scenario.job.train.recompute_share
+    return share * {
+        Recompute.SELECTIVE: _PASSES[Mode.TRAIN] * attention,
+        Recompute.OPERATORS: _EVERY_SECOND * (products - heads),
+        Recompute.FULL: products - heads + attention,
+    }.get(recompute, 0.0)

@@ -1,4 +1,4 @@
-"""Time of a training step: passes on the pipeline's stages, gradients, update.
+"""Time of a training step: a micro-batch on a layer and on a stage, gradients, update.
 
 An optimizer on the host works as ZeRO-Offload [1]_ without its delayed update: each device sends
 its part of the gradients during every backward pass, the host updates what all devices of the
@@ -15,39 +15,391 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import numpy as np
 
-from simulator.equations.pipeline import pipeline_bubble, slowest_stage, stage_time
+from simulator.equations.pipeline import pipeline_bubble, slowest_stage
 from simulator.equations.step import host_update_bytes, late_copies, waited_exchange
 from simulator.physics.communication import (
     GradientReduction,
     activation_bytes,
     all_gather_time,
     all_reduce_time,
+    all_to_all_time,
+    gather_channels,
     gradient_reductions,
     send_time,
+    tensor_all_reduce_times,
+    tensor_reduces,
     tied_bytes,
 )
-from simulator.physics.kernels import update_time
-from simulator.physics.layer_time import (
-    embedding_and_head,
-    layer_pass,
-    slowest_pass,
-    stage_pass,
+from simulator.physics.kernels import (
+    NOTHING,
+    Array,
+    KernelTimes,
+    PassTerms,
+    PassTimes,
+    cast_bytes,
+    device_terms,
+    embedding_time,
+    fused_attention_time,
+    layer_launches,
+    layer_overlapped_with_launches,
+    loss_time,
+    memory_kernels_time,
+    overlapped_with_launches,
+    product_times,
+    reached_bandwidth,
+    routing_time,
+    score_traffic_time,
+    start_times,
+    update_time,
+    with_repeated_launches,
 )
 from simulator.physics.parameters import (
+    adapter_products,
+    attention_products,
+    between_copies,
+    expert_copies,
+    expert_products,
+    head_product,
+    layer_parameters,
     learned_parameters,
     learned_table,
+    mlp_products,
+    score_products,
     stage_layers,
+    tokens,
     updated_parameters,
 )
 from simulator.physics.transformer import TransformerStep
+from simulator.schema.models import Product
 from simulator.schema.software import Kernels
-from simulator.terms import Term, product_of, stated, term
-from simulator.units import Bytes, BytesPerSecond, Real, Seconds, anywhere, at_least, plain, where
+from simulator.terms import Term, product_of, stated, sum_of, term
+from simulator.units import (
+    Bytes,
+    BytesPerSecond,
+    Real,
+    Seconds,
+    anywhere,
+    at_least,
+    at_most,
+    plain,
+    where,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatherTimes:
+    """Times of gathers of sharded parameters and scatters of gradients, of one layer [s].
+
+    `gather` is once in the forward pass, `again` in the backward pass. `tax` is the share of a
+    collective that slows down the compute that overlaps with it.
+    """
+
+    gather: Seconds | Real = 0.0
+    again: Seconds | Real = 0.0
+    scatter: Seconds | Real = 0.0
+    tax: Real = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPass:
+    """A micro-batch on one layer, on average over the layers, and the head's product [s].
+
+    `device` is the device's own work; `computing` is that with the host's launches, `waiting` with
+    exposed exchange too. `exchanged` is all exchange, hidden or not, but for `gathers`.
+    """
+
+    device: PassTerms
+    computing: PassTerms
+    waiting: PassTimes
+    exchanged: Seconds | Real
+    gathers: GatherTimes
+    head: PassTimes
+
+
+def layer_pass(step: TransformerStep, kernels: Kernels) -> LayerPass:
+    """Return the times of a micro-batch on one layer; arrays where the step has arrays."""
+    products, scores, head = _layer_products(step, kernels)
+    routed = bool(anywhere(step.shape.experts > 0))
+    if routed:
+        products = products + expert_kernels_time(step, kernels)
+    parts = KernelTimes(
+        products=products,
+        attention=_attention_time(step, kernels, scores),
+        passes=memory_kernels_time(step, kernels),
+        starts=start_times(step, kernels),
+        host=layer_launches(step, kernels),
+    )
+    held, _ = learned_parameters(step)
+    accumulated = held * kernels.update.accumulated / reached_bandwidth(step, kernels)
+    recomputation = step.work.recomputation
+    device = device_terms(parts, kernels.product.throttle, recomputation, accumulated)
+    host = with_repeated_launches(parts.host, recomputation)
+    routing = routing_time(step, kernels) if routed else 0.0
+    exposed, exchanged = _layer_exchange(step, kernels, routed=routed)
+
+    def on_both(forward: Term | Real, backward: Term | Real) -> PassTerms:
+        return PassTerms(
+            layer_overlapped_with_launches(step, kernels, forward, host.forward, routing),
+            layer_overlapped_with_launches(step, kernels, backward, host.backward, routing),
+        )
+
+    waiting = device.seconds + exposed
+    return LayerPass(
+        device=device,
+        computing=on_both(device.forward, device.backward),
+        waiting=on_both(waiting.forward, waiting.backward).seconds,
+        exchanged=exchanged.forward + exchanged.backward,
+        gathers=gather_times(step, kernels),
+        head=head,
+    )
+
+
+def _layer_products(
+    step: TransformerStep, kernels: Kernels
+) -> tuple[PassTimes, PassTimes, PassTimes]:
+    """Return the times of the products of a layer, of unfused attention, and of the head."""
+    linear = attention_products(step) + mlp_products(step)
+    if anywhere(step.shape.experts > 0):
+        linear += expert_products(step, kernels)
+    linear = [*(_maybe_frozen(product, step) for product in linear), *adapter_products(step)]
+    scores: list[Product] = score_products(step) if anywhere(step.work.fused_attention < 1) else []
+    forward, backward = product_times(
+        [*linear, *scores, _maybe_frozen(head_product(step, kernels), step)], step, kernels
+    )
+    first, last = len(linear), len(linear) + len(scores)
+
+    def together(start: int, end: int) -> PassTimes:
+        return PassTimes(_sum(forward[start:end], step), _sum(backward[start:end], step))
+
+    return together(0, first), together(first, last), together(last, last + 1)
+
+
+def _maybe_frozen(product: Product, step: TransformerStep) -> Product:
+    return product._replace(learned=step.work.learned)
+
+
+def _sum(times: Array, step: TransformerStep) -> Real:
+    total = times.sum(axis=0)
+    plainly = total.size == 1 and not isinstance(step.layout.micro_batch, np.ndarray)
+    return float(total[0]) if plainly else total
+
+
+def _attention_time(step: TransformerStep, kernels: Kernels, scores: PassTimes) -> PassTimes:
+    fused = fused_attention_time(step, kernels)
+    if not anywhere(step.work.fused_attention < 1):
+        return fused
+    plain, is_fused = scores + score_traffic_time(step, kernels), step.work.fused_attention > 0
+    return PassTimes(
+        where(is_fused, fused.forward, plain.forward),
+        where(is_fused, fused.backward, plain.backward),
+    )
+
+
+def _layer_exchange(
+    step: TransformerStep, kernels: Kernels, *, routed: bool
+) -> tuple[PassTimes, PassTimes]:
+    """Return the exposed exchange of a layer, and all of it."""
+    layout, shape = step.layout, step.shape
+    local, between = tensor_all_reduce_times(
+        tokens(step) * shape.hidden * step.work.element, step, kernels
+    )
+    # pieces of a product go on beside transfers inside of a machine only
+    shown = local * (1.0 - layout.async_tensor * kernels.exchange.hidden_tensor) + between
+    forward, backward = tensor_reduces(step)
+    number = PassTimes(forward, backward)
+    seen_tensor, tensor = number.times(shown), number.times(local + between)
+    if not routed:
+        return seen_tensor, tensor
+    sent = expert_exchange_time(step, kernels)
+    seen = sent * (1.0 - layout.overlapped_experts * kernels.exchange.hidden_experts)
+    return seen_tensor + PassTimes(seen, seen), tensor + PassTimes(sent, sent)
+
+
+def gather_times(step: TransformerStep, kernels: Kernels) -> GatherTimes:
+    """Return the times of the collectives of a layer with sharded parameters."""
+    layout = step.layout
+    if not anywhere(layout.sharded > 0):
+        return GatherTimes()
+    sharded = where(layout.sharded > 0, 1.0, 0.0)
+    ranks = at_most(layout.replicas, layout.shard_group)
+    gather = sharded * _gather_time(
+        step, kernels, ranks, layer_parameters(step), step.work.gather_bytes
+    )
+    learned = learned_parameters(step)
+    return GatherTimes(
+        gather=gather,
+        again=gather * layout.again,
+        scatter=sharded * _gather_time(step, kernels, ranks, learned, step.work.gradient_bytes),
+        tax=sharded
+        * kernels.exchange.tax
+        * gather_channels(_shared_bytes(step), ranks, step, kernels),
+    )
+
+
+def _shared_bytes(step: TransformerStep) -> Bytes | Real:
+    _, shared = layer_parameters(step)
+    return shared * step.work.gather_bytes
+
+
+def _gather_time(
+    step: TransformerStep,
+    kernels: Kernels,
+    ranks: Real,
+    parameters: tuple[Real, Real],
+    width: Bytes | Real,
+) -> Seconds | Real:
+    """Return the time to gather a layer's parameters, or to scatter their gradients.
+
+    Over all ranks; experts over those that have the same ones.
+    """
+    held, shared = parameters
+    of_all = all_gather_time(shared * width, ranks, step, kernels)
+    if not anywhere(step.shape.experts):
+        return of_all
+    size, copies = (held - shared) * width, expert_copies(step)
+    of_experts = all_gather_time(size, copies, step, kernels, apart=between_copies(step))
+    return of_all + where(step.shape.experts > 0, of_experts, 0.0)
+
+
+def expert_kernels_time(step: TransformerStep, kernels: Kernels) -> PassTimes:
+    """Return the times of permutation, activation and casts of experts, averaged over layers."""
+    shape, sent, size = step.shape, tokens(step) / step.layout.tensor, step.work.element
+    rows = sent * shape.top_k
+    fused = where(step.work.fused_experts > 0, kernels.expert.fused, 1.0)
+    eager = where(step.work.eager_activation > 0, kernels.expert.eager, 1.0) * fused
+    cast = cast_bytes(step, kernels) * fused
+    inside, shared = rows * shape.expert_ffn * eager, sent * shape.shared_ffn
+    moved = rows * shape.hidden * size * 8.0 + (inside + shared) * 3.0 * size
+    moved = moved + cast * rows * (shape.hidden + shape.expert_ffn)
+    back = rows * shape.hidden * size * 10.0 + (inside + shared) * 5.0 * size
+    back = back + cast * rows * (shape.hidden + 2.0 * shape.expert_ffn)
+    factor = where(shape.gated > 0, kernels.kernel.gated, kernels.kernel.plain) / reached_bandwidth(
+        step, kernels
+    )
+    return PassTimes(moved, back).times(factor * shape.routed)
+
+
+def expert_exchange_time(step: TransformerStep, kernels: Kernels) -> Seconds | Real:
+    """Return the time of dispatch and combine in one pass, averaged over layers [s]."""
+    rows, width = tokens(step) / step.layout.tensor, step.work.element * step.shape.hidden
+    both: Real = 2.0 * all_to_all_time(rows, width, step, kernels) * step.shape.routed
+    return both
+
+
+_ROUNDING: Final = 1e-9
+"""Share of the exchange below which a rest is not hidden exchange but rounding."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagePass:
+    """A micro-batch on one stage [s]: computing, exposed exchange and hidden exchange.
+
+    Where the host is the slower one, its time counts as computing. Of `forward` and `backward`
+    `ends_forward` and `ends_backward` are embedding, head and loss, the rest its `layers`.
+    """
+
+    layers: Real
+    ends_forward: Seconds | Real
+    ends_backward: Seconds | Real
+    forward: Seconds | Real
+    backward: Seconds | Real
+    exposed: Seconds | Real
+    hidden: Seconds | Real
+
+    @property
+    def length(self) -> Seconds | Real:
+        """Return the time from its first kernel to its last, without the pipeline's sends."""
+        return self.forward + self.backward + self.exposed
+
+
+def embedding_and_head(
+    step: TransformerStep, kernels: Kernels, head: PassTimes
+) -> tuple[PassTimes, PassTimes, PassTimes]:
+    """Return the times of embedding, head and loss on the first, a middle and the last stage.
+
+    The first stage has all of them where there is no other; `head` is the product of the head.
+    """
+    alone = where(step.layout.pipeline == 1, 1.0, 0.0)
+    lost = loss_time(step, kernels)
+    head = (head + PassTimes(lost, lost)).times(step.shape.scored)
+    looked_up, factor = embedding_time(step, kernels), kernels.launch.factor
+    half = 0.5 * kernels.launch.head * factor
+    device = PassTimes(looked_up, step.work.learned * looked_up) + head.times(alone)
+    host = PassTimes(kernels.launch.embedding * factor + half * alone, half * alone)
+    ends = ((device, host), (NOTHING, NOTHING), (head, PassTimes(half, half)))
+    first, middle, last = (_with_launches(kernels, device, host) for device, host in ends)
+    return first, middle, last
+
+
+def _with_launches(kernels: Kernels, device: PassTimes, host: PassTimes) -> PassTimes:
+    return PassTimes(
+        overlapped_with_launches(kernels, device.forward, host.forward).value,
+        overlapped_with_launches(kernels, device.backward, host.backward).value,
+    )
+
+
+def stage_pass(step: TransformerStep, layer: LayerPass, layers: Real, ends: PassTimes) -> StagePass:
+    """Return the times of a micro-batch on a stage; `ends` are its embedding, head and loss."""
+    gathers = layer.gathers
+    computing = layer.computing.seconds.times(layers) + ends
+    waiting = layer.waiting.times(layers) + ends
+    whole = _with_gathers(gathers, layers, waiting, step.layout.overlapped_gradients)
+    exposed = whole.forward + whole.backward - computing.forward - computing.backward
+    sharded = gathers.gather + gathers.again + gathers.scatter
+    exchanged = layers * (layer.exchanged + sharded)
+    hidden = exchanged - exposed
+    return StagePass(
+        layers=layers,
+        ends_forward=ends.forward,
+        ends_backward=ends.backward,
+        forward=computing.forward,
+        backward=computing.backward,
+        exposed=exposed,
+        hidden=where(hidden > _ROUNDING * exchanged, hidden, 0.0),
+    )
+
+
+def _with_gathers(
+    gathering: GatherTimes, layers: Real, alone: PassTimes, overlapped: Real
+) -> PassTimes:
+    """Add gathers that overlap: the first gather, or the last scatter, is exposed.
+
+    Where nothing overlaps with them, all gathers and scatters show, and slow down nothing.
+    """
+    there, back = layers * gathering.gather, layers * (gathering.again + gathering.scatter)
+    forward = _with_exchange(alone.forward, there, gathering.tax, overlapped) + gathering.gather
+    backward = _with_exchange(alone.backward, back, gathering.tax, overlapped) + gathering.scatter
+    return PassTimes(forward, backward)
+
+
+def _with_exchange(
+    compute: Seconds | Real, exchange: Seconds | Real, tax: Real, overlapped: Real
+) -> Seconds | Real:
+    return where(overlapped > 0, at_least(compute + tax * exchange, exchange), compute + exchange)
+
+
+def slowest_pass(
+    which: tuple[Real, Real], first: StagePass, middle: StagePass, last: StagePass
+) -> StagePass:
+    """Select first, middle or last stage element-wise; `which` says where it is each."""
+    if not any(isinstance(condition, np.ndarray) for condition in which):
+        return first if which[0] else middle if which[1] else last
+    return StagePass(
+        **{
+            item.name: where(
+                which[0],
+                getattr(first, item.name),
+                where(which[1], getattr(middle, item.name), getattr(last, item.name)),
+            )
+            for item in fields(StagePass)
+        }
+    )
+
 
 _NOTHING: Final = stated(nothing=0.0)
 _HALF: Final = 2.0
@@ -235,8 +587,13 @@ def training_step(step: TransformerStep, kernels: Kernels) -> TrainingStep:
         chunks=layout.chunks,
     )
     forward, backward = layer.computing
-    forward = term(stage_time, layers=slowest.layers, layer=forward, ends=slowest.ends_forward)
-    backward = term(stage_time, layers=slowest.layers, layer=backward, ends=slowest.ends_backward)
+    # A pass over a stage: its layers, and embedding, head and loss where it has them.
+    forward = sum_of(
+        layers=product_of(layer=forward, layers=slowest.layers), ends=slowest.ends_forward
+    )
+    backward = sum_of(
+        layers=product_of(layer=backward, layers=slowest.layers), ends=slowest.ends_backward
+    )
     terms = {
         "forward": product_of(stage=forward, slowness=slowness),
         "backward": product_of(stage=backward, slowness=slowness),

@@ -2,19 +2,24 @@
 
 `pressures` names the bottleneck; `device_step` and `serial_batch` add stages up for the bounds and
 the estimate. All functions take floats or arrays of candidates.
+
+A spread of samples in size and cost is assumed where none is stated and it matters. Equal samples
+mislead where workers alternate between a shared store and the cores: all of them would read
+together and compute together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import compress, product
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from simulator.equations.step import exposed_communication, step_time
-from simulator.pipeline.program import FILLS_BUCKETS
+from simulator.errors import PlanError
+from simulator.pipeline.program import FILLS_BUCKETS, worker_table
 from simulator.pipeline.stages.base import (
     OF_A_RANK,
     PRODUCERS,
@@ -22,12 +27,16 @@ from simulator.pipeline.stages.base import (
     Demand,
     Path,
     Per,
+    Phase,
     Resource,
     StageDemands,
 )
-from simulator.pipeline.topology import CPU, Location, Topology
+from simulator.pipeline.topology import CPU, Location, Topology, build
+from simulator.schema.candidates import stack
 from simulator.schema.data_loading import Assignment, Straggler
+from simulator.schema.fields import Shape, Spread
 from simulator.schema.scenario import Scenario
+from simulator.uncertainty.provenance import Assumption, Source
 from simulator.units import Real, Seconds, anywhere, at_least, at_most, where
 
 TINY = 1e-300
@@ -343,7 +352,7 @@ def _making_cycles(
     if not anywhere(producers):
         return []
     parts = [stages]
-    if scenario.job.loader.policy.reads_ahead and not group:
+    if scenario.job.input.policy.reads_ahead and not group:
         reading = [stage for stage in stages if stage.slot.reads]
         parts = [reading, [stage for stage in stages if not stage.slot.reads]]
     working = [actor_times(topology, part, Actor.WORKER, group) for part in parts]
@@ -358,10 +367,10 @@ def _using_cycles(
     Copies that are not concurrent with compute delay it. Without workers the main thread also makes
     the batches.
     """
-    loader = scenario.job.loader
+    pipeline = scenario.job.input
     receiving = actor_times(topology, stages, Actor.PIN_MEMORY)
     copying = actor_times(topology, stages, Actor.COPY_ENGINE)
-    if not loader.copies_beside_compute:
+    if not pipeline.copies_beside_compute:
         # what passes on the device's timeline holds its copies up, whatever it waits for
         device = Resource.CPU if topology.host.gpu is None else Resource.GPU
         working = sum(actor_times(topology, stages, Actor.COMPUTE_STREAM).values(), 0.0)
@@ -378,7 +387,7 @@ def producer_count(scenario: Scenario, topology: Topology, group: str) -> int:
     remote = scenario.job.remote
     if group and remote is not None:
         return remote.producers(scenario.ranks_served) * len(topology.sites_of(group))
-    return scenario.job.loader.policy.producers
+    return scenario.job.input.policy.producers
 
 
 def mean_slowness(scenario: Scenario) -> float:
@@ -387,10 +396,10 @@ def mean_slowness(scenario: Scenario) -> float:
     In round robin the slowest worker sets the pace of all; if free workers take the next batch, the
     others compensate.
     """
-    policy = scenario.job.loader.policy
+    policy = scenario.job.input.policy
     in_turn = policy.assignment is Assignment.ROUND_ROBIN
     slow = 1.0
-    for straggler in scenario.job.loader.stragglers:
+    for straggler in scenario.job.input.straggler:
         slow *= _slowness(straggler, 1 if in_turn else policy.producers)
     return slow
 
@@ -528,3 +537,88 @@ def _exposed(
     parts = shares()
     window = (1.0 - parts[0]) * hiding * np.minimum(1.0, last)
     return exposed_communication(whole, window, parts[-1] * whole)
+
+
+ASSUMED = Spread(shape=Shape.GAMMA, relative_deviation=0.2)
+_SOURCE = Source(
+    reference="a guess: real samples differ, and workers that alternate between a store and the "
+    "cores drift apart; equal samples would keep them reading together and computing together "
+    "(any spread of a few per cent per sample prevents it)",
+    date="2026-11-21",
+    verified=False,
+)
+
+
+def with_assumed_spread(scenario: Scenario) -> Scenario:
+    """Assume that samples vary in size and cost, where no spread is stated and it matters.
+
+    Raises
+    ------
+    PlanError
+        If the machines cannot run the job.
+    """
+    if not scenario.assume_spread:
+        return scenario
+    return _varied(scenario) if bool(_alternates(scenario)) else _equal(scenario)
+
+
+def with_assumed_spreads(scenarios: Sequence[Scenario]) -> tuple[Scenario | PlanError, ...]:
+    """Apply `with_assumed_spread` to many scenarios, to those of equal structure at once.
+
+    Returns
+    -------
+    tuple
+        In the order of `scenarios`; the error of a scenario in its place.
+    """
+    resolved: list[Scenario | PlanError] = list(scenarios)
+    asked = [i for i, scenario in enumerate(scenarios) if scenario.assume_spread]
+    for batch in stack([scenarios[i] for i in asked]):
+        indices = [asked[index] for index in batch.indices]
+        try:
+            varied = np.broadcast_to(_alternates(batch.scenario), batch.size).tolist()
+        except PlanError:
+            for index in indices:
+                resolved[index] = _resolved_or_error(scenarios[index])
+            continue
+        for index in indices:
+            resolved[index] = _equal(scenarios[index])
+        for index in compress(indices, varied):
+            resolved[index] = _varied(scenarios[index])
+    return tuple(resolved)
+
+
+def _resolved_or_error(scenario: Scenario) -> Scenario | PlanError:
+    try:
+        return with_assumed_spread(scenario)
+    except PlanError as error:
+        return error
+
+
+def _equal(scenario: Scenario) -> Scenario:
+    return replace(scenario, assume_spread=False)
+
+
+def _varied(scenario: Scenario) -> Scenario:
+    """Return the scenario with the assumed spread, and list the assumption in its notes."""
+    job = scenario.job
+    varied = replace(
+        job,
+        dataset=replace(job.dataset, size_spread=ASSUMED),
+        input=replace(job.input, cost_spread=ASSUMED),
+    )
+    note = Assumption(
+        what="spread of samples in size and cost (data.size_spread, input.cost_spread not given)",
+        value=f"{ASSUMED.deviation:.0%} of the mean, {ASSUMED.shape}",
+        source=_SOURCE,
+    )
+    notes = (*scenario.notes, note)
+    return replace(scenario, jobs=(varied,), notes=notes, assume_spread=False)
+
+
+def _alternates(scenario: Scenario) -> Real:
+    """Return True where the workers alternate between a store and the cores in any epoch."""
+    if scenario.job.input.policy.reads_ahead:
+        return False
+    topology = build(scenario)
+    cold, warm = (alternating(topology, worker_table(scenario, phase)) for phase in Phase)
+    return np.logical_or(cold, warm)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from simulator.equations.batch import iterations_per_epoch
+from simulator.equations.step import iterations_per_epoch
 from simulator.physics.footprint import checkpoint_shares
 from simulator.pipeline.loads import alone, limiting_time
 from simulator.pipeline.program import CHECKPOINTING, PREPARATION
@@ -75,7 +75,7 @@ def lengths(scenario: Scenario) -> Lengths:
     torch.utils.data.DistributedSampler does.
     """
     job = scenario.job
-    train, drop_last = job.train, job.loader.drop_last
+    train, drop_last = job.train, job.input.drop_last
     own = -(-job.dataset.samples // scenario.ranks)
     whole = _counted(iterations_per_epoch(own, train.batch_size, drop_last=drop_last))
     batches = at_least(1, whole)
@@ -98,8 +98,8 @@ def samples_of_an_epoch(scenario: Scenario) -> Real:
 
 def worker_start(scenario: Scenario) -> Seconds:
     """Return the time to start all workers of a rank, one after another [s]."""
-    loader = scenario.job.loader
-    return loader.worker_start * loader.policy.producers
+    pipeline = scenario.job.input
+    return pipeline.worker_start * pipeline.policy.producers
 
 
 def extras(scenario: Scenario, topology: Topology, warm: Sequence[StageDemands]) -> Extras:
@@ -168,7 +168,7 @@ def preparation_time(scenario: Scenario, topology: Topology) -> Seconds:
     Reading, working and writing overlap, so the slowest of them counts.
     """
     job = scenario.job
-    if job.preprocessing.where is not Preparation.BEFOREHAND or job.mode is Mode.PREPARE:
+    if job.input.where is not Preparation.BEFOREHAND or job.mode is Mode.PREPARE:
         return 0.0
     once = preparation(scenario)
     stages = ask(PREPARATION, once, Phase.COLD)
@@ -181,7 +181,9 @@ def preparation(scenario: Scenario) -> Scenario:
     """Return the job that prepares a scenario's data beforehand: it reads the raw samples."""
     job = scenario.job
     work = replace(
-        job.preprocessing, where=Preparation.CPU, output_bytes=job.preprocessing.prepared_bytes
+        job.input,
+        where=Preparation.CPU,
+        output_bytes_per_sample=job.input.prepared_bytes_per_sample,
     )
     raw = replace(
         job.dataset,
@@ -190,7 +192,7 @@ def preparation(scenario: Scenario) -> Scenario:
         window=None,
         chunk_size=None,
     )
-    once = replace(job, mode=Mode.PREPARE, dataset=raw, preprocessing=work, remote=None)
+    once = replace(job, mode=Mode.PREPARE, dataset=raw, input=work, remote=None)
     return replace(scenario, jobs=(once,))
 
 

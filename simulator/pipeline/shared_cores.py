@@ -132,7 +132,7 @@ class SharedCores:
             found = np.maximum(found, (work + (together - least) * away) / together)
         found = np.maximum(found, batches * self._making / self._most_of_producers)
         # A bound on several batches holds them all; one on none has no time to offer.
-        return np.where(np.asarray(self.scenario.job.loader.policy.producers) > 0, found, 0.0)[()]
+        return np.where(np.asarray(self.scenario.job.input.policy.producers) > 0, found, 0.0)[()]
 
     @cached_property
     def equilibrium(self) -> Real:
@@ -154,7 +154,7 @@ class SharedCores:
         """
         if not self._settles:
             return 0.0
-        policy, producers, each = self.scenario.job.loader.policy, self._workers, self._made
+        policy, producers, each = self.scenario.job.input.policy, self._workers, self._made
         begin = np.maximum(first, each * self._slowness(producers, 0.0))
         busy = begin + np.maximum(0.0, batches - producers) * self._made_every
         ahead = each * policy.credits / producers
@@ -178,15 +178,15 @@ class SharedCores:
         users = [(s, d) for s in self.stages for d in s.demands if d.path is Path.CORES]
         single = all(np.all(d.threads == 1.0) for _, d in users)
         alone = all(s.actor in own for s, d in users if np.any(d.amount > 0.0))
-        receives = bool(np.all(self._receiving > 0.0)) and self.scenario.job.loader.pin_memory
-        policy = self.scenario.job.loader.policy
+        receives = bool(np.all(self._receiving > 0.0)) and self.scenario.job.input.pin_memory
+        policy = self.scenario.job.input.policy
         asked = np.logical_and(self._workers > 0.0, policy.credits >= ASKED_AHEAD * self._workers)
         return self._known and single and alone and receives and bool(np.all(asked))
 
     @cached_property
     def _workers(self) -> Real:
         """Number of workers of a rank."""
-        return np.asarray(self.scenario.job.loader.policy.producers, dtype=float)
+        return np.asarray(self.scenario.job.input.policy.producers, dtype=float)
 
     @cached_property
     def _enough_producers(self) -> Real:
@@ -244,7 +244,7 @@ class SharedCores:
     def _known(self) -> bool:
         """True if all batches are made here, by whole threads of one pace."""
         job = self.scenario.job
-        here = job.remote is None and not job.loader.stragglers
+        here = job.remote is None and not job.input.straggler
         few = bool(np.all(self._most_runnable <= MAX_THREADS))
         whole = all(np.all(np.mod(d.threads, 1.0) == 0.0) for d in self._on_cores())
         return here and few and whole
@@ -312,7 +312,7 @@ class SharedCores:
     def _working_threads(self) -> Real:
         """Maximum of runnable threads other than pin-memory threads."""
         job = self.scenario.job
-        producers = np.maximum(1.0, job.loader.policy.producers)
+        producers = np.maximum(1.0, job.input.policy.producers)
         own = producers * np.maximum(1.0, self.scenario.producer_threads)
         using = (s for s in self.stages if s.actor is Actor.COMPUTE_STREAM)
         fitting = [d.threads for s in using for d in s.demands if d.path is Path.CORES]

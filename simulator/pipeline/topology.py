@@ -22,8 +22,7 @@ from simulator.physics.device_time import device_time
 from simulator.pipeline.program import makes_own_batches
 from simulator.pipeline.stages.base import Actor, Demand, Path, Phase, Resource, StageDemands
 from simulator.pipeline.stages.communication import over_peer_link
-from simulator.pipeline.stages.input import Collate, Decode, drives_of
-from simulator.pipeline.stages.transfer import PinMemory
+from simulator.pipeline.stages.input import Collate, Decode, PinMemory, drives_of
 from simulator.schema.machines import Group, Host, PcieSwitch, Role
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope
@@ -161,7 +160,7 @@ def build(scenario: Scenario) -> Topology:
         sites=tuple(sites),
         ranks=scenario.ranks_per_host,
         ring=scenario.ranks_per_job,
-        memory_socket=scenario.job.loader.socket,
+        memory_socket=scenario.job.input.socket,
     )
 
 
@@ -178,7 +177,7 @@ def _beside_programs(scenario: Scenario, trainers: Group) -> Group:
     train, pool = scenario.job.train, trainers.host.cpu
     alone = train.host_threads == 0.0 or scenario.job.mode is Mode.PREPARE
     # A program that makes its own batches does not wait for its device at the same time.
-    if alone or not anywhere(scenario.job.loader.policy.producers):
+    if alone or not anywhere(scenario.job.input.policy.producers):
         return trainers
     time, core_seconds = device_time(scenario), _loading(scenario)
     if time is None or not anywhere(core_seconds):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for
 from multiprocessing.context import SpawnProcess
@@ -26,15 +26,6 @@ START_TIMEOUT: Final = 60.0
 """How long processes may take to start [s]."""
 _MAX_SHARE: Final = 1.0
 """A share above this is not contention that the model knows."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """A number of concurrent processes: CPU time of one job [s], and jobs a second."""
-
-    processes: int
-    cost: Seconds
-    rate: float
 
 
 def measure(machine: Machine, seconds: Seconds, say: Say) -> Found:
@@ -57,10 +48,10 @@ def measure(machine: Machine, seconds: Seconds, say: Say) -> Found:
     jpeg = decode.has_pillow()
     data = decode.sample(jpeg=jpeg)
     counts = sorted({1, machine.cores, machine.threads})
-    levels = []
+    levels = {}
     for count in counts:
         say(f"cpu: {'decoding JPEG' if jpeg else 'inflating'} in {count} at once")
-        levels.append(run(data, count, seconds / len(counts), jpeg=jpeg))
+        levels[count] = run(data, count, seconds / len(counts), jpeg=jpeg)
     found = [*_speeds(levels, len(data), jpeg=jpeg), *_shares(levels, machine)]
     missing = "Pillow is not installed: zlib data were inflated instead of decoding JPEG"
     implausible = [
@@ -74,25 +65,26 @@ def measure(machine: Machine, seconds: Seconds, say: Say) -> Found:
     )
 
 
-def _speeds(levels: Sequence[Level], size: int, *, jpeg: bool) -> Iterator[Reading]:
+def _speeds(
+    levels: Mapping[int, tuple[Seconds, float]], size: int, *, jpeg: bool
+) -> Iterator[Reading]:
     name = "decode" if jpeg else "inflate"
     what = f"JPEG of {decode.WIDTH} x {decode.HEIGHT}, {units.show(size, units.BYTE)}"
     what = what if jpeg else f"zlib, {units.show(size, units.BYTE)}"
-    for level in levels:
-        users = "one process" if level.processes == 1 else f"{level.processes} processes"
-        end = "" if level.processes == 1 else f"_{level.processes}"
+    for processes, (cost, rate) in levels.items():
+        users = "one process" if processes == 1 else f"{processes} processes"
+        end = "" if processes == 1 else f"_{processes}"
         note = f"CPU time, {what}, {users}"
-        yield _reading(f"{name}_time{end}", level.cost, units.SECOND, note)
-        yield _reading(f"{name}_rate{end}", level.rate, units.PER_SECOND, f"{what}, {users}")
+        yield _reading(f"{name}_time{end}", cost, units.SECOND, note)
+        yield _reading(f"{name}_rate{end}", rate, units.PER_SECOND, f"{what}, {users}")
 
 
-def _reading(key: str, value: float, unit: units.Unit, note: str) -> Reading:
-    return Reading(device="cpu", key=key, value=value, unit=unit, note=note)
+_reading = partial(Reading, "cpu")
 
 
-def _shares(levels: Sequence[Level], machine: Machine) -> Iterator[Reading]:
+def _shares(levels: Mapping[int, tuple[Seconds, float]], machine: Machine) -> Iterator[Reading]:
     """Return the shares that `CpuPool` needs, from the costs at each level."""
-    cost = {level.processes: level.cost for level in levels}
+    cost = {processes: cost for processes, (cost, _) in levels.items()}
     alone, full = cost[1], cost[machine.cores]
     if machine.cores > 1:
         value, note = contention(full / alone, machine.cores), f"{machine.cores} cores busy"
@@ -149,8 +141,8 @@ def smt_worth(slowdown: float, cores: int, threads: int) -> float:
     return max(0.0, (threads / slowdown - cores) / (threads - cores))
 
 
-def run(data: bytes, processes: int, seconds: Seconds, *, jpeg: bool) -> Level:
-    """Let `processes` processes work at once.
+def run(data: bytes, processes: int, seconds: Seconds, *, jpeg: bool) -> tuple[Seconds, float]:
+    """Let `processes` processes work at once; return CPU time of one job [s], and jobs a second.
 
     Raises
     ------
@@ -176,7 +168,7 @@ def run(data: bytes, processes: int, seconds: Seconds, *, jpeg: bool) -> Level:
         _end(started)
     count, cpu = sum(r[0] for r in results), sum(r[1] for r in results)
     rate = sum(r[0] / r[2] for r in results)
-    return Level(processes=processes, cost=cpu / count, rate=rate)
+    return cpu / count, rate
 
 
 def _result(pipe: Connection, seconds: Seconds) -> decode.Result:

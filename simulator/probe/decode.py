@@ -14,6 +14,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final, TypeAlias
 
+from simulator.probe.reading import repeat
+
 WIDTH: Final = 500
 HEIGHT: Final = 375
 QUALITY: Final = 90
@@ -44,15 +46,12 @@ def sample(*, jpeg: bool) -> bytes:
     patches = generator.randbytes(3 * (WIDTH // _COARSE) * (HEIGHT // _COARSE))
     coarse = image.frombytes("RGB", (WIDTH // _COARSE, HEIGHT // _COARSE), patches)
     smooth = coarse.resize((WIDTH, HEIGHT), image.Resampling.BICUBIC)
-    noise = bytes(_GREY - _NOISE + byte % (2 * _NOISE) for byte in _bytes(generator))
+    pixels = generator.randbytes(WIDTH * HEIGHT)
+    noise = bytes(_GREY - _NOISE + byte % (2 * _NOISE) for byte in pixels)
     grain = image.frombytes("L", (WIDTH, HEIGHT), noise).convert("RGB")
     stream = io.BytesIO()
     image.blend(smooth, grain, 0.5).save(stream, "JPEG", quality=QUALITY)
     return stream.getvalue()
-
-
-def _bytes(generator: random.Random) -> bytes:
-    return generator.randbytes(WIDTH * HEIGHT)
 
 
 def job(data: bytes, *, jpeg: bool) -> Job:
@@ -68,8 +67,6 @@ def work(data: bytes, barrier: Any, pipe: Any, *, jpeg: bool, seconds: float) ->
     do = job(data, jpeg=jpeg)
     do()
     barrier.wait()
-    count, cpu, start = 0, time.process_time(), time.perf_counter()
-    while count == 0 or time.perf_counter() - start < seconds:
-        do()
-        count += 1
-    pipe.send((count, time.process_time() - cpu, time.perf_counter() - start))
+    before = time.process_time()
+    count, elapsed = repeat(do, seconds)
+    pipe.send((count, time.process_time() - before, elapsed))

@@ -21,11 +21,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from simulator import units
 from simulator.errors import InputError, Problem
-from simulator.probe.reading import Found, Reading, Say
+from simulator.probe.reading import Found, Reading, Say, Unmeasurable, repeat
 from simulator.units import Bytes, Seconds, Unit
 
 LARGE: Final = units.parse("1 MiB", units.BYTE)
@@ -35,15 +35,15 @@ _F_NOCACHE: Final = 48
 """Equivalent of O_DIRECT on macOS, from its fcntl.h."""
 
 
-class Unable(Exception):  # noqa: N818 - says what happened, and another way is taken
-    """A tool cannot measure here; its text says why."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Requests of one kind: `depth` of `size` [B] kept open, `random` or front to back."""
+    """Requests of one kind: `depth` of `size` [B] kept open, `random` or front to back.
+
+    Its figure, called `key`, is in `unit`.
+    """
 
     key: str
+    unit: Unit
     size: int
     depth: int
     random: bool
@@ -58,10 +58,17 @@ class Case:
 
 
 CASES: Final = (
-    Case(key="read_bandwidth", size=int(LARGE), depth=8, random=False),
-    Case(key="read_operations", size=int(SMALL), depth=32, random=True),
-    Case(key="read_latency", size=int(SMALL), depth=1, random=True),
-    Case(key="write_bandwidth", size=int(LARGE), depth=8, random=False, write=True),
+    Case(key="read_bandwidth", unit=units.BYTE_PER_SECOND, size=int(LARGE), depth=8, random=False),
+    Case(key="read_operations", unit=units.PER_SECOND, size=int(SMALL), depth=32, random=True),
+    Case(key="read_latency", unit=units.SECOND, size=int(SMALL), depth=1, random=True),
+    Case(
+        key="write_bandwidth",
+        unit=units.BYTE_PER_SECOND,
+        size=int(LARGE),
+        depth=8,
+        random=False,
+        write=True,
+    ),
 )
 
 
@@ -174,7 +181,7 @@ def fio_reads(fio: str, volume: Volume, case: Case, seconds: Seconds) -> tuple[f
 
     Raises
     ------
-    Unable
+    Unmeasurable
         If fio fails, hangs, or prints something else than its JSON.
     """
     try:
@@ -189,13 +196,13 @@ def fio_reads(fio: str, volume: Volume, case: Case, seconds: Seconds) -> tuple[f
         result = json.loads(done.stdout[done.stdout.index("{") :])
         return _figure(result, case, volume)
     except OSError as error:
-        raise Unable(error.strerror or str(error)) from error
+        raise Unmeasurable(error.strerror or str(error)) from error
     except subprocess.TimeoutExpired as error:
         msg = "it did not end in time"
-        raise Unable(msg) from error
+        raise Unmeasurable(msg) from error
     except (ValueError, KeyError, IndexError, TypeError) as error:
         lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise Unable(lines[-1][:_MAX_MESSAGE] if lines else "it printed nothing") from error
+        raise Unmeasurable(lines[-1][:_MAX_MESSAGE] if lines else "it printed nothing") from error
 
 
 def _command(fio: str, volume: Volume, case: Case, seconds: Seconds) -> list[str]:
@@ -222,7 +229,7 @@ def _figure(result: Mapping[str, Any], case: Case, volume: Volume) -> tuple[floa
     job = result["jobs"][0]
     if job["error"]:
         msg = f"error {job['error']}"
-        raise Unable(msg)
+        raise Unmeasurable(msg)
     side = job["write" if case.write else "read"]
     latency = side["clat_ns"]
     tail = float(latency["percentile"]["99.000000"]) * _NANOSECOND
@@ -236,7 +243,7 @@ def _positive(value: object) -> float:
     number = float(str(value))
     if not number > 0.0:
         msg = "no request was answered in time"
-        raise Unable(msg)
+        raise Unmeasurable(msg)
     return number
 
 
@@ -260,12 +267,6 @@ _NETWORK: Final = (
     "9p",
     "fuse.",
 )
-_UNITS: Final[dict[str, Unit]] = {
-    "read_bandwidth": units.BYTE_PER_SECOND,
-    "read_operations": units.PER_SECOND,
-    "read_latency": units.SECOND,
-    "write_bandwidth": units.BYTE_PER_SECOND,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,13 +279,19 @@ class Place:
     @property
     def file_system(self) -> str:
         """Type of the file system, as /proc/mounts names it; empty where there is none."""
-        return _file_system(self.folder)
+        try:
+            text = Path("/proc/mounts").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+        mounts = [line.split()[1:3] for line in text.splitlines()]
+        where = self.folder.resolve()
+        above = [(len(path), kind) for path, kind in mounts if where.is_relative_to(path)]
+        return max(above, default=(0, ""), key=lambda mount: mount[0])[1]
 
     @property
     def networked(self) -> bool:
         """True if the store is reached over a network."""
-        name = self.file_system
-        return name.startswith(_NETWORK)
+        return self.file_system.startswith(_NETWORK)
 
 
 def check(place: Place) -> None:
@@ -295,28 +302,24 @@ def check(place: Place) -> None:
     InputError
         If it is not a folder, cannot be written, or has less than twice the space free.
     """
-    problem = _fault(place)
-    if problem is not None:
-        raise InputError((problem,))
-
-
-def _fault(place: Place) -> Problem | None:
-    folder, shown = place.folder, str(place.folder)
-    if not folder.is_dir():
-        return Problem(origin="--disk", message="is not a folder", found=shown)
-    if not os.access(folder, os.W_OK):
-        return Problem(origin="--disk", message="cannot be written: permission denied", found=shown)
+    shown = str(place.folder)
+    if not place.folder.is_dir():
+        _refuse("--disk", "is not a folder", shown)
+    if not os.access(place.folder, os.W_OK):
+        _refuse("--disk", "cannot be written: permission denied", shown)
+    space = units.show(place.space, units.BYTE)
     if place.space < MIN_FILE:
-        least, found = units.show(MIN_FILE, units.BYTE), units.show(place.space, units.BYTE)
-        message = f"has to be {least} at least"
-        return Problem(origin="--disk-space", message=message, found=found)
-    state = os.statvfs(folder)
+        least = units.show(MIN_FILE, units.BYTE)
+        _refuse("--disk-space", f"has to be {least} at least", space)
+    state = os.statvfs(place.folder)
     free = state.f_bavail * state.f_frsize
     if place.space > free * (1.0 - _FREE_SHARE):
         hint = f"{units.show(free, units.BYTE)} are free in {shown}, and half of that is left alone"
-        found = units.show(place.space, units.BYTE)
-        return Problem(origin="--disk-space", message="is too much", found=found, hint=hint)
-    return None
+        _refuse("--disk-space", "is too much", space, hint)
+
+
+def _refuse(option: str, message: str, found: str, hint: str | None = None) -> NoReturn:
+    raise InputError((Problem(origin=option, message=message, found=found, hint=hint),))
 
 
 def measure(place: Place, seconds: Seconds, say: Say, fio: str | None = None) -> Found:
@@ -350,9 +353,7 @@ def measure(place: Place, seconds: Seconds, say: Say, fio: str | None = None) ->
             readings.append(_cached(volume, each))
             readings.append(_opening(place.folder))
     except OSError as error:
-        message = f"cannot be measured: {error.strerror or error}"
-        problem = Problem(origin="--disk", message=message, found=str(place.folder))
-        raise InputError((problem,)) from error
+        _refuse("--disk", f"cannot be measured: {error.strerror or error}", str(place.folder))
     if not volume.direct:
         warnings.append(f"{place.file_system or 'this system'} has no O_DIRECT: memory may answer")
     return Found(readings=tuple(readings), warnings=tuple(warnings))
@@ -398,36 +399,31 @@ def _cases(
 
     for case in CASES:
         say(f"disk: {case}")
+        found = None
         if fio is not None:
             try:
-                yield _reading(case, fio_reads(fio, volume, case, seconds))
-                continue
-            except Unable as error:
+                found = fio_reads(fio, volume, case, seconds)
+            except Unmeasurable as error:
                 warnings.append(f"fio could not run ({error}); Python threads measured instead")
                 fio = None
-        yield _reading(case, own_reads(volume, case, seconds))
-
-
-def _reading(case: Case, found: tuple[float, str]) -> Reading:
-    value, how = found
-    note = f"{case}; {how}"
-    return Reading(device="disk", key=case.key, value=value, unit=_UNITS[case.key], note=note)
+        value, how = found or own_reads(volume, case, seconds)
+        yield Reading("disk", case.key, value, case.unit, f"{case}; {how}")
 
 
 def _cached(volume: Volume, seconds: Seconds) -> Reading:
     """Return rate at which a file in the page cache is read, by one thread."""
     buffer, block = mmap.mmap(-1, int(LARGE)), int(LARGE)
     part = min(volume.size, 16 * int(MIN_FILE))
-    for offset in range(0, part, block):
-        os.preadv(volume.handle, [buffer], offset)
-    done, start = 0, time.perf_counter()
-    while done == 0 or time.perf_counter() - start < seconds / 4:
+
+    def read() -> None:
         for offset in range(0, part, block):
-            done += os.preadv(volume.handle, [buffer], offset)
-    rate = done / (time.perf_counter() - start)
+            os.preadv(volume.handle, [buffer], offset)
+
+    read()
+    count, elapsed = repeat(read, seconds / 4)
+    rate = count * len(range(0, part, block)) * block / elapsed
     note = f"a file of {units.show(part, units.BYTE)} in the page cache, one thread"
-    unit = units.BYTE_PER_SECOND
-    return Reading(device="disk", key="page_cache_bandwidth", value=rate, unit=unit, note=note)
+    return Reading("disk", "page_cache_bandwidth", rate, units.BYTE_PER_SECOND, note)
 
 
 def _opening(folder: Path) -> Reading:
@@ -439,16 +435,4 @@ def _opening(folder: Path) -> Reading:
             os.close(os.open(file.name, os.O_RDONLY))
             times.append(time.perf_counter() - start)
     note = f"open and close, metadata in memory; median of {_MAX_OPENS}"
-    value = statistics.median(times)
-    return Reading(device="disk", key="open_latency", value=value, unit=units.SECOND, note=note)
-
-
-def _file_system(folder: Path) -> str:
-    try:
-        lines = Path("/proc/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    mounts = [line.split()[1:3] for line in lines]
-    where = folder.resolve()
-    held = [(len(path), kind) for path, kind in mounts if where.is_relative_to(path)]
-    return max(held, default=(0, ""), key=lambda mount: mount[0])[1]
+    return Reading("disk", "open_latency", statistics.median(times), units.SECOND, note)

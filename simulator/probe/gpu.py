@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from multiprocessing.connection import wait
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
 from simulator import units
-from simulator.probe.reading import Found, Reading, Say
+from simulator.probe.reading import Found, Reading, Say, Unmeasurable
 from simulator.schema.accelerators import Precision
 from simulator.units import Bytes, Seconds
 
@@ -44,7 +45,7 @@ _COPIES: Final = 2.0
 class Device(Protocol):
     """One accelerator. Each call returns the mean time of one of `repeats` operations [s].
 
-    A call raises `Unsupported` where the device cannot do it.
+    A call raises `Unmeasurable` where the device cannot do it.
     """
 
     @property
@@ -66,24 +67,16 @@ class Device(Protocol):
     def multiply(self, precision: Precision, shape: tuple[int, int, int], repeats: int) -> Seconds:
         """Multiply two matrices."""
 
-    def copy(self, size: Bytes, repeats: int) -> Seconds:
-        """Copy within device memory."""
-
-    def upload(self, size: Bytes, repeats: int, *, pinned: bool) -> Seconds:
-        """Copy from the host, from page-locked memory or not."""
-
-    def download(self, size: Bytes, repeats: int, *, pinned: bool) -> Seconds:
-        """Copy to the host."""
+    def copy(
+        self, size: Bytes, repeats: int, source: str = "cuda", target: str = "cuda"
+    ) -> Seconds:
+        """Copy between memories: of the device (``cuda``), of the host (``cpu``), page-locked."""
 
     def launch(self, repeats: int) -> Seconds:
         """Run a kernel that does next to nothing."""
 
     def all_reduce(self, sizes: tuple[Bytes, ...], repeats: int) -> Mapping[Bytes, Seconds]:
         """Sum over all devices of the machine, by message size."""
-
-
-class Unsupported(Exception):  # noqa: N818 - says what is the case; the figure is left out
-    """The device cannot do this; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,11 +109,11 @@ def measure(device: Device, seconds: Seconds, say: Say) -> Found:
         say(f"gpu: {case.note}")
         try:
             readings.append(_read(case, each))
-        except Unsupported as error:
+        except Unmeasurable as error:
             warnings.append(f"{case.key} was not measured: {error}")
     try:
         readings += _together(device, say)
-    except Unsupported as error:
+    except Unmeasurable as error:
         warnings.append(f"all-reduce was not measured: {error}")
     return Found(readings=(*_best(readings), *readings), warnings=tuple(warnings))
 
@@ -137,7 +130,7 @@ def _products(device: Device) -> Iterator[_Case]:
                 unit=units.FLOP_PER_SECOND,
                 note=f"{precision} product of {m} x {k} and {k} x {n}",
                 amount=2.0 * m * n * k,
-                call=lambda repeats, p=precision, s=shape: device.multiply(p, s, repeats),  # type: ignore[misc] # a lambda's defaults have no types
+                call=partial(device.multiply, precision, shape),
             )
 
 
@@ -150,28 +143,21 @@ def _copies(device: Device) -> Iterator[_Case]:
         return _Case(key=key, unit=unit, note=note, amount=amount, call=call)
 
     text = f"copy of {shown} within device memory, read plus written"
-    yield case("memory_bandwidth", text, _COPIES * size, lambda n: device.copy(size, n))
-    for pinned in (True, False):
-        end, kind = ("pinned", "page-locked") if pinned else ("pageable", "ordinary")
-
-        def upload(n: int, p: bool = pinned) -> Seconds:  # noqa: FBT001 - bound here
-            return device.upload(size, n, pinned=p)
-
-        def download(n: int, p: bool = pinned) -> Seconds:  # noqa: FBT001 - bound here
-            return device.download(size, n, pinned=p)
-
-        yield case(f"h2d_{end}", f"copy of {shown} from {kind} host memory", size, upload)
-        yield case(f"d2h_{end}", f"copy of {shown} to {kind} host memory", size, download)
+    yield case("memory_bandwidth", text, _COPIES * size, partial(device.copy, size))
+    for host, end, kind in (("pinned", "pinned", "page-locked"), ("cpu", "pageable", "ordinary")):
+        up, down = partial(device.copy, size, source=host), partial(device.copy, size, target=host)
+        yield case(f"h2d_{end}", f"copy of {shown} from {kind} host memory", size, up)
+        yield case(f"d2h_{end}", f"copy of {shown} to {kind} host memory", size, down)
     yield case("launch_time", "one small kernel after another", None, device.launch)
 
 
 def _read(case: _Case, seconds: Seconds) -> Reading:
-    """Return warm up once, estimate from a few, then fill the time."""
+    """Return one figure: warm up once, estimate from a few repeats, then fill the time."""
     case.call(1)
     estimate = max(case.call(2), seconds / _MAX_REPEATS)
     took = case.call(max(3, min(_MAX_REPEATS, int(seconds / estimate))))
     value = took if case.amount is None else case.amount / took
-    return Reading(device="gpu", key=case.key, value=value, unit=case.unit, note=case.note)
+    return Reading("gpu", case.key, value, case.unit, case.note)
 
 
 def _best(readings: list[Reading]) -> Iterator[Reading]:
@@ -181,8 +167,7 @@ def _best(readings: list[Reading]) -> Iterator[Reading]:
         best = max(shapes, key=lambda reading: reading.value, default=None)
         if best is not None:
             note = f"best of {len(shapes)}: {best.note}"
-            key = f"matmul_{precision}"
-            yield Reading(device="gpu", key=key, value=best.value, unit=best.unit, note=note)
+            yield Reading("gpu", f"matmul_{precision}", best.value, best.unit, note)
 
 
 def _together(device: Device, say: Say) -> list[Reading]:
@@ -195,11 +180,10 @@ def _together(device: Device, say: Say) -> list[Reading]:
     # Bus bandwidth as nccl-tests counts it: what each link carries at any number of ranks.
     bus = sizes[1] / large * 2.0 * (device.count - 1) / device.count
     notes = [f"{device.count} devices, {units.show(size, units.BYTE)}" for size in sizes]
-    latency = ("all_reduce_latency", small, units.SECOND, notes[0])
-    rate = ("all_reduce_bandwidth", bus, units.BYTE_PER_SECOND, f"{notes[1]}, bus bandwidth")
+    bandwidth = f"{notes[1]}, bus bandwidth"
     return [
-        Reading(device="gpu", key=key, value=value, unit=unit, note=note)
-        for key, value, unit, note in (latency, rate)
+        Reading("gpu", "all_reduce_latency", small, units.SECOND, notes[0]),
+        Reading("gpu", "all_reduce_bandwidth", bus, units.BYTE_PER_SECOND, bandwidth),
     ]
 
 
@@ -276,30 +260,16 @@ class TorchDevice:
         finally:
             torch.set_float32_matmul_precision(before)
 
-    def copy(self, size: Bytes, repeats: int) -> Seconds:
-        """Copy within device memory."""
+    def copy(
+        self, size: Bytes, repeats: int, source: str = "cuda", target: str = "cuda"
+    ) -> Seconds:
+        """Copy between memories; without waiting where one is the host's."""
 
         def prepare() -> Operation:
-            source, target = self._buffer(size, "cuda"), self._buffer(size, "cuda")
-            return lambda: target.copy_(source)
-
-        return self._timed(prepare, repeats)
-
-    def upload(self, size: Bytes, repeats: int, *, pinned: bool) -> Seconds:
-        """Copy from the host."""
-
-        def prepare() -> Operation:
-            source, target = self._buffer(size, "cpu", pinned=pinned), self._buffer(size, "cuda")
-            return lambda: target.copy_(source, non_blocking=True)
-
-        return self._timed(prepare, repeats)
-
-    def download(self, size: Bytes, repeats: int, *, pinned: bool) -> Seconds:
-        """Copy to the host."""
-
-        def prepare() -> Operation:
-            source, target = self._buffer(size, "cuda"), self._buffer(size, "cpu", pinned=pinned)
-            return lambda: target.copy_(source, non_blocking=True)
+            here, there = self._buffer(size, source), self._buffer(size, target)
+            if source == target:
+                return lambda: there.copy_(here)
+            return lambda: there.copy_(here, non_blocking=True)
 
         return self._timed(prepare, repeats)
 
@@ -317,10 +287,11 @@ class TorchDevice:
         self.torch.cuda.empty_cache()
         return all_reduce(sizes, repeats, self.count, "nccl")
 
-    def _buffer(self, size: Bytes, device: str, *, pinned: bool = False) -> Any:  # noqa: ANN401 - a tensor
+    def _buffer(self, size: Bytes, memory: str) -> Any:  # noqa: ANN401 - a tensor
+        device = "cuda" if memory == "cuda" else "cpu"
         numbers = max(1, int(size / _BYTES_PER_VALUE))
         ones = self.torch.ones(numbers, device=device, dtype=self.torch.float32)
-        return ones.pin_memory() if pinned else ones
+        return ones.pin_memory() if memory == "pinned" else ones
 
     def _timed(self, prepare: Callable[[], Operation], repeats: int) -> Seconds:
         """Return mean time of an operation between two events on the device's own clock.
@@ -338,7 +309,7 @@ class TorchDevice:
             end.record()
             cuda.synchronize()
         except RuntimeError as error:
-            raise Unsupported(_first_line(error)) from error
+            raise Unmeasurable(_first_line(error)) from error
         return float(start.elapsed_time(end)) * _MILLISECOND / repeats
 
 
@@ -360,7 +331,7 @@ def all_reduce(
 
     Raises
     ------
-    Unsupported
+    Unmeasurable
         If a process fails or hangs.
     """
     context = multiprocessing.get_context("spawn")
@@ -385,7 +356,7 @@ def all_reduce(
                 process.terminate()
                 process.join()
     if isinstance(found, str):
-        raise Unsupported(found)
+        raise Unmeasurable(found)
     return dict(zip(sizes, found, strict=True))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from simulator import units
 from simulator.probe.machine import Machine
-from simulator.probe.reading import Found, Reading, Say
+from simulator.probe.reading import Found, Reading, Say, repeat
 from simulator.units import BytesPerSecond, Seconds
 
 BUFFER: Final = units.parse("64 MiB", units.BYTE)
@@ -27,7 +28,7 @@ Buffers = list[tuple[NDArray[np.uint8], NDArray[np.uint8]]]
 
 
 def measure(machine: Machine, seconds: Seconds, say: Say) -> Found:
-    """Copy bandwidth, counted as read plus written, with one thread and with one a core.
+    """Return the copy bandwidth, read plus written, with one thread and with one a core.
 
     Parameters
     ----------
@@ -40,7 +41,9 @@ def measure(machine: Machine, seconds: Seconds, say: Say) -> Found:
     """
     say("memory: copying")
     size = int(min(BUFFER, _RAM_SHARE * machine.ram / (2.0 * machine.cores)))
-    buffers = [_pair(size) for _ in range(machine.cores)]
+    buffers = [
+        (np.ones(size, dtype=np.uint8), np.ones(size, dtype=np.uint8)) for _ in range(machine.cores)
+    ]
     levels = {"copy_one_core": 1, "copy_all_cores": machine.cores}
     each = seconds / (len(levels) * ROUNDS)
     return Found(
@@ -58,23 +61,9 @@ def measure(machine: Machine, seconds: Seconds, say: Say) -> Found:
     )
 
 
-def _pair(size: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    return np.ones(size, dtype=np.uint8), np.ones(size, dtype=np.uint8)
-
-
 def _rate(buffers: Buffers, seconds: Seconds) -> BytesPerSecond:
     with ThreadPoolExecutor(len(buffers)) as pool:
         start = time.perf_counter()
-        jobs = [pool.submit(_copy, pair, start + seconds) for pair in buffers]
-        copied = sum(job.result() for job in jobs)
+        jobs = [pool.submit(repeat, partial(np.copyto, *pair), seconds) for pair in buffers]
+        copied = sum(job.result()[0] for job in jobs) * buffers[0][0].nbytes
         return _MOVED * copied / (time.perf_counter() - start)
-
-
-def _copy(pair: tuple[NDArray[np.uint8], NDArray[np.uint8]], end: float) -> int:
-    """Return bytes copied until the time is up, once at least."""
-    source, target = pair
-    copied = 0
-    while copied == 0 or time.perf_counter() < end:
-        np.copyto(target, source)
-        copied += source.nbytes
-    return copied

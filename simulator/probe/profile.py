@@ -251,15 +251,9 @@ _DISK: Final = {
 """Key of a storage profile: reading it holds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profiles:
-    """Texts by file name below a profile directory; a machine comes after its parts."""
-
-    texts: dict[str, str]
-    warnings: tuple[str, ...] = ()
-
-
-def profiles(probed: Probed, name: str, known: Known | None = None) -> Profiles:
+def profiles(
+    probed: Probed, name: str, known: Known | None = None
+) -> tuple[dict[str, str], list[str]]:
     """Make profiles of the measurements.
 
     Parameters
@@ -273,19 +267,20 @@ def profiles(probed: Probed, name: str, known: Known | None = None) -> Profiles:
 
     Returns
     -------
-    Profiles
+    tuple of dict and list
+        Texts by file name below a profile directory, a machine after its parts, and warnings:
         ``storage/<name>.toml`` if the disk was measured; ``gpu/`` and ``link/`` if an accelerator
         was; ``node/<name>.toml`` unless only the disk was.
     """
     writer = Writer(probed, name, known or Known())
-    texts = {}
+    texts: dict[str, str] = {}
     if writer.read("disk", "read_bandwidth") is not None:
         texts[f"storage/{name}.toml"] = _storage(writer)
     if probed.accelerator is not None:
         texts |= dict(accelerator(writer))
     if any(device != "disk" for device in probed.wanted.devices):
         texts[f"node/{name}.toml"] = _node(writer, texts)
-    return Profiles(texts=texts, warnings=tuple(writer.warnings))
+    return texts, writer.warnings
 
 
 def _storage(writer: Writer) -> str:

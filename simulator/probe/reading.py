@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from simulator.units import Unit
+from simulator.units import Seconds, Unit
 
 SHARE: Final = Unit("", "a share")
 COUNT: Final = Unit("", "a count")
@@ -15,7 +16,11 @@ Say: TypeAlias = Callable[[str], None]
 """Takes one line that says what is being measured."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Unmeasurable(Exception):  # noqa: N818 - says what is the case; the figure is left out
+    """A device or a tool cannot measure this here; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """One figure: `key` is unique within its `device`, `value` in SI."""
 
@@ -45,3 +50,12 @@ def joined(parts: Iterable[Found]) -> Found:
         readings=tuple(reading for part in listed for reading in part.readings),
         warnings=tuple(warning for part in listed for warning in part.warnings),
     )
+
+
+def repeat(action: Callable[[], object], seconds: Seconds) -> tuple[int, Seconds]:
+    """Call `action` until `seconds` have passed, once at least; return calls and their time [s]."""
+    count, start = 0, time.perf_counter()
+    while count == 0 or time.perf_counter() - start < seconds:
+        action()
+        count += 1
+    return count, time.perf_counter() - start

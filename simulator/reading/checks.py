@@ -450,7 +450,7 @@ def _preparing(file: UnresolvedScenario) -> Problems:
         ("prepared_bytes_per_sample", Preparation.BEFOREHAND, "such as 602 kB", True),
     )
     for key, where, example, required in needed:
-        given, there = getattr(pipeline, key) is not None, pipeline.where is where
+        given, there = pipeline.states(key), pipeline.where is where
         if there and required and not given:
             message = f'is missing, and input.where is "{where.value}"'
             yield file.problem(("input", key), message, hint=example)
@@ -812,7 +812,7 @@ def _last_batch(file: UnresolvedScenario) -> Problems:
 def _prefetch(file: UnresolvedScenario) -> Problems:
     pipeline = file.input
     pytorch = pipeline.loader is LoaderKind.PYTORCH
-    if pytorch and pipeline.workers == 0 and pipeline.prefetch is not None:
+    if pytorch and pipeline.workers == 0 and pipeline.states("prefetch"):
         message = "is given, but without workers nothing is prefetched"
         hint = "leave it out, or give input.workers"
         yield file.problem(("input", "prefetch"), message, hint=hint)
@@ -859,7 +859,11 @@ def _slow_worker(file: UnresolvedScenario) -> Problems:
 
 def _device_copies(file: UnresolvedScenario) -> Problems:
     pipeline = file.input
-    asked = [key for key in ("pin_memory", "overlap_copies") if getattr(pipeline, key) is True]
+    asked = [
+        key
+        for key in ("pin_memory", "overlap_copies")
+        if pipeline.states(key) and getattr(pipeline, key)
+    ]
     if not asked:
         return
     if file.gpu is None:
@@ -874,11 +878,11 @@ def _device_copies(file: UnresolvedScenario) -> Problems:
 
 def _overlap(file: UnresolvedScenario) -> Problems:
     pipeline = file.input
-    if file.gpu is None or file.gpu.unified_memory or not pipeline.overlap_copies:
+    stated = pipeline.states("overlap_copies") and pipeline.overlap_copies
+    if file.gpu is None or file.gpu.unified_memory or not stated:
         return
-    if not (
-        pipeline.loader is LoaderKind.DALI if pipeline.pin_memory is None else pipeline.pin_memory
-    ):
+    dali = pipeline.loader is LoaderKind.DALI and not pipeline.states("pin_memory")
+    if not (pipeline.pin_memory or dali):
         hint = "set input.pin_memory = true"
         path = ("input", "overlap_copies")
         yield file.problem(path, "needs page-locked memory", hint=hint)

@@ -1,31 +1,28 @@
-"""The [data] and [input] sections as dataset, loader and preprocessing."""
+"""Defaults of the [data] and [input] sections."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from simulator.memo import cached
 from simulator.reading import defaults
 from simulator.reading.defaults import Default
-from simulator.reading.sections import InputSection
 from simulator.schema.accelerators import Gpu
 from simulator.schema.data_loading import (
     Access,
     CachePolicy,
     Dataset,
+    InputPipeline,
     Layout,
-    Loader,
     LoaderKind,
     Preparation,
-    Preprocessing,
     Transport,
 )
 from simulator.schema.models import Model
 from simulator.uncertainty.provenance import Assumption, Part
-from simulator.units import BYTE, Bytes, Seconds, show
-
-_PREFETCH = 2
+from simulator.units import BYTE, Bytes, show
 
 
 @cached()
@@ -53,126 +50,71 @@ def _cache_policy(data: Dataset, loader: LoaderKind) -> CachePolicy:
 
 
 @cached()
-def loader_of(given: InputSection, data: Dataset, gpu: Gpu | None, model: Model | None) -> Loader:
-    """Return the settings of the input pipeline, with figures for what is left out."""
-    applied = tuple(_applied(given, data, model))
-    worker_start, worker_memory, per_batch, per_sample = _loader_figures(given, applied)
-    pins = _pins(given, gpu)
-    return Loader(
-        kind=given.loader,
-        workers=given.workers,
-        prefetch=given.prefetch or _PREFETCH,
-        pin_memory=pins,
-        in_order=given.in_order,
-        persistent_workers=given.persistent_workers,
-        drop_last=given.drop_last,
-        overlap_copies=pins if given.overlap_copies is None else given.overlap_copies,
-        socket=given.socket,
-        transport=transport_of(given),
-        receive_per_batch=per_batch,
-        receive_per_sample=per_sample,
-        worker_start=worker_start,
-        epoch_start=given.epoch_start,
-        worker_memory=worker_memory,
-        stragglers=tuple(given.straggler),
-        in_step=_in_step(given, data),
-        sources={**given.sources, **{default.field: default.source for default in applied}},
-    )
+def pipeline_of(
+    stated: InputPipeline, data: Dataset, gpu: Gpu | None, model: Model | None, mark: float | None
+) -> InputPipeline:
+    """Return the input pipeline with defaults for what is left out.
+
+    `mark` is the CoreMark of a vCPU that CPU times are scaled from.
+    """
+    pins, transport = _pins(stated, gpu), transport_of(stated)
+    applied = {default.field: default.value for default in _applied(stated, data, model)}
+    defaults_of: dict[str, Any] = {
+        "pin_memory": pins,
+        "overlap_copies": pins,
+        "transport": transport,
+        "output_bytes_per_sample": _output_bytes(stated, data, model)[0],
+        **applied,
+    }
+    left_out = {key: value for key, value in defaults_of.items() if not stated.states(key)}
+    return replace(stated, in_step=_in_step(stated, data), coremark_per_vcpu=mark, **left_out)
 
 
-def _pins(given: InputSection, gpu: Gpu | None) -> bool:
-    if given.pin_memory is not None:
-        return given.pin_memory
+def _pins(stated: InputPipeline, gpu: Gpu | None) -> bool:
+    if stated.states("pin_memory"):
+        return stated.pin_memory
     separate = gpu is not None and not gpu.unified_memory
-    return separate and given.loader is LoaderKind.DALI
+    return separate and stated.loader is LoaderKind.DALI
 
 
-def transport_of(given: InputSection) -> Transport:
+def transport_of(stated: InputPipeline) -> Transport:
     """How batches travel: threads hand them over in place, processes through shared memory."""
-    if given.transport is not None:
-        return given.transport
-    pytorch = given.loader is LoaderKind.PYTORCH
+    if stated.states("transport"):
+        return stated.transport
+    pytorch = stated.loader is LoaderKind.PYTORCH
     return Transport.SHARED_MEMORY if pytorch else Transport.IN_PROCESS
 
 
-def _loader_figures(
-    given: InputSection, applied: Iterable[Default]
-) -> tuple[Seconds, Bytes, Seconds, Seconds]:
-    figures = {default.key: default.value for default in applied}
-    keys = ("worker_start", "worker_memory", "receive_per_batch", "receive_per_sample")
-    values = [getattr(given, key) for key in keys]
-    filled = [
-        figures.get(f"input.{key}", 0.0) if value is None else value
-        for key, value in zip(keys, values, strict=True)
-    ]
-    return filled[0], filled[1], filled[2], filled[3]
-
-
-def _applied(given: InputSection, data: Dataset, model: Model | None) -> Iterator[Default]:
+def _applied(stated: InputPipeline, data: Dataset, model: Model | None) -> Iterator[Default]:
     """Yield the defaults of keys left out; threads need none of them."""
-    if given.loader is not LoaderKind.PYTORCH or given.workers == 0:
+    if stated.loader is not LoaderKind.PYTORCH or stated.workers == 0:
         return
-    if given.worker_start is None:
+    if not stated.states("worker_start"):
         yield defaults.WORKER_START
-    if given.worker_memory is None:
+    if not stated.states("worker_memory"):
         yield defaults.WORKER_MEMORY
-    transport = transport_of(given)
+    transport = transport_of(stated)
     if transport is Transport.IN_PROCESS:
         return
-    if given.receive_per_batch is None:
+    if not stated.states("receive_per_batch"):
         # A pipe carries all tensors of a batch at once.
-        others = given.tensors_per_batch - defaults.TENSORS
+        others = stated.tensors_per_batch - defaults.TENSORS
         more = 0 if transport is Transport.PIPE else others
-        what = f"{given.tensors_per_batch} tensors instead of {defaults.TENSORS}"
+        what = f"{stated.tensors_per_batch} tensors instead of {defaults.TENSORS}"
         yield defaults.RECEIVE_PER_BATCH.with_more(more * defaults.PER_TENSOR, what)
-    if given.receive_per_sample is None:
-        yield _receiving(given, transport).for_sample(_output_bytes(given, data, model)[0])
+    if not stated.states("receive_per_sample"):
+        yield _receiving(stated, transport).for_sample(_output_bytes(stated, data, model)[0])
 
 
-def _receiving(given: InputSection, transport: Transport) -> Default:
+def _receiving(stated: InputPipeline, transport: Transport) -> Default:
     """What taking over a sample costs: through a pipe, copied to pinned memory, or only mapped."""
     if transport is Transport.PIPE:
         return defaults.RECEIVE_PIPED
-    return defaults.RECEIVE_PINNED if given.pin_memory else defaults.RECEIVE_PER_SAMPLE
+    return defaults.RECEIVE_PINNED if stated.pin_memory else defaults.RECEIVE_PER_SAMPLE
 
 
-@cached()
-def preprocessing_of(
-    given: InputSection, data: Dataset, model: Model | None, reference: float | None
-) -> Preprocessing:
-    """Return what the processors do to a sample, and how big it comes out.
-
-    `reference` is the CoreMark of a vCPU that CPU times are scaled from.
-    """
-    output, _ = _output_bytes(given, data, model)
-    return Preprocessing(
-        decode=given.decode,
-        augment=given.augment,
-        collate=given.collate,
-        per_batch=given.per_batch,
-        output_bytes=output,
-        cost_spread=given.cost_spread,
-        basis=given.cost_basis,
-        coremark_per_vcpu=reference,
-        where=given.where,
-        device_time=given.device_time or 0.0,
-        device_memory=given.device_memory or 0.0,
-        prepared_bytes=given.prepared_bytes_per_sample or 0.0,
-        sources=given.stated(
-            decode="decode",
-            augment="augment",
-            collate="collate",
-            per_batch="per_batch",
-            output_bytes="output_bytes_per_sample",
-            device_time="device_time",
-            device_memory="device_memory",
-            prepared_bytes="prepared_bytes_per_sample",
-        ),
-    )
-
-
-def _output_bytes(given: InputSection, data: Dataset, model: Model | None) -> tuple[Bytes, str]:
-    if given.output_bytes_per_sample is not None:
+def _output_bytes(given: InputPipeline, data: Dataset, model: Model | None) -> tuple[Bytes, str]:
+    if given.states("output_bytes_per_sample"):
         return given.output_bytes_per_sample, ""
     if given.where is Preparation.DEVICE:
         return data.bytes_per_sample, "as on the store, for the device to decode"
@@ -182,12 +124,12 @@ def _output_bytes(given: InputSection, data: Dataset, model: Model | None) -> tu
 
 
 @cached()
-def input_notes(given: InputSection, data: Dataset, model: Model | None) -> tuple[Assumption, ...]:
+def input_notes(given: InputPipeline, data: Dataset, model: Model | None) -> tuple[Assumption, ...]:
     """Return the defaults of [data] and [input] that a prediction rests on."""
     return tuple(_input_notes(given, data, model))
 
 
-def _input_notes(given: InputSection, data: Dataset, model: Model | None) -> Iterator[Assumption]:
+def _input_notes(given: InputPipeline, data: Dataset, model: Model | None) -> Iterator[Assumption]:
     """Yield the defaults of [data] and [input] that a prediction rests on."""
     if not data.states("access") and data.layout is Layout.SHARDS:
         yield Assumption(
@@ -216,7 +158,7 @@ def _input_notes(given: InputSection, data: Dataset, model: Model | None) -> Ite
         )
 
 
-def _in_step(given: InputSection, data: Dataset) -> bool:
+def _in_step(given: InputPipeline, data: Dataset) -> bool:
     """Return whether the file says that samples are equal: no spread given leaves that open."""
     stated = data.states("size_spread") or given.states("cost_spread")
     return stated and not (data.size_spread.varies or given.cost_spread.varies)

@@ -126,7 +126,7 @@ def _settled(value: object, path: KeyPath, scenario: Scenario) -> object:
         return value
     job = scenario.job
     homes: dict[str, tuple[object, ...]] = {
-        "input": (job.loader, job.preprocessing),
+        "input": (job.input,),
         "train": (job.train,),
         "software": (job.software,),
     }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from simulator.memo import cached
 from simulator.pipeline.topology import drives_used
 from simulator.reading import defaults
-from simulator.reading.sections import HardwareSection, RemoteSection
+from simulator.reading.sections import HardwareSection
 from simulator.reading.unresolved import UnresolvedScenario
 from simulator.schema.accelerators import Gpu
 from simulator.schema.data_loading import CachePolicy, LoaderKind, Placement, Remote
@@ -199,15 +200,12 @@ def _of_all(limit: PerSecond | None, prefixes: int) -> PerSecond | None:
     return None if limit is None else limit * prefixes
 
 
-_QUEUE = 2
-
-
 @cached()
 def cluster_of(  # noqa: PLR0913, PLR0917 - all that describes the machines
     trainers: Group,
     placement: Placement,
     cache: Storage | None,
-    remote: RemoteSection | None,
+    remote: Remote | None,
     helper: Host | None,
     helper_storage: Storage | None,
 ) -> Cluster:
@@ -221,7 +219,7 @@ def cluster_of(  # noqa: PLR0913, PLR0917 - all that describes the machines
         Where the data is while the job runs.
     cache : Storage, optional
         The drives in front of the store.
-    remote : RemoteSection, optional
+    remote : Remote, optional
         What the file states of the machines that help.
     helper : Host, optional
         One of these machines, as its profile says.
@@ -246,7 +244,7 @@ def cluster_of(  # noqa: PLR0913, PLR0917 - all that describes the machines
     return Cluster(groups=(placed, helpers))
 
 
-def _changed(remote: RemoteSection, helper: Host, trainer: Host) -> Host:
+def _changed(remote: Remote, helper: Host, trainer: Host) -> Host:
     """Return the helpers' machine, with its processors as the file changes them."""
     cpu = helper.cpu
     changed = replace(
@@ -281,33 +279,19 @@ def _placed(group: Group, placement: Placement, cache: Storage | None) -> Group:
 
 
 @cached()
-def remote_of(
-    stated: RemoteSection | None, helper: Host | None, loader: LoaderKind
-) -> Remote | None:
-    """Return the workers on the helpers' machines."""
+def remote_of(stated: Remote | None, helper: Host | None, loader: LoaderKind) -> Remote | None:
+    """Return the workers on the helpers' machines, with defaults for what is left out."""
     if stated is None or helper is None:
         return None
-    return Remote(
-        group=stated.name,
-        workers=_workers(stated, helper),
-        shares_batches=_shares(stated, loader),
-        queue=stated.queue or _QUEUE,
-        send_per_batch=stated.send_per_batch,
-        send_per_sample=stated.send_per_sample,
-    )
-
-
-def _workers(stated: RemoteSection, helper: Host) -> int:
-    return max(1, int(helper.cpu.threads)) if stated.workers is None else stated.workers
-
-
-def _shares(stated: RemoteSection, loader: LoaderKind) -> bool:
-    shares = stated.shares_batches
-    return loader is LoaderKind.TF_DATA if shares is None else shares
+    left_out: dict[str, Any] = {
+        "workers": max(1, int(helper.cpu.threads)),
+        "shares_batches": loader is LoaderKind.TF_DATA,
+    }
+    return replace(stated, **{key: left_out[key] for key in left_out if not stated.states(key)})
 
 
 def reference_of(
-    host: Host, measured_on: Host | None, remote: RemoteSection | None, helper: Host | None
+    host: Host, measured_on: Host | None, remote: Remote | None, helper: Host | None
 ) -> float | None:
     """Return the CoreMark of a vCPU that CPU times are scaled from, to other machines by theirs.
 
@@ -319,7 +303,7 @@ def reference_of(
     return _reference(host) if _are_comparable(host, remote, helper) else None
 
 
-def _are_comparable(host: Host, remote: RemoteSection | None, helper: Host | None) -> bool:
+def _are_comparable(host: Host, remote: Remote | None, helper: Host | None) -> bool:
     if remote is None or helper is None:
         return False
     return remote.speed is not None or None not in (host.cpu.coremark, helper.cpu.coremark)
@@ -330,15 +314,16 @@ def group_notes(file: UnresolvedScenario) -> Iterator[Assumption]:
     given, helper, host = file.remote, file.helper, file.host
     if given is None or helper is None:
         return
-    if given.workers is None:
+    remote = remote_of(given, helper, file.loader) or given
+    if not given.states("workers"):
         what = f"workers on each {short_name(helper.name)}, one a vCPU (remote.workers not given)"
-        yield _note(what, str(_workers(given, helper)))
-    if given.queue is None:
+        yield _note(what, str(remote.workers))
+    if not given.states("queue"):
         what = "finished batches that wait for each process that trains (remote.queue not given)"
-        yield _note(what, str(_QUEUE))
-    if given.shares_batches is None:
+        yield _note(what, str(remote.queue))
+    if not given.states("shares_batches"):
         what = "remote workers make a batch (remote.shares_batches not given)"
-        yield _note(what, "together" if _shares(given, file.loader) else "each alone")
+        yield _note(what, "together" if remote.shares_batches else "each alone")
     if given.storage is None:
         yield _note("store of the remote machines (remote.storage not given)", _whose(file))
     if file.measured_on is None and given.speed is None:
@@ -354,7 +339,7 @@ def _whose(file: UnresolvedScenario) -> str:
     return "their own drives, where the data lies too"
 
 
-def _speed(host: Host, remote: RemoteSection, helper: Host) -> Assumption:
+def _speed(host: Host, remote: Remote, helper: Host) -> Assumption:
     what = (
         f"speed of a vCPU of {short_name(helper.name)} relative to one that trains "
         "(input.measured_on not given)"

@@ -12,8 +12,7 @@ from simulator.reading.checks import CHECKS, cache_drives
 from simulator.reading.data_loading import (
     dataset_of,
     input_notes,
-    loader_of,
-    preprocessing_of,
+    pipeline_of,
 )
 from simulator.reading.document import Document
 from simulator.reading.fitted.grades import sister_of
@@ -192,13 +191,12 @@ def _job(file: UnresolvedScenario, model: Model | None) -> Job:
     return Job(
         mode=file.mode,
         dataset=dataset_of(file.data, file.loader),
-        loader=loader_of(file.input, file.data, gpu, model),
-        preprocessing=preprocessing_of(file.input, file.data, model, reference),
+        input=pipeline_of(file.input, file.data, gpu, model, reference),
         train=train_of(
             file.train,
             software,
             parallelism,
-            host_threads_of(gpu, file.basis),
+            host_threads_of(gpu, file.input.cost_basis),
             file.accumulation,
         ),
         software=software_of(software, file.train, file.host, gpu, fused=fused),

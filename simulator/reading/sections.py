@@ -11,16 +11,8 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from simulator.schema.cost import DURING_THE_RUN, EnergySection, Ownership, StorePlan
-from simulator.schema.data_loading import (
-    CostBasis,
-    Dataset,
-    LoaderKind,
-    Preparation,
-    Straggler,
-    Transport,
-)
+from simulator.schema.data_loading import Dataset, InputPipeline, Remote
 from simulator.schema.fields import (
-    CONSTANT,
     ByteField,
     ByteOrZeroField,
     ByteRateField,
@@ -36,10 +28,8 @@ from simulator.schema.fields import (
     OperationsField,
     Percent,
     PositiveShareField,
-    PriceOrZeroField,
     RateField,
     Section,
-    Spread,
     TextField,
     TimeField,
     TimeOrZeroField,
@@ -137,48 +127,6 @@ class GoalFile:
     """What plan recommend looks for."""
 
 
-ImbalanceField = Annotated[float, Number(low=1.0, high=1e3)]
-
-
-HelpersField = Annotated[int, Number(low=1.0, high=1e4, whole=True)]
-RemoteWorkersField = Annotated[int, Number(low=1.0, high=4096.0, whole=True)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteSection(Section):
-    """Machines that only make batches and hand them over the network."""
-
-    machine: TextField
-    """Name of a machine's profile, such as instance/aws/c5.18xlarge."""
-    count: HelpersField = 1
-    """How many equal machines."""
-    name: TextField = "data"
-    """What the group is called in reports, as in the resource data.cpu."""
-    storage: TextField | None = None
-    """Store these machines read; that of the trainers by default, unless it is their own drives."""
-    workers: RemoteWorkersField | None = None
-    """Workers on each of these machines; one for each of its vCPUs by default."""
-    shares_batches: bool | None = None
-    """Whether all workers of a machine make each batch together; true by default for tf.data."""
-    queue: CountField | None = None
-    """Finished batches that may wait for each process that trains; 2 by default."""
-    speed: NumberField | None = None
-    """Speed of one of their vCPUs relative to one that trains, such as 1.2; by their CoreMarks."""
-    smt_worth: FractionField | None = None
-    """What a second hardware thread adds to a busy core there, as a fraction of a core."""
-    contention: NumberOrZeroField | None = None
-    """How much longer work takes there with all cores busy than with one, less 1."""
-    send_per_batch: TimeOrZeroField = 0.0
-    """CPU time of a remote worker to serialise and send a batch."""
-    send_per_sample: TimeOrZeroField = 0.0
-    """CPU time of a remote worker to serialise and send, for each sample."""
-    price: PriceOrZeroField | None = None
-    """Price of one of these machines, such as $3.06/h; the profile's by default."""
-
-
-# Far beyond any fitted factor, near enough to catch a per cent written for a share.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationSection(Section):
     """How much faster resources are than described, as fitted to measurements; above 1: faster."""
@@ -202,8 +150,6 @@ class CalibrationSection(Section):
 
 
 # Far beyond any run ever reported, near enough to catch a slip of the keyboard.
-WorkersField = Annotated[int, Number(high=4096.0, whole=True)]
-PrefetchField = Annotated[int, Number(low=1.0, high=4096.0, whole=True)]
 BatchField = Annotated[int, Number(low=1.0, high=1e8, whole=True)]
 ShapeField = Annotated[int, Number(low=1.0, high=1e7, whole=True)]
 MachinesField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
@@ -258,70 +204,6 @@ class HardwareSection(Section):
     pcie_bandwidth: ByteRateField | None = None
     """What if an accelerator alone reached its host at this rate, one way, over its link and the
     uplink of its switch."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputSection(Section):
-    """The input pipeline of one process that trains, and what its work costs."""
-
-    loader: Annotated[LoaderKind, Choice(LoaderKind)] = LoaderKind.PYTORCH
-    """Whose rules the pipeline follows."""
-    workers: WorkersField = 0
-    """Worker processes (pytorch), threads (tf.data, dali) or actors of each training process."""
-    prefetch: PrefetchField | None = None
-    """Batches ahead: per worker (pytorch), or in all (the queue, for actors); 2 by default."""
-    pin_memory: bool | None = None
-    """Whether batches go through page-locked memory; false by default, true for dali."""
-    in_order: bool = True
-    """Whether batches are delivered in the order they were asked for."""
-    persistent_workers: bool = False
-    """Whether workers live on from epoch to epoch."""
-    drop_last: bool = False
-    """Whether an incomplete last batch is dropped."""
-    overlap_copies: bool | None = None
-    """Whether copies to the device overlap compute; as pin_memory by default."""
-    transport: Annotated[Transport, Choice(Transport)] | None = None
-    """How a batch reaches the main process; shared-memory for pytorch, else in-process."""
-    tensors_per_batch: CountField = 2
-    """Tensors of a finished batch; worker processes hand over each by itself."""
-    receive_per_batch: TimeOrZeroField | None = None
-    """CPU time of the thread that takes a finished batch, once a batch."""
-    receive_per_sample: TimeOrZeroField | None = None
-    """CPU time of the thread that takes a finished batch, for each sample in it."""
-    worker_start: TimeOrZeroField | None = None
-    """Time to start one worker; workers are started one after another."""
-    epoch_start: TimeOrZeroField = 0.0
-    """Time at the start of each epoch before its first batch is asked for, to set up its order."""
-    worker_memory: ByteOrZeroField | None = None
-    """Memory of one worker other than its batches."""
-    straggler: list[Straggler] = field(default_factory=list)
-    """Batches or workers that take longer."""
-    decode: TimeOrZeroField = 0.0
-    """CPU time to decode one sample, such as 1.5 ms."""
-    augment: TimeOrZeroField = 0.0
-    """CPU time to augment one sample."""
-    collate: TimeOrZeroField = 0.0
-    """CPU time per sample to put a batch together and hand it over."""
-    per_batch: TimeOrZeroField = 0.0
-    """CPU time of one batch in addition to the work on its samples."""
-    output_bytes_per_sample: ByteOrZeroField | None = None
-    """Bytes of a finished sample in memory; by default what the model takes."""
-    cost_spread: Spread = CONSTANT
-    """How the CPU time of samples varies; by default and constant as with size_spread."""
-    cost_basis: Annotated[CostBasis, Choice(CostBasis)] = CostBasis.CORE
-    """What the CPU times were measured on: an idle core, or a vCPU of a busy machine."""
-    measured_on: TextField | None = None
-    """Profile of the machine the CPU times were measured on; this machine by default."""
-    where: Annotated[Preparation, Choice(Preparation)] = Preparation.CPU
-    """Where samples are decoded and augmented: cpu, device, or beforehand (once, and stored)."""
-    device_time: TimeField | None = None
-    """Time the device takes to prepare one sample; required where it does."""
-    device_memory: ByteOrZeroField | None = None
-    """Device memory that preparing takes."""
-    prepared_bytes_per_sample: ByteField | None = None
-    """Bytes of a sample as prepared beforehand and stored; required where it is."""
-    socket: CountOrZeroField | None = None
-    """Socket in whose memory batches lie; by default that of each device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,7 +273,7 @@ class ScenarioFile:
     """One line that says what the scenario asks."""
     extends: TextField | None = None
     """Another scenario, by file (relative to this one) or shipped name, that this one changes."""
-    input: InputSection = field(default_factory=InputSection)
+    input: InputPipeline = field(default_factory=InputPipeline)
     """The input pipeline."""
     model: ModelSection | None = None
     """The model; none for a job that only prepares data."""
@@ -401,7 +283,7 @@ class ScenarioFile:
     """How the bill is counted."""
     memory: Memory = field(default_factory=Memory)
     """What host RAM holds in addition to the job itself."""
-    remote: RemoteSection | None = None
+    remote: Remote | None = None
     """Machines that only make batches; none by default."""
     parallelism: Parallelism = ONE_DEVICE
     """How one model is spread over devices; each holds all of it by default."""

@@ -16,11 +16,11 @@ from simulator.reading.field_docs import meaning
 from simulator.reading.hardware.profile_text import quote
 from simulator.reading.merge_documents import parse_override
 from simulator.reading.model_library import load_model, model_names
-from simulator.reading.sections import HardwareSection, InputSection, ModelSection, ScenarioFile
+from simulator.reading.sections import HardwareSection, ModelSection, ScenarioFile
 from simulator.reading.shipped import DATA
 from simulator.reading.tables import FileTable
 from simulator.schema.accelerators import Gpu, Precision
-from simulator.schema.data_loading import Dataset
+from simulator.schema.data_loading import Dataset, InputPipeline
 from simulator.schema.goal import Plain
 from simulator.schema.machines import Host
 from simulator.schema.models import CpuOnly, Dlrm, Model
@@ -36,7 +36,7 @@ WIDTH: Final = 100
 _SECTIONS: Final[Mapping[str, type[FileTable]]] = {
     "hardware": HardwareSection,
     "data": Dataset,
-    "input": InputSection,
+    "input": InputPipeline,
     "model": ModelSection,
     "train": Train,
     "parallelism": Parallelism,

@@ -21,16 +21,14 @@ from simulator.reading.model_library import build_model, load_model, model_names
 from simulator.reading.sections import (
     CalibrationSection,
     HardwareSection,
-    InputSection,
     ModelSection,
-    RemoteSection,
     ScenarioFile,
     StepTimeTable,
 )
 from simulator.reading.tables import FileTable, Reading, table_keys
 from simulator.schema.accelerators import EMULATED, Gpu
 from simulator.schema.cost import EnergyPlan, EnergySection, Ownership, Purchase, StorePlan
-from simulator.schema.data_loading import CostBasis, Dataset, LoaderKind
+from simulator.schema.data_loading import Dataset, InputPipeline, LoaderKind, Remote
 from simulator.schema.fields import nearest
 from simulator.schema.long_run import (
     Checkpoints,
@@ -121,13 +119,13 @@ class UnresolvedScenario:
     hardware: HardwareSection
     data: Dataset
     train: Train
-    input: InputSection
+    input: InputPipeline
     model: ModelSection | None
     software: Software
     cost: CostPlan
     memory: Memory
     calibration: CalibrationSection
-    remote: RemoteSection | None
+    remote: Remote | None
     parallelism: Parallelism
     run: Terms | None
     failures: FailuresSection | None
@@ -185,11 +183,6 @@ class UnresolvedScenario:
     def loader(self) -> LoaderKind:
         """The loader whose rules the input pipeline follows."""
         return self.input.loader
-
-    @property
-    def basis(self) -> CostBasis:
-        """The conditions that CPU times were measured under."""
-        return self.input.cost_basis
 
     @cached_property
     def step_times(self) -> tuple[StepTimeTable, ...]:

@@ -46,7 +46,7 @@ from simulator.report.prediction.job import SCHEMA
 from simulator.report.prediction.rows import setting_rows
 from simulator.report.prediction.service import kept_share
 from simulator.report.text import percent
-from simulator.results.cost import dated_prices, prices_of
+from simulator.results.cost import dated_prices, listed_price, prices_of
 from simulator.results.metrics import (
     USD_PER_HOUR,
     is_utilization,
@@ -57,7 +57,6 @@ from simulator.results.metrics import (
 from simulator.results.prediction import Prediction
 from simulator.schema.cost import Purchase
 from simulator.schema.machines import LinkKind, short_name
-from simulator.serving.cost import listed_price
 from simulator.studies.compare import (
     ComparedSide,
     PricePerformance,
@@ -574,7 +573,7 @@ def _service_rule(found: ServiceRatio) -> str:
 def _prices(side: ServiceSide) -> tuple[str, ...]:
     """Return the listed price of the machines."""
     service = side.prediction.service
-    price = listed_price(service)
+    price = listed_price(service, service.group)
     if price is None or service.owned is not None:
         return ()
     name = short_name(service.group.host.name)

@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from simulator.errors import PlanError
-from simulator.importers.prices import Moved
 from simulator.report.document import Cell, Code, Document, Table, grid, notes, section
 from simulator.report.profile_figures import Figure, Profile, figures
 from simulator.report.text import INDENT, columns, printable, wrapped
 from simulator.results.cost import Listed
+from simulator.schema.cost import Price
 from simulator.schema.machines import Host, short_name
 from simulator.uncertainty.provenance import Source
 from simulator.units import USD_PER_SECOND, show
@@ -407,11 +407,10 @@ def old_price_line(one: Listed, age: str) -> str:
     return f"{what} may be older than {age}: of {_day(stated)}"
 
 
-def moved_price_line(one: Moved) -> str:
+def moved_price_line(machine: str, before: Price, after: Price) -> str:
     """Return the new default price of a machine where a job names no region."""
-    before, after = one.before, one.after
     price = show(after.usual, USD_PER_SECOND)
-    now = f"{one.machine} {after.purchase} now costs {price}, the price of {after.region}"
+    now = f"{machine} {after.purchase} now costs {price}, the price of {after.region}"
     old = f"{before.region} is of {_day(before.source.date)}"
     return f"{now}, unless cost.region is set ({old})"
 

@@ -70,7 +70,7 @@ def _command(scenario: Scenario) -> str:
     trainers, job = scenario.cluster.trainers, scenario.job
     nodes, devices = trainers.count, trainers.gpus_per_host // job.copies
     alone = devices == 0 or not _is_launched(scenario)
-    if job.mode is not Mode.TRAIN or alone or job.loader.kind is LoaderKind.TF_DATA:
+    if job.mode is not Mode.TRAIN or alone or job.input.loader is LoaderKind.TF_DATA:
         return f"python {PROGRAM}"
     degrees = job.parallelism
     if degrees.sharding is not Sharding.NONE and degrees.devices == 1:
@@ -121,24 +121,24 @@ def _accelerate(scenario: Scenario, nodes: int, devices: int) -> str:
 
 def _loader(scenario: Scenario) -> str:
     """The loader's settings, in the words of its framework."""
-    job, loader = scenario.job, scenario.job.loader
-    if loader.kind is not LoaderKind.PYTORCH:
+    job, pipeline = scenario.job, scenario.job.input
+    if pipeline.loader is not LoaderKind.PYTORCH:
         return (
-            f"{loader.kind.value}: {loader.workers} threads, {loader.prefetch} batches ahead, "
-            f"batches of {job.train.batch_size:g}"
+            f"{pipeline.loader.value}: {pipeline.workers} threads, "
+            f"{pipeline.prefetch} batches ahead, batches of {job.train.batch_size:g}"
         )
     settings: list[tuple[str, object]] = [
         ("batch_size", f"{job.train.batch_size:g}"),
-        ("num_workers", loader.workers),
+        ("num_workers", pipeline.workers),
     ]
-    if loader.workers:
+    if pipeline.workers:
         settings += [
-            ("prefetch_factor", loader.prefetch),
-            ("persistent_workers", loader.persistent_workers),
+            ("prefetch_factor", pipeline.prefetch),
+            ("persistent_workers", pipeline.persistent_workers),
         ]
-    if _is_launched(scenario) or not loader.pin_memory:
-        settings.append(("pin_memory", loader.pin_memory))
-    settings.append(("drop_last", loader.drop_last))
+    if _is_launched(scenario) or not pipeline.pin_memory:
+        settings.append(("pin_memory", pipeline.pin_memory))
+    settings.append(("drop_last", pipeline.drop_last))
     inside = ", ".join(f"{name}={value}" for name, value in settings)
     return f"DataLoader(dataset, {inside})"
 
@@ -155,7 +155,7 @@ def _spread(scenario: Scenario) -> tuple[str, ...]:
             f"optimizer sharded: {'yes' if degrees.sharding is not Sharding.NONE else 'no'}"
         )
     if job.remote is not None:
-        helpers = next(g for g in scenario.cluster.groups if g.name == job.remote.group)
+        helpers = next(g for g in scenario.cluster.groups if g.name == job.remote.name)
         notes.append(
             f"{helpers.count} x {short_name(printable(helpers.host.name))} make batches with "
             f"{job.remote.workers} workers each; rent them in the same network"

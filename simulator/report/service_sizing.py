@@ -20,11 +20,11 @@ from simulator.report.labels import settings_called
 from simulator.report.numbers import quantity, significant
 from simulator.report.prediction.job import SCHEMA
 from simulator.report.prediction.service import kept_share, latencies_of, limits_called, load_called
-from simulator.results.metrics import applies, work_figures
+from simulator.results.energy import service_energy
+from simulator.results.metrics import applies, part_figures
 from simulator.results.serving import Answered
 from simulator.schema.machines import short_name
 from simulator.schema.serving import Service
-from simulator.serving.cost import energy_of
 from simulator.studies.service_sizing import Choice, Need, Refused, Sized, cost_at
 from simulator.units import HOUR, SECOND, USD, USD_PER_SECOND, WATT, show
 
@@ -87,7 +87,9 @@ def _work(name: str) -> Callable[[Choice], float | None]:
     """Return the getter of a figure of the cost and energy of a choice, None if it has none."""
 
     def figure(choice: Choice) -> float | None:
-        values = work_figures(cost_at(choice), energy_of(choice.service, choice.answered, None))
+        values = part_figures(
+            cost=cost_at(choice), energy=service_energy(choice.service, choice.answered, None)
+        )
         return values.get(name) if applies(choice.service, name) else None
 
     return figure
@@ -164,7 +166,7 @@ def _called(choice: Choice) -> str:
 
 def _choices(service: Service, choices: Sequence[Choice]) -> Table:
     def power(one: Choice) -> str:
-        drawn = energy_of(one.service, one.answered, None).power
+        drawn = service_energy(one.service, one.answered, None).power
         return "" if drawn is None else quantity(drawn, WATT, 2)
 
     def paid(one: Choice) -> str:

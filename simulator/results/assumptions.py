@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from simulator.physics import footprint
@@ -13,10 +13,10 @@ from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.input import helpers_alone
 from simulator.pipeline.topology import drives_used
 from simulator.results.cost import elsewhere, listed_price, uses
-from simulator.results.energy import in_a_rack
+from simulator.results.energy import Billed, in_a_rack
 from simulator.results.prediction import Timing
 from simulator.schema.accelerators import Gpu
-from simulator.schema.cost import MOST_IN_BLOCKS, EnergyPlan, Ownership, Purchase
+from simulator.schema.cost import MOST_IN_BLOCKS, Purchase
 from simulator.schema.machines import Group, Host, Link, short_name
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope, Storage
@@ -100,7 +100,8 @@ def _machine(scenario: Scenario) -> tuple[Assumption, ...]:
         "memory_bandwidth",
         Part.INPUT,
     )
-    return (*found, *_layout(host), *bearing(_paid(scenario), Part.BILL))
+    paid = (*_prices(scenario), *_store_prices(scenario), *bill_notes(scenario))
+    return (*found, *_layout(host), *bearing(paid, Part.BILL))
 
 
 def _store(store: Storage) -> Iterator[Assumption]:
@@ -143,16 +144,6 @@ def _layout(host: Host) -> tuple[Assumption, ...]:
     return tuple(found)
 
 
-def _paid(scenario: Scenario) -> tuple[Assumption, ...]:
-    """Return the assumptions of the bill."""
-    return (
-        *_prices(scenario),
-        *_store_prices(scenario),
-        *_electricity(scenario),
-        *_ownership(scenario),
-    )
-
-
 def _store_prices(scenario: Scenario) -> tuple[Assumption, ...]:
     """Return the prices of stores and their requests."""
     found: list[Assumption] = []
@@ -171,35 +162,29 @@ def _store_prices(scenario: Scenario) -> tuple[Assumption, ...]:
     return tuple(found)
 
 
-def _electricity(scenario: Scenario) -> tuple[Assumption, ...]:
-    """Return the assumptions on building and grid, if the scenario has electricity."""
-    return () if scenario.energy is None else electricity_notes(scenario.energy)
+def bill_notes(billed: Billed) -> tuple[Assumption, ...]:
+    """Return the assumptions on building, grid and owned machines of a job or a service."""
+    return (*_electricity(billed), *_ownership(billed))
 
 
-def electricity_notes(plan: EnergyPlan) -> tuple[Assumption, ...]:
-    """Return the assumptions on a building and its grid."""
-    told = {"pue": f"{plan.pue:g}"}
-    if plan.grid is not None:
-        told["grid"] = show(plan.grid, KILOGRAM_PER_JOULE)
-    if plan.tariff is not None:
-        told["tariff"] = show(plan.tariff, USD_PER_JOULE)
-    called = {"pue": "power usage effectiveness", "grid": "emissions of the grid"}
-    return tuple(
-        Assumption(what=called.get(name, "tariff"), value=value, source=plan.sources[name])
-        for name, value in told.items()
-    )
+def _electricity(billed: Billed) -> Iterator[Assumption]:
+    plan = billed.energy
+    if plan is None:
+        return
+    for name, what, value in (
+        ("pue", "power usage effectiveness", f"{plan.pue:g}"),
+        ("grid", "emissions of the grid", plan.grid and show(plan.grid, KILOGRAM_PER_JOULE)),
+        ("tariff", "tariff", plan.tariff and show(plan.tariff, USD_PER_JOULE)),
+    ):
+        if value is not None:
+            yield Assumption(what=what, value=str(value), source=plan.sources[name])
 
 
-def _ownership(scenario: Scenario) -> tuple[Assumption, ...]:
-    """Return the assumptions on owned machines that the scenario does not state."""
-    plan, cluster = scenario.owned, scenario.cluster
-    if plan is None or scenario.cost.purchase is not Purchase.OWNED:
-        return ()
-    return owned_notes(plan, cluster.groups, cluster.trainers)
-
-
-def owned_notes(plan: Ownership, groups: Sequence[Group], priced: Group) -> tuple[Assumption, ...]:
-    """Return the assumed costs of owned machines; a stated purchase price is one of `priced`."""
+def _ownership(billed: Billed) -> Iterator[Assumption]:
+    """Return the assumed costs of owned machines."""
+    plan, cluster = billed.owned, billed.cluster
+    if plan is None or billed.cost.purchase is not Purchase.OWNED:
+        return
     shown = {
         "life": show(plan.life, SECOND),
         "network": f"{plan.network:g}",
@@ -208,23 +193,19 @@ def owned_notes(plan: Ownership, groups: Sequence[Group], priced: Group) -> tupl
         "utilization": f"{plan.utilization:g} of its life",
         "hosting": f"{show(plan.hosting_per_watt * THOUSAND * MONTH, USD)} a month for each kW",
     }
-    racks = any(map(in_a_rack, groups))
-    taken = [
-        Assumption(what=f"owned.{name} (not given)", value=value, source=plan.assumed[name])
-        for name, value in shown.items()
-        if name in plan.assumed and (racks or name not in OF_RACKS)
-    ]
-    for group in groups:
+    racks = any(map(in_a_rack, cluster.groups))
+    for name, value in shown.items():
+        if name in plan.assumed and (racks or name not in OF_RACKS):
+            what = f"owned.{name} (not given)"
+            yield Assumption(what=what, value=value, source=plan.assumed[name])
+    for group in cluster.groups:
         source = group.host.sources.get("capex")
-        if source is not None and (plan.capex is None or group is not priced):
+        if source is not None and (plan.capex is None or group is not cluster.trainers):
             what = f"what {short_name(group.host.name)} costs to buy"
-            taken.append(
-                Assumption(what=what, value=show(group.host.capex or 0.0, USD), source=source)
-            )
+            yield Assumption(what=what, value=show(group.host.capex or 0.0, USD), source=source)
     if plan.staff is None:
         source = Source(reference="no published figure was found", date="2026-11", verified=False)
-        taken.append(Assumption(what="owned.staff (not given)", value="$0/h", source=source))
-    return tuple(taken)
+        yield Assumption(what="owned.staff (not given)", value="$0/h", source=source)
 
 
 def _prices(scenario: Scenario) -> tuple[Assumption, ...]:
@@ -486,4 +467,4 @@ def _helpers(scenario: Scenario) -> list[str]:
     if ram.verdict is Verdict.YES:
         return []
     needed, there = show(ram.total, BYTE), show(ram.capacity, BYTE)
-    return [f"RAM of group '{remote.group}' is short: {needed} needed, {there} there"]
+    return [f"RAM of group '{remote.name}' is short: {needed} needed, {there} there"]

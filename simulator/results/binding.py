@@ -1,4 +1,4 @@
-"""The bottleneck of a step: a resource, or a part of the step without a busy resource.
+"""The bottleneck of a step, and the vCPUs that keep accelerators busy.
 
 A device's time passes in turn with waiting for data, computing, exchanging, waiting for the other
 stages of a pipeline and for other ranks, and writing checkpoints. Where the devices wait for data
@@ -7,12 +7,18 @@ their suppliers bind; else the longest of these parts does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
-from simulator.pipeline.stages.base import Resource
-from simulator.results.prediction import STARVED, StepSplit, Usage
+from simulator.equations.cpu import speed_ratio, vcpus_short, vcpus_to_feed
+from simulator.physics.device_time import device_time
+from simulator.pipeline.program import makes_own_batches
+from simulator.pipeline.stages.base import Path, Resource, StageDemands
+from simulator.pipeline.topology import Site, Topology
+from simulator.results.prediction import STARVED, CpuNeed, StepSplit, Usage
+from simulator.schema.scenario import Scenario
 from simulator.units import Seconds
 
 FULL: Final = 0.85
@@ -120,3 +126,57 @@ def _name(part: Part, usage: Mapping[str, Usage]) -> str:
     busy = {str(link): usage[link].busiest for link in _LINKS if link in usage}
     fullest = max(busy, key=lambda link: busy[link], default=None)
     return str(part) if fullest is None or busy[fullest] < FULL else fullest
+
+
+def cpu_need(
+    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
+) -> CpuNeed | None:
+    """Count the vCPUs one accelerator needs to stay busy, and how many are short for all.
+
+    A vCPU here is a hardware thread of a machine whose threads are all busy.
+    """
+    compute = device_time(scenario)
+    gpus = scenario.cluster.trainers.gpus_per_host
+    if compute is None or gpus == 0 or float(compute.total) == 0.0:
+        return None
+    pool = replace(topology.host.cpu, taken=0.0)
+    core_seconds = sum(
+        float(demand.amount) * stage.times * speed
+        for stage in stages
+        for speed in (_speed_of(topology, stage, stages),)
+        for demand in stage.demands
+        if demand.path is Path.CORES
+    )
+    vcpu_seconds = core_seconds * pool.threads / pool.capacity
+    making = float(vcpus_to_feed(vcpu_seconds, compute.total))
+    per_gpu = making + scenario.job.train.host_threads * scenario.ranks_per_host / gpus
+    machines = scenario.cluster.trainers.count
+    own = machines * pool.threads if makes_own_batches(scenario) else 0.0
+    there = own + sum(_own_vcpus(topology, site) for site in topology.sites[1:])
+    return CpuNeed(
+        per_gpu=per_gpu,
+        short=float(vcpus_short(there, per_gpu, machines * gpus)),
+        per_sample=float(vcpu_seconds) / scenario.job.train.batch_size,
+    )
+
+
+def _speed_of(topology: Topology, stage: StageDemands, stages: Sequence[StageDemands]) -> float:
+    """Return core-seconds of the trainers' machine for one of the machine of a stage.
+
+    0 for work of another machine that replaces the same work here: it would count twice.
+    """
+    if not stage.group:
+        return 1.0
+    if any(other.stage == stage.stage and not other.group for other in stages):
+        return 0.0
+    site = topology.sites[topology.sites_of(stage.group)[0]]
+    return _own_vcpus(topology, site) / site.host.cpu.threads
+
+
+def _own_vcpus(topology: Topology, site: Site) -> float:
+    """Return the vCPUs of a site in vCPUs of the trainers' machine, by CoreMark if known."""
+    own, pool = topology.host.cpu, site.host.cpu
+    if own.coremark is None or pool.coremark is None:
+        return pool.threads
+    ratio = speed_ratio(pool.coremark / pool.threads, own.coremark / own.threads)
+    return float(pool.threads * ratio)

@@ -1,4 +1,4 @@
-"""The bill of a job: machines, stores, and the dates of the prices behind it."""
+"""The bill of a job or a service: machines, stores, and the dates of the prices behind it."""
 
 from __future__ import annotations
 
@@ -7,32 +7,34 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import reduce
-from typing import TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from simulator.equations import cost as equations
 from simulator.equations.cost import upload_requests
-from simulator.equations.cpu import speed_ratio, vcpus_short, vcpus_to_feed
+from simulator.equations.serving import per_million_tokens
 from simulator.equations.storage import operations_per_sample
-from simulator.physics.device_time import device_time
-from simulator.physics.footprint import checkpoint_shares, sample_bytes
-from simulator.pipeline.program import makes_own_batches
+from simulator.physics.footprint import checkpoint_shares
 from simulator.pipeline.run_length import (
     checkpoints,
     lengths,
     preparation,
     samples_of_an_epoch,
 )
-from simulator.pipeline.stages.base import Path, Phase, StageDemands
+from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.stages.input import bytes_per_file, read_from_store, write_operations
-from simulator.pipeline.topology import Site, Topology
 from simulator.results.energy import (
+    Billed,
+    electricity_by_time,
     electricity_in_a_step,
     electricity_of,
     is_owned,
     joules_per_step,
     owned_price,
+    service_energy,
+    standing,
 )
-from simulator.results.prediction import Cost, CpuNeed, StorageBill, Timing
+from simulator.results.prediction import Cost, StorageBill, Timing
+from simulator.results.serving import Answered, Saturation, ServiceCost
 from simulator.schema.cost import Location, Price, Purchase, price_of
 from simulator.schema.data_loading import CachePolicy, Placement, Preparation
 from simulator.schema.machines import Group, short_name
@@ -42,18 +44,25 @@ from simulator.schema.training import Mode
 from simulator.terms import Term, product_of, sum_of, term
 from simulator.units import (
     BYTE,
+    MILLION,
     MONTH,
     PER_SECOND,
+    THOUSAND,
     USD_PER_BYTE,
     Bytes,
+    PerSecond,
     Real,
     Seconds,
     Usd,
     UsdPerSecond,
+    Watts,
     anywhere,
     at_least,
     show,
 )
+
+if TYPE_CHECKING:
+    from simulator.schema.serving import Service
 
 
 def bill(scenario: Scenario, timing: Timing) -> Cost:
@@ -123,21 +132,20 @@ def _epoch_rate(scenario: Scenario, timing: Timing) -> float:
     return float(samples_of_an_epoch(scenario) / timing.epoch_time)
 
 
-def machines_price(scenario: Scenario) -> UsdPerSecond | None:
+def machines_price(billed: Billed) -> UsdPerSecond | None:
     """Return the price of all machines [$/s]: every group is billed until all have ended.
 
     None if any machine's price is unknown.
     """
-    price = rent(scenario)
+    price = rent(billed)
     return None if price is None else cast("UsdPerSecond", price.value)
 
 
-def rent(scenario: Scenario) -> Term | None:
+def rent(billed: Billed) -> Term | None:
     """Return the same as a term with its equation."""
     total: Term | None = None
-    for group in scenario.cluster.groups:
-        owned = is_owned(scenario, group)
-        price = owned_price(scenario, group) if owned else _rent_of_one(scenario, group)
+    for group in billed.cluster.groups:
+        price = _price_of_one(billed, group)
         if price is None:
             return None
         own = product_of(price=price, machines=group.count)
@@ -151,96 +159,38 @@ def price_spread(scenario: Scenario) -> UsdPerSecond:
     return sum(count * (one.high - one.low) for count, one in listed if one is not None)
 
 
-def machine_price(scenario: Scenario, group: Group) -> UsdPerSecond | None:
+def machine_price(billed: Billed, group: Group) -> UsdPerSecond | None:
     """Return the price of one machine of a group [$/s]: stated, else listed, else None.
 
     A price that moves is the middle of the range seen. That of an owned machine is without the
     electricity of its work.
     """
-    if is_owned(scenario, group):
-        owned = owned_price(scenario, group)
-        return None if owned is None else cast("UsdPerSecond", owned.value)
-    return _rent_of_one(scenario, group)
+    price = _price_of_one(billed, group)
+    return cast("UsdPerSecond", price.value) if isinstance(price, Term) else price
 
 
-def _rent_of_one(scenario: Scenario, group: Group) -> UsdPerSecond | None:
-    """Return the price of a rented machine."""
-    own = stated_price(scenario, group)
-    if own is not None:
-        return own
-    listed = listed_price(scenario, group)
-    return None if listed is None else listed.usual
+def _price_of_one(billed: Billed, group: Group) -> Term | UsdPerSecond | None:
+    if is_owned(billed, group):
+        return owned_price(billed, group)
+    stated, listed = stated_price(billed, group), listed_price(billed, group)
+    return listed.usual if stated is None and listed is not None else stated
 
 
-def stated_price(scenario: Scenario, group: Group) -> UsdPerSecond | None:
+def stated_price(billed: Billed, group: Group) -> UsdPerSecond | None:
     """Return the stated price of one machine of a group [$/s]; None if there is none."""
-    if group.price is None and group is scenario.cluster.trainers:
-        return scenario.cost.price
+    if group.price is None and group is billed.cluster.trainers:
+        return billed.cost.price
     return group.price
 
 
-def listed_price(scenario: Scenario, group: Group) -> Price | None:
+def listed_price(billed: Billed, group: Group) -> Price | None:
     """Return the listed price that a machine of a group is billed at.
 
     None where the scenario states one, or the profile has none for what is bought there.
     """
-    if stated_price(scenario, group) is not None:
+    if stated_price(billed, group) is not None:
         return None
-    return price_of(group.host.prices, scenario.cost.purchase, scenario.cost.region)
-
-
-def cpu_need(
-    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
-) -> CpuNeed | None:
-    """Count the vCPUs one accelerator needs to stay busy, and how many are short for all.
-
-    A vCPU here is a hardware thread of a machine whose threads are all busy.
-    """
-    compute = device_time(scenario)
-    gpus = scenario.cluster.trainers.gpus_per_host
-    if compute is None or gpus == 0 or float(compute.total) == 0.0:
-        return None
-    pool = replace(topology.host.cpu, taken=0.0)
-    core_seconds = sum(
-        float(demand.amount) * stage.times * speed
-        for stage in stages
-        for speed in (_speed_of(topology, stage, stages),)
-        for demand in stage.demands
-        if demand.path is Path.CORES
-    )
-    vcpu_seconds = core_seconds * pool.threads / pool.capacity
-    making = float(vcpus_to_feed(vcpu_seconds, compute.total))
-    per_gpu = making + scenario.job.train.host_threads * scenario.ranks_per_host / gpus
-    machines = scenario.cluster.trainers.count
-    own = machines * pool.threads if makes_own_batches(scenario) else 0.0
-    there = own + sum(_own_vcpus(topology, site) for site in topology.sites[1:])
-    return CpuNeed(
-        per_gpu=per_gpu,
-        short=float(vcpus_short(there, per_gpu, machines * gpus)),
-        per_sample=float(vcpu_seconds) / scenario.job.train.batch_size,
-    )
-
-
-def _speed_of(topology: Topology, stage: StageDemands, stages: Sequence[StageDemands]) -> float:
-    """Return core-seconds of the trainers' machine for one of the machine of a stage.
-
-    0 for work of another machine that replaces the same work here: it would count twice.
-    """
-    if not stage.group:
-        return 1.0
-    if any(other.stage == stage.stage and not other.group for other in stages):
-        return 0.0
-    site = topology.sites[topology.sites_of(stage.group)[0]]
-    return _own_vcpus(topology, site) / site.host.cpu.threads
-
-
-def _own_vcpus(topology: Topology, site: Site) -> float:
-    """Return the vCPUs of a site in vCPUs of the trainers' machine, by CoreMark if known."""
-    own, pool = topology.host.cpu, site.host.cpu
-    if own.coremark is None or pool.coremark is None:
-        return pool.threads
-    ratio = speed_ratio(pool.coremark / pool.threads, own.coremark / own.threads)
-    return float(pool.threads * ratio)
+    return price_of(group.host.prices, billed.cost.purchase, billed.cost.region)
 
 
 UNLIMITED = math.inf
@@ -299,7 +249,7 @@ def data_stores(scenario: Scenario) -> tuple[Storage, ...]:
     preloaded = job.dataset.cache is CachePolicy.PRELOADED
     if job.remote is None or staged or preloaded:
         return (trainers.origin or trainers.storage,)
-    helpers = (g for g in scenario.cluster.groups if g.name == job.remote.group)
+    helpers = (g for g in scenario.cluster.groups if g.name == job.remote.name)
     return tuple(group.origin or group.storage for group in helpers)
 
 
@@ -364,7 +314,7 @@ def _data(scenario: Scenario) -> Iterator[Use]:
     """Return the uses for the data and its prepared copies."""
     job = scenario.job
     given = job.dataset.total_bytes
-    prepared = job.preprocessing.where is Preparation.BEFOREHAND and job.mode is not Mode.PREPARE
+    prepared = job.input.where is Preparation.BEFOREHAND and job.mode is not Mode.PREPARE
     for store in data_stores(scenario):
         yield Use(store=store, held=given)
         if prepared:
@@ -389,7 +339,7 @@ def _epochs(scenario: Scenario, again: float) -> Iterator[Use]:
     Where both trainers and helpers make batches, all reads are taken as those of helpers.
     """
     job = scenario.job
-    view = scenario if job.remote is None else replace(scenario, at=job.remote.group)
+    view = scenario if job.remote is None else replace(scenario, at=job.remote.name)
     epochs, once = lengths(scenario).epochs, float(samples_of_an_epoch(scenario))
     evaluated = 0.0
     if job.train.evaluation is not None:
@@ -432,8 +382,8 @@ def _results(scenario: Scenario, activity: StoreActivity) -> Iterator[Use]:
     job, store = scenario.job, scenario.cluster.trainers.storage
     if job.mode is Mode.PREPARE:
         samples = float(samples_of_an_epoch(scenario) * lengths(scenario).epochs)
-        size = float(sample_bytes(scenario)) * samples
-        each = write_operations(job.dataset, sample_bytes(scenario), store)
+        size = float(job.preprocessing.output_bytes) * samples
+        each = write_operations(job.dataset, job.preprocessing.output_bytes, store)
         yield Use(store=store, held=size, writes=float(each * samples), written=size)
         return
     if job.model is not None and activity.checkpoints > 0.0:
@@ -674,10 +624,10 @@ class Listed:
     price: Price
 
 
-def listed_prices(scenario: Scenario) -> Iterator[Listed]:
-    """Return the listed prices that the machines of a job are billed at."""
-    for group in scenario.cluster.groups:
-        price = listed_price(scenario, group)
+def listed_prices(billed: Billed) -> Iterator[Listed]:
+    """Return the listed prices that the machines of a job or a service are billed at."""
+    for group in billed.cluster.groups:
+        price = listed_price(billed, group)
         if price is not None:
             yield Listed(short_name(group.host.name), price)
 
@@ -711,3 +661,63 @@ def older(prices: Iterable[Listed], day: date) -> tuple[Listed, ...]:
     """Return the prices that may be older than `day`, each once, undated ones included."""
     found = dict.fromkeys(prices)
     return tuple(one for one in found if (one.price.source.oldest or date.min) < day)
+
+
+def service_price(service: Service, drawn: Watts | None = None) -> UsdPerSecond | None:
+    """Return the price of all machines of a service [$/s]; None if unknown.
+
+    That of machines that are owned has the electricity of the power `drawn` in it; of what they
+    draw at rest, the least, where none is given.
+    """
+    price, owned = machines_price(service), standing(service, service.group)
+    if price is None or service.energy is None or service.owned is None or owned is None:
+        return price
+    at_rest = service.group.count * float(owned.electricity.value)
+    spent = at_rest if drawn is None else float(electricity_by_time(service.energy, drawn).value)
+    return price + spent
+
+
+def service_cost(
+    service: Service, told: Answered | None, saturation: Saturation | None
+) -> ServiceCost:
+    """Return the cost of machines, tokens and requests at the rates of the run, or at saturation.
+
+    Under autoscaling the machines that were there on average count; owned ones stay.
+    """
+    found, owned = told or saturation, service.owned is not None
+    drawn = service_energy(service, told, saturation).power if owned else None
+    price = service_price(service, drawn)
+    stores = None if found is None else bill_of_store(service, found.request_rate)
+    if price is None or found is None or not found.output_rate:
+        return ServiceCost(per_second=price, stores=stores)
+    if told is not None and service.serving.autoscaling is not None and not owned:
+        price *= told.replicas / service.serving.replicas
+    output, requests = found.output_rate, found.request_rate
+    prompts = requests * service.load.prompt.mean if told is None else told.prompt_rate
+    paid = price if stores is None else price + stores.known * requests / _all(service)
+
+    def per(rate: PerSecond) -> Usd:
+        return float(per_million_tokens(paid, rate))
+
+    return ServiceCost(
+        per_second=price,
+        stores=stores,
+        per_million_output_tokens=per(output),
+        per_million_tokens=per(output + prompts),
+        per_thousand_requests=per(requests) * THOUSAND / MILLION,
+    )
+
+
+def bill_of_store(service: Service, rate: PerSecond) -> StorageBill | None:
+    """Return the bill of the store of requests, for all of them at a rate.
+
+    What is read and written is that of the job that does so; the store is rented until the last
+    answer. None where they lie in none.
+    """
+    job = service.reading
+    return None if job is None or not rate else bill_of(job, uses(job), _all(service) / rate)
+
+
+def _all(service: Service) -> float:
+    """Return the number of requests in the store, of which the load may be a part."""
+    return 1.0 if service.reading is None else float(service.reading.job.dataset.samples)

@@ -1,13 +1,13 @@
-"""Power of machines, electricity and ownership, and the energy of a run."""
+"""Power of machines, electricity and ownership, and the energy of runs and requests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from simulator.equations import cost as equations
-from simulator.equations.energy import (
+from simulator.equations.cost import (
     building_energy,
     drawn_energy,
     electricity_cost,
@@ -18,12 +18,28 @@ from simulator.equations.energy import (
 from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.base import Resource
 from simulator.results.prediction import Energy, Timing
-from simulator.schema.cost import EnergyPlan, Ownership, Purchase
+from simulator.results.serving import Answered, Saturation, ServiceEnergy
+from simulator.schema.cost import EnergyPlan, Purchase
 from simulator.schema.machines import Group, short_name
 from simulator.schema.scenario import Scenario
 from simulator.terms import Term, term
 from simulator.uncertainty.provenance import Source
-from simulator.units import WATT, Usd, UsdPerSecond, Watts, at_most, parse
+from simulator.units import (
+    MILLION,
+    THOUSAND,
+    WATT,
+    Joules,
+    Kilograms,
+    PerSecond,
+    Usd,
+    UsdPerSecond,
+    Watts,
+    at_most,
+    parse,
+)
+
+if TYPE_CHECKING:
+    from simulator.schema.serving import Service
 
 _TEADS: Final = (
     "github cloud-carbon-footprint/cloud-carbon-coefficients@dda7621f8ab2, instances of Teads "
@@ -105,17 +121,13 @@ def is_known(group: Group) -> bool:
     return gpu is None or gpu.emulated or gpu.power is not None
 
 
-def _busy(timing: Timing) -> float:
-    found = timing.accelerator_utilization
-    return 0.0 if found is None else found
-
-
 def _of_group(scenario: Scenario, group: Group, timing: Timing) -> tuple[Draw, ...]:
     trains = group is scenario.cluster.trainers
     usage = timing.usage.get(str(Resource.CPU) if trains else f"{group.name}.{Resource.CPU}")
+    devices = timing.accelerator_utilization
     return draws_at(
         group,
-        accelerators=_busy(timing) if trains else 0.0,
+        accelerators=devices if trains and devices is not None else 0.0,
         processors=0.0 if usage is None else usage.mean,
         lead="" if trains else f"{group.name}: ",
     )
@@ -204,26 +216,21 @@ class Standing:
         return float(self.capital.value) + self.running
 
 
-def is_owned(scenario: Scenario, group: Group) -> bool:
+Billed: TypeAlias = "Scenario | Service"
+"""A job or a service: machines that are rented or owned."""
+
+
+def is_owned(billed: Billed, group: Group) -> bool:
     """Return whether the machines of a group are owned; a stated price is rent."""
-    own = group is scenario.cluster.trainers and scenario.cost.price is not None
-    return scenario.cost.purchase is Purchase.OWNED and group.price is None and not own
+    own = group is billed.cluster.trainers and billed.cost.price is not None
+    return billed.cost.purchase is Purchase.OWNED and group.price is None and not own
 
 
-def standing(scenario: Scenario, group: Group) -> Standing | None:
+def standing(billed: Billed, group: Group) -> Standing | None:
     """Return the fixed costs of one machine of a group; None if a figure is missing."""
-    plan, energy = scenario.owned, scenario.energy
-    if plan is None or energy is None:
-        return None
-    return standing_of(group, plan, energy, capex_of(scenario, group))
-
-
-def standing_of(
-    group: Group, plan: Ownership, energy: EnergyPlan, paid: Usd | None
-) -> Standing | None:
-    """Return the fixed costs of a machine bought for `paid`."""
-    watts = _power(group)
-    if energy.tariff is None or paid is None or watts is None:
+    plan, energy = billed.owned, billed.energy
+    paid, watts = capex_of(billed, group), _power(group)
+    if plan is None or energy is None or energy.tariff is None or paid is None or watts is None:
         return None
     rest, most = watts
     usual = in_a_rack(group)
@@ -237,11 +244,10 @@ def standing_of(
         life=plan.life,
     )
     room = most * plan.hosting_per_watt if usual else 0.0
-    hosting = room if plan.hosting is None else plan.hosting
     return Standing(
         capex=with_network,
         capital=capital,
-        hosting=hosting,
+        hosting=room if plan.hosting is None else plan.hosting,
         staff=plan.staff or 0.0,
         electricity=electricity_by_time(energy, rest),
     )
@@ -259,30 +265,25 @@ def electricity_by_time(plan: EnergyPlan, power: Watts) -> Term:
     return term(electricity_cost, energy=building, tariff=plan.tariff or 0.0)
 
 
-def owned_price(scenario: Scenario, group: Group) -> Term | None:
+def owned_price(billed: Billed, group: Group) -> Term | None:
     """Return the cost of one owned machine by working time, without its electricity."""
-    found = standing(scenario, group)
-    if found is None or scenario.owned is None:
+    found = standing(billed, group)
+    if found is None or billed.owned is None:
         return None
-    return working_price(found, scenario.owned)
-
-
-def working_price(found: Standing, plan: Ownership) -> Term:
-    """Return the same from fixed costs."""
     return term(
         equations.owned_price,
         capital=found.capital,
         hosting=found.hosting,
         staff=found.staff,
         standing=found.electricity,
-        utilization=plan.utilization,
+        utilization=billed.owned.utilization,
     )
 
 
-def capex_of(scenario: Scenario, group: Group) -> Usd | None:
+def capex_of(billed: Billed, group: Group) -> Usd | None:
     """Return the purchase price of one machine of a group: stated, else listed."""
-    plan = scenario.owned
-    stated = plan is not None and group is scenario.cluster.trainers and plan.capex is not None
+    plan = billed.owned
+    stated = plan is not None and group is billed.cluster.trainers and plan.capex is not None
     return plan.capex if stated and plan is not None else group.host.capex
 
 
@@ -405,3 +406,63 @@ def _missing(scenario: Scenario) -> Iterator[str]:
     plan = scenario.energy
     if plan is not None and plan.grid is None and plan.tariff is None:
         yield "energy.grid, for the emissions: an amount in g/kWh, or the region of a cloud"
+
+
+def service_energy(
+    service: Service, told: Answered | None, saturation: Saturation | None
+) -> ServiceEnergy:
+    """Return the power of all machines at the rates of the run, or at saturation.
+
+    Accelerators that no replica uses stand idle. Under autoscaling the machines that were there on
+    average count.
+    """
+    found = told or saturation
+    if found is None or not found.output_rate or not is_known(service.group):
+        return ServiceEnergy()
+    serving = service.serving
+    there = 1.0 if told is None else told.replicas / serving.replicas
+    accelerators, processors = _busy(service, told)
+    drawn = draws_at(service.group, accelerators=accelerators, processors=processors)
+    power = there * sum(draw.mean for draw in drawn)
+    requests = found.request_rate
+    prompts = requests * service.load.prompt.mean if told is None else told.prompt_rate
+
+    def of(many: float, rate: PerSecond) -> Joules:
+        return float(drawn_energy(power, many / rate))
+
+    return ServiceEnergy(
+        power=power,
+        per_million_output_tokens=of(MILLION, found.output_rate),
+        per_million_tokens=of(MILLION, found.output_rate + prompts),
+        per_thousand_requests=of(THOUSAND, requests),
+        emitted_per_thousand_requests=_emitted(service.energy, of(THOUSAND, requests)),
+    )
+
+
+def _emitted(plan: EnergyPlan | None, energy: Joules) -> Kilograms | None:
+    """Return the emissions for an energy at the plugs [kg]; None if the grid is unknown."""
+    if plan is None or plan.grid is None:
+        return None
+    return float(emissions(building_energy(energy, plan.pue), plan.grid))
+
+
+def _busy(service: Service, told: Answered | None) -> tuple[float, float]:
+    """Return the busy shares of all accelerators and of all processors.
+
+    At saturation all replicas compute. Without accelerators processors do; with them, processors
+    are busy only with requests before their batches.
+    """
+    group, devices = service.group, sum(count * busy for count, busy in _kinds(service, told))
+    used = min(1.0, devices / (group.count * group.gpus_per_host))
+    if group.host.gpu is None:
+        return 0.0, used
+    return used, 0.0 if told is None else told.host_busy
+
+
+def _kinds(service: Service, told: Answered | None) -> Iterator[tuple[int, float]]:
+    """Return the devices of each kind of replica and their busy share."""
+    serving, before = service.serving, service.serving.prefill
+    of = {} if told is None else told.busy_of
+    yield serving.replicas * serving.tensor, 1.0 if told is None else told.busy
+    if before is not None:
+        yield before.replicas * before.tensor, of.get("prompts", 1.0)

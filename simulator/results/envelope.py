@@ -325,8 +325,8 @@ def placed(scenario: Scenario) -> Place:
         place[Axis.RANKS] = float(scenario.ranks)
         if job.model is not None:
             place[Axis.EXCHANGING] = float(scenario.ranks)
-    if job.loader.workers > 0 and job.loader.kind is not LoaderKind.ACTORS:
-        place[Axis.WORKERS] = float(job.loader.workers)
+    if job.input.workers > 0 and job.input.loader is not LoaderKind.ACTORS:
+        place[Axis.WORKERS] = float(job.input.workers)
     if is_computed(scenario):
         place[Axis.BATCH] = float(job.train.batch_size)
         if job.model is not None:

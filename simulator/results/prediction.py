@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
-from simulator.equations.step import step_time
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
-from simulator.pipeline.ledger import entries
-from simulator.pipeline.stages.base import StageDemands
+from simulator.pipeline.stages.base import Phase, StageDemands
+from simulator.pipeline.stages.input import hit_ratio
 from simulator.schema.cost import Purchase
 from simulator.schema.long_run import LongRun, Saving
 from simulator.schema.scenario import Scenario
@@ -138,7 +137,7 @@ class StepSplit:
     """The mean step as a sum of what was exposed on a rank's timeline [s].
 
     `data_stall`: the device waited for a batch. `other`: it waited for other ranks at the
-    barrier, or for the program. `total` is their sum, the step.
+    barrier, or for the program. `equations.step.step_time` adds them up.
     """
 
     data_stall: Seconds = 0.0
@@ -148,16 +147,6 @@ class StepSplit:
     bubble: Seconds = 0.0
     checkpoint: Seconds = 0.0
     other: Seconds = 0.0
-
-    @staticmethod
-    def of(ledger: Mapping[str, Seconds]) -> StepSplit:
-        """Return the parts of a step from the lines of its ledger."""
-        return StepSplit(**entries(ledger))
-
-    @property
-    def total(self) -> Seconds:
-        """The step [s]."""
-        return float(step_time(**asdict(self)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -389,13 +378,18 @@ class Prediction:
     page_cache_bytes: Bytes = 0.0
     break_even_epochs: float | None = None
     one_off: Mapping[str, Seconds] = field(default_factory=dict)
-    cache_hit_ratio: float = 0.0
     interval: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     assumptions: tuple[Assumption, ...] = ()
     warnings: tuple[str, ...] = ()
     outlook: Outlook | None = None
     energy: Energy = Energy()
     storage: StorageBill = StorageBill()
+
+    @property
+    def cache_hit_ratio(self) -> float:
+        """Share of reads that hit the page cache in the last epoch [0..1]."""
+        last = Phase.WARM if self.scenario.job.train.epochs > 1.0 else Phase.COLD
+        return float(hit_ratio(self.scenario, last))
 
     @property
     def in_all(self) -> Usd | None:

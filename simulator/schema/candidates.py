@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from simulator.schema.accelerators import Gpu
-from simulator.schema.data_loading import Dataset, Loader, Preprocessing
+from simulator.schema.data_loading import Dataset, InputPipeline
 from simulator.schema.machines import CpuPool, Group, Host, Link, Network
 from simulator.schema.scenario import CostPlan, Job, Memory, Scenario
 from simulator.schema.storage import Storage
@@ -28,13 +28,11 @@ from simulator.uncertainty.provenance import Source
 
 ARRAYS: Final[Mapping[type, frozenset[str]]] = {
     Train: frozenset({"batch_size", "accumulation", "epochs", "start_up", "shut_down"}),
-    Loader: frozenset(
+    InputPipeline: frozenset(
         {"workers", "prefetch", "receive_per_batch", "receive_per_sample"}
         | {"worker_start", "worker_memory"}
-    ),
-    Preprocessing: frozenset(
-        {"decode", "augment", "collate", "per_batch", "output_bytes"}
-        | {"device_time", "device_memory", "prepared_bytes"}
+        | {"decode", "augment", "collate", "per_batch", "output_bytes_per_sample"}
+        | {"device_time", "device_memory", "prepared_bytes_per_sample"}
     ),
     Dataset: frozenset({"samples", "bytes_per_sample", "readers"}),
     Storage: frozenset(
@@ -53,6 +51,7 @@ ARRAYS: Final[Mapping[type, frozenset[str]]] = {
 
 IGNORED: Final[Mapping[type, frozenset[str]]] = {
     Scenario: frozenset({"name", "title", "notes", "uncertainties"}),
+    InputPipeline: frozenset({"measured_on", "tensors_per_batch"}),
     CpuPool: frozenset({"model"}),
     Host: frozenset({"note"}),
     Gpu: frozenset({"note"}),
@@ -210,12 +209,11 @@ def _taking(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
 def _decided(value: object) -> tuple[bool, ...]:
     """Questions that closed forms ask of a number, each with its answer."""
     match value:
-        case Loader():
-            return (value.workers > 0,)
+        case InputPipeline():
+            prepared = value.prepared_bytes_per_sample > 0.0
+            return (value.workers > 0, value.device_memory > 0.0, prepared)
         case Parallelism():
             return (value.pipeline > 1, value.splits_model)
-        case Preprocessing():
-            return (value.device_memory > 0.0, value.prepared_bytes > 0.0)
         case Job():
             return (value.train.accumulation > 1,)
         case _:

@@ -2,12 +2,11 @@
 
 The three loaders differ in data, not in code: the number of workers of a rank, the threads that
 serve one batch, the batches that may be outstanding, whether order is kept and whether anything is
-prefetched across an epoch boundary. `Loader.policy` states those rules.
+prefetched across an epoch boundary. `InputPipeline.policy` states those rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated
@@ -15,18 +14,24 @@ from typing import Annotated
 from simulator.schema.fields import (
     CONSTANT,
     DEPENDS,
+    DERIVED,
+    REQUIRED,
     ByteField,
+    ByteOrZeroField,
     Choice,
     CountField,
     CountOrZeroField,
+    FractionField,
     Number,
     NumberField,
+    NumberOrZeroField,
+    PriceOrZeroField,
     Section,
     Spread,
     TextField,
     TimeField,
+    TimeOrZeroField,
 )
-from simulator.uncertainty.provenance import Source
 from simulator.units import Bytes, PerSecond, Seconds, at_least
 
 
@@ -158,39 +163,6 @@ class CostBasis(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preprocessing:
-    """CPU work of turning stored bytes into a batch, per sample unless it says otherwise.
-
-    `collate` includes serialising for the transport. `output_bytes` is what one finished
-    sample takes in memory and over PCIe. `coremark_per_vcpu` belongs to the machine the times
-    were measured on (None: this machine, so nothing is scaled).
-
-    Where the device prepares, it takes `device_time` a sample from training and `device_memory`,
-    and decode and augment stay with the CPU as far as they are stated. Where samples are prepared
-    beforehand, that is done once and `prepared_bytes` a sample are stored and read.
-    """
-
-    decode: Seconds = 0.0
-    augment: Seconds = 0.0
-    collate: Seconds = 0.0
-    per_batch: Seconds = 0.0
-    output_bytes: Bytes = 0.0
-    cost_spread: Spread = CONSTANT
-    basis: CostBasis = CostBasis.CORE
-    coremark_per_vcpu: PerSecond | None = None
-    where: Preparation = Preparation.CPU
-    device_time: Seconds = 0.0
-    device_memory: Bytes = 0.0
-    prepared_bytes: Bytes = 0.0
-    sources: Mapping[str, Source] = field(default_factory=dict)
-
-    @property
-    def per_sample(self) -> Seconds:
-        """CPU time of one sample, all parts [s]."""
-        return self.decode + self.augment + self.collate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Straggler:
     """Some batches, one worker, or the workers of one rank, that take longer.
 
@@ -245,22 +217,47 @@ class LoaderPolicy:
     reads_ahead: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remote:
-    """Workers on the machines of another group, who hand batches over the network.
+HelpersField = Annotated[int, Number(low=1.0, high=1e4, whole=True)]
+# Far beyond any run ever reported, near enough to catch a slip of the keyboard.
+RemoteWorkersField = Annotated[int, Number(low=1.0, high=4096.0, whole=True)]
+WorkersField = Annotated[int, Number(high=4096.0, whole=True)]
+PrefetchField = Annotated[int, Number(low=1.0, high=4096.0, whole=True)]
 
-    `workers` run on each machine of `group`; each makes whole batches alone, or all of them
-    together one batch of each rank at a time (`shares_batches`, as a tf.data service does).
-    `queue` finished batches may wait for each rank. Batches come in any order. `send_per_batch`
-    and `send_per_sample` are CPU times of serialising on the remote machine.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remote(Section):
+    """Machines that only make batches and hand them over the network, in any order.
+
+    Each worker makes whole batches alone, or all of a machine together make one batch of each rank
+    at a time (`shares_batches`, as a tf.data service does).
     """
 
-    group: str
-    workers: int
-    shares_batches: bool = False
-    queue: int = 2
-    send_per_batch: Seconds = 0.0
-    send_per_sample: Seconds = 0.0
+    machine: TextField = field(default="", metadata=REQUIRED)
+    """Name of a machine's profile, such as instance/aws/c5.18xlarge."""
+    count: HelpersField = 1
+    """How many equal machines."""
+    name: TextField = "data"
+    """What the group is called in reports, as in the resource data.cpu."""
+    storage: TextField | None = None
+    """Store these machines read; that of the trainers by default, unless it is their own drives."""
+    workers: RemoteWorkersField = field(default=1, metadata=DEPENDS)
+    """Workers on each of these machines; one for each of its vCPUs by default."""
+    shares_batches: bool = field(default=False, metadata=DEPENDS)
+    """Whether all workers of a machine make each batch together; true by default for tf.data."""
+    queue: CountField = field(default=2, metadata=DEPENDS)
+    """Finished batches that may wait for each process that trains; 2 by default."""
+    speed: NumberField | None = None
+    """Speed of one of their vCPUs relative to one that trains, such as 1.2; by their CoreMarks."""
+    smt_worth: FractionField | None = None
+    """What a second hardware thread adds to a busy core there, as a fraction of a core."""
+    contention: NumberOrZeroField | None = None
+    """How much longer work takes there with all cores busy than with one, less 1."""
+    send_per_batch: TimeOrZeroField = 0.0
+    """CPU time of a remote worker to serialise and send a batch."""
+    send_per_sample: TimeOrZeroField = 0.0
+    """CPU time of a remote worker to serialise and send, for each sample."""
+    price: PriceOrZeroField | None = None
+    """Price of one of these machines, such as $3.06/h; the profile's by default."""
 
     def producers(self, ranks: int) -> int:
         """Workers that one machine has for each rank."""
@@ -272,39 +269,79 @@ class Remote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loader:
-    """Settings of the input pipeline of one rank (one process that owns a loader).
+class InputPipeline(Section):
+    """The input pipeline of one process that trains, and what its work costs."""
 
-    `workers`: processes (PyTorch) or threads (tf.data, DALI). `prefetch`: batches per worker
-    (PyTorch) or batches ahead (tf.data, DALI). `receive_per_batch` and `receive_per_sample` are
-    CPU times of the one thread that takes finished batches (the pin thread where `pin_memory`,
-    else the main thread). `worker_start` passes for each worker in turn when they are started.
-    `epoch_start` passes at the start of each epoch before its first batch is asked for; a loader
-    of threads that has one restarts each epoch.
-    `in_step`: equal batches keep workers in step, as they begin together; else they come
-    to be spread evenly over a batch's time, as real ones drift apart.
-    `overlap_copies`: the copy to the device overlaps compute (needs pinned memory). Batches
-    lie in the memory of `socket` (None: of the socket each device is attached to).
-    """
-
-    kind: LoaderKind = LoaderKind.PYTORCH
-    workers: int = 0
-    prefetch: int = 2
-    pin_memory: bool = False
+    loader: Annotated[LoaderKind, Choice(LoaderKind)] = LoaderKind.PYTORCH
+    """Whose rules the pipeline follows."""
+    workers: WorkersField = 0
+    """Worker processes (pytorch), threads (tf.data, dali) or actors of each training process."""
+    prefetch: PrefetchField = field(default=2, metadata=DEPENDS)
+    """Batches ahead: per worker (pytorch), or in all (the queue, for actors); 2 by default."""
+    pin_memory: bool = field(default=False, metadata=DEPENDS)
+    """Whether batches go through page-locked memory; false by default, true for dali."""
     in_order: bool = True
+    """Whether batches are delivered in the order they were asked for."""
     persistent_workers: bool = False
+    """Whether workers live on from epoch to epoch."""
     drop_last: bool = False
-    overlap_copies: bool = True
-    socket: int | None = None
-    transport: Transport = Transport.SHARED_MEMORY
-    receive_per_batch: Seconds = 0.0
-    receive_per_sample: Seconds = 0.0
-    worker_start: Seconds = 0.0
-    epoch_start: Seconds = 0.0
-    worker_memory: Bytes = 0.0
-    stragglers: tuple[Straggler, ...] = ()
-    in_step: bool = False
-    sources: Mapping[str, Source] = field(default_factory=dict)
+    """Whether an incomplete last batch is dropped."""
+    overlap_copies: bool = field(default=True, metadata=DEPENDS)
+    """Whether copies to the device overlap compute; as pin_memory by default."""
+    transport: Annotated[Transport, Choice(Transport)] = field(
+        default=Transport.SHARED_MEMORY, metadata=DEPENDS
+    )
+    """How a batch reaches the main process; shared-memory for pytorch, else in-process."""
+    tensors_per_batch: CountField = 2
+    """Tensors of a finished batch; worker processes hand over each by itself."""
+    receive_per_batch: TimeOrZeroField = field(default=0.0, metadata=DEPENDS)
+    """CPU time of the thread that takes a finished batch, once a batch."""
+    receive_per_sample: TimeOrZeroField = field(default=0.0, metadata=DEPENDS)
+    """CPU time of the thread that takes a finished batch, for each sample in it."""
+    worker_start: TimeOrZeroField = field(default=0.0, metadata=DEPENDS)
+    """Time to start one worker; workers are started one after another."""
+    epoch_start: TimeOrZeroField = 0.0
+    """Time at the start of each epoch before its first batch is asked for, to set up its order."""
+    worker_memory: ByteOrZeroField = field(default=0.0, metadata=DEPENDS)
+    """Memory of one worker other than its batches."""
+    straggler: tuple[Straggler, ...] = ()
+    """Batches or workers that take longer."""
+    decode: TimeOrZeroField = 0.0
+    """CPU time to decode one sample, such as 1.5 ms."""
+    augment: TimeOrZeroField = 0.0
+    """CPU time to augment one sample."""
+    collate: TimeOrZeroField = 0.0
+    """CPU time per sample to put a batch together and hand it over."""
+    per_batch: TimeOrZeroField = 0.0
+    """CPU time of one batch in addition to the work on its samples."""
+    output_bytes_per_sample: ByteOrZeroField = field(default=0.0, metadata=DEPENDS)
+    """Bytes of a finished sample in memory; by default what the model takes."""
+    cost_spread: Spread = CONSTANT
+    """How the CPU time of samples varies; by default and constant as with size_spread."""
+    cost_basis: Annotated[CostBasis, Choice(CostBasis)] = CostBasis.CORE
+    """What the CPU times were measured on: an idle core, or a vCPU of a busy machine."""
+    measured_on: TextField | None = None
+    """Profile of the machine the CPU times were measured on; this machine by default."""
+    where: Annotated[Preparation, Choice(Preparation)] = Preparation.CPU
+    """Where samples are decoded and augmented: cpu, device, or beforehand (once, and stored)."""
+    device_time: TimeField = field(default=0.0, metadata=DEPENDS)
+    """Time the device takes to prepare one sample; required where it does."""
+    device_memory: ByteOrZeroField = field(default=0.0, metadata=DEPENDS)
+    """Device memory that preparing takes."""
+    prepared_bytes_per_sample: ByteField = field(default=0.0, metadata=DEPENDS)
+    """Bytes of a sample as prepared beforehand and stored; required where it is."""
+    socket: CountOrZeroField | None = None
+    """Socket in whose memory batches lie; by default that of each device."""
+    in_step: bool = field(default=False, metadata=DERIVED)
+    """Equal batches keep workers in step, as they begin together; else they come to be spread
+    evenly over a batch's time, as real ones drift apart."""
+    coremark_per_vcpu: PerSecond | None = field(default=None, metadata=DERIVED)
+    """CoreMark of a vCPU of the machine the CPU times were measured on; None: nothing is scaled."""
+
+    @property
+    def per_sample(self) -> Seconds:
+        """CPU time of one sample, all parts [s]."""
+        return self.decode + self.augment + self.collate
 
     @property
     def copies_beside_compute(self) -> bool:
@@ -314,7 +351,7 @@ class Loader:
     @property
     def policy(self) -> LoaderPolicy:
         """The rules this loader follows."""
-        if self.kind is LoaderKind.PYTORCH:
+        if self.loader is LoaderKind.PYTORCH:
             return LoaderPolicy(
                 producers=self.workers,
                 threads=1.0,
@@ -324,7 +361,7 @@ class Loader:
                 crosses_epochs=False,
                 restarts=not self.persistent_workers,
             )
-        if self.kind is LoaderKind.ACTORS:
+        if self.loader is LoaderKind.ACTORS:
             return LoaderPolicy(
                 producers=self.workers,
                 threads=1.0,

@@ -13,7 +13,7 @@ from simulator.schema.cost import (
     PurchaseField,
     StorePlan,
 )
-from simulator.schema.data_loading import Dataset, Loader, Preparation, Preprocessing, Remote
+from simulator.schema.data_loading import Dataset, InputPipeline, Preparation, Remote
 from simulator.schema.fields import (
     ByteOrZeroField,
     PriceOrZeroField,
@@ -74,8 +74,7 @@ class Job:
 
     mode: Mode
     dataset: Dataset
-    loader: Loader
-    preprocessing: Preprocessing
+    input: InputPipeline
     train: Train
     software: Software
     model: Model | None = None
@@ -89,8 +88,8 @@ class Job:
     @property
     def stored_bytes(self) -> Bytes:
         """Bytes of one sample as it lies on the store while the job runs [B]."""
-        beforehand = self.preprocessing.where is Preparation.BEFOREHAND
-        return self.preprocessing.prepared_bytes if beforehand else self.dataset.bytes_per_sample
+        beforehand = self.input.where is Preparation.BEFOREHAND
+        return self.input.prepared_bytes_per_sample if beforehand else self.dataset.bytes_per_sample
 
     @property
     def stored_total(self) -> Bytes:
@@ -109,7 +108,7 @@ class Scenario:
     for. `energy` says where the electricity comes from, `owned` what machines cost to own; None
     where the file does not. `store` says how the store is used outside the run. `assume_spread`: no
     spread of samples is stated, so one is assumed where equal samples mislead
-    (`pipeline.sample_spread`).
+    (`pipeline.loads`).
     """
 
     name: str
@@ -139,7 +138,7 @@ class Scenario:
         remote = self.job.remote
         if self.at and remote is not None:
             return remote.threads(self.ranks_served)
-        return self.job.loader.policy.threads
+        return self.job.input.policy.threads
 
     @property
     def job(self) -> Job:

@@ -25,7 +25,7 @@ from simulator.schema.fields import (
     TimeField,
     TimeOrZeroField,
 )
-from simulator.schema.machines import Group
+from simulator.schema.machines import Cluster, Group
 from simulator.schema.models import Model
 from simulator.schema.scenario import CostPlan, Scenario
 from simulator.schema.software import ProductFigures, ServiceFactors, ServingFigures
@@ -446,14 +446,14 @@ class Service:
     """Everything a prediction of serving needs.
 
     `group` are the machines. `products` and `figures` say what products and the engine reach on
-    their accelerators or cores. `owned` says what machines cost that are bought, `electricity`
-    where theirs comes from. `log_sd` is the standard deviation of the logarithm of the forward
-    pass, `overhead_log_sd` that of the time of a request in addition to its iterations.
-    `factors` are those that `products`, `figures` and settings hold already. `notes` are
-    assumptions, `cautions` those of them that a reader must not miss. A model that does not write
-    token after token has `one_pass` instead of products and figures. `reading` is the job that
-    reads what requests hold from a store; None: they are there. `deadline` is by when a goal has
-    all requests of a bulk job answered [s].
+    their accelerators or cores. `owned` says what machines cost that are bought, `energy` where
+    their electricity comes from. `log_sd` is the standard deviation of the logarithm of the forward
+    pass, `overhead_log_sd` that of the time of a request in addition to its iterations. `factors`
+    are those that `products`, `figures` and settings hold already. `notes` are assumptions,
+    `cautions` those of them that a reader must not miss. A model that does not write token after
+    token has `one_pass` instead of products and figures. `reading` is the job that reads what
+    requests hold from a store; None: they are there. `deadline` is by when a goal has all requests
+    of a bulk job answered [s].
     """
 
     name: str
@@ -467,7 +467,7 @@ class Service:
     title: str = ""
     cost: CostPlan = field(default_factory=CostPlan)
     owned: Ownership | None = None
-    electricity: EnergyPlan | None = None
+    energy: EnergyPlan | None = None
     log_sd: float = 0.0
     overhead_log_sd: float = 0.0
     factors: ServiceFactors = field(default_factory=ServiceFactors)
@@ -476,6 +476,11 @@ class Service:
     one_pass: OnePass | None = None
     reading: Scenario | None = None
     deadline: Seconds | None = None
+
+    @property
+    def cluster(self) -> Cluster:
+        """Its machines as the only group of a cluster."""
+        return Cluster(groups=(self.group,))
 
     @property
     def memory(self) -> Bytes:

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from simulator.equations.batch import mean_square_length
+from simulator.equations.step import mean_square_length
 from simulator.memo import cached
 from simulator.schema.accelerators import Precision
 from simulator.schema.models import (

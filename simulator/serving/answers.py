@@ -8,14 +8,10 @@ from dataclasses import replace
 from typing import Final
 
 from simulator.equations.serving import blocks_of
+from simulator.results.cost import service_cost
 from simulator.results.energy import LOG_SD as POWER_LOG_SD
-from simulator.results.metrics import (
-    answered_figures,
-    applies,
-    is_share,
-    saturation_figures,
-    work_figures,
-)
+from simulator.results.energy import service_energy
+from simulator.results.metrics import applies, is_share, part_figures
 from simulator.results.serving import (
     TOGETHER,
     Answered,
@@ -25,7 +21,6 @@ from simulator.results.serving import (
     ServicePrediction,
 )
 from simulator.schema.serving import OpenLoop, RateCurve, Service, Trace
-from simulator.serving.cost import cost_of, energy_of
 from simulator.serving.layout import Layout
 from simulator.serving.load import usual_count
 from simulator.serving.replica import Pool
@@ -126,16 +121,16 @@ def _figures(
     service: Service, told: Answered | None, saturation: Saturation | None
 ) -> dict[str, float]:
     """Return the figures that have intervals."""
-    cost, energy = cost_of(service, told, saturation), energy_of(service, told, saturation)
-    maybe = work_figures(cost, energy)
-    maybe |= {} if saturation is None else saturation_figures(saturation)
-    found = {} if told is None else answered_figures(told)
-    found |= {name: value for name, value in maybe.items() if value is not None}
-    return {name: value for name, value in found.items() if name not in _COUNTED}
+    cost = service_cost(service, told, saturation)
+    energy = service_energy(service, told, saturation)
+    found = part_figures(answered=told, saturation=saturation, cost=cost, energy=energy)
+    return {n: value for n, value in found.items() if value is not None and n not in _CERTAIN}
 
 
-_COUNTED: Final = frozenset({"requests", "iterations", "preemptions", "end_to_end_s.half_width"})
-"""What says how a run was made, not what it shows."""
+_CERTAIN: Final = frozenset(
+    {"requests", "iterations", "preemptions", "end_to_end_s.half_width", "cost.usd_per_hour"}
+)
+"""Figures without an interval: how a run was made, and what machines cost."""
 
 
 def _band(values: Sequence[float | None]) -> dict[str, float | None]:
@@ -195,7 +190,7 @@ def answer(  # noqa: PLR0913 - what a caller may want beside the figures
         memory=memory,
         answered=None,
         saturation=None,
-        cost=cost_of(service, None, None),
+        cost=service_cost(service, None, None),
         assumptions=service.notes,
     )
     lacking = lack(service, layout)
@@ -208,8 +203,8 @@ def answer(  # noqa: PLR0913 - what a caller may want beside the figures
         found,
         saturation=saturation,
         answered=told,
-        cost=cost_of(service, told, saturation),
-        energy=energy_of(service, told, saturation),
+        cost=service_cost(service, told, saturation),
+        energy=service_energy(service, told, saturation),
         meets=meets(service, told),
         warnings=(*service.cautions, *_all_warnings(service, layout, told, saturation)),
     )

@@ -14,8 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +23,11 @@ from simulator.engine.closed_form import lower_bound
 from simulator.engine.intervals import draw, figures, uncertainty_components
 from simulator.errors import BrokenInvariant, InputError, PlanError, UnknownName
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit
-from simulator.pipeline.limits import check_modelled
+from simulator.pipeline.program import check_modelled
 from simulator.predict import layout_of, predict, predict_service, saturation_of, simulation_input
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.results.cost import bill_of, data_rent, machines_price, uses
+from simulator.reading.search.candidates import CandidateReader
+from simulator.results.cost import bill_of, data_rent, machines_price, service_price, uses
 from simulator.results.prediction import STARVED, Prediction
 from simulator.results.serving import AtSaturation, ServicePrediction
 from simulator.schema.accelerators import Stack
@@ -37,16 +37,13 @@ from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import OpenLoop, Service
 from simulator.schema.storage import Storage
-from simulator.serving.cost import price_of_all
 from simulator.serving.load import usual_count
-from simulator.studies.baseline import Baseline, Machine, Reader, machine_of
+from simulator.studies.baseline import Baseline, Machine, machine_of
 from simulator.studies.data_migration import Move, moves, rewritten, waited
+from simulator.studies.levers import MACHINE
 from simulator.studies.levers.catalogue import changes, service_changes
-from simulator.studies.levers.keys import MACHINE
 from simulator.studies.levers.lever import (
     Change,
-    Kind,
-    ServiceKind,
     ServiceSituation,
     Situation,
 )
@@ -79,13 +76,6 @@ as no set measures enough pairs (compiled and eager runs of one model differ by 
 QUICK_STEPS: Final = 600
 """Simulated steps from which on a job takes long to simulate."""
 RUN_TIME: Final = "total_time_s"
-
-
-class PlainReader(Reader, Protocol):
-    """Reads candidates of one scenario file, for closed forms too."""
-
-    def without_uncertainty(self, settings: Mapping[str, Plain]) -> Scenario:
-        """The scenario with some keys set, with equal samples and no uncertainties."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +151,7 @@ class _Estimate:
 
 
 def actions(
-    reader: PlainReader,
+    reader: CandidateReader,
     base: Prediction,
     catalogue: Catalogue,
     *,
@@ -171,7 +161,7 @@ def actions(
 
     Parameters
     ----------
-    reader : PlainReader
+    reader : CandidateReader
         Reads the scenario of `base` with some keys set.
     base : Prediction
         The job as it is, with its intervals.
@@ -181,7 +171,7 @@ def actions(
         Log of internal errors; without it the first one is raised.
     """
     baseline = _ground(reader, base.scenario, catalogue)
-    unchanged = Change(kind=Kind.WORKERS, name="", settings={})
+    unchanged = Change("", {})
     offered = changes(
         Situation(baseline=baseline, starved=_waits(base), cramped=is_too_large(base))
     )
@@ -232,7 +222,7 @@ def _waits(base: Prediction) -> bool:
     return timing.split.data_stall >= STARVED * timing.step_time.mean
 
 
-def _ground(reader: Reader, scenario: Scenario, catalogue: Catalogue) -> Baseline:
+def _ground(reader: CandidateReader, scenario: Scenario, catalogue: Catalogue) -> Baseline:
     """The scenario, with machines of its own cloud and stores that only some clouds reach."""
     own = machine_of(scenario.cluster.trainers.host)
     return Baseline(
@@ -282,7 +272,7 @@ def _promising(own: _Estimate, found: Iterable[_Estimate | None], slack: float) 
     def value(tried: _Estimate) -> float:
         return _value(waiting if tried.change.kind in _FILLING else own, tried)
 
-    best: dict[StrEnum, _Estimate] = {}
+    best: dict[str, _Estimate] = {}
     for tried in found:
         if tried is None or tried.fitting < _enough(own.fitting):
             continue
@@ -323,8 +313,8 @@ def _fitting(memory: MemoryFit | None, ram: HostRam) -> float:
     return float(memory.total <= memory.capacity)
 
 
-_FILLING: Final = frozenset({Kind.WORKERS, Kind.READERS})
-"""Levers that keep a resource busier without more of it."""
+_FILLING: Final = frozenset({"workers", "readers"})
+"""Kinds of levers that keep a resource busier without more of it."""
 
 
 def _value(own: _Estimate, other: _Estimate) -> float:
@@ -346,12 +336,12 @@ def _worth(base: Prediction, action: Action) -> float:
 
 
 def _estimates(
-    found: Sequence[Change], reader: PlainReader, now: Scenario
+    found: Sequence[Change], reader: CandidateReader, now: Scenario
 ) -> list[_Estimate | None]:
     return [_in_closed_form(change, reader, now) for change in found]
 
 
-def _in_closed_form(change: Change, reader: PlainReader, now: Scenario) -> _Estimate | None:
+def _in_closed_form(change: Change, reader: CandidateReader, now: Scenario) -> _Estimate | None:
     try:
         scenario = reader.without_uncertainty(change.settings)
         check_modelled(scenario)
@@ -385,7 +375,11 @@ def _copies(now: Scenario, after: Scenario, change: Change) -> tuple[Move, ...]:
 
 
 def _action(
-    base: Prediction, change: Change, reader: Reader, met: BugLog | None, found: Sequence[Action]
+    base: Prediction,
+    change: Change,
+    reader: CandidateReader,
+    met: BugLog | None,
+    found: Sequence[Action],
 ) -> Action | None:
     """The change, predicted; None where it is refused, or outdone by what was found before."""
     try:
@@ -430,15 +424,11 @@ def _relieved(base: Prediction, after: Prediction) -> bool:
 
 _COMPUTED: Final = frozenset(
     {
-        Kind.PRECISION,
-        Kind.SOFTWARE,
-        Kind.MEMORY,
-        Kind.BATCH,
-        Kind.PARALLELISM,
-        Kind.LEARNING,
+        *("precision", "compile", "memory of the device", "batch", "parallelism"),
+        "trainable parameters",
     }
 )
-"""Levers after which the device computes in another way."""
+"""Kinds of levers after which the device computes in another way."""
 
 
 def _interval(
@@ -539,11 +529,12 @@ def service_actions(
     # Requests that are all there are fewer in runs that compare: with others, the run is the same.
     same = base.answered is not None and _shortened(base.service) is base.service
     quick = base if same else _quick_prediction(base.service, base.seed)
-    best: dict[StrEnum, tuple[Change, ServicePrediction]] = {}
+    best: dict[str, tuple[Change, ServicePrediction]] = {}
     hosts = _hosts(base.service, catalogue, keeps=base.keeps_limits)
-    proposed = service_changes(ServiceSituation(service=base.service, hosts=tuple(hosts)))
-    if not _waits_for_reads(base):
-        proposed = (change for change in proposed if change.kind is not ServiceKind.READS)
+    situation = ServiceSituation(
+        service=base.service, hosts=tuple(hosts), reads=_waits_for_reads(base)
+    )
+    proposed = service_changes(situation)
     for change, service in _readable(read, proposed):
         if not _may_gain(base, service):
             continue
@@ -662,7 +653,7 @@ def _may_gain(base: ServicePrediction, service: Service) -> bool:
     A given rate is answered in any case, so that only a lower rent does; where
     requests wait for answers, or for the start of the run, faster machines do.
     """
-    found, rent = base.saturation, price_of_all(service)
+    found, rent = base.saturation, service_price(service)
     if not base.keeps_limits or found is None:
         return True
     if found.headroom is None or service.serving.autoscaling is not None:
@@ -674,7 +665,7 @@ def _may_gain(base: ServicePrediction, service: Service) -> bool:
 def _hosts(service: Service, catalogue: Catalogue, *, keeps: bool) -> list[Host]:
     """Other machines of the cloud: the cheapest that may do, as far as memory and rates tell."""
     own = service.group.host
-    now = price_of_all(service)
+    now = service_price(service)
     if now is None or service.owned is not None:
         return []
     found = list[tuple[UsdPerSecond, Host]]()

@@ -140,21 +140,21 @@ def advise_input(
         If machines of another group make the batches.
     """
     scenario = read({})
-    loader = scenario.job.loader
-    if scenario.job.remote is not None and loader.workers == 0:
+    pipeline = scenario.job.input
+    if scenario.job.remote is not None and pipeline.workers == 0:
         msg = "remote machines make all batches: set remote.workers, or give input.workers"
         raise NotModelled(msg)
     base = Setting(
-        workers=loader.workers,
-        prefetch=loader.prefetch,
+        workers=pipeline.workers,
+        prefetch=pipeline.prefetch,
         prediction=predict(scenario, seed=seed, intervals=False),
     )
     tried = _Tried(read, seed, progress or (lambda _: None), met)
-    if loader.workers > 0:
-        tried.known[loader.workers, loader.prefetch] = base
+    if pipeline.workers > 0:
+        tried.known[pipeline.workers, pipeline.prefetch] = base
     top = _top(scenario)
-    chosen = _chosen(tried, loader.prefetch, top, within)
-    best = _best(tried, loader.prefetch)
+    chosen = _chosen(tried, pipeline.prefetch, top, within)
+    best = _best(tried, pipeline.prefetch)
     centre = chosen or best
     table = () if centre is None else tuple(_around(tried, centre, base, top))
     return Advice(base=base, within=within, top=top, chosen=chosen, best=best, table=table)
@@ -183,7 +183,7 @@ def _chosen(tried: _Tried, prefetch: int, top: int, within: float) -> Setting | 
 def _top(scenario: Scenario) -> int:
     each = scenario.cluster.trainers.host.cpu.threads / scenario.ranks_per_host
     usual = min(MAX_WORKERS_TRIED, max(MIN_WORKERS_TRIED, 2 * round(each)))
-    return max(usual, scenario.job.loader.workers)
+    return max(usual, scenario.job.input.workers)
 
 
 def _fewest(

@@ -6,18 +6,19 @@ import fnmatch
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from simulator.errors import InputError, PlanError, UnknownName
 from simulator.physics.footprint import Verdict, memory_fit
 from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.cost import Purchase
 from simulator.schema.goal import Plain
 from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope, Storage
 from simulator.schema.training import Mode
-from simulator.studies.levers.keys import (
+from simulator.studies.levers import (
     COUNT,
     GLOBAL_BATCH,
     GPU_KEY,
@@ -28,7 +29,6 @@ from simulator.studies.levers.keys import (
     STORE,
     WORKERS,
 )
-from simulator.studies.search.evaluate import Reader as SearchReader
 from simulator.units import Bytes, PerSecond, UsdPerSecond
 
 MAX_STORE_RENT: Final = 0.05
@@ -233,18 +233,11 @@ MEMORY_NEUTRAL = frozenset({MACHINE, STORE, PLACEMENT, PURCHASE, WORKERS, MEASUR
 """Settings that an accelerator's memory does not depend on."""
 
 
-class Reader(SearchReader, Protocol):
-    """Reads candidates of one scenario file, and tells what the file itself says."""
-
-    def given(self, key: str) -> object:
-        """Return the value of a dotted key in the file; None where the file does not set it."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
     """The scenario as it stands, and what is on offer; `own` is the machine it names."""
 
-    reader: Reader
+    reader: CandidateReader
     scenario: Scenario
     own: Machine
     machines: tuple[Machine, ...]
@@ -325,12 +318,14 @@ class Baseline:
         return self.fitted[key]
 
 
-def baseline_of(reader: Reader, catalogue: Catalogue, named: tuple[str, ...] = ()) -> Baseline:
+def baseline_of(
+    reader: CandidateReader, catalogue: Catalogue, named: tuple[str, ...] = ()
+) -> Baseline:
     """Return the baseline of a study of one scenario.
 
     Parameters
     ----------
-    reader : Reader
+    reader : CandidateReader
         Reads the scenario and its candidates.
     catalogue : Catalogue
         Machines and stores on offer.

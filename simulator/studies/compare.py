@@ -8,11 +8,11 @@ from typing import Protocol
 
 from simulator.equations.cost import cost_ratio, saving
 from simulator.reading.effective_settings import Input
+from simulator.results.cost import service_cost
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.results.serving import ServicePrediction
 from simulator.schema.measurement import Row
-from simulator.serving.cost import cost_of
 from simulator.units import PerSecond, UsdPerSecond
 
 
@@ -168,4 +168,4 @@ def service_ratio(first: ServiceSide, other: ServiceSide) -> ServiceRatio | None
 
 
 def _full(prediction: ServicePrediction) -> UsdPerSecond | None:
-    return cost_of(prediction.service, None, prediction.saturation).per_second
+    return service_cost(prediction.service, None, prediction.saturation).per_second

@@ -11,13 +11,13 @@ from typing import Final
 from simulator.errors import InputError, NotModelled, PlanError
 from simulator.predict import layout_of, predict_service
 from simulator.reading.service.scenario import ServiceReader
+from simulator.results.cost import service_cost, service_price
 from simulator.results.metrics import service_figures
 from simulator.results.serving import Answered, ServiceCost, ServicePrediction
 from simulator.schema.goal import Plain
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import OpenLoop, Service
 from simulator.serving.answers import lack, uncertain
-from simulator.serving.cost import cost_of, price_of_all
 from simulator.serving.layout import Layout
 from simulator.serving.load import usual_count
 from simulator.serving.run import (
@@ -343,7 +343,7 @@ def _candidate(read: Read, settings: Mapping[str, Plain], seed: int) -> _Candida
     try:
         service = at_peak(read(settings))
         sizing = _sizing(service, seed)
-        price = price_of_all(service)
+        price = service_price(service)
         reason = sizing.hindrance if price is not None else "no price is known"
     except PlanError as mistake:
         return Refused(settings=settings, reason=str(mistake))
@@ -367,7 +367,7 @@ def _choice(candidate: _Candidate, machines: int) -> Choice:
     counts = {"hardware.count": machines, "serving.replicas": service.serving.replicas}
     if service.serving.prefill is not None:
         counts["serving.prefill.replicas"] = service.serving.prefill.replicas
-    cost, total = cost_of(service, told, None), None
+    cost, total = service_cost(service, told, None), None
     if isinstance(sizing, BulkSizing):
         room = sizing.deadline / told.duration
         total = (cost.per_thousand_requests or 0.0) * told.requests / THOUSAND
@@ -465,13 +465,13 @@ def _need(service: Service, seed: int, *, told: bool) -> Need:
         answered=answered,
         headroom=sizing.saturation[0] * machines / rate,
         highest=sizing.highest(machines) if told else None,
-        price=cost_of(sizing.on(machines), answered, None).per_second,
+        price=service_cost(sizing.on(machines), answered, None).per_second,
     )
 
 
 def cost_at(choice: Choice) -> ServiceCost:
     """What the machines of a choice cost, its tokens and its requests."""
-    return cost_of(choice.service, choice.answered, None)
+    return service_cost(choice.service, choice.answered, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -616,7 +616,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         from simulator.results.cost import dated_prices
         from simulator.schema.goal import Axes
         from simulator.studies.baseline import baseline_of, with_full_name
-        from simulator.studies.levers.keys import MACHINE
+        from simulator.studies.levers import MACHINE
         from simulator.studies.purchase import buying_option
         from simulator.studies.recommend.recommendation import recommend
         from simulator.studies.recommend.search_problem import define_problem
@@ -705,9 +705,9 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
 
     def prices(self, prediction: ServicePrediction) -> tuple[Listed, ...]:
         """Return the listed price of its machines."""
-        from simulator.serving.cost import listed_prices
+        from simulator.results.cost import listed_prices
 
-        return listed_prices(prediction.service)
+        return tuple(listed_prices(prediction.service))
 
     def actions(self, base: ServicePrediction) -> tuple[tuple[Any, ...], list[str]]:
         """Return the changes that help most; see `Subject.actions`."""
@@ -799,7 +799,7 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
         progress: ProgressLine = no_progress,
     ) -> Study[SizedService]:
         """Size the machines that the goal of one service allows; see `Subject.recommend`."""
-        from simulator.serving.cost import listed_prices
+        from simulator.results.cost import listed_prices
         from simulator.studies.service_sizing import check_limits, size
 
         if len(subjects) > 1:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final
 
 from simulator.errors import BrokenInvariant, PlanError
 from simulator.physics.footprint import host_ram, memory_fit, page_cache_bytes
@@ -23,39 +23,23 @@ from simulator.pipeline.stages.base import Phase, StageDemands
 from simulator.pipeline.stages.communication import bucket_shares
 from simulator.pipeline.topology import Topology, build
 from simulator.predict import predict
-from simulator.reading.document import Document
+from simulator.reading.search.candidates import CandidateReader
 from simulator.reading.settings import alternatives, given_keys
 from simulator.results.cost import machines_price
 from simulator.results.metrics import JOB_METRICS, Value
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
 
-if TYPE_CHECKING:
-    from simulator.studies.levers.lever import Settings
-
 STEPS: Final = 40
 """Steps over which a key is looked for in the simulation."""
 
 
-class Reader(Protocol):
-    """Reads a scenario file with some keys set."""
-
-    def document(self) -> Document:
-        """All that its files and options say."""
-
-    def without_uncertainty(self, settings: Settings) -> Scenario:
-        """The scenario with these settings, nothing assumed of how samples vary."""
-
-    def without(self, key: str) -> Scenario:
-        """The same with one of its keys left out; refused if that is needed."""
-
-
-def unused_keys(reader: Reader) -> tuple[str, ...]:
+def unused_keys(reader: CandidateReader) -> tuple[str, ...]:
     """The keys of a scenario that have no effect on its prediction, in order of the sections.
 
     Parameters
     ----------
-    reader : Reader
+    reader : CandidateReader
         Reads the scenario, which has no mistakes.
     """
     document = reader.document()
@@ -67,7 +51,7 @@ def unused_keys(reader: Reader) -> tuple[str, ...]:
     )
 
 
-def with_unused_keys(prediction: Prediction, reader: Reader) -> Prediction:
+def with_unused_keys(prediction: Prediction, reader: CandidateReader) -> Prediction:
     """Add a warning that names the keys of a scenario without effect on its prediction."""
     idle = unused_keys(reader)
     if not idle:
@@ -104,7 +88,7 @@ class _Known:
             return False
 
 
-def _is_idle(reader: Reader, key: str, value: object, known: _Known) -> bool:
+def _is_idle(reader: CandidateReader, key: str, value: object, known: _Known) -> bool:
     """Return whether no value of a key makes a difference, nor leaving it out."""
     tried = 0
     for choice in alternatives(key, value):
@@ -135,9 +119,9 @@ def _closed_forms(scenario: Scenario) -> tuple[object, ...] | str:
 def _made_of(scenario: Scenario) -> Iterator[object]:
     """The closed forms one after another, those first that take no time to see."""
     job = scenario.job
-    loader, train = job.loader, job.train
-    yield loader.policy, loader.pin_memory, loader.overlap_copies, loader.stragglers
-    yield job.dataset.size_spread, job.preprocessing.cost_spread, job.copies, job.remote
+    pipeline, train = job.input, job.train
+    yield pipeline.policy, pipeline.pin_memory, pipeline.overlap_copies, pipeline.straggler
+    yield job.dataset.size_spread, job.input.cost_spread, job.copies, job.remote
     yield train.batch_size, train.accumulation, train.sync_every_step
     yield scenario.cost.provisioning, scenario.cost.price, scenario.cost.purchase
     yield machines_price(scenario)

@@ -31,9 +31,8 @@ from simulator.results.metrics import measurable, number_at, select, unstarved_r
 from simulator.results.prediction import STARVED, Prediction
 from simulator.schema.fields import nearest_hint
 from simulator.schema.scenario import Job, Scenario
-from simulator.studies.levers.keys import GPU_KEY
-from simulator.studies.levers.knobs import turned
-from simulator.studies.levers.lever import Knob, Read
+from simulator.studies.levers import GPU_KEY
+from simulator.studies.levers.lever import Knob, Read, turned
 from simulator.studies.search.outcome import BugLog, log_bug
 from simulator.units import USD_PER_SECOND, PerSecond, Usd, UsdPerSecond, parse
 

@@ -78,14 +78,14 @@ def _numbers(scenario: Scenario) -> dict[str, float]:
     job, group = scenario.job, scenario.cluster.trainers
     gpu = group.host.gpu if group.gpus_per_host else None
     device = device_time(scenario)
-    work = job.preprocessing
+    work = job.input
     beside = [one for one in scenario.cluster.groups if one is not group]
     return {
         "accelerators a machine": float(group.gpus_per_host),
         "machines": float(group.count),
         "batch size": float(job.train.batch_size),
         "accumulation": float(job.train.accumulation),
-        "workers": 1.0 + job.loader.workers,
+        "workers": 1.0 + job.input.workers,
         "cores": float(group.host.cpu.cores),
         "sample bytes": float(job.stored_bytes),
         "CPU time a sample": float(work.decode + work.augment + work.collate),
@@ -131,7 +131,7 @@ def _words(scenario: Scenario) -> dict[str, str]:
         "precision": str(job.train.precision),
         "model": "none" if job.model is None else job.model.name,
         "framework": job.software.framework,
-        "loader": str(job.loader.kind),
+        "loader": str(job.input.loader),
         "store": str(group.storage.scope),
         "layout": str(job.dataset.layout),
         "sharding": str(job.parallelism.sharding),

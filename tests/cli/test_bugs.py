@@ -20,7 +20,7 @@ Plan = Callable[..., Any]
 
 
 def _two_workers(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
-    if prediction.scenario.job.loader.workers == 2:
+    if prediction.scenario.job.input.workers == 2:
         yield "there are 2"
 
 

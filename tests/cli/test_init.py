@@ -31,7 +31,7 @@ def test_flags_end_up_in_the_file() -> None:
     assert written["input"]["workers"] == 16
     assert written["data"]["bytes_per_sample"] == "1 MB"
     assert written["train"]["batch_size"] == 256
-    assert load_scenario("mine.toml").job.loader.workers == 16
+    assert load_scenario("mine.toml").job.input.workers == 16
 
 
 def test_every_key_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
@@ -388,7 +388,7 @@ def test_workers_of_an_own_machine_keep_to_its_threads(capsys: pytest.CaptureFix
     """A small box begins with no more workers than it has hardware threads."""
     box = ["init", "--yes", "--gpu", "t4", "--vcpus", "4", "--ram", "16GB", "-o", "box.toml"]
     assert main(box) == Exit.FINE
-    assert load_scenario("box.toml").job.loader.workers == 4
+    assert load_scenario("box.toml").job.input.workers == 4
     assert "threads" not in capsys.readouterr().err
 
 

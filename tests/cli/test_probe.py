@@ -19,7 +19,6 @@ from simulator import torch as door
 from simulator.cli.output import Exit
 from simulator.errors import PlanError
 from simulator.probe import run as probing
-from simulator.probe.cpu import Level
 from simulator.probe.loader import Settings, Timed
 from simulator.probe.machine import Machine
 from simulator.probe.profile import MARK
@@ -143,7 +142,7 @@ def test_load_of_others_and_limits_are_said(
     monkeypatch.setattr(
         probing.cpu,
         "run",
-        lambda *_, **__: Level(processes=1, cost=1.0, rate=1.0),
+        lambda *_, **__: (1.0, 1.0),
     )
     done = plan("probe", *SHORT, "--only", "memory", "--disk", str(disk))
     assert "other programs kept 1.2 cores busy" in done.err

@@ -64,12 +64,12 @@ def with_data(base: Scenario, **changes: object) -> Scenario:
 
 def in_step(base: Scenario) -> Scenario:
     """The scenario with workers that stay in step: what they do can then be followed by hand."""
-    return with_job(base, loader=replace(base.job.loader, in_step=True))
+    return with_job(base, input=replace(base.job.input, in_step=True))
 
 
 def with_work(base: Scenario, **changes: object) -> Scenario:
     """The scenario with parts of its preprocessing replaced."""
-    return with_job(base, preprocessing=replace(base.job.preprocessing, **changes))  # type: ignore[arg-type]
+    return with_job(base, input=replace(base.job.input, **changes))  # type: ignore[arg-type]
 
 
 def with_train(base: Scenario, **changes: object) -> Scenario:

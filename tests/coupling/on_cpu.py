@@ -113,7 +113,7 @@ def actors(compute: float, cores: float = 8.0, gpus: int = 1) -> Scenario:
         compute=compute,
         workers=8,
         prefetch=2,
-        kind=LoaderKind.ACTORS,
+        loader=LoaderKind.ACTORS,
         machine=host(gpus=gpus, cores=cores),
     )
 
@@ -148,7 +148,7 @@ def with_remote_workers(
         sync=False,
     )
     grouped = with_helpers(base, helpers(count=2, cores=cores, network=3.125e9))
-    return with_job(grouped, remote=Remote(group="data", workers=8, send_per_batch=send))
+    return with_job(grouped, remote=Remote(name="data", workers=8, send_per_batch=send))
 
 
 def remote_cores() -> Coupling:

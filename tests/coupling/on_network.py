@@ -91,7 +91,7 @@ def batches_from_helpers(output_bytes: float, compute: float, batch_cpu: float) 
         sync=False,
     )
     grouped = with_helpers(base, helpers(count=2, cores=8.0, network=CARD))
-    return with_job(grouped, remote=Remote(group="data", workers=8))
+    return with_job(grouped, remote=Remote(name="data", workers=8))
 
 
 def card_of_the_trainer() -> Coupling:

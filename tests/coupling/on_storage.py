@@ -196,7 +196,7 @@ def prepared_beforehand() -> Coupling:
     return Coupling(
         name="samples prepared beforehand",
         formula="(raw + prepared bytes) / drive + epochs x prepared bytes / drive",
-        job=with_work(base, where=Preparation.BEFOREHAND, prepared_bytes=4e6),
+        job=with_work(base, where=Preparation.BEFOREHAND, prepared_bytes_per_sample=4e6),
         hand=(12.8e9 + 51.2e9) / 1e9 + 2 * 400 * 128e6 / 1e9,
         spreadsheet=2 * 400 * max(0.04, 32e6 / 1e9, 32 * 0.05 / 16),
         metric="total_time_s",

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from support.scenarios import host, inputs_of, link, scenario, simulate, store
 
 from simulator.engine.closed_form import bounds
-from simulator.pipeline.limits import check_modelled
+from simulator.pipeline.program import check_modelled
 from simulator.schema.data_loading import (
     CachePolicy,
     LoaderKind,
@@ -110,7 +110,7 @@ def jobs(draw: st.DrawFn) -> Scenario:
         output_bytes=draw(st.sampled_from([0.0, 6e5])),
         sync=draw(st.booleans()),
         accumulation=draw(st.sampled_from([1, 3])),
-        kind=kind,
+        loader=kind,
         pin_memory=draw(st.booleans()),
         in_order=draw(st.booleans()),
         socket=draw(st.sampled_from([None, 0])),
@@ -122,8 +122,8 @@ def jobs(draw: st.DrawFn) -> Scenario:
 
 def with_straggler(job: Scenario) -> Scenario:
     """The job with a slow first rank."""
-    loader = replace(job.job.loader, stragglers=(Straggler(factor=2.5, rank=0),))
-    return with_job(job, loader=loader)
+    loader = replace(job.job.input, straggler=(Straggler(factor=2.5, rank=0),))
+    return with_job(job, input=loader)
 
 
 @st.composite
@@ -138,7 +138,7 @@ def several(draw: st.DrawFn) -> Scenario:
             draw(st.integers(1, 3)), draw(st.sampled_from([2.0, 16.0])), 1.25e9, draw(stores())
         )
         remote = Remote(
-            group=group.name,
+            name=group.name,
             workers=draw(st.integers(1, 9)),
             shares_batches=draw(st.booleans()),
             queue=draw(st.integers(1, 4)),
@@ -170,7 +170,7 @@ def coupled(draw: st.DrawFn) -> Scenario:
     if draw(st.booleans()):
         job = with_data(job, window=3e3, chunk_size=1e3)
     where = draw(st.sampled_from(list(Preparation)))
-    job = with_work(job, where=where, device_time=2e-4, prepared_bytes=3e5)
+    job = with_work(job, where=where, device_time=2e-4, prepared_bytes_per_sample=3e5)
     check_modelled(job)
     return job
 
@@ -204,8 +204,8 @@ def test_the_split_adds_up_and_nothing_is_busier_than_always(job: Scenario) -> N
 def test_a_composed_run_takes_what_a_replayed_one_takes(job: Scenario) -> None:
     """Stopping at the steady state changes the time of the run by less than 2%."""
     # Slow producers beside quick ones may show the first pattern long before their own batches.
-    assume(job.job.remote is None or job.job.loader.workers == 0)
+    assume(job.job.remote is None or job.job.input.workers == 0)
     # Loaders that go on across epochs are composed of mean steps, exact for long ones only.
-    assume(job.job.loader.kind is LoaderKind.PYTORCH or job.job.train.epochs == 1.0)
+    assume(job.job.input.loader is LoaderKind.PYTORCH or job.job.train.epochs == 1.0)
     whole = simulate(job, replay=True).total_time
     assert simulate(job).total_time == pytest.approx(whole, rel=0.02)

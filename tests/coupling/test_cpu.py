@@ -96,7 +96,7 @@ def test_remote_workers_fast_enough_leave_the_device_the_limit() -> None:
 def test_threads_of_one_batch_and_workers_of_many_make_as_much(*, shares: bool) -> None:
     """A service that works on one batch at a time keeps the remote cores as busy."""
     job = with_remote_workers()
-    remote = Remote(group="data", workers=8, shares_batches=shares)
+    remote = Remote(name="data", workers=8, shares_batches=shares)
     step = predict(with_job(job, remote=remote)).timing.step_time.mean
     assert step == pytest.approx(0.08 / 16, rel=0.03)
 
@@ -115,7 +115,7 @@ def test_eight_devices_and_four_helpers_settle_soon(own: int) -> None:
         sync=False,
     )
     grouped = with_helpers(base, helpers(count=4, cores=36.0, network=3.125e9))
-    timing = predict(with_job(grouped, remote=Remote(group="data", workers=32))).timing
+    timing = predict(with_job(grouped, remote=Remote(name="data", workers=32))).timing
     assert timing.simulated_steps <= 700
     made_by = 8 * own + 4 * 32
     assert timing.step_time.mean == pytest.approx(max(0.02, 8 * 0.4 / made_by), rel=0.03)

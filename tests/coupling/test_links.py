@@ -119,5 +119,5 @@ def test_one_device_on_the_remote_socket_has_the_link_to_itself() -> None:
 def test_batches_in_the_memory_of_each_device_cross_nothing() -> None:
     """Where each rank's batches lie on its own device's socket nobody pays the link."""
     job = remote_socket_job((0, 1, 1))
-    own = with_job(job, loader=replace(job.job.loader, socket=None))
+    own = with_job(job, input=replace(job.job.input, socket=None))
     assert list(copy_times(own).values()) == pytest.approx([0.02] * 3, rel=1e-6)

@@ -22,7 +22,7 @@ def test_the_cache_is_what_the_processes_leave() -> None:
 def test_pinned_copies_take_from_the_cache_too() -> None:
     """A pinned batch of 128 MB is a block of 2**27 B: 33 of them are 4.43 GB."""
     base = crowded(workers=16)
-    pinned = with_job(base, loader=replace(base.job.loader, pin_memory=True))
+    pinned = with_job(base, input=replace(base.job.input, pin_memory=True))
     assert page_cache_bytes(base) - page_cache_bytes(pinned) == pytest.approx(33 * 2**27)
 
 

@@ -147,7 +147,7 @@ def test_local_and_remote_workers_share_one_store() -> None:
         sync=False,
     )
     grouped = with_helpers(base, helpers(2, 8.0, 3.125e9, shared))
-    job = with_job(grouped, remote=Remote(group="data", workers=8))
+    job = with_job(grouped, remote=Remote(name="data", workers=8))
     assert simulate(job).step_time.mean == pytest.approx(3.2e6 / 1e8, rel=1e-3)
     for replay in (False, True):
         assert simulate(job, replay=replay).total_time == pytest.approx(800 * 0.032, rel=1e-3)
@@ -167,7 +167,7 @@ def test_remote_workers_are_as_many_as_asked_whatever_the_ranks(workers: int) ->
         pin_memory=True,
     )
     grouped = with_helpers(base, helpers(1, 64.0, 1e11))
-    job = with_job(grouped, remote=Remote(group="data", workers=workers))
+    job = with_job(grouped, remote=Remote(name="data", workers=workers))
     assert step(job) == pytest.approx(8 * 0.08 / workers, rel=1e-3)
 
 
@@ -308,7 +308,7 @@ def test_preparation_is_limited_by_its_workers() -> None:
     twice its 160 ms a batch for the one drive: 200 x (1.6 + 2 x 0.16) s = 384 s.
     """
     job = prepared_beforehand().job
-    two = with_job(job, loader=replace(job.job.loader, workers=2))
+    two = with_job(job, input=replace(job.job.input, workers=2))
     assert preparation_time(two, build(two)) == pytest.approx(12_800 * 0.055 / 2)
     once = with_train(preparation(two), epochs=1.0)
     assert total(once) == pytest.approx(12_800 * 0.055 / 2, rel=3e-3)
@@ -383,7 +383,7 @@ def test_epochs_that_cross_keep_the_cores_busy_and_no_busier() -> None:
         batch_cpu=0.2,
         compute=0.001,
         workers=5,
-        kind=LoaderKind.ACTORS,
+        loader=LoaderKind.ACTORS,
         machine=host(gpus=2, cores=6),
         epochs=3.0,
         in_step=True,
@@ -398,7 +398,7 @@ def test_epochs_that_cross_take_no_longer_than_one_thing_after_another() -> None
         batches=4,
         compute=0.001,
         workers=4,
-        kind=LoaderKind.ACTORS,
+        loader=LoaderKind.ACTORS,
         accumulation=3,
         epochs=3.0,
         cache=CachePolicy.NONE,

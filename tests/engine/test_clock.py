@@ -7,7 +7,7 @@ from collections.abc import Generator
 import pytest
 from simpy import Event
 
-from simulator.engine.clock import Clock
+from simulator.engine.sharing import Clock
 
 
 def test_steps_wait_for_one_event_after_another_and_end_as_an_event() -> None:

@@ -53,7 +53,7 @@ def jobs(draw: st.DrawFn) -> Scenario:
         sync=draw(st.booleans()),
         accumulation=draw(st.sampled_from([1, 1, 2, 3])),
         last_share=draw(st.sampled_from([1.0, 0.5, 0.25, 3.0 / 32.0])),
-        kind=kind,
+        loader=kind,
         pin_memory=draw(st.booleans()),
         overlap_copies=draw(st.booleans()),
         drop_last=draw(st.booleans()),

@@ -19,7 +19,7 @@ from simulator.engine.machine import Machine, Task
 from simulator.engine.symmetry import everyone
 from simulator.pipeline.stages.base import Demand, Path
 from simulator.pipeline.stages.communication import bucket_shares
-from simulator.pipeline.stragglers import slowest_factor
+from simulator.pipeline.stages.waiting import slowest_factor
 from simulator.pipeline.topology import Location
 from simulator.results.prediction import Timing
 from simulator.schema.data_loading import Straggler

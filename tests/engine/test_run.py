@@ -9,8 +9,9 @@ import pytest
 from support.scenarios import host, inputs_of, link, scenario, simulate, step_ends, store
 
 from simulator.engine.closed_form import bounds
-from simulator.engine.run import Options, solve
-from simulator.engine.steady_state import PRECISION
+from simulator.engine.epoch import run_epoch
+from simulator.engine.recorder import PRECISION
+from simulator.engine.run import Options, mean_step, plan_of, solve
 from simulator.pipeline.loads import least_step, pressures
 from simulator.pipeline.run_length import checkpoint_loads
 from simulator.pipeline.stages.base import Phase, Resource
@@ -54,7 +55,7 @@ def test_threads_of_one_batch_make_it_sooner_than_processes_of_many() -> None:
     """With the same rate, threads that split a batch deliver the first one earlier."""
     common = {"batch_cpu": 0.4, "compute": 0.01, "workers": 4, "batches": 200}
     processes = simulate(scenario(**common))
-    threads = simulate(scenario(**common, kind=LoaderKind.DALI))
+    threads = simulate(scenario(**common, loader=LoaderKind.DALI))
     assert processes.step_time.mean == pytest.approx(threads.step_time.mean, rel=1e-6)
     assert threads.first_step < processes.first_step / 3
 
@@ -283,7 +284,7 @@ def test_threaded_loaders_read_one_batch_while_they_work_on_another() -> None:
             workers=4,
             compute=0.001,
             batches=300,
-            kind=LoaderKind.TF_DATA,
+            loader=LoaderKind.TF_DATA,
         )
     )
     assert timing.step_time.mean == pytest.approx(0.04, rel=1e-3)
@@ -315,7 +316,7 @@ def test_what_reads_ahead_imposes_the_longer_of_reading_and_working() -> None:
         batch_cpu=0.16,
         workers=4,
         compute=0.001,
-        kind=LoaderKind.TF_DATA,
+        loader=LoaderKind.TF_DATA,
     )
     asked = inputs_of(job)
     imposed = pressures(job, asked.topology, asked.demands[Phase.COLD])
@@ -364,7 +365,7 @@ def test_beyond_the_cap_the_bound_is_used() -> None:
     job = scenario(batches=2000, batch_cpu=17.2, workers=48, prefetch=1, compute=0.11)
     timing = solve(inputs_of(job), Options(most_steps=40))
     assert timing.bounded
-    assert timing.step_time.mean == bound(job)
+    assert timing.step_time.mean == pytest.approx(bound(job), rel=1e-12)
     assert timing.total_time >= 2000 * bound(job)
     parts = timing.split
     assert min(parts.data_stall, parts.other, parts.compute) >= 0.0
@@ -474,7 +475,7 @@ def test_an_epoch_of_a_part_of_a_step_is_no_longer_than_that_part(accumulation: 
         accumulation=accumulation,
         batch_cpu=0.4,
         workers=1,
-        kind=LoaderKind.DALI,
+        loader=LoaderKind.DALI,
         compute=0.001,
     )
     timing = simulate(job)
@@ -511,3 +512,20 @@ def test_devices_that_write_a_checkpoint_share_their_links() -> None:
     links = [seconds for unit, seconds in loads.items() if unit.startswith("pcie")]
     assert 0.0 < max(links) <= job.extras.per_step
     assert max(loads.values()) <= job.extras.per_step
+
+
+@pytest.mark.parametrize(
+    "name", ["resnet18-imagenet-serial", "gpu-decode", "llama3-8b-fsdp", "mixtral-8x7b-megatron"]
+)
+def test_simulated_compute_takes_what_its_terms_say(name: str) -> None:
+    """The ledger of simulated ranks has the compute of a step that the split takes from terms."""
+    inputs = simulation_input(load_scenario(name))
+    plan = plan_of(inputs, Phase.COLD, Options())
+    stages = inputs.demands[Phase.COLD]
+    epoch = run_epoch(inputs.scenario, inputs.topology, stages, plan, 0)
+    simulated, _ = mean_step(epoch, 0.0)
+    works = {stage.stage: stage.compute_time * stage.times for stage in stages}
+    batches = inputs.scenario.job.train.accumulation
+    assert {stage: simulated[stage] for stage, work in works.items() if work} == pytest.approx(
+        {stage: batches * work for stage, work in works.items() if work}, rel=1e-11
+    )

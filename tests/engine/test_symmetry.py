@@ -73,7 +73,7 @@ def test_one_of_many_equal_ranks_says_what_all_say(
     rate: float, kind: LoaderKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without randomness the reduced run equals the whole run: step, epoch, stall, utilization."""
-    job = shared(20, rate=rate, kind=kind)
+    job = shared(20, rate=rate, loader=kind)
     one, all_of_them = simulate(job), unfolded(job, monkeypatch)
     assert folds(job).counts == (20.0,)
     assert_same(one, all_of_them)

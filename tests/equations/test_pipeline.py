@@ -17,7 +17,6 @@ from simulator.equations.pipeline import (
     overlapped,
     pipeline_bubble,
     slowest_stage,
-    stage_time,
 )
 
 
@@ -88,12 +87,11 @@ def test_overlap_lies_between_the_longer_and_the_sum() -> None:
     assert overlapped(0.0, 3.0, 2.9) == pytest.approx(3.0)
 
 
-def test_a_pass_is_layers_and_ends_of_kernels_that_follow_one_another() -> None:
-    """Two layers of 7.75 s of work, launched in no time but for half a second, and ends of 1 s."""
+def test_a_pass_of_a_layer_is_kernels_that_follow_one_another() -> None:
+    """7.75 s of work, launched in no time but for half a second."""
     parts = {"products": 4.0, "attention": 1.0, "passes": 2.0, "starts": 0.5}
     device = device_work(**parts, again=0.0, accumulated=0.25)
     assert device == 7.75
     layer = layer_time(device, 0.0, 2.8, 0.5)
     assert layer == pytest.approx(8.25)
-    assert stage_time(2.0, layer, 1.0) == pytest.approx(17.5)
     assert layer_time(device, device, 1.0, 0.0) == pytest.approx(2.0 * device)

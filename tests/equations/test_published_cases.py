@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from support import theory
 
-from simulator.equations import batch, cost, cpu, memory, roofline, storage
+from simulator.equations import cost, cpu, memory, roofline, step, storage
 from simulator.units import BYTE, DAY, HOUR, USD_PER_SECOND, parse
 
 P4D = parse("$37.688/h", USD_PER_SECOND)
@@ -94,9 +94,9 @@ def test_a18_cost_ratio() -> None:
 
 def test_b1_iterations() -> None:
     """40,000 with the source's rounded images; 40,036 or 40,037 with the real ones."""
-    assert batch.iterations_per_epoch(SOURCE_IMAGES, 32, drop_last=False) == 40_000
-    assert batch.iterations_per_epoch(IMAGES, 32, drop_last=True) == 40_036
-    assert batch.iterations_per_epoch(IMAGES, 32, drop_last=False) == 40_037
+    assert step.iterations_per_epoch(SOURCE_IMAGES, 32, drop_last=False) == 40_000
+    assert step.iterations_per_epoch(IMAGES, 32, drop_last=True) == 40_036
+    assert step.iterations_per_epoch(IMAGES, 32, drop_last=False) == 40_037
 
 
 def test_b2_loading_in_the_way() -> None:

@@ -15,16 +15,14 @@ from hypothesis import strategies as st
 from support.importing import DATA, call, check_prefix, refused
 
 from simulator.importers import dlio
-from simulator.importers.dlio import Place
 from simulator.reading.scenario import load_scenario
 
-EVERYWHERE = Place()
-HERE = Place(machine="node/benchmark-client", storage="storage/nvme-gen4", accelerators=4, hosts=2)
+HERE = {"machine": "node/benchmark-client", "storage": "storage/nvme-gen4"}
 
 
 def sections(name: str) -> dict[str, Any]:
     """The sections read from a sample."""
-    return tomllib.loads(dlio.read(DATA / name, EVERYWHERE).text)
+    return tomllib.loads(dlio.read(DATA / name).text)
 
 
 def variant(folder: Path, old: str, new: str) -> Path:
@@ -69,7 +67,7 @@ def test_a_workload_of_version_1() -> None:
 
 def test_the_configuration_of_a_run() -> None:
     """A Hydra dump: nested, exponents without a point, distributions, everything unusual said."""
-    fragment = dlio.read(DATA / "dlio-run-config-invented.yaml", EVERYWHERE)
+    fragment = dlio.read(DATA / "dlio-run-config-invented.yaml")
     found = tomllib.loads(fragment.text)
     assert found["data"]["bytes_per_sample"] == "100 kB"
     assert found["input"]["prefetch"] == 4
@@ -86,7 +84,7 @@ def test_the_configuration_of_a_run() -> None:
 def test_with_a_machine_it_is_a_scenario(name: str, tmp_path: Path) -> None:
     """What is written loads: emulated accelerators on each of the hosts."""
     path = tmp_path / "scenario.toml"
-    path.write_text(dlio.read(DATA / name, HERE).text, encoding="utf-8")
+    path.write_text(dlio.read(DATA / name, **HERE, accelerators=4, hosts=2).text, encoding="utf-8")
     scenario = load_scenario(str(path))
     assert scenario.ranks == 8
     gpu = scenario.cluster.trainers.host.gpu
@@ -96,7 +94,7 @@ def test_with_a_machine_it_is_a_scenario(name: str, tmp_path: Path) -> None:
 
 def test_the_summary_tells_the_rate() -> None:
     """7 samples every 323 ms are 21.7 a second, 3.18 GB/s."""
-    said = " ".join(dlio.read(DATA / "dlio-unet3d-v2.yaml", EVERYWHERE).summary)
+    said = " ".join(dlio.read(DATA / "dlio-unet3d-v2.yaml").summary)
     assert "21.7 samples/s, 3.177 GB/s" in said
     assert "passes at 90%" in said
 
@@ -105,7 +103,7 @@ def test_the_summary_tells_the_rate() -> None:
 def test_no_time_is_no_endless_rate(time: str, tmp_path: Path) -> None:
     """An accelerator that takes no time limits nothing; nobody is told of `inf` samples."""
     path = variant(tmp_path, "computation_time: 0.323", f"computation_time: {time}")
-    said = " ".join(dlio.read(path, EVERYWHERE).summary)
+    said = " ".join(dlio.read(path).summary)
     assert "takes 7 samples as soon as they are there: it never limits" in said
     assert "inf" not in said
 
@@ -120,14 +118,14 @@ def test_batches_ahead_of_each_worker(
     path = variant(
         tmp_path, "read_threads: 4", f"read_threads: {threads}\n  prefetch_size: {queue}"
     )
-    found = tomllib.loads(dlio.read(path, EVERYWHERE).text)["input"]
+    found = tomllib.loads(dlio.read(path).text)["input"]
     assert found.get("prefetch") == ahead
 
 
 def test_what_is_assumed_is_said(tmp_path: Path) -> None:
     """DLIO's defaults are named where they are taken."""
     path = variant(tmp_path, "  record_length_bytes: 146600628\n", "")
-    said = " ".join(dlio.read(path, EVERYWHERE).warnings)
+    said = " ".join(dlio.read(path).warnings)
     assert "dataset.record_length_bytes = 65536" in said
     assert "reader.prefetch_size = 2" in said
 
@@ -141,7 +139,7 @@ def test_what_is_assumed_is_said(tmp_path: Path) -> None:
         ("computation_time: 0.323", "computation_time: 32300", "is longer than ten minutes"),
         ("computation_time: 0.323", "computation_time: fast", "is not a number, found 'fast'"),
         ("batch_size: 7", "batch_size: 0", "reader.batch_size: is below 1, found 0"),
-        ("batch_size: 7", "batch_size: 7.5", "has a 'batch_size' that is not a whole number"),
+        ("batch_size: 7", "batch_size: 7.5", "reader.batch_size: is not a whole number"),
         ("data_loader: pytorch", "data_loader: torch", "has an unknown 'data_loader'"),
         ("num_files_train: 168", "num_files_train: [1]", "num_files_train: is not a number"),
         ("  train: True", "  train: False", "doesn't train"),

@@ -110,8 +110,8 @@ def test_a_section_builds_the_counted_model(name: str) -> None:
     """What the section's family counts is what the configuration comes to, but for few biases."""
     path = DATA / f"hf-{name}.json"
     found = hf_config.read(path)
-    assert found.fragment is not None
-    model = build_model(parse_document(found.fragment.text.encode(), "fragment"), ("model",))
+    assert not found.lacking
+    model = build_model(parse_document(found.text.encode(), "fragment"), ("model",))
     keys = json.loads(path.read_text(encoding="utf-8"))
     assert model.parameters == pytest.approx(
         parameters(shape(keys["model_type"], **keys)), rel=2e-4
@@ -121,8 +121,8 @@ def test_a_section_builds_the_counted_model(name: str) -> None:
 def test_a_section_is_the_library_model() -> None:
     """The configuration of a model of the library describes the same model."""
     found = hf_config.read(DATA / "hf-llama-3.1-8b.json", sequence=8192)
-    assert found.fragment is not None
-    model = build_model(parse_document(found.fragment.text.encode(), "fragment"), ("model",))
+    assert not found.lacking
+    model = build_model(parse_document(found.text.encode(), "fragment"), ("model",))
     assert model.parameters == load_model("llama-3.1-8b").parameters
     assert model.input_bytes == load_model("llama-3.1-8b").input_bytes
 
@@ -130,8 +130,8 @@ def test_a_section_is_the_library_model() -> None:
 def test_a_library_file_is_one_of_the_library() -> None:
     """``--library`` writes a whole file that the library reads."""
     found = hf_config.read(DATA / "hf-gpt2.json", name="mine", library=True)
-    assert found.fragment is not None
-    file = parse_model(parse_document(found.fragment.text.encode(), "mine.toml"), "mine")
+    assert not found.lacking
+    file = parse_model(parse_document(found.text.encode(), "mine.toml"), "mine")
     assert file.about.title == "mine, training on 1024 tokens"
     assert file.model().parameters == 124_439_808
 
@@ -139,10 +139,9 @@ def test_a_library_file_is_one_of_the_library() -> None:
 def test_tied_scores_need_no_table() -> None:
     """A model that shares its table says so in the section."""
     found = hf_config.read(DATA / "hf-qwen2-0.5b.json")
-    assert found.fragment is not None
-    assert tomllib.loads(found.fragment.text)["model"]["shape"]["tied"] is True
-    assert any("27,648 parameters" in warning for warning in found.warnings) is False
-    assert any("27,648 parameters" in warning for warning in found.fragment.warnings)
+    assert not found.lacking
+    assert tomllib.loads(found.text)["model"]["shape"]["tied"] is True
+    assert any("27,648 parameters" in warning for warning in found.warnings)
 
 
 def test_operations_are_two_for_each_weight_and_pair() -> None:
@@ -187,8 +186,8 @@ def test_layers_without_experts_are_counted_apart() -> None:
 def test_experts_become_a_section(kind: str, keys: dict[str, object], tmp_path: Path) -> None:
     """The family's parameters are the counted ones, but for gates and norms of heads."""
     found = hf_config.read(write(tmp_path, model_type=kind, **keys))
-    assert found.fragment is not None
-    document = parse_document(found.fragment.text.encode(), "fragment")
+    assert not found.lacking
+    document = parse_document(found.text.encode(), "fragment")
     assert document.data["model"]["family"] == "moe"
     model = build_model(document, ("model",))
     assert model.parameters == pytest.approx(parameters(shape(kind, **keys)), rel=1e-5 * 4)
@@ -198,8 +197,8 @@ def test_experts_become_a_section(kind: str, keys: dict[str, object], tmp_path: 
 def test_a_section_of_experts_is_the_library_model(name: str) -> None:
     """The published configuration describes the model of the library, layer by layer."""
     found = hf_config.read(DATA / f"hf-{name}.json", sequence=4096)
-    assert found.fragment is not None
-    model = build_model(parse_document(found.fragment.text.encode(), "fragment"), ("model",))
+    assert not found.lacking
+    model = build_model(parse_document(found.text.encode(), "fragment"), ("model",))
     known = load_model(name)
     assert model.parameters == known.parameters
     assert model.operators(2.0, Precision.BF16) == known.operators(2.0, Precision.BF16)
@@ -209,9 +208,9 @@ def test_a_section_of_experts_is_the_library_model(name: str) -> None:
 def test_two_stacks_become_a_section(keys: dict[str, object], tmp_path: Path) -> None:
     """An encoder and a decoder: parameters and operations are those counted from the file."""
     found = hf_config.read(write(tmp_path, model_type="t5", **keys), sequence=256)
-    assert found.fragment is not None
-    assert "as many tokens written as read are assumed (shape.target)" in found.fragment.warnings
-    model = build_model(parse_document(found.fragment.text.encode(), "fragment"), ("model",))
+    assert not found.lacking
+    assert "as many tokens written as read are assumed (shape.target)" in found.warnings
+    model = build_model(parse_document(found.text.encode(), "fragment"), ("model",))
     counted = shape("t5", **keys)
     assert model.parameters == parameters(counted)
     flops = model_flops(model, 1.0, Precision.BF16)
@@ -253,7 +252,7 @@ def test_a_shape_that_no_family_has_is_no_section(
 ) -> None:
     """Nothing is made up for a shape that a family fixes otherwise."""
     found = hf_config.read(write(tmp_path, **keys))
-    assert found.fragment is None
+    assert not found.text
     assert why in found.lacking
 
 

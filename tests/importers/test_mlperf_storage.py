@@ -18,16 +18,16 @@ from support.importing import ANSWERS, DATA, call, refused
 
 from converters.converter import import_table
 from simulator.importers import mlperf_storage
-from simulator.importers.mlperf_storage import COLUMNS, Given
+from simulator.importers.mlperf_storage import COLUMNS
 
 REAL = DATA / "mlperf-storage-v1-real"
 V2 = DATA / "mlperf-storage-v2-invented"
 V05 = DATA / "mlperf-storage-v05-invented"
 
 
-def row(folder: Path, given_: Given | None = None) -> dict[str, str]:
+def row(folder: Path, **names: str) -> dict[str, str]:
     """The only row of a folder."""
-    rows = list(csv.DictReader(io.StringIO(mlperf_storage.read([folder], given_ or Given()).csv)))
+    rows = list(csv.DictReader(io.StringIO(mlperf_storage.read([folder], **names).text)))
     assert len(rows) == 1
     return rows[0]
 
@@ -94,7 +94,7 @@ def test_a_run_of_version_2() -> None:
 
 def test_a_run_of_version_05() -> None:
     """The oldest layout has no configuration: what it lacks stays empty and is said."""
-    found = mlperf_storage.read([V05], Given())
+    found = mlperf_storage.read([V05])
     cells = row(V05)
     assert cells["version"] == "0.5"
     assert cells["au_pct_mean"] == "95.5"
@@ -105,7 +105,7 @@ def test_a_run_of_version_05() -> None:
 
 def test_names_given_win() -> None:
     """``--system``, ``--submitter`` and ``--version`` replace what folders tell."""
-    found = row(V2, Given(system="mine", submitter="us", version="3.0"))
+    found = row(V2, system="mine", submitter="us", version="3.0")
     assert (found["system"], found["submitter"], found["version"]) == ("mine", "us", "3.0")
 
 
@@ -136,7 +136,7 @@ def test_a_missing_utilization_is_said(tmp_path: Path) -> None:
         "summary.json",
         lambda d: d["metric"].update(train_au_mean_percentage=float("nan"), train_au_percentage=[]),
     )
-    found = mlperf_storage.read([folder], Given())
+    found = mlperf_storage.read([folder])
     assert row(folder)["au_pct_mean"] == ""
     assert any("reports no utilization" in warning for warning in found.warnings)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.importers.torch_profiler.messages import Message, Wire
+from simulator.importers.torch_profiler.trace_file import Message, Wire
 
 WIRE = Wire(latency=5e-6, bandwidth=100e9)
 RANKS = (1, 2, 4, 8, 64)

@@ -19,7 +19,6 @@ from support.importing import DATA, call, check_prefix, refused
 from support.kineto import Job, trace
 
 from simulator.importers.torch_profiler import trace as torch_trace
-from simulator.importers.torch_profiler.scaling import Target
 from simulator.importers.torch_profiler.steps import Composition, composition, window
 from simulator.importers.torch_profiler.trace import Request, Traced
 from simulator.importers.torch_profiler.trace_file import Kind, read_trace
@@ -49,10 +48,10 @@ def traced(folder: Path, job: Job) -> Traced:
     return torch_trace._traced(write(folder, trace(job)), job.batch, None)  # noqa: SLF001 - its parts
 
 
-def scaled(folder: Path, job: Job, target: Target) -> Composition:
+def scaled(folder: Path, job: Job, batch: int | None = None, **target: Any) -> Composition:
     """A job's step at another size, from its own trace."""
     base = traced(folder, job)
-    rules = torch_trace._rules(base, target, {})  # noqa: SLF001 - the rules under test
+    rules = torch_trace._rules(base, batch, Request(**target), {})  # noqa: SLF001 - the rules under test
     assert base.replay is not None
     return base.replay.composition(rules.duration, rules.growth)
 
@@ -92,8 +91,8 @@ def test_operators_of_a_real_trace_spend_their_own_time() -> None:
     assert total == pytest.approx(base.spent.compute, rel=0.02)
     named = {row.name: row for row in base.rows}
     assert named["aten::addmm"].calls == 1
-    assert named["aten::t"].growth.value == "fixed"
-    assert named["aten::mkldnn_convolution"].growth.value == "batch"
+    assert not named["aten::t"].grows
+    assert named["aten::mkldnn_convolution"].grows
 
 
 def test_a_step_on_a_device_by_hand(tmp_path: Path) -> None:
@@ -137,7 +136,7 @@ JOBS = {
 def test_another_batch_comes_out_as_its_own_trace(job: Job, batch: int, tmp_path: Path) -> None:
     """The step scaled from one trace is the one traced at that batch, without waits for data."""
     truth = spent(tmp_path, replace(job, batch=batch, data=0.0))
-    found = scaled(tmp_path, job, Target(batch=batch))
+    found = scaled(tmp_path, job, batch=batch)
     assert found.step == pytest.approx(truth.step, rel=0.02)
 
 
@@ -148,7 +147,7 @@ def test_other_numbers_of_devices_come_out_as_their_own_trace(
 ) -> None:
     """Collectives follow their ring, and what is hidden behind compute stays hidden."""
     truth = spent(tmp_path, replace(job, ranks=ranks, data=0.0))
-    found = scaled(tmp_path, job, Target(devices=ranks))
+    found = scaled(tmp_path, job, devices=ranks)
     assert found.step == pytest.approx(truth.step, rel=0.02)
     assert found.communication == pytest.approx(truth.communication, rel=0.05, abs=2 * US)
 
@@ -156,7 +155,7 @@ def test_other_numbers_of_devices_come_out_as_their_own_trace(
 def test_a_trace_replays_as_it_is(tmp_path: Path) -> None:
     """Nothing changes where nothing is scaled and nothing waits for data."""
     job = Job(data=0.0)
-    assert scaled(tmp_path, job, Target()).step == pytest.approx(spent(tmp_path, job).step)
+    assert scaled(tmp_path, job).step == pytest.approx(spent(tmp_path, job).step)
 
 
 def test_two_traces_show_what_does_not_grow(tmp_path: Path) -> None:
@@ -180,8 +179,8 @@ def test_two_traces_show_what_does_not_grow(tmp_path: Path) -> None:
 def test_a_network_between_machines_slows_collectives(tmp_path: Path) -> None:
     """Two machines of eight: the reduction between them goes over the network that is given."""
     job = Job()
-    alike = scaled(tmp_path, job, Target(devices=16))
-    slow = scaled(tmp_path, job, Target(devices=16, network=1e9))
+    alike = scaled(tmp_path, job, devices=16)
+    slow = scaled(tmp_path, job, devices=16, network=1e9)
     bucket = 2.0 * job.gradient
     inside = 2 * (7 * job.ring_latency + 7 / 8 * bucket / job.bandwidth)
     between = 2 * job.ring_latency + bucket / 1e9 * 1e6

@@ -304,6 +304,19 @@ def test_a_run_that_cannot_get_on_never_ends() -> None:
     assert np.isinf(simulate_runs(run, draws=20).finish).mean() > 0.9
 
 
+@pytest.mark.parametrize("spares", [None, Spares(count=1, repair=HOUR)])
+def test_ten_failures_a_second_are_given_up_early(spares: Spares | None) -> None:
+    """No work is done between failures: a run is given up after 1,000 of them and one more draw."""
+    failures = Failures(
+        per_machine=10.0, per_job=0.0, restart=INSTANT_RESTART, doubt=0.0, spares=spares
+    )
+    saving = Saving(interval=600.0, blocking=1.0, durable=1.0)
+    run = LongRun(work=1000.0 * DAY, machines=1_000, saving=saving, failures=failures)
+    simulated = simulate_runs(run, draws=3)
+    assert np.isinf(simulated.finish).all()
+    assert sum(simulated.interruptions.values()).max() < 1_100
+
+
 def test_a_run_that_waits_for_repairs_most_of_the_time_is_given_up() -> None:
     """Machines fail each day and are away for four: no life is followed to its latest end."""
     spares = Spares(count=1, repair=4.0 * DAY)

@@ -25,7 +25,7 @@ from mission.machines import (
 
 from simulator.predict import predict
 from simulator.results.prediction import Prediction
-from simulator.schema.data_loading import CostBasis, Loader, LoaderKind, Preprocessing, Remote
+from simulator.schema.data_loading import CostBasis, InputPipeline, LoaderKind, Remote
 from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.units import BYTE_PER_SECOND, HOUR, parse
@@ -75,16 +75,16 @@ def tensorflow(cost: float, device_time: float, *, together: bool) -> Scenario:
     remote = None
     if together:
         groups.append(producers(managed("ml.c5.18xlarge"), count=2))
-        remote = Remote(group=DATA, workers=72, shares_batches=True)
-    work = Preprocessing(
+        remote = Remote(name=DATA, workers=72, shares_batches=True)
+    work = InputPipeline(
         augment=cost,
-        output_bytes=AS_FLOATS,
-        basis=CostBasis.VCPU,
+        output_bytes_per_sample=AS_FLOATS,
+        cost_basis=CostBasis.VCPU,
         coremark_per_vcpu=per_vcpu(alone),
     )
-    own = Loader(kind=LoaderKind.TF_DATA, workers=96 // 8, pin_memory=True)
+    own = replace(work, loader=LoaderKind.TF_DATA, workers=96 // 8, pin_memory=True)
     data = in_memory(STEPS * A6.samples, IMAGE)
-    made = job(dataset=data, batch=BATCH, step=device_time, loader=own, work=work, remote=remote)
+    made = job(dataset=data, batch=BATCH, step=device_time, pipeline=own, remote=remote)
     return scenario("tensorflow", made, *groups)
 
 
@@ -149,22 +149,21 @@ def pytorch(cost: float, mechanisms: Mechanisms, *, together: bool) -> Scenario:
     remote = None
     if together:
         groups.append(producers(mechanisms.seen(managed("ml.c5.9xlarge"))))
-        remote = Remote(group=DATA, workers=32, queue=32)
-    work = Preprocessing(
+        remote = Remote(name=DATA, workers=32, queue=32)
+    work = InputPipeline(
         augment=cost,
-        output_bytes=DIGIT_AS_FLOATS,
-        basis=CostBasis.VCPU,
+        output_bytes_per_sample=DIGIT_AS_FLOATS,
+        cost_basis=CostBasis.VCPU,
         coremark_per_vcpu=None if mechanisms.yardstick is None else per_vcpu(alone),
     )
     pinning = MNIST_BATCH * DIGIT_AS_FLOATS / PIN_RATE if mechanisms.receiving else 0.0
-    own = Loader(workers=0 if together else 8, pin_memory=True, receive_per_batch=pinning)
+    own = replace(work, workers=0 if together else 8, pin_memory=True, receive_per_batch=pinning)
     data = in_memory(4800 * A11.samples, DIGIT)
     made = job(
         dataset=data,
         batch=MNIST_BATCH,
         step=mechanisms.device_time,
-        loader=own,
-        work=work,
+        pipeline=own,
         remote=remote,
     )
     return scenario("pytorch", made, *groups)
@@ -173,9 +172,9 @@ def pytorch(cost: float, mechanisms: Mechanisms, *, together: bool) -> Scenario:
 def stopwatch(measured: Row, plan: Scenario) -> Prediction:
     """The machines of a plan, with a step that takes exactly what was measured: for its bill."""
     assert plan.job.step_times is not None
-    free = replace(plan.job.preprocessing, augment=0.0)
+    free = replace(plan.job.input, augment=0.0)
     times = replace(plan.job.step_times, seconds=(measured.step,))
-    return predict(replace(plan, jobs=(replace(plan.job, preprocessing=free, step_times=times),)))
+    return predict(replace(plan, jobs=(replace(plan.job, input=free, step_times=times),)))
 
 
 def calibrated(build: Callable[[float], Scenario], target: float, start: float) -> float:

@@ -8,7 +8,7 @@ from functools import cache
 from simulator.reading.fitted.kernels import Use, kernels
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.schema.accelerators import Precision
-from simulator.schema.data_loading import CachePolicy, Dataset, Loader, Preprocessing
+from simulator.schema.data_loading import CachePolicy, Dataset, InputPipeline
 from simulator.schema.machines import Cluster, Group, Host, Role
 from simulator.schema.models import StepTimes
 from simulator.schema.scenario import Job, Scenario
@@ -104,8 +104,7 @@ def job(  # noqa: PLR0913 - what a row states
     dataset: Dataset,
     batch: float,
     step: float | None = None,
-    loader: Loader | None = None,
-    work: Preprocessing | None = None,
+    pipeline: InputPipeline | None = None,
     mode: Mode = Mode.TRAIN,
     train: dict[str, object] | None = None,
     **more: object,
@@ -116,8 +115,7 @@ def job(  # noqa: PLR0913 - what a row states
     return Job(
         mode=mode,
         dataset=dataset,
-        loader=loader or Loader(),
-        preprocessing=work or Preprocessing(),
+        input=pipeline or InputPipeline(),
         train=Train(batch_size=batch, **{"precision": Precision.FP32, **(train or {})}),  # type: ignore[arg-type]  # Train's own
         **settings,  # type: ignore[arg-type]  # Job's own
     )

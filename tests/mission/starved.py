@@ -8,10 +8,9 @@ from mission.machines import DATA, alike, in_memory, job, producers, scenario, t
 
 from simulator.schema.data_loading import (
     CostBasis,
-    Loader,
+    InputPipeline,
     LoaderKind,
     Preparation,
-    Preprocessing,
     Remote,
 )
 from simulator.schema.machines import Host
@@ -57,9 +56,9 @@ def starved(  # noqa: PLR0913 - what the example varies
     if beside is not None:
         other = alike(beside)
         groups.append(producers(other, machines))
-        remote = Remote(group=DATA, workers=int(other.cpu.threads), shares_batches=True)
+        remote = Remote(name=DATA, workers=int(other.cpu.threads), shares_batches=True)
     cost = per_gpu * STEP / BATCH
-    work = Preprocessing(augment=cost, basis=CostBasis.VCPU)
+    work = InputPipeline(augment=cost, cost_basis=CostBasis.VCPU)
     if where is Preparation.DEVICE:
         work = replace(work, augment=0.0, where=where, device_time=cost / 40.0)
     threads = int(own.cpu.threads) // own.gpu_count
@@ -67,8 +66,7 @@ def starved(  # noqa: PLR0913 - what the example varies
         dataset=in_memory(500 * BATCH * own.gpu_count * count, 1e5),
         batch=BATCH,
         step=STEP,
-        loader=Loader(kind=LoaderKind.TF_DATA, workers=threads, pin_memory=True),
-        work=work,
+        pipeline=replace(work, loader=LoaderKind.TF_DATA, workers=threads, pin_memory=True),
         remote=remote,
     )
     return scenario("starved", made, *groups)

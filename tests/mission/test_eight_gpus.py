@@ -26,8 +26,8 @@ def with_machines(count: int, *, shares_batches: bool) -> Scenario:
 def test_eight_gpus_and_four_machines(cost: float, *, shares_batches: bool) -> None:
     """A step takes what the slower of device and all vCPUs needs."""
     plan = with_machines(4, shares_batches=shares_batches)
-    work = replace(plan.job.preprocessing, augment=cost)
-    plan = replace(plan, jobs=(replace(plan.job, preprocessing=work),))
+    work = replace(plan.job.input, augment=cost)
+    plan = replace(plan, jobs=(replace(plan.job, input=work),))
     found = predict(plan)
     per_vcpu = 8192 * cost / (96 + 4 * 72)
     slowest = max(A6.device_time, per_vcpu)

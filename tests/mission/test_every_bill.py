@@ -12,9 +12,8 @@ from simulator.reading.scenario import load_scenario
 from simulator.reading.service.scenario import ServiceReader
 from simulator.reading.shipped import scenario_names, scenario_path, service_names
 from simulator.report.prediction.rows import cost_rows
-from simulator.results.cost import machines_price
+from simulator.results.cost import listed_prices, machines_price, service_price
 from simulator.schema.machines import short_name
-from simulator.serving.cost import listed_prices, price_of_all
 
 
 def is_job(name: str) -> bool:
@@ -47,7 +46,7 @@ def test_every_price_has_a_date_or_is_named_as_missing(name: str) -> None:
 def test_every_service_has_a_price_with_a_source(name: str) -> None:
     """What its machines cost is stated by its file, or by a profile that says who and when."""
     service = ServiceReader(chain_of(name), name).read({})
-    assert price_of_all(service) is not None
+    assert service_price(service) is not None
     for listed in listed_prices(service):
         assert listed.price.source.date != ""
         assert listed.price.source.reference != ""

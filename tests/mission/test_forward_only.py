@@ -11,7 +11,7 @@ from simulator.predict import predict
 from simulator.reading.model_library import load_model
 from simulator.results.prediction import Prediction
 from simulator.schema.accelerators import Precision
-from simulator.schema.data_loading import Loader, Preprocessing
+from simulator.schema.data_loading import InputPipeline
 from simulator.schema.machines import Role
 from simulator.schema.training import Mode
 
@@ -23,8 +23,12 @@ def inference(batch: float, name: str = "vit-b16", gpus: int = 1) -> Prediction:
     made = job(
         dataset=in_memory(1e5, 1e5),
         batch=batch,
-        loader=Loader(workers=3, pin_memory=True, persistent_workers=True),
-        work=Preprocessing(output_bytes=model.input_bytes),
+        pipeline=InputPipeline(
+            workers=3,
+            pin_memory=True,
+            persistent_workers=True,
+            output_bytes_per_sample=model.input_bytes,
+        ),
         mode=Mode.INFER,
         train={"precision": Precision.FP16, "sync_every_step": True},
         model=model,

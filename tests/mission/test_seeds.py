@@ -22,9 +22,8 @@ from simulator.schema.data_loading import (
     Access,
     CachePolicy,
     Dataset,
+    InputPipeline,
     Layout,
-    Loader,
-    Preprocessing,
 )
 from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
@@ -41,8 +40,9 @@ def data_parallel(machine: str, model_name: str, batch: float, *, steps: int = 1
     made = job(
         dataset=in_memory(steps * batch * host.gpu_count, 1e5),
         batch=batch,
-        loader=Loader(workers=4, pin_memory=True),
-        work=Preprocessing(output_bytes=model.input_bytes),
+        pipeline=InputPipeline(
+            workers=4, pin_memory=True, output_bytes_per_sample=model.input_bytes
+        ),
         train={"precision": Precision.FP16, "mixed_precision": True, "bucket_size": BUCKET},
         model=model,
         software=in_pytorch(host),
@@ -59,7 +59,7 @@ def test_c10_twelve_million_dollars() -> None:
         dataset=in_memory(steps * 128 * 8, 1e3),
         batch=1,
         step=step,
-        loader=Loader(workers=1, pin_memory=True),
+        pipeline=InputPipeline(workers=1, pin_memory=True),
     )
     found = predict(scenario("long", made, trainers(host, count=128)))
     assert found.cost.time_to_train == pytest.approx(days * DAY, rel=1e-3)
@@ -143,7 +143,9 @@ def reading(layout: Layout, where: Storage, size: float = 1e4, samples: float = 
         shard_size=None if by_file else 1e4 * size,
         cache=CachePolicy.NONE,
     )
-    made = job(dataset=data, batch=256, step=0.001, loader=Loader(workers=16, pin_memory=True))
+    made = job(
+        dataset=data, batch=256, step=0.001, pipeline=InputPipeline(workers=16, pin_memory=True)
+    )
     host = without_volume_limits(rented(P4D))
     return predict(scenario("small files", made, trainers(host, storage=where)))
 
@@ -190,7 +192,7 @@ def large(total: float, *, cached: bool) -> Prediction:
         dataset=data,
         batch=256,
         step=0.02,
-        loader=Loader(workers=12, pin_memory=True, persistent_workers=True),
+        pipeline=InputPipeline(workers=12, pin_memory=True, persistent_workers=True),
         train={"epochs": 3.0},
     )
     group = trainers(

@@ -110,11 +110,11 @@ def test_a10_by_vcpus_alone() -> None:
     """With vCPUs that count alike and a network that takes no time 60% crosses it, as printed."""
     plan = tensorflow(2.2e-3, 0.01, together=True)
     groups = tuple(replace(group, host=well_connected(group.host)) for group in plan.cluster.groups)
-    work = replace(plan.job.preprocessing, coremark_per_vcpu=None)
+    work = replace(plan.job.input, coremark_per_vcpu=None)
     wide = replace(
         plan,
         cluster=replace(plan.cluster, groups=groups),
-        jobs=(replace(plan.job, preprocessing=work),),
+        jobs=(replace(plan.job, input=work),),
     )
     timing = predict(wide).timing
     crossing = timing.usage["network"].mean * WIDE * timing.step_time.mean

@@ -11,7 +11,7 @@ import pytest
 
 from simulator.physics.device_memory import OptimizerState, training_memory
 from simulator.physics.footprint import MemoryFit, Verdict, assumptions, host_ram, memory_fit
-from simulator.physics.model_footprint import layers_footprint
+from simulator.physics.parameters import layers_footprint
 from simulator.physics.transformer import transformer_step
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.scenario import load_scenario

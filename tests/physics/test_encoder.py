@@ -14,16 +14,16 @@ from simulator.physics.kernels import (
     score_traffic_time,
 )
 from simulator.physics.kernels import layer_launches as launches
-from simulator.physics.model_footprint import logits_bytes
 from simulator.physics.parameters import (
     attention_products,
     head_product,
     layer_parameters,
+    logits_bytes,
     table_parameters,
 )
 from simulator.physics.training_step import training_step
 from simulator.physics.transformer import kernels_of, transformer_step
-from simulator.pipeline.limits import check_modelled
+from simulator.pipeline.program import check_modelled
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.schema.scenario import Scenario

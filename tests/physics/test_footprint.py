@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from simulator.physics import footprint
+from simulator.physics.device_memory import batch_in_bytes
 from simulator.physics.footprint import (
     MemoryFit,
     Verdict,
@@ -23,7 +24,7 @@ from simulator.predict import predict
 from simulator.reading.fitted.kernels import Use, memory_figures
 from simulator.reading.scenario import load_scenario
 from simulator.schema.accelerators import Gpu, Precision, Stack
-from simulator.schema.data_loading import CachePolicy, Dataset, Loader, LoaderKind, Preprocessing
+from simulator.schema.data_loading import CachePolicy, Dataset, InputPipeline, LoaderKind
 from simulator.schema.machines import Cluster, CpuPool, Group, Host, Role
 from simulator.schema.scenario import Job, Memory, Scenario
 from simulator.schema.software import Software
@@ -71,6 +72,7 @@ SOFTWARE = Software(
 TRAIN = Train(
     batch_size=16, precision=Precision.FP16, mixed_precision=True, optimizer=Optimizer.ADAM
 )
+INPUT = InputPipeline(output_bytes_per_sample=600e3)
 STATED = Memory(operating_system=2e9, application=3e9)
 
 
@@ -82,8 +84,7 @@ def scenario(gpus: int = 1, ram: float = 64e9, gpu: Gpu | None = V100, **job: An
     settings: dict[str, Any] = {
         "mode": Mode.TRAIN,
         "dataset": Dataset(name="images", samples=1e6, bytes_per_sample=100e3),
-        "loader": Loader(),
-        "preprocessing": Preprocessing(output_bytes=600e3),
+        "input": INPUT,
         "train": TRAIN,
         "software": SOFTWARE,
     }
@@ -167,7 +168,7 @@ def test_bert_large_as_measured(  # noqa: PLR0913 - one row of the published tab
 def test_items_of_a_plain_job() -> None:
     """Figures that are stated are taken as they are, workers and batches come on top."""
     ram = host_ram(
-        scenario(memory=STATED, loader=Loader(workers=3, prefetch=2, worker_memory=50e6))
+        scenario(memory=STATED, input=replace(INPUT, workers=3, prefetch=2, worker_memory=50e6))
     )
     assert ram.items == {
         "operating_system": 2e9,
@@ -182,8 +183,8 @@ def test_items_of_a_plain_job() -> None:
 
 def test_every_rank_has_workers_and_batches() -> None:
     """Eight ranks take eight times what one takes, but one operating system."""
-    loader = Loader(workers=3, pin_memory=True)
-    one, eight = (host_ram(scenario(n, loader=loader)).items for n in (1, 8))
+    loader = replace(INPUT, workers=3, pin_memory=True)
+    one, eight = (host_ram(scenario(n, input=loader)).items for n in (1, 8))
     for name in ("application", "workers", "batches_in_flight", "pinned_batches"):
         assert eight[name] == pytest.approx(8 * one[name]), name
     assert eight["operating_system"] == one["operating_system"]
@@ -198,7 +199,7 @@ def test_a_stated_application_is_that_of_one_process() -> None:
 
 def test_pinned_copies_are_blocks_of_a_power_of_two() -> None:
     """A batch of 9.6 MB takes 16 MiB of page-locked memory."""
-    items = host_ram(scenario(loader=Loader(workers=1, pin_memory=True))).items
+    items = host_ram(scenario(input=replace(INPUT, workers=1, pin_memory=True))).items
     assert items["batches_in_flight"] == pytest.approx(3 * 9.6e6)
     assert items["pinned_batches"] == pytest.approx(3 * 16 * MIB)
 
@@ -206,7 +207,7 @@ def test_pinned_copies_are_blocks_of_a_power_of_two() -> None:
 @pytest.mark.parametrize("kind", [LoaderKind.TF_DATA, LoaderKind.DALI])
 def test_threads_have_no_memory_of_their_own(kind: LoaderKind) -> None:
     """Threads share the process, and read ahead a number of batches, not that many each."""
-    items = host_ram(scenario(loader=Loader(kind=kind, workers=16, prefetch=4))).items
+    items = host_ram(scenario(input=replace(INPUT, loader=kind, workers=16, prefetch=4))).items
     assert items["workers"] == 0.0
     assert items["batches_in_flight"] == pytest.approx(5 * 9.6e6)
 
@@ -214,9 +215,8 @@ def test_threads_have_no_memory_of_their_own(kind: LoaderKind) -> None:
 @pytest.mark.parametrize("size", [0.0, 1.0, 600e3])
 def test_a_sample_is_as_large_as_preprocessing_makes_it(size: float) -> None:
     """However small, and whatever the model takes: nothing is put in its place."""
-    job = scenario(preprocessing=Preprocessing(output_bytes=size), model=BERT_LARGE)
-    assert footprint.sample_bytes(job) == size
-    assert footprint.batch_in_bytes(job).value == 16 * size
+    job = scenario(input=InputPipeline(output_bytes_per_sample=size), model=BERT_LARGE)
+    assert batch_in_bytes(job).value == 16 * size
 
 
 def test_a_preloaded_data_set_stays_in_memory() -> None:
@@ -229,7 +229,7 @@ def test_a_preloaded_data_set_stays_in_memory() -> None:
 def test_the_page_cache_is_what_is_left() -> None:
     """All RAM that nothing else takes caches files, and workers eat into it."""
     few, many = (
-        scenario(memory=STATED, loader=Loader(workers=n, worker_memory=1e9)) for n in (2, 8)
+        scenario(memory=STATED, input=replace(INPUT, workers=n, worker_memory=1e9)) for n in (2, 8)
     )
     assert page_cache_bytes(few) == pytest.approx(64e9 - host_ram(few).total)
     assert page_cache_bytes(few) - page_cache_bytes(many) == pytest.approx(6e9 + 12 * 9.6e6)
@@ -280,11 +280,11 @@ def test_verdicts(total: float, expected: Verdict) -> None:
 def test_a_batch_of_candidates() -> None:
     """Arrays of batch sizes give arrays of items, totals and verdicts, one for each candidate."""
     sizes = np.array([1.0, 4.0, 16.0, 64.0])
-    loader = Loader(workers=2, pin_memory=True)
+    loader = replace(INPUT, workers=2, pin_memory=True)
 
     def candidates(batch: Any) -> Scenario:
         train = replace(TRAIN, batch_size=batch)
-        return scenario(ram=16e9, model=BERT_LARGE, loader=loader, train=train)
+        return scenario(ram=16e9, model=BERT_LARGE, input=loader, train=train)
 
     together = candidates(sizes)
     alone = [candidates(size) for size in sizes.tolist()]
@@ -369,10 +369,10 @@ def test_a_checkpoint_is_weights_and_optimizer() -> None:
 
 def test_defaults_are_listed_where_they_apply() -> None:
     """Each figure the scenario does not state is an assumption with a source, and no other."""
-    loader = Loader(workers=4)
-    bare = {a.what: a for a in footprint.assumptions(scenario(loader=loader, model=BERT_LARGE))}
+    loader = replace(INPUT, workers=4)
+    bare = {a.what: a for a in footprint.assumptions(scenario(input=loader, model=BERT_LARGE))}
     stated = footprint.assumptions(
-        scenario(loader=replace(loader, worker_memory=1e8), memory=STATED)
+        scenario(input=replace(loader, worker_memory=1e8), memory=STATED)
     )
     assert stated == ()
     assert bare[footprint.OPERATING_SYSTEM.what].source.verified is False

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from simulator.physics.communication import all_gather_time
 from simulator.physics.footprint import MemoryFit, memory_fit
-from simulator.physics.layer_time import gather_times
 from simulator.physics.parameters import layer_parameters, table_parameters
-from simulator.physics.training_step import TrainingStep, training_step
+from simulator.physics.training_step import TrainingStep, gather_times, training_step
 from simulator.physics.transformer import TransformerStep, kernels_of, transformer_step
-from simulator.pipeline.limits import check_modelled
+from simulator.pipeline.program import check_modelled
 from simulator.reading.scenario import load_scenario
 from simulator.schema.scenario import Scenario
 from simulator.schema.software import Kernels

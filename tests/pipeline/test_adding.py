@@ -115,7 +115,7 @@ def test_a_stage_by_the_recipe_is_in_every_solver(copy: Path, root: Path) -> Non
 
     table = copy / "simulator" / "pipeline" / "program.py"
     insert(table, "from simulator.pipeline.stages.input", imported)
-    insert(table, "    Slot(Update()", textwrap.indent(slot, "    "))
+    insert(table, '    Slot(DevicePass("optimizer")', textwrap.indent(slot, "    "))
     after = figures(copy)
     for name in JOBS:
         more = {key: after[name][key] - before[name][key] for key in before[name]}
@@ -144,17 +144,16 @@ def test_a_gpu_by_the_recipe_is_simulated(copy: Path, root: Path) -> None:
 @pytest.mark.slow
 def test_a_metric_by_the_recipe_is_everywhere(copy: Path, root: Path) -> None:
     """One entry: it is printed, explained and searched by."""
-    assert "One `Metric(name=..., get=..., doc=..., unit=...)`" in recipe(root, "A metric")[0]
-    entry = """    Metric(
-        name="cost.usd_per_sample",
-        get=lambda p: None if p.cost.samples_per_usd is None else 1.0 / p.cost.samples_per_usd,
-        doc="Price of a sample.",
-        unit=USD,
-        better="low",
+    assert "One row of name, path, meaning and unit" in recipe(root, "A metric")[0]
+    entry = """    _low(
+        "cost.usd_per_sample",
+        lambda p: None if p.cost.samples_per_usd is None else 1.0 / p.cost.samples_per_usd,
+        "Price of a sample.",
+        USD,
     ),
 """
     metrics = copy / "simulator" / "results" / "metrics.py"
-    insert(metrics, '    _less("cost.usd_per_step"', entry)
+    insert(metrics, '    _low("cost.usd_per_step"', entry)
     job = "resnet18-imagenet-hidden"
     shown = json.loads(plan(copy, "simulate", job, "--json"))["cost"]
     assert shown["usd_per_sample"] == pytest.approx(1.0 / shown["samples_per_usd"])
@@ -170,7 +169,6 @@ def test_a_lever_by_the_recipe_is_proposed(copy: Path, root: Path) -> None:
     catalogue = copy / "simulator" / "studies" / "levers" / "catalogue.py"
     insert(catalogue, "    # input pipeline\n", textwrap.indent(entry, "    "))
     insert(catalogue, '    *("workers", "prefetch", "layout"', '    "gradient bucket",\n')
-    insert(catalogue, "    Knob,\n", "    Kind,\n")
     code = """
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader

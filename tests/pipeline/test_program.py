@@ -8,8 +8,17 @@ import pytest
 
 from simulator.equations.step import step_time
 from simulator.errors import StepProgramError
-from simulator.pipeline.ledger import DATA, LINES, OTHER_RANKS, Ledger, by_line, entries
-from simulator.pipeline.program import FILLS_BUCKETS, STEP, check_slots
+from simulator.pipeline.program import (
+    DATA,
+    FILLS_BUCKETS,
+    LINES,
+    OTHER_RANKS,
+    STEP,
+    Ledger,
+    by_line,
+    check_slots,
+    entries,
+)
 from simulator.pipeline.stages.base import Actor, Entry, Per
 
 

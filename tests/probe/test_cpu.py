@@ -10,7 +10,6 @@ import pytest
 from simulator.equations.cpu import pool_capacity, thread_slowdown
 from simulator.errors import PlanError
 from simulator.probe import cpu, decode, memory
-from simulator.probe.cpu import Level
 from simulator.probe.machine import Machine
 from simulator.schema.machines import CpuPool
 from simulator.units import PER_SECOND
@@ -40,12 +39,12 @@ def levels(monkeypatch: pytest.MonkeyPatch, costs: dict[int, float]) -> list[int
     """Let processes cost what `costs` says; the counts that were asked for."""
     asked = []
 
-    def run(_: bytes, processes: int, seconds: float, *, jpeg: bool) -> Level:
+    def run(_: bytes, processes: int, seconds: float, *, jpeg: bool) -> tuple[float, float]:
         assert seconds == pytest.approx(1.0)
         assert isinstance(jpeg, bool)
         asked.append(processes)
         cost = costs[processes]
-        return Level(processes=processes, cost=cost, rate=processes / cost)
+        return cost, processes / cost
 
     monkeypatch.setattr(cpu, "run", run)
     monkeypatch.setattr(decode, "has_pillow", lambda: False)
@@ -86,10 +85,9 @@ def test_processes_really_work(*, jpeg: bool) -> None:
     """Two processes decode at once; their CPU time per job is that of the job."""
     if jpeg:
         pytest.importorskip("PIL", reason="Pillow is not installed")
-    found = cpu.run(decode.sample(jpeg=jpeg), 2, 0.2, jpeg=jpeg)
-    assert found.processes == 2
-    assert 0.0 < found.cost < 0.1
-    assert found.rate > 0.0
+    cost, rate = cpu.run(decode.sample(jpeg=jpeg), 2, 0.2, jpeg=jpeg)
+    assert 0.0 < cost < 0.1
+    assert rate > 0.0
     assert multiprocessing.active_children() == []
 
 
@@ -117,7 +115,7 @@ def test_memory_counts_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
     found = memory.measure(PAIR, 0.1, quiet)
     assert [r.key for r in found.readings] == ["copy_one_core", "copy_all_cores"]
     assert all(1e8 < r.value < 1e13 for r in found.readings)
-    ticks = iter([0.0, 0.5, 2.0])
+    ticks = iter([0.0, 0.0, 0.5, 0.5, 2.0])
     monkeypatch.setattr(memory.time, "perf_counter", lambda: next(ticks))
-    pair = memory._pair(1000)  # noqa: SLF001 - the smallest piece that counts
+    pair = (np.ones(1000, dtype=np.uint8), np.ones(1000, dtype=np.uint8))
     assert memory._rate([pair], 0.4) == 2.0 * 1000 / 2.0  # noqa: SLF001 - the same

@@ -12,8 +12,8 @@ import pytest
 
 from simulator.errors import InputError
 from simulator.probe import disk
-from simulator.probe.disk import CASES, MIN_FILE, Place, Unable, Volume, fio_reads
-from simulator.probe.reading import Found
+from simulator.probe.disk import CASES, MIN_FILE, Place, Volume, fio_reads
+from simulator.probe.reading import Found, Unmeasurable
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the file has no name: Linux only")
 KEYS = [case.key for case in CASES]
@@ -110,7 +110,7 @@ def test_figures_of_fio_are_in_si(tmp_path: Path) -> None:
     found = [fio_reads(str(fio), volume, case, 0.1) for case in CASES[:3]]
     assert [value for value, _ in found] == [5e6, 1200.5, pytest.approx(80e-6)]
     assert "p99 250 µs" in found[0][1]
-    with pytest.raises(Unable, match="No such file"):
+    with pytest.raises(Unmeasurable, match="No such file"):
         fio_reads(str(tmp_path / "none"), volume, CASES[0], 0.1)
 
 

@@ -10,7 +10,8 @@ import pytest
 from support.probing import DOWN, INSIDE, LAUNCH, PAGEABLE, PEAK, UP, FakeDevice
 
 from simulator.probe import gpu
-from simulator.probe.gpu import TorchDevice, Unsupported, all_reduce
+from simulator.probe.gpu import TorchDevice, all_reduce
+from simulator.probe.reading import Unmeasurable
 from simulator.schema.accelerators import Precision
 
 SIZE = 2**20
@@ -140,10 +141,10 @@ def test_the_adapter_asks_torch() -> None:
     """Each call makes its tensors first, then times only the operations, in seconds each."""
     log: list[str] = []
     device = TorchDevice(torch=fake_torch(log))
-    assert device.upload(SIZE, 4, pinned=True) == pytest.approx(1e-3)
+    assert device.copy(SIZE, 4, source="pinned") == pytest.approx(1e-3)
     assert log == ["pin", *["cpu>cuda True"] * 4]
     log.clear()
-    assert device.download(SIZE, 2, pinned=False) == pytest.approx(1e-3)
+    assert device.copy(SIZE, 2, target="cpu") == pytest.approx(1e-3)
     assert log == ["cuda>cpu True"] * 2
     log.clear()
     assert device.copy(SIZE, 2) == device.launch(3) == pytest.approx(1e-3)
@@ -166,7 +167,7 @@ def test_tf32_is_only_used_when_asked(precision: Precision, setting: str) -> Non
 def test_what_torch_refuses_is_unsupported() -> None:
     """A RuntimeError of torch becomes a reason in one line, and the setting comes back."""
     log: list[str] = []
-    with pytest.raises(Unsupported, match=r"^bf16 is not supported$"):
+    with pytest.raises(Unmeasurable, match=r"^bf16 is not supported$"):
         TorchDevice(torch=fake_torch(log)).multiply(Precision.BF16, (8, 8, 8), 1)
     assert log[-1] == "before"
 
@@ -194,7 +195,7 @@ def test_processes_reduce_together() -> None:
 def test_processes_that_fail_are_said() -> None:
     """A backend that doesn't exist is a reason, not a hang."""
     pytest.importorskip("torch.distributed", reason="torch is an extra: pip install '.[torch]'")
-    with pytest.raises(Unsupported):
+    with pytest.raises(Unmeasurable):
         all_reduce((2.0**12,), 3, 2, "no-such-backend")
 
 
@@ -202,5 +203,5 @@ def test_without_torch_an_all_reduce_is_unsupported() -> None:
     """Where a process finds no torch, the reason comes back."""
     if gpu.find_spec("torch") is not None:
         pytest.skip("torch is installed")
-    with pytest.raises(Unsupported, match="No module named 'torch'"):
+    with pytest.raises(Unmeasurable, match="No module named 'torch'"):
         all_reduce((2.0**12,), 3, 1, "gloo")

@@ -166,7 +166,7 @@ def test_the_sections_are_a_scenarios(found: WorkloadProfile, tmp_path: Path) ->
     text = found.toml(steps=[step]).replace("pin_memory = true", "pin_memory = false")
     path.write_text(REST + text)
     scenario = load_scenario(str(path), catalogue=Catalogue.default())
-    assert (scenario.job.loader.workers, scenario.job.loader.prefetch) == (6, 4)
+    assert (scenario.job.input.workers, scenario.job.input.prefetch) == (6, 4)
     assert scenario.job.dataset.samples == 4096
     one = load_scenario(str(path), overrides=["input.workers=1"])
     assert predict(one).timing.step_time.mean == pytest.approx(BATCH + 32 * SAMPLE, rel=0.2)

@@ -12,7 +12,7 @@ from simulator import units
 from simulator.probe import gpu
 from simulator.probe.disk import Place
 from simulator.probe.machine import Machine
-from simulator.probe.profile import MARK, Known, Profiles, profiles, slug
+from simulator.probe.profile import MARK, Known, profiles, slug
 from simulator.probe.reading import SHARE, Found, Reading
 from simulator.probe.run import Accelerator, Probed, Wanted
 from simulator.reading.hardware.catalogue import Catalogue
@@ -58,9 +58,9 @@ def with_gpu(device: FakeDevice) -> Probed:
     return replace(whole, accelerator=found)
 
 
-def written(made: Profiles, folder: Path) -> Catalogue:
+def written(made: tuple[dict[str, str], list[str]], folder: Path) -> Catalogue:
     """The catalogue with these profiles first."""
-    for name, text in made.texts.items():
+    for name, text in made[0].items():
         path = folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
@@ -76,7 +76,7 @@ def test_a_machine_reads_back(tmp_path: Path) -> None:
     """Every figure lands in its field, with the probe, the processor and the date as source."""
     made = profiles(probed("disk", "memory", "cpu"), "mine")
     host = machine(written(made, tmp_path))
-    assert list(made.texts) == ["storage/mine.toml", "node/mine.toml"]
+    assert list(made[0]) == ["storage/mine.toml", "node/mine.toml"]
     assert (host.cpu.cores, host.cpu.threads, host.cpu.sockets) == (8, 16, 2)
     assert (host.cpu.contention, host.cpu.smt_worth) == (0.125, 0.25)
     assert (host.ram, host.memory_bandwidth) == (64e9, 3e10)
@@ -89,7 +89,7 @@ def test_a_machine_reads_back(tmp_path: Path) -> None:
     source = host.sources["cpu.contention"]
     assert source.reference == f'measured by plan probe {__version__} on Some "CPU"'
     assert (source.date, source.verified) == ("2026-11-21", True)
-    assert all(text.startswith(f"# {MARK}") for text in made.texts.values())
+    assert all(text.startswith(f"# {MARK}") for text in made[0].values())
 
 
 def test_the_faster_copy_is_the_memorys(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_the_faster_copy_is_the_memorys(tmp_path: Path) -> None:
 
 def test_a_disk_alone_is_no_machine() -> None:
     """What was not looked at is not written."""
-    assert list(profiles(probed("disk"), "mine").texts) == ["storage/mine.toml"]
+    assert list(profiles(probed("disk"), "mine")[0]) == ["storage/mine.toml"]
 
 
 def test_a_machine_without_a_disk(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_an_unknown_accelerator_gets_a_profile(tmp_path: Path) -> None:
     assert host.host_link is not None
     assert host.host_link.rate == pytest.approx(UP)
     assert host.host_link.pageable == pytest.approx(PAGEABLE)
-    assert any("no profile is called Made Up 9000" in text for text in made.warnings)
+    assert any("no profile is called Made Up 9000" in text for text in made[1])
 
 
 def known() -> Known:
@@ -165,9 +165,9 @@ def test_a_known_accelerator_is_laid_over(tmp_path: Path) -> None:
 def test_rates_above_the_datasheet_are_left_out() -> None:
     """A fp32 product faster than the datasheet says means something else; it is said."""
     made = profiles(with_gpu(FakeDevice()), "mine", known())
-    overlay = next(text for name, text in made.texts.items() if name.startswith("gpu/"))
+    overlay = next(text for name, text in made[0].items() if name.startswith("gpu/"))
     assert "\nfp32 =" not in overlay
-    assert any("above the peak" in text for text in made.warnings)
+    assert any("above the peak" in text for text in made[1])
 
 
 @pytest.mark.parametrize("bus", [300e9, 10e9])

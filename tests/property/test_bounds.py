@@ -62,7 +62,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         stragglers=straggler,
         sync=draw(st.booleans()),
         accumulation=draw(st.sampled_from([1, 3])),
-        kind=kind,
+        loader=kind,
         pin_memory=draw(st.booleans()),
         in_order=draw(st.booleans()),
         persistent_workers=draw(st.booleans()),

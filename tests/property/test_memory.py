@@ -13,7 +13,7 @@ from support.stages import sampled
 
 from simulator.errors import NotModelled
 from simulator.physics.footprint import Verdict, memory_fit
-from simulator.pipeline.limits import check_modelled
+from simulator.pipeline.program import check_modelled
 from simulator.reading.scenario import load_scenario
 from simulator.reading.search.candidates import CandidateReader
 from simulator.reading.settings import setting_from_text

@@ -88,7 +88,7 @@ def jobs(draw: st.DrawFn) -> Scenario:
         stragglers=slow,
         sync=draw(st.booleans()),
         accumulation=draw(st.sampled_from([1, 2])),
-        kind=draw(st.sampled_from([LoaderKind.PYTORCH, LoaderKind.TF_DATA])),
+        loader=draw(st.sampled_from([LoaderKind.PYTORCH, LoaderKind.TF_DATA])),
         pin_memory=draw(st.booleans()),
         socket=draw(st.sampled_from([None, 0])),
         last_share=draw(st.sampled_from([1.0, 0.5])),
@@ -105,7 +105,7 @@ def jobs(draw: st.DrawFn) -> Scenario:
         group = Group(name="data", role=Role.PREPROCESS, host=cpus, storage=store(), count=2)
         cluster = replace(cluster, groups=(*cluster.groups, group))
         only = replace(
-            only, remote=Remote(group="data", workers=4), loader=replace(only.loader, stragglers=())
+            only, remote=Remote(name="data", workers=4), input=replace(only.input, straggler=())
         )
     return replace(job, jobs=(only,), cluster=cluster)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,8 +55,8 @@ def test_nothing_changes_without_the_new_keys() -> None:
     assert scenario.job.remote is None
     assert scenario.job.copies == 1
     assert scenario.job.dataset.placement is Placement.STREAM
-    assert scenario.job.preprocessing.where is Preparation.CPU
-    assert scenario.job.preprocessing.coremark_per_vcpu is None
+    assert scenario.job.input.where is Preparation.CPU
+    assert scenario.job.input.coremark_per_vcpu is None
 
 
 def test_every_remote_key_arrives() -> None:
@@ -81,13 +82,21 @@ def test_every_remote_key_arrives() -> None:
     assert group.storage.name == "storage/s3"
     assert group.price == pytest.approx(0.01)
     assert (group.host.cpu.smt_worth, group.host.cpu.contention) == (0.5, 0.25)
-    assert scenario.job.remote == Remote(
-        group="loaders",
+    assert scenario.job.remote is not None
+    assert replace(scenario.job.remote, sources={}) == Remote(
+        machine="instance/aws/c5.18xlarge",
+        count=3,
+        name="loaders",
+        storage="storage/s3",
         workers=40,
         shares_batches=True,
         queue=7,
         send_per_batch=0.002,
+        speed=1.5,
+        smt_worth=0.5,
+        contention=0.25,
         send_per_sample=3e-6,
+        price=pytest.approx(0.01),
     )
     assert not [note for note in scenario.notes if "remote." in note.what]
 
@@ -95,7 +104,9 @@ def test_every_remote_key_arrives() -> None:
 def test_defaults_of_remote_machines_are_noted() -> None:
     """A worker a vCPU, two batches waiting, each made alone, at the speed CoreMark says."""
     scenario = load(HELPERS)
-    assert scenario.job.remote == Remote(group="data", workers=72, queue=2)
+    remote = scenario.job.remote
+    assert remote is not None
+    assert (remote.name, remote.workers, remote.queue) == ("data", 72, 2)
     assert noted(scenario, "remote.workers") == "72"
     assert noted(scenario, "remote.queue") == "2"
     assert noted(scenario, "remote.shares_batches") == "each alone"
@@ -130,7 +141,7 @@ def test_a_stated_speed_stands_in_for_a_missing_coremark() -> None:
     assert Catalogue.default().host("node/workstation").cpu.coremark is None
     unknown = load(node, HELPERS)
     assert noted(unknown, "input.measured_on").startswith("the same")
-    assert unknown.job.preprocessing.coremark_per_vcpu is None
+    assert unknown.job.input.coremark_per_vcpu is None
     stated = load(node, HELPERS, "remote.speed=0.5")
     away = Scenario(name="", cluster=stated.cluster, jobs=stated.jobs, at="data")
     assert (core_scale(stated), core_scale(away)) == (1.0, 2.0)
@@ -200,9 +211,9 @@ def test_windows_and_chunks_arrive() -> None:
 def test_a_device_that_prepares() -> None:
     """Encoded samples are copied, and its memory is taken."""
     scenario = load("input.where=device", "input.device_time=1 ms", "input.device_memory=5 GB")
-    work = scenario.job.preprocessing
+    work = scenario.job.input
     assert (work.where, work.device_time, work.device_memory) == (Preparation.DEVICE, 1e-3, 5e9)
-    assert work.output_bytes == 114e3
+    assert work.output_bytes_per_sample == 114e3
     fit = memory_fit(scenario)
     assert fit is not None
     assert fit.items["preparing"] == 5e9
@@ -221,18 +232,18 @@ def test_preparation_beforehand() -> None:
 def test_what_actors_make_is_not_read() -> None:
     """No store, no RAM for the data; a queue as long as the prefetch."""
     scenario = load("input.loader=actors", "input.prefetch=16", "data.samples=1_000_000_000")
-    assert scenario.job.loader.kind is LoaderKind.ACTORS
+    assert scenario.job.input.loader is LoaderKind.ACTORS
     assert scenario.job.dataset.cache is CachePolicy.PRELOADED
     assert noted(scenario, "data.cache") == "none"
     assert "dataset" not in host_ram(scenario).items
-    assert scenario.job.loader.policy.credits == 24
+    assert scenario.job.input.policy.credits == 24
 
 
 def test_sockets_and_slow_ranks_arrive() -> None:
     """Where batches lie, and whose client is slow."""
-    loader = load("input.socket=1", "input.straggler=[{factor=4, rank=7}]").job.loader
-    assert loader.socket == 1
-    assert loader.stragglers == (Straggler(factor=4, rank=7),)
+    pipeline = load("input.socket=1", "input.straggler=[{factor=4, rank=7}]").job.input
+    assert pipeline.socket == 1
+    assert pipeline.straggler == (Straggler(factor=4, rank=7),)
 
 
 def test_jobs_side_by_side() -> None:
@@ -254,8 +265,8 @@ def test_several_machines_that_train_stand_alone() -> None:
     [
         ("HardwareSection", {"cache"}),
         ("Dataset", {"placement", "window", "chunk_size"}),
-        ("InputSection", {"where", "device_time", "prepared_bytes_per_sample", "socket"}),
-        ("RemoteSection", {"machine", "workers", "shares_batches", "queue", "price"}),
+        ("InputPipeline", {"where", "device_time", "prepared_bytes_per_sample", "socket"}),
+        ("Remote", {"machine", "workers", "shares_batches", "queue", "price"}),
         ("Train", {"copies"}),
         ("Straggler", {"rank"}),
     ],

@@ -52,7 +52,7 @@ def test_values_are_toml_where_they_can_be_and_text_where_not() -> None:
     assert job.train.batch_size == 64.0
     assert job.dataset.bytes_per_sample == 114e3
     assert job.train.precision == "bf16"
-    assert job.loader.pin_memory
+    assert job.input.pin_memory
     assert job.dataset.name == "my data"
     assert job.software.version == "2.10"
     assert job.train.evaluation is not None
@@ -60,7 +60,7 @@ def test_values_are_toml_where_they_can_be_and_text_where_not() -> None:
     assert job.step_times is not None
     assert job.step_times.seconds == (0.055,)
     assert scenario.cost.price == pytest.approx(1.25 / 3600)
-    assert job.loader.kind is LoaderKind.DALI
+    assert job.input.loader is LoaderKind.DALI
 
 
 def test_later_options_win() -> None:
@@ -153,7 +153,7 @@ def test_extends_merges_tables_and_replaces_the_rest(tmp_path: Path) -> None:
     job = load_scenario(str(top)).job
     assert job.train.batch_size == 16.0
     assert job.train.epochs == 3.0
-    assert job.loader.workers == 8
+    assert job.input.workers == 8
     assert job.step_times is not None
     assert job.step_times.batch_sizes == (8.0,)
 

@@ -136,22 +136,22 @@ def test_every_input_key_arrives() -> None:
         "input.cost_spread={shape='exponential'}",
         "input.cost_basis=vcpu",
     )
-    loader, cpu = scenario.job.loader, scenario.job.preprocessing
-    assert (loader.workers, loader.prefetch) == (3, 5)
-    assert loader.pin_memory
-    assert not loader.in_order
-    assert loader.persistent_workers
-    assert loader.drop_last
-    assert not loader.overlap_copies
-    assert loader.transport is Transport.PIPE
-    assert (loader.receive_per_batch, loader.receive_per_sample) == (0.001, 2e-6)
-    assert (loader.worker_start, loader.worker_memory) == (3.0, 4e6)
-    assert loader.stragglers == (Straggler(factor=2, worker=1), Straggler(factor=8, every=10))
+    pipeline, cpu = scenario.job.input, scenario.job.input
+    assert (pipeline.workers, pipeline.prefetch) == (3, 5)
+    assert pipeline.pin_memory
+    assert not pipeline.in_order
+    assert pipeline.persistent_workers
+    assert pipeline.drop_last
+    assert not pipeline.overlap_copies
+    assert pipeline.transport is Transport.PIPE
+    assert (pipeline.receive_per_batch, pipeline.receive_per_sample) == (0.001, 2e-6)
+    assert (pipeline.worker_start, pipeline.worker_memory) == (3.0, 4e6)
+    assert pipeline.straggler == (Straggler(factor=2, worker=1), Straggler(factor=8, every=10))
     assert (cpu.decode, cpu.augment, cpu.collate, cpu.per_batch) == (0.005, 0.006, 0.007, 0.008)
-    assert cpu.output_bytes == 9e3
+    assert cpu.output_bytes_per_sample == 9e3
     assert cpu.cost_spread == Spread(shape=Shape.EXPONENTIAL)
     assert cpu.cost_spread.deviation == 1.0
-    assert cpu.basis is CostBasis.VCPU
+    assert cpu.cost_basis is CostBasis.VCPU
     assert not any(key.startswith("input.") for key in notes(scenario))
 
 
@@ -302,18 +302,18 @@ def test_times_measured_elsewhere_bring_their_yardstick() -> None:
     other = Catalogue.default().host("instance/aws/c5.18xlarge").cpu
     assert other.coremark is not None
     scenario = load("input.measured_on=instance/aws/c5.18xlarge")
-    per_vcpu = scenario.job.preprocessing.coremark_per_vcpu
+    per_vcpu = scenario.job.input.coremark_per_vcpu
     assert per_vcpu == pytest.approx(other.coremark / other.threads)
-    assert load().job.preprocessing.coremark_per_vcpu is None
+    assert load().job.input.coremark_per_vcpu is None
 
 
 def test_figures_that_fill_gaps_are_noted_with_source() -> None:
     """Worker start, memory and receiving for processes; nothing for the trainer's own thread."""
     scenario = load()
-    loader, noted = scenario.job.loader, notes(scenario)
-    assert loader.worker_start == pytest.approx(0.040)
-    assert loader.worker_memory == 74e6
-    assert loader.receive_per_batch + 32 * loader.receive_per_sample == pytest.approx(
+    pipeline, noted = scenario.job.input, notes(scenario)
+    assert pipeline.worker_start == pytest.approx(0.040)
+    assert pipeline.worker_memory == 74e6
+    assert pipeline.receive_per_batch + 32 * pipeline.receive_per_sample == pytest.approx(
         3.3e-3, rel=0.1
     )
     assert noted["input.worker_start"] == "40 ms"
@@ -321,25 +321,25 @@ def test_figures_that_fill_gaps_are_noted_with_source() -> None:
     assert noted["train.bucket_size"] == "25 MiB"
     assert all(note.source.reference for note in scenario.notes)
     alone = load("input.workers=0")
-    assert alone.job.loader.worker_start == 0.0
-    assert alone.job.loader.receive_per_batch == 0.0
+    assert alone.job.input.worker_start == 0.0
+    assert alone.job.input.receive_per_batch == 0.0
     assert not any(key.startswith("input.worker") for key in notes(alone))
 
 
 def test_each_tensor_of_a_batch_is_handed_over_by_itself() -> None:
     """More tensors cost more, by what one more was measured to take; a pipe carries all at once."""
-    usual, many = load().job.loader, load("input.tensors_per_batch=114").job.loader
+    usual, many = load().job.input, load("input.tensors_per_batch=114").job.input
     assert many.receive_per_batch - usual.receive_per_batch == pytest.approx(112 * 0.2e-3)
     assert many.receive_per_sample == usual.receive_per_sample
     assert notes(load("input.tensors_per_batch=114"))["input.receive_per_batch"] == "24.45 ms"
     piped = [load("input.transport=pipe", f"input.tensors_per_batch={n}") for n in (2, 114)]
-    assert len({scenario.job.loader.receive_per_batch for scenario in piped}) == 1
+    assert len({scenario.job.input.receive_per_batch for scenario in piped}) == 1
 
 
 def test_pickled_samples_cost_more_to_receive() -> None:
     """Through a pipe the main process unpickles: over ten times the shared-memory cost."""
-    piped = load("input.transport=pipe").job.loader
-    shared = load().job.loader
+    piped = load("input.transport=pipe").job.input
+    shared = load().job.input
     assert piped.receive_per_sample > 10 * shared.receive_per_sample
 
 
@@ -351,32 +351,32 @@ def test_receiving_a_sample_costs_by_its_size(transport: str) -> None:
     image = load(way, f"input.output_bytes_per_sample={measured}")
     row = load(way, "input.output_bytes_per_sample=400 B")
     ratio = 400.0 / parse(measured, BYTE)
-    assert row.job.loader.receive_per_sample == pytest.approx(
-        image.job.loader.receive_per_sample * ratio
+    assert row.job.input.receive_per_sample == pytest.approx(
+        image.job.input.receive_per_sample * ratio
     )
-    assert row.job.loader.receive_per_batch == image.job.loader.receive_per_batch
+    assert row.job.input.receive_per_batch == image.job.input.receive_per_batch
     assert notes(row)["input.receive_per_sample"].endswith(f" for {measured})")
     empty = load(way, "input.output_bytes_per_sample=0 B").job
-    assert empty.preprocessing.output_bytes == 0.0
-    assert empty.loader.receive_per_sample == 0.0
+    assert empty.input.output_bytes_per_sample == 0.0
+    assert empty.input.receive_per_sample == 0.0
 
 
 @pytest.mark.parametrize("kind", ["tf.data", "dali"])
 def test_threads_hand_over_in_place(kind: str) -> None:
     """tf.data and DALI start no processes and receive nothing."""
-    loader = load(f"input.loader={kind}").job.loader
-    assert loader.transport is Transport.IN_PROCESS
-    assert (loader.worker_start, loader.worker_memory, loader.receive_per_batch) == (0, 0, 0)
-    assert loader.prefetch == 2
-    assert loader.pin_memory is (loader.kind is LoaderKind.DALI)
-    assert loader.overlap_copies is loader.pin_memory
+    pipeline = load(f"input.loader={kind}").job.input
+    assert pipeline.transport is Transport.IN_PROCESS
+    assert (pipeline.worker_start, pipeline.worker_memory, pipeline.receive_per_batch) == (0, 0, 0)
+    assert pipeline.prefetch == 2
+    assert pipeline.pin_memory is (pipeline.loader is LoaderKind.DALI)
+    assert pipeline.overlap_copies is pipeline.pin_memory
 
 
 def test_a_finished_sample_is_what_the_model_takes() -> None:
     """Unless given; without a model that says so, it stays as it was on the store."""
     with_model = load()
     assert with_model.job.model is not None
-    assert with_model.job.preprocessing.output_bytes == with_model.job.model.input_bytes
+    assert with_model.job.input.output_bytes_per_sample == with_model.job.model.input_bytes
     assert "input.output_bytes_per_sample" in notes(with_model)
 
 
@@ -421,7 +421,7 @@ def test_measured_steps_alone_make_a_job(tmp_path: Path) -> None:
     assert job.step_times.batch_sizes == (32.0, 64.0)
     assert job.step_times.seconds == (0.055, 0.1)
     assert job.step_times.source.reference == f"given: {tmp_path}/s.toml:12"
-    assert job.preprocessing.output_bytes == 3e3
+    assert job.input.output_bytes_per_sample == 3e3
     assert "only model.step_times given" in scenario.notes[0].what
 
 
@@ -557,8 +557,8 @@ def test_a_broken_profile_of_the_users_own_is_reported_with_its_file(tmp_path: P
 def test_a_spread_of_zero_says_that_samples_are_equal_on_purpose() -> None:
     """Workers stay in step then; where no spread is given, or one varies, they drift apart."""
     equal, varying = "{shape='constant'}", "{shape='gamma', relative_deviation=0.1}"
-    assert not load().job.loader.in_step
-    assert load(f"input.cost_spread={equal}").job.loader.in_step
-    assert load(f"data.size_spread={equal}").job.loader.in_step
+    assert not load().job.input.in_step
+    assert load(f"input.cost_spread={equal}").job.input.in_step
+    assert load(f"data.size_spread={equal}").job.input.in_step
     both = (f"data.size_spread={equal}", f"input.cost_spread={varying}")
-    assert not load(*both).job.loader.in_step
+    assert not load(*both).job.input.in_step

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.equations.batch import batch_bytes, decode_work
+from simulator.equations.step import batch_bytes, decode_work
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
 from simulator.pipeline.program import STEP
 from simulator.pipeline.stages.base import Path, Resource, StageDemands, asking
@@ -27,7 +27,7 @@ from simulator.results.prediction import (
     Usage,
 )
 from simulator.schema.accelerators import Gpu, Precision, Stack
-from simulator.schema.data_loading import CachePolicy, Dataset, Loader, Preprocessing
+from simulator.schema.data_loading import CachePolicy, Dataset, InputPipeline
 from simulator.schema.machines import Cluster, CpuPool, Group, Host, Role
 from simulator.schema.models import StepTimes
 from simulator.schema.scenario import Job, Scenario
@@ -74,8 +74,9 @@ def scenario() -> Scenario:
         dataset=Dataset(
             name="images", samples=1.28e6, bytes_per_sample=114e3, sources={"samples": SHEET}
         ),
-        loader=Loader(workers=12, pin_memory=True),
-        preprocessing=Preprocessing(decode=0.0016, output_bytes=150528.0),
+        input=InputPipeline(
+            workers=12, pin_memory=True, decode=0.0016, output_bytes_per_sample=150528.0
+        ),
         train=Train(batch_size=256, precision=Precision.FP16, epochs=2.0),
         software=Software(),
         step_times=StepTimes(batch_sizes=(256.0,), seconds=(0.024,), source=SHEET),

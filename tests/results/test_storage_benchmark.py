@@ -10,7 +10,6 @@ import pytest
 from simulator.errors import InputError
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.results import storage_benchmark
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 
@@ -34,34 +33,39 @@ def one(*overrides: str) -> Prediction:
     return answer("unet3d-h100", *alone, *overrides)
 
 
+def figure(prediction: Prediction, name: str) -> float | None:
+    """A figure as the benchmark counts it."""
+    return number_at(prediction, f"mlperf_storage.{name}")
+
+
 def test_a_first_step_counts_apart() -> None:
     """Four workers read four batches at once: 28 files in 0.41 s, then every step is 323 ms."""
     first = 28 * 146600628 / 10e9 + 0.323
-    assert storage_benchmark.first_step(one()) == pytest.approx(first, rel=1e-6)
-    assert storage_benchmark.utilization(one()) == pytest.approx(1.0, rel=1e-9)
+    assert figure(one(), "first_step_s") == pytest.approx(first, rel=1e-6)
+    assert figure(one(), "accelerator_utilization") == pytest.approx(1.0, rel=1e-9)
 
 
 def test_throughput_by_version() -> None:
     """v1.0: all samples over the whole epoch; v2.0: 998 of 999 batches over what is left."""
     first = 28 * 146600628 / 10e9 + 0.323
     whole = first + 999 * 0.323
-    assert storage_benchmark.throughput_v1(one()) == pytest.approx(7000 / whole, rel=1e-6)
+    assert figure(one(), "throughput_v1_samples_per_s") == pytest.approx(7000 / whole, rel=1e-6)
     later = 998 * 7 / (999 * 0.323)
-    assert storage_benchmark.throughput_v2(one()) == pytest.approx(later, rel=1e-6)
+    assert figure(one(), "throughput_v2_samples_per_s") == pytest.approx(later, rel=1e-6)
 
 
 def test_overheads_lower_the_utilization() -> None:
     """27 ms in each step of 323 ms: 92.3%, first step's included in what is left."""
     busy = one("train.step_overhead=27 ms")
     expected = 0.323 * 999 / (0.350 * 999 + 0.027)
-    assert storage_benchmark.utilization(busy) == pytest.approx(expected, rel=1e-6)
+    assert figure(busy, "accelerator_utilization") == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_wait_for_the_slowest_first_batch_counts() -> None:
     """Files of different sizes: the average rank's first step is left out, the latest one's not."""
     spread = "data.size_spread.relative_deviation=0.5"
     apart = answer("unet3d-h100", *QUIET, "hardware.emulated=4", "data.samples=28000", spread)
-    first = storage_benchmark.first_step(apart)
+    first = figure(apart, "first_step_s")
     assert first is not None
     assert first < apart.timing.first_step
     assert apart.timing.first_step - first < 0.5 * first
@@ -70,7 +74,7 @@ def test_the_wait_for_the_slowest_first_batch_counts() -> None:
 def test_a_start_of_each_epoch_comes_before_its_first_batch() -> None:
     """A second to set the files in order is a second of the first step, every epoch."""
     late = one("input.epoch_start=1 s")
-    now, then = (storage_benchmark.first_step(p) or 0.0 for p in (one(), late))
+    now, then = (figure(p, "first_step_s") or 0.0 for p in (one(), late))
     assert then - now == pytest.approx(1.0, rel=1e-6)
     epochs = late.timing.total_time - one().timing.total_time
     assert epochs == pytest.approx(5.0, rel=1e-6)
@@ -79,8 +83,8 @@ def test_a_start_of_each_epoch_comes_before_its_first_batch() -> None:
 def test_only_emulated_accelerators_have_it() -> None:
     """Real ones are not counted by the benchmark's rules."""
     real = predict(load_scenario("resnet50-imagenet-p4d"))
-    assert storage_benchmark.utilization(real) is None
-    assert number_at(real, "mlperf_storage.first_step_s") is None
+    assert figure(real, "accelerator_utilization") is None
+    assert figure(real, "first_step_s") is None
 
 
 def test_two_thousand_ranks() -> None:
@@ -101,7 +105,7 @@ def test_a_full_store_shares_itself_among_all_hosts() -> None:
         *("hardware.count=10", "hardware.emulated=10", "data.samples=20000000", store),
         *("train.straggling=0", "train.step_overhead=0 s"),
     )
-    assert storage_benchmark.utilization(short) == pytest.approx(2 / 3, rel=0.01)
+    assert figure(short, "accelerator_utilization") == pytest.approx(2 / 3, rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -36,13 +36,13 @@ def test_every_candidate_stands_in_one_batch_with_its_own_numbers(
     batches = stack(jobs, most)
     assert sorted(i for batch in batches for i in batch.indices) == list(range(len(jobs)))
     for batch in batches:
-        loader = batch.scenario.job.loader
+        pipeline = batch.scenario.job.input
         rates = batch.scenario.cluster.trainers.storage.read_bandwidth
         own = [drawn[i] for i in batch.indices]
         assert batch.size <= (most or len(jobs))
-        assert np.broadcast_to(loader.workers, batch.size).tolist() == [w for w, _, _ in own]
+        assert np.broadcast_to(pipeline.workers, batch.size).tolist() == [w for w, _, _ in own]
         assert np.broadcast_to(rates, batch.size).tolist() == [rate for _, rate, _ in own]
-        assert {pinned for _, _, pinned in own} == {loader.pin_memory}
+        assert {pinned for _, _, pinned in own} == {pipeline.pin_memory}
 
 
 def batches_of(*jobs: Scenario) -> int:
@@ -59,8 +59,8 @@ def test_numbers_that_decide_are_part_of_the_structure() -> None:
 def test_what_nothing_depends_on_may_differ() -> None:
     """Names and sources are no figures."""
     one = scenario(workers=1)
-    loader = replace(one.job.loader, sources={"workers": SOURCE})
-    other = replace(one, name="other", jobs=(replace(one.job, loader=loader),))
+    loader = replace(one.job.input, sources={"workers": SOURCE})
+    other = replace(one, name="other", jobs=(replace(one.job, input=loader),))
     assert batches_of(one, other) == 1
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from simulator.errors import NotModelled
-from simulator.pipeline.limits import check_modelled
+from simulator.pipeline.program import check_modelled
 from simulator.predict import predict
 from simulator.reading.model_library import load_model
 from simulator.reading.scenario import load_scenario

@@ -10,7 +10,8 @@ import pytest
 
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
-from simulator.serving.cost import cost_of, energy_of, price_of_all
+from simulator.results.cost import service_cost, service_price
+from simulator.results.energy import service_energy
 
 TOLD: Any = SimpleNamespace(
     replicas=2.0,
@@ -34,7 +35,7 @@ def test_machines_that_were_there_on_average_are_paid_for() -> None:
         replicas=2.0, output_rate=1000.0, prompt_rate=3000.0, request_rate=10.0
     )
     service = replace(service, group=replace(service.group, count=4))
-    found = cost_of(service, told, None)
+    found = service_cost(service, told, None)
     assert found.per_second == pytest.approx(0.005)
     assert found.per_million_output_tokens == pytest.approx(5.0)
     assert found.per_million_tokens == pytest.approx(1.25)
@@ -58,11 +59,11 @@ def test_owned_machines_cost_their_capital_room_and_electricity() -> None:
         "serving.replicas": 2,
     }
     service = ServiceReader(chain_of("llama3-8b-chat-h100"), "x").read(settings)
-    watts, idle = (energy_of(service, each, None).power for each in (TOLD, _at_rest()))
+    watts, idle = (service_energy(service, each, None).power for each in (TOLD, _at_rest()))
     assert watts is not None
     assert idle is not None
     hourly = 2 * 2.0 * 43830 / (5 * 8766) + (watts + idle) * 2.0 * 0.1 / 1000.0
-    found = cost_of(service, TOLD, None)
+    found = service_cost(service, TOLD, None)
     assert found.per_second is not None
     assert 3600.0 * found.per_second == pytest.approx(hourly, rel=2e-3)
     assert found.per_million_output_tokens == pytest.approx(1000.0 * found.per_second)
@@ -72,7 +73,7 @@ def test_owned_machines_that_are_scaled_down_are_paid_for() -> None:
     """They cost what they do at rest, whoever uses them."""
     settings = {"cost.purchase": "owned", "owned.capex": "$40000", "serving.replicas": 4}
     service = ServiceReader(chain_of("llama3-8b-office-autoscaled"), "x").read(settings)
-    found, least = cost_of(service, TOLD, None), price_of_all(service, 0.0)
+    found, least = service_cost(service, TOLD, None), service_price(service, 0.0)
     assert found.per_second is not None
     assert least is not None
     assert found.per_second > least

@@ -11,10 +11,17 @@ import pytest
 from simulator.predict import predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
-from simulator.results.energy import GPU_IDLE, LOG_SD, REST_FULL, REST_IDLE, VCPU_FULL, VCPU_IDLE
+from simulator.results.energy import (
+    GPU_IDLE,
+    LOG_SD,
+    REST_FULL,
+    REST_IDLE,
+    VCPU_FULL,
+    VCPU_IDLE,
+    service_energy,
+)
 from simulator.results.metrics import service_figures
 from simulator.schema.serving import Service
-from simulator.serving.cost import energy_of
 from simulator.uncertainty.components import P90
 
 
@@ -39,7 +46,7 @@ def test_a_machine_draws_between_rest_and_work() -> None:
     around = 0.5 * (REST_IDLE + REST_FULL) * host.gpu.power
     idle = host.gpu.idle_power or GPU_IDLE * host.gpu.power
     watts = 0.5 * (idle + host.gpu.power) + around + host.cpu.threads * VCPU_IDLE
-    found = energy_of(service, ran(), None)
+    found = service_energy(service, ran(), None)
     assert found.power == pytest.approx(watts)
     assert found.per_million_output_tokens == pytest.approx(500.0 * watts)
     assert found.per_million_tokens == pytest.approx(125.0 * watts)
@@ -52,7 +59,10 @@ def test_accelerators_without_a_replica_stand_idle() -> None:
     one = replace(service, serving=replace(service.serving, replicas=1, tensor=2))
     assert one.group.gpus_per_host * one.group.count == 8
     all_of_them = replace(one, serving=replace(one.serving, tensor=8))
-    found, less = energy_of(one, ran(busy=0.8), None), energy_of(all_of_them, ran(busy=0.2), None)
+    found, less = (
+        service_energy(one, ran(busy=0.8), None),
+        service_energy(all_of_them, ran(busy=0.2), None),
+    )
     assert found.power == pytest.approx(less.power)
 
 
@@ -64,14 +74,14 @@ def test_both_kinds_of_replicas_draw_by_how_busy_they_are() -> None:
     assert before.replicas * before.tensor == split.serving.replicas * split.serving.tensor
     whole = replace(split, serving=replace(split.serving, prefill=None, tensor=8, replicas=1))
     shares = {"prompts": 0.2, "answers": 0.6}
-    both = energy_of(split, ran(busy=0.6, busy_of=shares), None)
-    assert both.power == pytest.approx(energy_of(whole, ran(busy=0.4), None).power)
+    both = service_energy(split, ran(busy=0.6, busy_of=shares), None)
+    assert both.power == pytest.approx(service_energy(whole, ran(busy=0.4), None).power)
 
 
 def test_cores_that_compute_draw_what_processors_do() -> None:
     """Without accelerators a busy device is busy processors."""
     service = read("image-classifier-cpu", hardware__machine="instance/aws/c5.24xlarge")
-    found = energy_of(service, ran(replicas=float(service.serving.replicas)), None)
+    found = service_energy(service, ran(replicas=float(service.serving.replicas)), None)
     assert found.power == pytest.approx(96 * 0.5 * (VCPU_IDLE + VCPU_FULL))
 
 
@@ -79,7 +89,7 @@ def test_machines_that_were_there_on_average_draw() -> None:
     """Half of the replicas there: half of the power of all."""
     service = read("llama3-8b-office-autoscaled")
     count = service.serving.replicas
-    few, many = (energy_of(service, ran(replicas=share * count), None) for share in (0.5, 1.0))
+    few, many = (service_energy(service, ran(replicas=share * count), None) for share in (0.5, 1.0))
     assert few.power is not None
     assert few.power * 2.0 == pytest.approx(many.power)
 
@@ -91,7 +101,7 @@ def test_an_accelerator_of_unknown_power_has_no_energy() -> None:
     assert gpu is not None
     host = replace(service.group.host, gpu=replace(gpu, power=None))
     assert (
-        energy_of(replace(service, group=replace(service.group, host=host)), ran(), None).power
+        service_energy(replace(service, group=replace(service.group, host=host)), ran(), None).power
         is None
     )
 

@@ -183,7 +183,7 @@ def test_answers_are_written_by_those_that_read() -> None:
     """Large answers make the store slower, and are by default the text of their tokens."""
     job = ServiceReader(chain_of("nightly-summaries"), "x").read({}).reading
     assert job is not None
-    assert job.job.preprocessing.output_bytes == pytest.approx(4 * 300)
+    assert job.job.input.output_bytes_per_sample == pytest.approx(4 * 300)
     few, many = (summaries(f"load.inputs.answers={size}") for size in ("1 kB", "20 GB"))
     assert few.answered is not None
     assert many.answered is not None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from simulator.engine.run import Options, later_epoch
 from simulator.predict import predict, simulation_input
 from simulator.reading.search.candidates import CandidateReader
 from simulator.studies.search.evaluate import (
-    Assignment,
     Bounded,
     Chunk,
     closer_key,
@@ -32,9 +32,9 @@ def test_a_run_takes_no_less_than_its_later_epochs_let_it() -> None:
     scenario = CandidateReader(SCENARIO).read({"input.workers": 8}).scenario
     prediction = predict(scenario, intervals=False)
     assert later_epoch(simulation_input(scenario), Options()) == prediction.timing.epoch_time
-    assignment = Assignment.of(CandidateReader(SCENARIO), seed=0, intervals=False)
+    chunk = Chunk.of(CandidateReader(SCENARIO), seed=0, intervals=False)
     eight = (Candidate(index=0, settings={"input.workers": 8}),)
-    chunk = Chunk(assignment=assignment, candidates=eight)
+    chunk = replace(chunk, candidates=eight)
     (closer,), (known,) = look_closer(chunk), evaluate(chunk)
     assert (closer.status, closer.key) == (Status.SCREENED, closer_key(known.key))
     time = float(str(closer.figures["total_time_s"]))
@@ -44,9 +44,9 @@ def test_a_run_takes_no_less_than_its_later_epochs_let_it() -> None:
 
 def test_what_cannot_be_predicted_has_no_closer_look() -> None:
     """It has no figures, and its prediction says why."""
-    assignment = Assignment.of(CandidateReader(SCENARIO), seed=0, intervals=False)
+    chunk = Chunk.of(CandidateReader(SCENARIO), seed=0, intervals=False)
     none = (Candidate(index=0, settings={"input.workers": "many"}),)
-    (closer,) = look_closer(Chunk(assignment=assignment, candidates=none))
+    (closer,) = look_closer(replace(chunk, candidates=none))
     assert closer.status is Status.REFUSED
     assert not closer.figures
 

@@ -8,7 +8,7 @@ from support.stages import sampled
 from simulator.predict import predict
 from simulator.studies.levers import catalogue
 from simulator.studies.levers.catalogue import LEVERS, SERVICE_LEVERS, knobs
-from simulator.studies.levers.knobs import turned
+from simulator.studies.levers.lever import turned
 from tests.support.what_if import reader
 
 SCENARIOS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simulator.engine import epoch
-from simulator.engine.clock import Clock
+from simulator.engine.sharing import Clock
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[Clock]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from simulator.probe.disk import MIN_FILE, Place
-from simulator.probe.gpu import Unsupported
+from simulator.probe.reading import Unmeasurable
 from simulator.schema.accelerators import Precision
 
 PEAK = 400e12
@@ -33,26 +33,20 @@ class FakeDevice:
         """Half the rate on the smallest shape, and a rate for each format."""
         if precision is Precision.TF32:
             msg = "no such format"
-            raise Unsupported(msg)
+            raise Unmeasurable(msg)
         self.calls.append(f"{precision} {repeats}")
         m, n, k = shape
         rate = PEAK * (2.0 / precision.bytes_per_element) * (0.5 if m * n * k < 2**34 else 1.0)
         return 2.0 * m * n * k / rate
 
-    def copy(self, size: float, repeats: int) -> float:
-        """Device memory is read and written."""
-        self.calls.append(f"copy {repeats}")
-        return 2.0 * size / INSIDE
-
-    def upload(self, size: float, repeats: int, *, pinned: bool) -> float:
-        """From the host."""
-        self.calls.append(f"upload {repeats}")
-        return size / (UP if pinned else PAGEABLE)
-
-    def download(self, size: float, repeats: int, *, pinned: bool) -> float:
-        """To the host."""
-        self.calls.append(f"download {repeats}")
-        return size / (DOWN if pinned else PAGEABLE)
+    def copy(self, size: float, repeats: int, source: str = "cuda", target: str = "cuda") -> float:
+        """Device memory is read and written; to and from the host at rates of their own."""
+        if source == target:
+            self.calls.append(f"copy {repeats}")
+            return 2.0 * size / INSIDE
+        up, pinned = target == "cuda", "pinned" in {source, target}
+        self.calls.append(f"{'upload' if up else 'download'} {repeats}")
+        return size / ((UP if up else DOWN) if pinned else PAGEABLE)
 
     def launch(self, repeats: int) -> float:
         """A small kernel."""

@@ -95,14 +95,14 @@ def answered() -> Iterator[Row]:
                 ours=case.ours,
                 digits=("no", "yes") if case.yes_or_no else case.digits,
                 short=case.short,
-                how="at the published step" if case.known else "simulated",
+                how="given the published step time" if case.known else "simulated",
             )
 
 
 def arithmetic() -> Iterator[Row]:
     """Cases that are arithmetic on published inputs, by functions and figures of the catalogue."""
     for row in (*_bills(), *_loading(), *_machines(), *_rates()):
-        yield replace(row, how="arithmetic")
+        yield replace(row, how="formulas only")
 
 
 def worked_out() -> tuple[Row, ...]:
@@ -192,7 +192,7 @@ def spread() -> Iterator[Row]:
     """Published runs of models on many accelerators, beside the shipped scenario."""
     for name, what, seconds in LARGE:
         ours = answer(name).timing.step_time.mean
-        yield Row(case=name, what=f"s a step, {what}", published=seconds, ours=ours, short=True)
+        yield Row(case=name, what=f"s per step, {what}", published=seconds, ours=ours, short=True)
     for name, what, rate in SCALED:
         ours = answer(name).timing.throughput
         yield Row(case=name, what=what, published=rate, ours=ours, digits="{:,.0f}", short=True)
@@ -227,7 +227,7 @@ def measured() -> Iterator[Row]:
             case="bert-large-v100-16gb", what=what, published=size, ours=ours, digits="{:.2f}"
         )
     ours = sum(memory.items[item] for item in known) / 1e9
-    what = "GB of these three, BERT-large, batch 16"
+    what = f"GB of {', '.join(known)}, BERT-large, batch 16"
     yield Row(
         case="bert-large-v100-16gb",
         what=what,

@@ -18,8 +18,7 @@ from measured.test_imread_benchmark import (
 )
 from support.scenarios import scenario, simulate, step_ends
 
-from simulator.equations.page_cache import (
-    bytes_from_store,
+from simulator.equations.storage import (
     hit_ratio_random,
     hit_ratio_random_servers,
 )
@@ -60,7 +59,7 @@ def _loader_case(name: str) -> LoaderCase:
         in_order=in_order,
     )
     # the reference's batches are equal on purpose: its workers stay in step
-    made = replace(job.job, loader=replace(job.job.loader, in_step=True))
+    made = replace(job.job, input=replace(job.job.input, in_step=True))
     ends = step_ends(simulate(replace(job, jobs=(made,)), replay=True))
     first = int(min(4 * workers, batches / 3))
     step = (ends[-1] - ends[first]) / (batches - 1 - first)
@@ -89,7 +88,7 @@ class CachePoint:
 def cache_points() -> tuple[CachePoint, ...]:
     """The three published points of the Linux page cache under shuffled reads."""
     two = float(hit_ratio_random_servers(75 / 146, 2))
-    own, read = 146 / 2, float(bytes_from_store(146 / 2, two))
+    own = 146 / 2
     return (
         CachePoint(
             what="35% of the data cached", measured=0.15, ours=float(hit_ratio_random(0.35))
@@ -98,7 +97,7 @@ def cache_points() -> tuple[CachePoint, ...]:
             what="65% of the data cached", measured=0.47, ours=float(hit_ratio_random(0.65))
         ),
         CachePoint(
-            what=f"two servers, 75 of 146 GiB each: 45 GiB read an epoch, ours {read:.1f}",
+            what="two servers that each cache 75 of 146 GiB",
             measured=1.0 - 45 / own,
             ours=two,
         ),
@@ -146,18 +145,18 @@ def summary() -> Iterator[tuple[str, ...]]:
     cases = loader_cases()
     off = max(abs(case.ours / case.reference - 1.0) for case in cases)
     slow = max(abs(case.ours / case.torch - 1.0) for case in cases)
-    what = f"step of {len(cases)} DataLoader cases: reference event model"
+    what = f"step time of {len(cases)} DataLoader configurations, against a reference simulator"
     yield "loader", what, "", "", f"at most {off:.2%}"
     yield (
         "loader",
-        "the same: real torch, whose own overhead is not in the cases",
+        "the same against PyTorch, whose own overhead is not modeled",
         "",
         "",
         f"at most {slow:.1%}",
     )
     for point in cache_points():
         what, measured, ours, points = point.cells
-        yield "page cache", f"reads answered, {what}", measured, ours, points
+        yield "page cache", f"hit rate, {what}", measured, ours, points
     worst = max(held.error for held in decoders())
-    what = "images/s against workers, decoders left out of the fit, five machines (mean error)"
+    what = "images/s by number of workers, held-out decoders, five machines (mean error)"
     yield "imread", what, "", "", f"{decoder_error():.2%}, worst machine {worst:.2%}"

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from simulator.errors import PlanError
 from simulator.invariants import chance
 from simulator.physics.footprint import Verdict
-from simulator.pipeline.sample_spread import with_assumed_spread
+from simulator.pipeline.loads import with_assumed_spread
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.results.cost import paid_time
@@ -26,8 +26,7 @@ from simulator.results.prediction import Prediction
 from simulator.schema.data_loading import Preparation
 from simulator.schema.scenario import Scenario
 from simulator.studies.levers.catalogue import knobs
-from simulator.studies.levers.knobs import turned
-from simulator.studies.levers.lever import Knob
+from simulator.studies.levers.lever import Knob, turned
 from simulator.units import HOUR
 from tests.support.generated import catalogue, written
 
@@ -187,15 +186,15 @@ def _flood(job: Job) -> float:
     network = scenario.cluster.trainers.host.network
     if remote is None or network is None:
         return 0.0
-    group = next(one for one in scenario.cluster.groups if one.name == remote.group)
-    batch = float(scenario.job.train.batch_size * scenario.job.preprocessing.output_bytes)
+    group = next(one for one in scenario.cluster.groups if one.name == remote.name)
+    batch = float(scenario.job.train.batch_size * scenario.job.input.output_bytes_per_sample)
     arriving = 2 * group.count * remote.workers * batch / network.bandwidth
     return arriving / job.prediction.timing.epoch_time
 
 
 def _free_input(job: Job, _: Draw | None) -> Iterator[str | None]:
     own = job.scenario.job
-    on_cores = own.preprocessing.where is Preparation.CPU and own.remote is None
+    on_cores = own.input.where is Preparation.CPU and own.remote is None
     if job.prediction.timing.split.compute <= 0.0 or not on_cores:
         return
     # A rank for which the last, smaller step of an epoch leaves nothing waits for no input.
@@ -212,7 +211,7 @@ def _free_input(job: Job, _: Draw | None) -> Iterator[str | None]:
 def _seed(job: Job, _: Draw | None) -> Iterator[str | None]:
     before, after = job.prediction, predicted(job.scenario, OTHER_SEED)
     own = with_assumed_spread(job.scenario).job
-    if not (own.dataset.size_spread.varies or own.preprocessing.cost_spread.varies):
+    if not (own.dataset.size_spread.varies or own.input.cost_spread.varies):
         yield None if after.timing == before.timing else "nothing is random, and the seed counts"
         return
     change = after.timing.total_time / before.timing.total_time - 1.0

@@ -11,7 +11,7 @@ from simulator.pipeline.stages.base import Phase, StageDemands
 from simulator.pipeline.topology import Topology, build
 from simulator.results.prediction import Timing
 from simulator.schema.accelerators import Gpu, Precision, Stack
-from simulator.schema.data_loading import CachePolicy, Dataset, Loader, Preprocessing, Straggler
+from simulator.schema.data_loading import CachePolicy, Dataset, InputPipeline, Straggler
 from simulator.schema.fields import CONSTANT, Spread
 from simulator.schema.machines import (
     Cluster,
@@ -147,9 +147,14 @@ def scenario(  # noqa: PLR0913 - each figure of a job
             cache=cache,
             size_spread=size_spread,
         ),
-        loader=Loader(workers=workers, prefetch=prefetch, stragglers=stragglers, **loader),  # type: ignore[arg-type]
-        preprocessing=Preprocessing(
-            decode=batch_cpu / BATCH, output_bytes=output_bytes, cost_spread=cost_spread
+        input=InputPipeline(
+            workers=workers,
+            prefetch=prefetch,
+            straggler=stragglers,
+            decode=batch_cpu / BATCH,
+            output_bytes_per_sample=output_bytes,
+            cost_spread=cost_spread,
+            **loader,  # type: ignore[arg-type]
         ),
         train=Train(
             batch_size=BATCH,

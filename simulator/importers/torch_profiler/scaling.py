@@ -16,22 +16,31 @@ the device's queue was full are assumed to be short.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Final
 
 import numpy as np
 
 from simulator import units
-from simulator.importers.torch_profiler.messages import Message, Wire
 from simulator.importers.torch_profiler.steps import (
     Composition,
-    Growth,
+    Key,
     Names,
     Row,
     Window,
     device_composition,
 )
-from simulator.importers.torch_profiler.trace_file import DEVICE, Event, Kind, Trace, both, union
+from simulator.importers.torch_profiler.trace_file import (
+    DEVICE,
+    Event,
+    Kind,
+    Message,
+    Trace,
+    Wire,
+    both,
+    union,
+)
 from simulator.units import BytesPerSecond, Seconds
 
 _INSTANT: Final = units.parse("2 us", units.SECOND)
@@ -66,16 +75,6 @@ class _Work:
     latency: Seconds
 
 
-@dataclass(slots=True)
-class _Run:
-    """The state of one replay: `shift` is how much later the host is than in the trace."""
-
-    durations: Sequence[float]
-    shift: float = 0.0
-    starts: list[float] = field(default_factory=list)
-    ends: list[float] = field(default_factory=list)
-
-
 @dataclass(frozen=True, slots=True)
 class Replay:
     """The work of whole steps, ready to run with other durations; `first` begins the first step."""
@@ -91,55 +90,53 @@ class Replay:
 
         `growth` is what the bytes copied to the device are multiplied with.
         """
-        run = self._run([duration(work.event) for work in self.works])
+        starts, ends = self._run([duration(work.event) for work in self.works])
         # The last one is the first of the step after: where the window ends.
-        span = (run.starts[self.first], run.starts[-1])
+        span = (starts[self.first], starts[-1])
         pieces = [
             (work.event.kind, start, end)
-            for work, start, end in zip(self.works, run.starts, run.ends, strict=True)
+            for work, start, end in zip(self.works, starts, ends, strict=True)
         ]
         return device_composition(
             pieces[:-1], span, steps=self.steps, waits=union([]), size=self.size * growth
         )
 
-    def _run(self, durations: Sequence[float]) -> _Run:
-        run = _Run(durations)
+    def _run(self, durations: Sequence[float]) -> tuple[list[Seconds], list[Seconds]]:
+        """Return when each piece of work starts and ends.
+
+        `shift` is how much later the host is than in the trace.
+        """
+        shift = 0.0
+        starts: list[Seconds] = []
+        ends: list[Seconds] = []
         for start, end, kind, index in self.turns:
-            if kind is Kind.LOAD:
-                run.shift -= end - start
-            elif kind is Kind.WAIT:
-                self._wait(run, start, end)
-            elif index >= 0:
-                self._launch(run, index)
-                if kind is Kind.TO_HOST:
-                    self._block(run, index, end)
+            if kind is Kind.WAIT:
+                shift = self._after_wait(shift, ends, start, end)
+            elif index < 0:
+                shift -= end - start
             else:
-                run.shift -= end - start
-        return run
+                work = self.works[index]
+                ready = work.launch + shift + work.latency
+                ready = max([ready, *(ends[need] + work.lag for need in work.needs)])
+                starts.append(ready)
+                ends.append(ready + durations[index])
+                if kind is Kind.TO_HOST:
+                    shift = ends[index] + (end - work.event.end) - end
+        return starts, ends
 
-    def _launch(self, run: _Run, index: int) -> None:
-        work = self.works[index]
-        ready = work.launch + run.shift + work.latency
-        for need in work.needs:
-            ready = max(ready, run.ends[need] + work.lag)
-        run.starts.append(ready)
-        run.ends.append(ready + run.durations[index])
-
-    def _block(self, run: _Run, index: int, end: Seconds) -> None:
-        run.shift = run.ends[index] + (end - self.works[index].event.end) - end
-
-    def _wait(self, run: _Run, start: Seconds, end: Seconds) -> None:
-        """Return the host waited for the last work that was done when it went on."""
-        recent = range(max(0, len(run.ends) - _MAX_RECENT), len(run.ends))
+    def _after_wait(
+        self, shift: float, ends: Sequence[Seconds], start: Seconds, end: Seconds
+    ) -> float:
+        """Return the shift of a host that waited for the last work done when it went on."""
+        recent = range(max(0, len(ends) - _MAX_RECENT), len(ends))
         done = [i for i in recent if self.works[i].event.end <= end + _INSTANT]
         if not done:
-            return
+            return shift
         last = max(done, key=lambda i: self.works[i].event.end)
-        was, now = self.works[last].event.end, run.ends[last]
+        was, now = self.works[last].event.end, ends[last]
         if was > start:
-            run.shift = max(start + run.shift, now + max(0.0, end - was)) - end
-        else:
-            run.shift = max(run.shift, now - end)
+            return max(start + shift, now + max(0.0, end - was)) - end
+        return max(shift, now - end)
 
 
 def replay(trace: Trace, of: Window, names: Names) -> Replay | None:
@@ -259,74 +256,53 @@ def _turn(
     return turns
 
 
-Key = tuple[str, Kind, Growth]
-
 _ROUNDING: Final = 1e-9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """Target of a scaling: samples of a device, and devices. None: as in the trace.
-
-    `network` is the rate of one machine's network, one way, between machines of `per_machine`
-    devices; None: as fast between machines as inside.
-    """
-
-    batch: int | None = None
-    devices: int | None = None
-    network: BytesPerSecond | None = None
-    per_machine: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """Time of an operator in a step: ``fixed + each x batch`` [s], fitted to several traces."""
-
-    fixed: Seconds
-    each: Seconds
-
-    def time(self, batch: float) -> Seconds:
-        """Time at a batch size [s]."""
-        return self.fixed + self.each * batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """Scaling of the time of each piece of work from a trace to a target.
 
-    `growth` is the target's batch over the trace's, `shortest` what a kernel is
-    taken to need however little it does. `lines` win over that rule.
-    `members` are ranks of the trace's largest group, `ranks` those of the target's.
+    `growth` is the target's batch over the trace's, `shortest` what a kernel is taken to need
+    however little it does. `lines` win over that rule: fixed time and time a sample of an operator,
+    fitted to several traces. `members` are ranks of the trace's largest group, `ranks` those of the
+    target's. `network` is the rate of one machine's network, one way, between machines of
+    `per_machine` devices; None: as fast between machines as inside.
     """
 
     batch: int | None
     growth: float
     shortest: Seconds
     names: Names
-    messages: Mapping[int, Message]
     wire: Wire | None
     members: int
     ranks: int
-    target: Target
-    lines: Mapping[Key, Line]
+    network: BytesPerSecond | None
+    per_machine: int
+    lines: Mapping[Key, tuple[Seconds, Seconds]]
     on_device: bool
 
     def duration(self, event: Event) -> Seconds:
         """Return the time of a piece of work at the target [s]."""
         if event.kind is Kind.COLLECTIVE:
             return self._collective(event)
-        key = self.names.key(event)
-        if key[2] is Growth.FIXED or abs(self.growth - 1.0) < _ROUNDING:
-            return event.duration
-        line = self.lines.get(key)
-        if line is not None and self.batch is not None and line.time(self.batch) > 0.0:
-            ratio = line.time(self.batch * self.growth) / line.time(self.batch)
-            return event.duration * ratio
-        fixed = min(event.duration, self.shortest) if event.kind is Kind.KERNEL else 0.0
-        return fixed + (event.duration - fixed) * self.growth
+        return self.grown(self.names.key(event), event.duration)
+
+    def grown(self, key: Key, time: Seconds, calls: float = 1.0) -> Seconds:
+        """Return the time of an operator at the target from that of its calls in the trace [s]."""
+        _, kind, grows = key
+        if not grows or abs(self.growth - 1.0) < _ROUNDING:
+            return time
+        if key in self.lines and self.batch is not None:
+            fixed, each = self.lines[key]
+            before = fixed + each * self.batch
+            if before > 0.0:
+                return time * ((fixed + each * self.batch * self.growth) / before)
+        fixed = min(time, calls * self.shortest) if kind is Kind.KERNEL else 0.0
+        return fixed + (time - fixed) * self.growth
 
     def _collective(self, event: Event) -> Seconds:
-        message = self.messages.get(id(event))
+        message = self.names.messages.get(id(event))
         if message is None or self.wire is None or message.ranks <= 1:
             return event.duration
         size = message.size * (self.growth if message.grows_with_batch else 1.0)
@@ -336,14 +312,13 @@ class Rules:
 
     def _time(self, message: Message, size: float, ranks: int) -> Seconds:
         """Time of a collective at the target, over machines where it spans several [s]."""
-        wire, target = self.wire, self.target
+        wire, local = self.wire, self.per_machine
         if wire is None:
             return 0.0
-        local = target.per_machine or self.members
-        if target.network is None or ranks <= local:
+        if self.network is None or ranks <= local:
             return wire.time(message, size, ranks)
         share = size if message.operation == "all_reduce" else size / 2.0
-        return wire.time_over_machines(share, local, ranks / local, target.network)
+        return wire.time_over_machines(share, local, ranks / local, self.network)
 
     def assumptions(self) -> Iterator[str]:
         """Return the assumptions of the rules, in words."""
@@ -376,11 +351,11 @@ class Rules:
             f"algorithm, with {latency} a step and {rate} a rank, fitted to the trace; time spent "
             "waiting for peers grows in proportion"
         )
-        local = self.target.per_machine or self.members
-        if self.ranks > local and self.target.network is None:
+        if self.ranks > self.per_machine and self.network is None:
             yield "the link between machines is as fast as that of the trace (give --network)"
-        elif self.ranks > local:
-            network = units.show(self.target.network or 0.0, units.BYTE_PER_SECOND)
+        elif self.ranks > self.per_machine:
+            network = units.show(self.network or 0.0, units.BYTE_PER_SECOND)
+            local = self.per_machine
             yield f"machines of {local} devices with a network of {network}, same latency"
 
 
@@ -389,45 +364,27 @@ def scaled(before: Composition, rows: tuple[Row, ...], rules: Rules) -> Composit
 
     Where no replay is possible.
     """
-    compute = before.compute * _ratio(rows, rules, Kind.KERNEL, Kind.OPERATOR)
+    kernels = [row for row in rows if row.kind in {Kind.KERNEL, Kind.OPERATOR}]
+    time = sum(row.time for row in kernels)
+    after = sum(rules.grown(row.key, row.time, row.calls) for row in kernels)
+    compute = before.compute * (after / time if time > 0.0 else 1.0)
     growth = rules.growth
+    to_device = before.to_device * growth
     return replace(
         before,
-        step=compute
-        + before.communication
-        + before.to_device * growth
-        + before.to_host
-        + before.gaps,
+        step=compute + before.communication + to_device + before.to_host + before.gaps,
         compute=compute,
-        to_device=before.to_device * growth,
+        to_device=to_device,
         hidden_to_device=before.hidden_to_device * growth,
         to_device_bytes=before.to_device_bytes * growth,
         data=0.0,
     )
 
 
-def _ratio(rows: tuple[Row, ...], rules: Rules, *kinds: Kind) -> float:
-    """Return the factor by which the operators of some kinds take longer together."""
-    chosen = [row for row in rows if row.kind in kinds]
-    before = sum(row.time for row in chosen)
-    after = sum(_grown(row, rules) for row in chosen)
-    return after / before if before > 0.0 else 1.0
+def lines(tables: Mapping[int, tuple[Row, ...]]) -> dict[Key, tuple[Seconds, Seconds]]:
+    """Return fixed time and time a sample of operators that occur at two batch sizes or more.
 
-
-def _grown(row: Row, rules: Rules) -> Seconds:
-    if row.growth is Growth.FIXED:
-        return row.time
-    line = rules.lines.get(row.key)
-    if line is not None and rules.batch is not None and line.time(rules.batch) > 0.0:
-        return row.time * line.time(rules.batch * rules.growth) / line.time(rules.batch)
-    fixed = min(row.time, row.calls * rules.shortest)
-    return fixed + (row.time - fixed) * rules.growth
-
-
-def lines(tables: Mapping[int, tuple[Row, ...]]) -> dict[Key, Line]:
-    """Return operators that occur at two batch sizes or more.
-
-    A line through their times by batch.
+    A line of least squares through their times by batch, neither part below zero.
     """
     times: dict[Key, dict[int, float]] = {}
     for batch, rows in tables.items():
@@ -435,17 +392,10 @@ def lines(tables: Mapping[int, tuple[Row, ...]]) -> dict[Key, Line]:
             times.setdefault(row.key, {})[batch] = row.time
     found = {}
     for key, points in times.items():
-        if len(points) == len(tables) > 1 and key[2] is Growth.BATCH:
-            found[key] = _line(points)
+        if len(points) == len(tables) > 1 and key[2]:
+            middle, mean = fmean(points), fmean(points.values())
+            spread = sum((batch - middle) ** 2 for batch in points)
+            each = sum((batch - middle) * (time - mean) for batch, time in points.items()) / spread
+            each = min(max(0.0, each), mean / middle)
+            found[key] = mean - each * middle, each
     return found
-
-
-def _line(points: Mapping[int, float]) -> Line:
-    """Return the line of least squares, neither part below zero."""
-    count = len(points)
-    middle = sum(points) / count
-    mean = sum(points.values()) / count
-    spread = sum((batch - middle) ** 2 for batch in points)
-    each = sum((batch - middle) * (time - mean) for batch, time in points.items()) / spread
-    each = min(max(0.0, each), mean / middle)
-    return Line(fixed=mean - each * middle, each=each)

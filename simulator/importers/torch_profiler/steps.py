@@ -11,17 +11,16 @@ import bisect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from itertools import pairwise
 from typing import Final
 
 from simulator import units
-from simulator.importers.torch_profiler.messages import Message
 from simulator.importers.torch_profiler.trace_file import (
     DEVICE,
     Event,
     Intervals,
     Kind,
+    Message,
     Trace,
     both,
     length,
@@ -45,58 +44,47 @@ _HALF: Final = 0.5
 """Share of an operator's time below which most of it is that of others it calls."""
 
 
-class Growth(Enum):
-    """Dependence of an operator's time."""
-
-    BATCH = "batch"
-    FIXED = "fixed"
+Key = tuple[str, Kind, bool]
+"""Name and kind of an operator, and whether its time grows with the batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One operator: what it takes of a step, on average. `calls` counts kernels, or calls."""
+    """An operator in a mean step. `calls` counts kernels or calls; `grows`: with the batch."""
 
     name: str
     kind: Kind
-    growth: Growth
+    grows: bool
     calls: float
     time: Seconds
-    size: Bytes = 0.0
 
     @property
-    def key(self) -> tuple[str, Kind, Growth]:
+    def key(self) -> Key:
         """Attributes that distinguish it from other operators."""
-        return self.name, self.kind, self.growth
+        return self.name, self.kind, self.grows
 
 
-def rows(trace: Trace, of: Window, found: Mapping[int, Message]) -> tuple[Row, ...]:
+def rows(trace: Trace, of: Window, names: Names) -> tuple[Row, ...]:
     """Return the operators of a window's steps, the longest first."""
-    named = Names.of_trace(trace, of, found)
     work = trace.of(*DEVICE)
     if work:
-        pieces = [(event, event.duration, named.growth(event)) for event in work if of.holds(event)]
+        pieces = [(names.key(event), event.duration) for event in work if of.holds(event)]
     else:
-        pieces = list(_operator_times(trace, of, named))
-    sums: dict[tuple[str, Kind, Growth], list[float]] = {}
-    for event, time, growth in pieces:
-        key = (named.name(event), event.kind, growth)
-        total = sums.setdefault(key, [0.0, 0.0, 0.0])
-        message = found.get(id(event))
-        size = message.size if message else event.about.get("bytes", 0.0)
-        total[0] += 1.0
-        total[1] += time
-        total[2] += size if isinstance(size, int | float) else 0.0
+        pieces = list(_operator_times(trace, of, names))
+    times: dict[Key, list[Seconds]] = {}
+    for key, time in pieces:
+        times.setdefault(key, []).append(time)
     per = 1.0 / of.steps
     made = (
-        Row(name=key[0], kind=key[1], growth=key[2], calls=a * per, time=b * per, size=c * per)
-        for key, (a, b, c) in sums.items()
+        Row(name=name, kind=kind, grows=grows, calls=len(each) * per, time=sum(each) * per)
+        for (name, kind, grows), each in times.items()
     )
     return tuple(sorted(made, key=lambda row: -row.time))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """Names and growth of device events: by the operator, else by the kernel."""
+    """Names of device events: those of the operator, else of the kernel; and their collectives."""
 
     operators: Mapping[int, str]
     updates: Sequence[tuple[float, float]]
@@ -118,9 +106,9 @@ class Names:
             messages=found,
         )
 
-    def key(self, event: Event) -> tuple[str, Kind, Growth]:
-        """Return name, kind and growth of an event."""
-        return self.name(event), event.kind, self.growth(event)
+    def key(self, event: Event) -> Key:
+        """Return the operator of an event."""
+        return self.name(event), event.kind, self.grows(event)
 
     def name(self, event: Event) -> str:
         """Return the operator that launched a kernel, or the event's own name."""
@@ -131,17 +119,14 @@ class Names:
             return event.name
         return self.operators.get(event.external or 0) or _short(event.name)
 
-    def growth(self, event: Event) -> Growth:
-        """Return true if its time follows the batch, as the results state."""
+    def grows(self, event: Event) -> bool:
+        """Return true if its time is assumed to grow with the batch."""
         if event.kind is Kind.COLLECTIVE:
             message = self.messages.get(id(event))
-            return Growth.BATCH if message and message.grows_with_batch else Growth.FIXED
-        if event.kind is Kind.TO_HOST:
-            return Growth.FIXED
-        if event.kind is Kind.TO_DEVICE:
-            return Growth.BATCH
-        fixed = self.is_update(event) or _PARAMETERS.search(self.name(event)) is not None
-        return Growth.FIXED if fixed else Growth.BATCH
+            return message is not None and message.grows_with_batch
+        if event.kind in {Kind.TO_HOST, Kind.TO_DEVICE}:
+            return event.kind is Kind.TO_DEVICE
+        return not self.is_update(event) and _PARAMETERS.search(self.name(event)) is None
 
     def is_update(self, event: Event) -> bool:
         """Return true if it was launched by the optimizer."""
@@ -152,10 +137,8 @@ class Names:
         return index >= 0 and at <= self.updates[index][1]
 
 
-def _operator_times(
-    trace: Trace, of: Window, named: Names
-) -> Iterator[tuple[Event, Seconds, Growth]]:
-    """Return the operators on the CPU, the time that each spends itself, and its growth.
+def _operator_times(trace: Trace, of: Window, named: Names) -> Iterator[tuple[Key, Seconds]]:
+    """Return the operators on the CPU, and the time that each spends itself.
 
     To call others and to look at a tensor in another way takes as long for any batch.
     """
@@ -175,7 +158,7 @@ def _operator_times(
     for event, own in pieces:
         itself, whole = shares[event.name]
         fixed = itself < _HALF * whole or _VIEWS.match(event.name) is not None
-        yield event, own, Growth.FIXED if fixed else named.growth(event)
+        yield (named.name(event), event.kind, not fixed and named.grows(event)), own
 
 
 def _unnested(events: Iterable[Event]) -> list[tuple[Event, Seconds]]:

@@ -1,7 +1,7 @@
 """PyTorch profiler traces as sections of a scenario: how a step is spent, here and at other sizes.
 
-`trace_file` reads the events, `steps` finds whole steps and splits them into operators, `messages`
-reads the collectives, `scaling` gives the step at another batch size or number of devices.
+`trace_file` reads the events and collectives, `steps` finds whole steps and splits them into
+operators, `scaling` gives the step at another batch size or number of devices.
 """
 
 from __future__ import annotations
@@ -14,28 +14,12 @@ from typing import Final
 from simulator import units
 from simulator.errors import InputError, Problem
 from simulator.importers.foreign import changed
-from simulator.importers.result import Fragment
+from simulator.importers.result import Fragment, aligned
 from simulator.importers.result import Kind as FragmentKind
-from simulator.importers.torch_profiler.messages import (
-    Message,
-    Wire,
-    fit_wire,
-    gradient_values,
-    messages,
-)
-from simulator.importers.torch_profiler.scaling import (
-    Key,
-    Line,
-    Replay,
-    Rules,
-    Target,
-    lines,
-    replay,
-    scaled,
-)
+from simulator.importers.torch_profiler.scaling import Replay, Rules, lines, replay, scaled
 from simulator.importers.torch_profiler.steps import (
     Composition,
-    Growth,
+    Key,
     Names,
     Row,
     Window,
@@ -43,9 +27,17 @@ from simulator.importers.torch_profiler.steps import (
     rows,
     window,
 )
-from simulator.importers.torch_profiler.trace_file import DEVICE, Kind, Trace, read_trace
+from simulator.importers.torch_profiler.trace_file import (
+    DEVICE,
+    Kind,
+    Trace,
+    fit_wire,
+    gradient_values,
+    messages,
+    read_trace,
+)
 from simulator.reading.hardware.profile_text import comment, quantity, quote
-from simulator.units import BytesPerSecond
+from simulator.units import BytesPerSecond, Seconds
 
 _NAMED: Final = {
     Kind.KERNEL: "kernel",
@@ -61,9 +53,8 @@ _MIN_SHOWN: Final = units.parse("1 ns", units.SECOND)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A step as traced, or as scaled to another size."""
+    """A step as traced (`measured`), or as scaled to another size."""
 
-    title: str
     batch: int | None
     devices: int
     spent: Composition
@@ -78,52 +69,121 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """All that is said of one or more traces; `parameters` are values reduced in a step."""
+class Request:
+    """Facts that are not in the traces, and the sizes asked for.
 
-    columns: tuple[Column, ...]
+    `batches` are samples that a device took in a step, one for each trace or one for all, or none.
+    `to_batches` and `devices` are what to scale to; `network` and `per_machine` as in `Rules`.
+    `steps` counts the steps of a trace without marks. `extends` names the scenario to build on,
+    `shown` says how many operators to list.
+    """
+
+    batches: tuple[int, ...] = ()
+    to_batches: tuple[int, ...] = ()
+    devices: int | None = None
+    network: BytesPerSecond | None = None
+    per_machine: int | None = None
+    steps: int | None = None
+    extends: str = ""
+    shown: int = 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traced:
+    """One trace taken apart."""
+
+    batch: int | None
+    trace: Trace
+    of: Window
+    names: Names
     rows: tuple[Row, ...]
-    device: str
-    parameters: float
-    assumptions: tuple[str, ...]
-    warnings: tuple[str, ...]
-    files: str
-    date: str
-    extends: str
-    shown: int
-    steps: int
+    spent: Composition
+    replay: Replay | None
+
+    @property
+    def members(self) -> int:
+        """Ranks of the largest group that talked; 1 where none did."""
+        return max((message.ranks for message in self.names.messages.values()), default=1)
+
+    @property
+    def devices(self) -> int:
+        """Devices of the job, as far as the trace shows."""
+        return self.trace.ranks or self.members
 
 
-def fragment(result: Result) -> Fragment:
-    """Return the result as sections of a scenario under its tables."""
-    known = [column for column in result.columns if column.batch is not None]
-    warnings = list(result.warnings)
-    if not known:
-        warnings.append(
-            "no --batch: the samples of a step are not in a trace; no section is written"
-        )
-    summary = tuple(_summary(result))
-    said = [f"From {result.files} (PyTorch profiler, {result.date}).", *summary]
-    text = [comment("\n".join(said)), *(_sections(result, known) if known else ())]
+def read(paths: Sequence[Path], request: Request) -> Fragment:
+    """Read the steps and operators of one or more traces, and scale them to other sizes.
+
+    Parameters
+    ----------
+    paths : sequence of pathlib.Path
+        One trace of one rank, or several of equal runs at different batch sizes.
+    request : Request
+        What is known, and asked for.
+
+    Returns
+    -------
+    Fragment
+        Sections [model] and [train] if the batch is known; the tables in comments and summary.
+
+    Raises
+    ------
+    InputError
+        For files that are not such traces or broken, and options that don't fit them.
+    """
+    _check(paths, request)
+    batches = request.batches or [None] * len(paths)
+    traced = [
+        _traced(path, batch, request.steps) for path, batch in zip(paths, batches, strict=True)
+    ]
+    fitted = lines({each.batch: each.rows for each in traced if each.batch is not None})
+    columns = [
+        Column(batch=each.batch, devices=each.devices, spent=each.spent, measured=True)
+        for each in traced
+    ]
+    assumptions: dict[str, None] = {}
+    warnings = dict.fromkeys(warning for each in traced for warning in _warnings(each))
+    scale = request.devices is not None
+    for batch in request.to_batches or ((None,) if scale else ()):
+        base = min(traced, key=lambda each: abs((each.batch or batch or 0) - (batch or 0)))
+        rules = _rules(base, batch, request, fitted)
+        columns.append(_scaled(base, rules, request))
+        assumptions |= dict.fromkeys(rules.assumptions())
+        warnings |= dict.fromkeys(_replay_warnings(base))
+    first = traced[0]
+    inside = [event for event in first.trace.of(Kind.COLLECTIVE) if first.of.holds(event)]
+    parameters = gradient_values(inside, first.names.messages) / first.of.steps
+    summary = [f"{first.trace.device or 'CPU'}: {first.of.steps} whole steps", "", *_steps(columns)]
+    if assumptions:
+        summary += ["", "assumed:", *(f"- {line}" for line in assumptions)]
+    summary += ["", *_operators(first.rows, request.shown)]
+    files = ", ".join(path.name for path in paths)
+    said = [f"From {files} (PyTorch profiler, {changed(paths[0])}).", *summary]
+    text = [comment("\n".join(said))]
+    known = [column for column in columns if column.batch is not None]
+    if known:
+        text += _sections(known, parameters, request.extends)
+    else:
+        missing = "no --batch: the samples of a step are not in a trace; no section is written"
+        warnings[missing] = None
     return Fragment(
         kind=FragmentKind.SCENARIO,
         text="\n".join(text) + "\n",
-        summary=summary,
+        summary=tuple(summary),
         warnings=tuple(warnings),
     )
 
 
-def _sections(result: Result, known: Sequence[Column]) -> Iterator[str]:
-    if result.extends:
-        yield from ("schema = 1", f"extends = {quote(result.extends)}", "")
+def _sections(known: Sequence[Column], parameters: float, extends: str) -> Iterator[str]:
+    if extends:
+        yield from ("schema = 1", f"extends = {quote(extends)}", "")
     first = known[0]
     yield "[model]"
     copied = first.spent.to_device_bytes / (first.batch or 1)
     # A scenario that is built on says these itself, by name or by figures.
-    mark = "# " if result.extends else ""
-    if result.parameters:
-        count = f"{result.parameters:.0f}"
-        yield f"{mark}parameters = {count}  # values reduced over all ranks in a step"
+    mark = "# " if extends else ""
+    if parameters:
+        yield f"{mark}parameters = {parameters:.0f}  # values reduced over all ranks in a step"
         if copied:
             size = quantity(copied, units.BYTE)
             yield f"{mark}input_bytes_per_sample = {size}  # copied in a step"
@@ -136,19 +196,6 @@ def _sections(result: Result, known: Sequence[Column]) -> Iterator[str]:
     yield ""
     yield "[train]"
     yield f"batch_size = {known[-1].batch}"
-
-
-def _summary(result: Result) -> Iterator[str]:
-    where = result.device or "CPU"
-    yield f"{where}: {result.steps} whole steps"
-    yield ""
-    yield from _steps(result.columns)
-    if result.assumptions:
-        yield ""
-        yield "assumed:"
-        yield from (f"- {line}" for line in result.assumptions)
-    yield ""
-    yield from _operators(result)
 
 
 def _steps(columns: Sequence[Column]) -> Iterator[str]:
@@ -183,13 +230,13 @@ def _steps(columns: Sequence[Column]) -> Iterator[str]:
         lines.append(
             ("samples/s, all devices", *(f"{rate:,.4g}" if rate else "" for rate in rates))
         )
-    yield from _aligned([*heads, *lines])
+    yield from aligned([*heads, *lines])
 
 
 def _head(column: Column) -> tuple[str, str, str]:
     batch = "" if column.batch is None else f"batch {column.batch}"
     devices = f"{column.devices} devices" if column.devices > 1 else ""
-    return column.title, batch, devices
+    return "traced" if column.measured else "scaled", batch, devices
 
 
 def _cell(value: float, step: float) -> str:
@@ -199,27 +246,25 @@ def _cell(value: float, step: float) -> str:
     return f"{units.show(value, units.SECOND):>9}{share}"
 
 
-def _operators(result: Result) -> Iterator[str]:
+def _operators(rows: Sequence[Row], shown: int) -> Iterator[str]:
     """Return the longest operators of the first trace."""
-    total = sum(row.time for row in result.rows)
-    heads = [("operator", "what", "calls", "time", "share", "with the batch")]
-    shown = result.rows[: result.shown]
-    lines = [
+    total = sum(row.time for row in rows)
+    heads = ("operator", "what", "calls", "time", "share", "with the batch")
+    cells = [
         (
             _cut(row.name),
             _NAMED.get(row.kind, ""),
             f"{row.calls:,.4g}",
             units.show(row.time, units.SECOND),
             f"{row.time / total:.1%}" if total else "",
-            "grows" if row.growth is Growth.BATCH else "fixed",
+            "grows" if row.grows else "fixed",
         )
-        for row in shown
+        for row in rows[:shown]
     ]
-    yield from _aligned([*heads, *lines])
-    rest = result.rows[result.shown :]
-    if rest:
-        time = sum(row.time for row in rest)
-        yield f"and {len(rest)} more, {units.show(time, units.SECOND)} together"
+    yield from aligned([heads, *cells])
+    if len(rows) > shown:
+        time = sum(row.time for row in rows[shown:])
+        yield f"and {len(rows) - shown} more, {units.show(time, units.SECOND)} together"
 
 
 def _cut(name: str) -> str:
@@ -227,122 +272,10 @@ def _cut(name: str) -> str:
     return plain if len(plain) <= _MAX_NAME_WIDTH else f"{plain[: _MAX_NAME_WIDTH - 3]}..."
 
 
-def _aligned(table: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    for first, *others in table:
-        cells = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]
-        yield "  ".join([f"{first:<{widths[0]}}", *cells]).rstrip()
-
-
 _EMPTY: Final = units.parse("5 us", units.SECOND)
 """The most that a kernel is taken to need however little it does; own choice."""
 _MAX_REPLAY_ERROR: Final = 0.05
 """How far a replay of the trace as it is may be from its own time."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """Facts that are not in the traces, and the sizes asked for.
-
-    `batches` are samples that a device took in a step, one for each trace or one for all, or none.
-    `to_batches` and `devices` are what to scale to; `network` and `per_machine` as in `Target`.
-    `steps` counts the steps of a trace without marks. `extends` names the scenario to build on,
-    `shown` says how many operators to list.
-    """
-
-    batches: tuple[int, ...] = ()
-    to_batches: tuple[int, ...] = ()
-    devices: int | None = None
-    network: BytesPerSecond | None = None
-    per_machine: int | None = None
-    steps: int | None = None
-    extends: str = ""
-    shown: int = 15
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traced:
-    """One trace taken apart."""
-
-    path: Path
-    batch: int | None
-    trace: Trace
-    of: Window
-    found: Mapping[int, Message]
-    names: Names
-    rows: tuple[Row, ...]
-    spent: Composition
-    replay: Replay | None
-
-    @property
-    def members(self) -> int:
-        """Ranks of the largest group that talked; 1 where none did."""
-        return max((message.ranks for message in self.found.values()), default=1)
-
-    @property
-    def devices(self) -> int:
-        """Devices of the job, as far as the trace tells."""
-        return self.trace.ranks or self.members
-
-
-def read(paths: Sequence[Path], request: Request) -> Fragment:
-    """Read the steps and operators of one or more traces, and scale them to other sizes.
-
-    Parameters
-    ----------
-    paths : sequence of pathlib.Path
-        One trace of one rank, or several of equal runs at different batch sizes.
-    request : Request
-        What is known, and asked for.
-
-    Returns
-    -------
-    Fragment
-        Sections [model] and [train] if the batch is known; the tables in comments and summary.
-
-    Raises
-    ------
-    InputError
-        For files that are not such traces or broken, and options that don't fit them.
-    """
-    _check(paths, request)
-    batches = _batches(paths, request)
-    traced = [
-        _traced(path, batch, request.steps) for path, batch in zip(paths, batches, strict=True)
-    ]
-    fitted = lines({each.batch: each.rows for each in traced if each.batch is not None})
-    columns = [_column(each) for each in traced]
-    assumptions: list[str] = []
-    warnings = [warning for each in traced for warning in _warnings(each)]
-    for batch in _wanted(request):
-        base = _nearest(traced, batch)
-        target = Target(
-            batch=batch,
-            devices=request.devices,
-            network=request.network,
-            per_machine=request.per_machine,
-        )
-        rules = _rules(base, target, fitted)
-        columns.append(_scaled(base, rules, request))
-        assumptions += [line for line in rules.assumptions() if line not in assumptions]
-        warnings += [line for line in _replay_warnings(base) if line not in warnings]
-    first = traced[0]
-    inside = [event for event in first.trace.of(Kind.COLLECTIVE) if first.of.holds(event)]
-    return fragment(
-        Result(
-            columns=tuple(columns),
-            rows=first.rows,
-            device=first.trace.device,
-            parameters=gradient_values(inside, first.found) / first.of.steps,
-            assumptions=tuple(assumptions),
-            warnings=tuple(dict.fromkeys(warnings)),
-            files=", ".join(path.name for path in paths),
-            date=changed(paths[0]),
-            extends=request.extends,
-            shown=request.shown,
-            steps=first.of.steps,
-        )
-    )
 
 
 def _check(paths: Sequence[Path], request: Request) -> None:
@@ -365,101 +298,61 @@ def _check(paths: Sequence[Path], request: Request) -> None:
         raise InputError(tuple(problems))
 
 
-def _batches(paths: Sequence[Path], request: Request) -> list[int | None]:
-    return [*request.batches] if request.batches else [None] * len(paths)
-
-
-def _wanted(request: Request) -> tuple[int | None, ...]:
-    if request.to_batches:
-        return request.to_batches
-    return (None,) if request.devices is not None else ()
-
-
 def _traced(path: Path, batch: int | None, steps: int | None) -> Traced:
     trace = read_trace(path)
     of = window(trace, steps)
-    found = messages(trace)
-    names = Names.of_trace(trace, of, found)
+    names = Names.of_trace(trace, of, messages(trace))
     return Traced(
-        path=path,
         batch=batch,
         trace=trace,
         of=of,
-        found=found,
         names=names,
-        rows=rows(trace, of, found),
+        rows=rows(trace, of, names),
         spent=composition(trace, of),
         replay=replay(trace, of, names),
     )
 
 
-def _column(traced: Traced) -> Column:
-    return Column(
-        title="traced",
-        batch=traced.batch,
-        devices=traced.devices,
-        spent=traced.spent,
-        measured=True,
-    )
-
-
-def _nearest(traced: Sequence[Traced], batch: int | None) -> Traced:
-    if batch is None:
-        return traced[0]
-    return min(traced, key=lambda each: abs((each.batch or batch) - batch))
-
-
-def _rules(base: Traced, target: Target, fitted: Mapping[Key, Line]) -> Rules:
+def _rules(
+    base: Traced,
+    batch: int | None,
+    request: Request,
+    fitted: Mapping[Key, tuple[Seconds, Seconds]],
+) -> Rules:
     work = base.trace.of(Kind.KERNEL)
     shortest = min((e.duration for e in work if e.duration > 0.0), default=_EMPTY)
-    growth = target.batch / base.batch if target.batch and base.batch else 1.0
     return Rules(
         batch=base.batch,
-        growth=growth,
+        growth=batch / base.batch if batch and base.batch else 1.0,
         shortest=min(_EMPTY, shortest) if work else 0.0,
         names=base.names,
-        messages=base.found,
-        wire=_wire(base),
+        wire=fit_wire(base.trace.of(Kind.COLLECTIVE), base.names.messages),
         members=base.members,
-        ranks=_ranks(base, target),
-        target=target,
+        ranks=_ranks(base, request.devices),
+        network=request.network,
+        per_machine=request.per_machine or base.members,
         lines=fitted,
         on_device=bool(work),
     )
 
 
-def _wire(base: Traced) -> Wire | None:
-    return fit_wire(base.trace.of(Kind.COLLECTIVE), base.found)
-
-
-def _ranks(base: Traced, target: Target) -> int:
+def _ranks(base: Traced, devices: int | None) -> int:
     """Return ranks of the target's largest group, which holds the same share of all devices."""
-    if target.devices is None:
-        return base.members
-    ranks = base.members * target.devices / base.devices
+    ranks = base.members * (devices or base.devices) / base.devices
     if ranks < 1.0 or ranks != int(ranks):
         message = f"don't divide into groups as the trace's {base.devices} do"
-        raise InputError(
-            (
-                Problem(
-                    origin="--gpus",
-                    message=message,
-                    found=str(target.devices),
-                    hint=f"its largest group has {base.members} ranks",
-                ),
-            )
-        )
+        hint = f"its largest group has {base.members} ranks"
+        problem = Problem(origin="--gpus", message=message, found=str(devices), hint=hint)
+        raise InputError((problem,))
     return int(ranks)
 
 
 def _scaled(base: Traced, rules: Rules, request: Request) -> Column:
-    again = base.replay
-    if again is not None:
-        spent = again.composition(rules.duration, rules.growth)
+    if base.replay is not None:
+        spent = base.replay.composition(rules.duration, rules.growth)
     else:
         spent = scaled(base.spent, base.rows, rules)
     return Column(
-        title="scaled",
         batch=None if base.batch is None else round(base.batch * rules.growth),
         devices=request.devices or base.devices,
         spent=spent,
@@ -470,10 +363,10 @@ def _scaled(base: Traced, rules: Rules, request: Request) -> Column:
 def _warnings(traced: Traced) -> Iterator[str]:
     yield from traced.trace.warnings
     yield from traced.of.warnings
-    silent = sum(id(e) not in traced.found for e in traced.trace.of(Kind.COLLECTIVE))
+    silent = sum(id(e) not in traced.names.messages for e in traced.trace.of(Kind.COLLECTIVE))
     if silent:
         yield f"{silent} collectives don't say what they moved"
-    if traced.found:
+    if traced.names.messages:
         yield "collectives last until the slowest peer is there: their time holds waiting too"
     if not traced.trace.of(*DEVICE):
         yield "no device in the trace: times are those of operators on the CPU"

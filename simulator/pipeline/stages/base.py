@@ -242,6 +242,12 @@ class StageDemands:
         return self.slot.name
 
     @property
+    def compute_time(self) -> float:
+        """Busy time of the compute stream [s]; 0 where it waits for something else."""
+        exclusive = all(demand.path is Path.COMPUTE for demand in self.demands)
+        return sum(float(demand.amount) for demand in self.demands) if exclusive else 0.0
+
+    @property
     def actor(self) -> Actor:
         """The thread or stream that executes it."""
         return self.slot.stream

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simulator.equations import batch, cpu
-from simulator.equations.batch import batch_work
-from simulator.physics.device_time import DeviceTime, device_time
+from simulator.equations import cpu
+from simulator.equations.step import batch_work
+from simulator.physics.device_time import device_time
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking, passing
 from simulator.pipeline.stages.communication import step_of
 from simulator.schema.data_loading import Preparation
 from simulator.schema.scenario import Scenario
-from simulator.terms import Term, quotient_of, stated, term
+from simulator.terms import quotient_of, stated, term
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class DecodeOnDevice:
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Return busy seconds of the compute stream; none where the CPU preprocesses."""
-        work = scenario.job.preprocessing
+        work = scenario.job.input
         if work.where is not Preparation.DEVICE:
             return ()
         batch = scenario.job.train.batch_size
@@ -31,48 +31,20 @@ class DecodeOnDevice:
 
 
 @dataclass(frozen=True, slots=True)
-class Forward:
-    """The forward pass of one batch."""
+class DevicePass:
+    """Compute of the model on the device: a pass over a batch, or the optimizer's of a step.
 
-    name: str = "forward"
+    `name` is that of its term of `DeviceTime`: forward, backward or optimizer. Gradients of the
+    backward pass appear bucket by bucket.
+    """
 
-    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return busy seconds of the compute stream."""
-        time = _on_device(scenario)
-        return () if time is None else (_busy(time.terms["forward"]),)
-
-
-@dataclass(frozen=True, slots=True)
-class Backward:
-    """The backward pass of one batch; its gradients appear bucket by bucket."""
-
-    name: str = "backward"
+    name: str
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return busy seconds of the compute stream."""
-        time = _on_device(scenario)
-        return () if time is None else (_busy(time.terms["backward"]),)
-
-
-@dataclass(frozen=True, slots=True)
-class Update:
-    """The optimizer step, once for all accumulated batches of a step."""
-
-    name: str = "optimizer"
-
-    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return busy seconds of the compute stream."""
-        time = _on_device(scenario)
-        return () if time is None else (_busy(time.terms["optimizer"]),)
-
-
-def _on_device(scenario: Scenario) -> DeviceTime | None:
-    """Return the compute times of a batch; None where the host computes."""
-    return None if scenario.cluster.trainers.host.gpu is None else device_time(scenario)
-
-
-def _busy(seconds: Term) -> Demand:
-    return asking(seconds, Resource.GPU, Path.COMPUTE)
+        """Return busy seconds of the compute stream; none where the host computes."""
+        has_device = scenario.cluster.trainers.host.gpu is not None
+        time = device_time(scenario) if has_device else None
+        return () if time is None else (asking(time.terms[self.name], Resource.GPU, Path.COMPUTE),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +63,7 @@ class CpuTraining:
         return (
             asking(
                 term(
-                    batch.batch_work,
+                    batch_work,
                     batch_size=job.train.batch_size,
                     per_sample=job.model.cpu_seconds,
                 ),

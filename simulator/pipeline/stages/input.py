@@ -1,4 +1,4 @@
-"""Stages that make a batch: read, decode, collate, send or write the samples."""
+"""Stages that make a batch and move it: read, decode, collate, send, pin, copy, return, write."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from simulator.equations import page_cache, storage
-from simulator.equations import storage as equations
-from simulator.equations.batch import batch_bytes, batch_work, decode_work
+from simulator.equations import storage
 from simulator.equations.cpu import core_cost, speed_ratio
+from simulator.equations.memory import tensor_bytes
+from simulator.equations.step import batch_bytes, batch_work, copied_bytes, decode_work
 from simulator.equations.storage import operations_per_sample
-from simulator.physics.footprint import batch_in_bytes, page_cache_bytes, sample_bytes
+from simulator.physics.device_memory import batch_in_bytes
+from simulator.physics.footprint import page_cache_bytes
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, asking
+from simulator.schema.accelerators import Precision
 from simulator.schema.data_loading import (
     Access,
     CachePolicy,
@@ -35,10 +37,10 @@ INSTANT = 1e-15
 """A time too short to matter that can be divided by [s]."""
 
 _HIT_RATIOS = {
-    CachePolicy.RANDOM: page_cache.hit_ratio_random,
-    CachePolicy.LRU: page_cache.hit_ratio_lru,
-    CachePolicy.IDEAL: page_cache.hit_ratio_ideal,
-    CachePolicy.SCAN: page_cache.hit_ratio_scan,
+    CachePolicy.RANDOM: storage.hit_ratio_random,
+    CachePolicy.LRU: storage.hit_ratio_lru,
+    CachePolicy.IDEAL: storage.hit_ratio_ideal,
+    CachePolicy.SCAN: storage.hit_ratio_scan,
 }
 
 
@@ -80,13 +82,13 @@ def hit_ratio(scenario: Scenario, phase: Phase) -> Real:
         return 1.0
     if policy is CachePolicy.NONE:
         return 0.0
-    cached = page_cache.cached_fraction(_cache_bytes(scenario), scenario.job.stored_total)
+    cached = storage.cached_fraction(_cache_bytes(scenario), scenario.job.stored_total)
     if phase is Phase.COLD:
         # Of several jobs each finds what another has read, as far as it is still cached.
         return cached * (1.0 - 1.0 / scenario.job.copies)
     machines = scenario.cluster.trainers.count
     if policy is CachePolicy.RANDOM and anywhere(machines > 1):
-        return page_cache.hit_ratio_random_servers(cached, machines)
+        return storage.hit_ratio_random_servers(cached, machines)
     hits: Real = _HIT_RATIOS[policy](cached)
     return hits
 
@@ -100,7 +102,7 @@ def drive_hit_ratio(scenario: Scenario, phase: Phase) -> Real:
     if cache is None or phase is Phase.COLD or cache.capacity is None:
         return 0.0
     drives = drives_of(scenario.site, cache)
-    return page_cache.cached_fraction(cache.capacity * drives, scenario.job.stored_total)
+    return storage.cached_fraction(cache.capacity * drives, scenario.job.stored_total)
 
 
 def read_bytes(dataset: Dataset, stored: Real) -> Real:
@@ -115,7 +117,7 @@ def chunks(dataset: Dataset) -> Real:
     """Return the number of reads for one sample: the chunks that its window touches."""
     if dataset.window is None or dataset.chunk_size is None:
         return 1.0
-    return equations.blocks_touched(dataset.window, dataset.chunk_size)
+    return storage.blocks_touched(dataset.window, dataset.chunk_size)
 
 
 def _cache_bytes(scenario: Scenario) -> Real:
@@ -137,9 +139,9 @@ def helpers_alone(scenario: Scenario, remote: Remote) -> Scenario:
         model=None,
         step_times=None,
         remote=None,
-        loader=replace(job.loader, workers=remote.workers),
+        input=replace(job.input, workers=remote.workers),
     )
-    own = next(group for group in scenario.cluster.groups if group.name == remote.group)
+    own = next(group for group in scenario.cluster.groups if group.name == remote.name)
     group = replace(own, role=Role.TRAIN, gpus_per_host=0)
     alone = replace(scenario.cluster, groups=(group,))
     return replace(scenario, cluster=alone, jobs=(there,), at="")
@@ -165,7 +167,7 @@ def _measured(scenario: Scenario, samples: Real) -> Demand:
 def _operations(scenario: Scenario, store: Storage) -> Real:
     """Return the store operations for one sample [1]."""
     dataset, stored = scenario.job.dataset, scenario.job.stored_bytes
-    each = equations.operations_per_sample(
+    each = storage.operations_per_sample(
         read_bytes(dataset, stored),
         bytes_per_file(dataset, stored),
         store.operation_size or UNLIMITED,
@@ -190,7 +192,7 @@ def transfer_share(scenario: Scenario) -> Real:
 def _latency(scenario: Scenario, store: Storage) -> Real:
     """Return the latency of one sample before its bytes arrive [s]."""
     dataset, stored = scenario.job.dataset, scenario.job.stored_bytes
-    latency = equations.latency_per_sample(
+    latency = storage.latency_per_sample(
         read_bytes(dataset, stored),
         bytes_per_file(dataset, stored),
         store.read_latency,
@@ -217,7 +219,7 @@ def _from_drives(scenario: Scenario, store: Storage, path: Path, samples: Real) 
         path,
         operations=samples * operations,
         ceiling=np.where(readers > 1.0, storage.reader_ceiling(readers, own), single)[()],
-        latency=term(equations.wait_per_batch, samples=samples, latency=latency, readers=readers),
+        latency=term(storage.wait_per_batch, samples=samples, latency=latency, readers=readers),
     )
 
 
@@ -269,7 +271,7 @@ class Decode:
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Return core-seconds of the machine that makes the batch."""
-        work = scenario.job.preprocessing
+        work = scenario.job.input
         if work.where is Preparation.BEFOREHAND and scenario.job.mode is not Mode.PREPARE:
             return ()
         asked = term(
@@ -284,10 +286,10 @@ class Decode:
 
 def core_scale(scenario: Scenario) -> Real:
     """Return the core-seconds of this machine for one stated second of preprocessing."""
-    work = scenario.job.preprocessing
+    work = scenario.job.input
     pool = scenario.site.host.cpu
     scale: Real = 1.0
-    if work.basis is CostBasis.VCPU:
+    if work.cost_basis is CostBasis.VCPU:
         scale = core_cost(1.0, pool.capacity, pool.threads)
     if work.coremark_per_vcpu is not None and pool.coremark is not None:
         scale = scale / speed_ratio(pool.coremark / pool.threads, work.coremark_per_vcpu)
@@ -302,7 +304,7 @@ class Collate:
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Core-seconds of this machine, and the batch written to host memory."""
-        work = scenario.job.preprocessing
+        work = scenario.job.input
         asked = term(
             batch_work,
             batch_size=scenario.job.train.batch_size,
@@ -354,7 +356,7 @@ class Write:
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
         """Return the batch's bytes to the store, with one latency per operation."""
         store, batch = scenario.site.storage, scenario.job.train.batch_size
-        size = sample_bytes(scenario)
+        size = scenario.job.input.output_bytes_per_sample
         operations = batch * write_operations(scenario.job.dataset, size, store)
         return (
             asking(
@@ -376,3 +378,77 @@ def write_operations(dataset: Dataset, size: Real, store: Storage) -> Real:
         return where(size > 0.0, 1.0, 0.0)
     largest, file = store.operation_size or UNLIMITED, bytes_per_file(dataset, size)
     return operations_per_sample(size, file, largest, sequential=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PinMemory:
+    """The pin-memory thread (else the main thread) unpacks a batch, and pins it where asked."""
+
+    name: str = "receive"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return core-seconds of one thread, and bytes through host memory where it pins."""
+        job = scenario.job
+        pipeline, batch = job.input, job.train.batch_size
+        work = term(
+            batch_work,
+            batch_size=batch,
+            per_sample=pipeline.receive_per_sample,
+            per_batch=pipeline.receive_per_batch,
+        )
+        cpu = asking(work, Resource.CPU, Path.CORES)
+        if not pipeline.pin_memory:
+            return (cpu,)
+        copied = term(copied_bytes, size=batch_in_bytes(scenario))
+        return (cpu, asking(copied, Resource.HOST_MEMORY, Path.MEMORY))
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The device's copy engine moves the batch from host memory over PCIe."""
+
+    name: str = "copy"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return bytes from host memory to the device; none where memory is unified."""
+        host = scenario.cluster.trainers.host
+        if host.gpu is None or host.gpu.unified_memory or host.host_link is None:
+            return ()
+        pinned = scenario.job.input.pin_memory
+        link, size = host.host_link, batch_in_bytes(scenario)
+        # Without bytes there is no copy, and no latency of the link.
+        latency = np.where(np.asarray(size.value) > 0.0, link.latency, 0.0)[()]
+        return (
+            asking(
+                size,
+                Resource.PCIE,
+                Path.HOST_TO_DEVICE,
+                ceiling=None if pinned else link.pageable,
+                latency=latency,
+            ),
+        )
+
+
+LOSS = Precision.FP32.bytes_per_element
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The device's second copy engine moves results (losses, predictions) over PCIe."""
+
+    name: str = "result"
+
+    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
+        """Return bytes from the device to host memory."""
+        host = scenario.cluster.trainers.host
+        model = scenario.job.model
+        if host.gpu is None or host.gpu.unified_memory or host.host_link is None or model is None:
+            return ()
+        batch = scenario.job.train.batch_size
+        if scenario.job.mode is Mode.TRAIN:
+            # The loss is one number at any batch size.
+            amount = term(tensor_bytes, elements=0.0 * batch + 1.0, element_bytes=LOSS)
+        else:
+            amount = term(batch_bytes, batch_size=batch, bytes_per_sample=model.output_bytes)
+        latency = host.host_link.latency
+        return (asking(amount, Resource.PCIE, Path.DEVICE_TO_HOST, latency=latency),)

@@ -379,7 +379,7 @@ def _of_one_chip(scenario: Scenario) -> bool:
 
 def _of_workers(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
     del file
-    work = scenario.job.preprocessing
+    work = scenario.job.input
     if work.per_sample == 0.0 and work.per_batch == 0.0:
         return None
     return Grade.STATED if work.coremark_per_vcpu is None else Grade.COMPUTED
@@ -391,12 +391,12 @@ def _of_crowd(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
     It matters where loaders can keep more than half of the cores busy, and costs were not stated
     for busy ones.
     """
-    pool, work = scenario.cluster.trainers.host.cpu, scenario.job.preprocessing
+    pool, work = scenario.cluster.trainers.host.cpu, scenario.job.input
     source = file.host.sources.get("cpu.contention")
     stated = _given(file, "hardware.contention") or (source is not None and source.verified)
-    policy = scenario.job.loader.policy
+    policy = scenario.job.input.policy
     busy = scenario.ranks_per_host * policy.producers * scenario.producer_threads
-    if stated or work.basis is CostBasis.VCPU or work.per_sample + work.per_batch == 0.0:
+    if stated or work.cost_basis is CostBasis.VCPU or work.per_sample + work.per_batch == 0.0:
         return None
     if busy <= pool.cores / 2.0:
         return None
@@ -432,7 +432,7 @@ def _store_decides(scenario: Scenario) -> bool:
     cluster, job = scenario.cluster, scenario.job
     shared = 1 if cluster.trainers.storage.scope is Scope.LOCAL else cluster.trainers.count
     processes = scenario.ranks_per_host * shared
-    readers = max(1, job.loader.workers) * processes * scenario.producer_threads
+    readers = max(1, job.input.workers) * processes * scenario.producer_threads
     return anywhere(readers > most_samples(scenario) * (job.dataset.read_time or 0.0))
 
 

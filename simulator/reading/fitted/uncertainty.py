@@ -389,7 +389,7 @@ def _calibrated_over(
 
 def _share(key: str, scenario: Scenario) -> float:
     """Return share of its rate's work that a key is about; 1 where the rate has no parts."""
-    work, batch = scenario.job.preprocessing, scenario.job.train.batch_size
+    work, batch = scenario.job.input, scenario.job.train.batch_size
     parts = {
         "input.decode": work.decode * batch,
         "input.augment": work.augment * batch,

@@ -468,7 +468,7 @@ def rows_alike(scenario: Scenario) -> tuple[tuple[str, Row], ...]:
         "software.framework": job.software.framework,
         "hardware.count": float(group.count),
         "hardware.gpus": float(group.gpus_per_host),
-        "input.workers": float(job.loader.workers),
+        "input.workers": float(job.input.workers),
     }
     return tuple((name, row) for name in set_names() for row in _of_set(name, keys))
 

@@ -74,7 +74,7 @@ from simulator.reading.service.sections import (
 )
 from simulator.reading.settings import as_option
 from simulator.reading.tables import key_at, table_keys
-from simulator.results.assumptions import electricity_notes, owned_notes
+from simulator.results.assumptions import bill_notes
 from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.cost import EnergyPlan, Ownership, Purchase
 from simulator.schema.fields import nearest_hint
@@ -276,7 +276,7 @@ class _Draft:
             slo=file.slo or Slo(),
             cost=file.cost or CostPlan(),
             owned=ownership(file.owned or Ownership()) if self.is_owned else None,
-            electricity=self._electricity(),
+            energy=self._electricity(),
             log_sd=self._component(parts.host.gpu)[0] if one is None else uncertainty_of(one),
             overhead_log_sd=0.0 if given.states("request_overhead") else deviation("request")[0],
             one_pass=one,
@@ -286,7 +286,7 @@ class _Draft:
         if file.calibration is not None:
             found = calibrated(found, file.calibration)
         sent = traffic_notes(file.load, found.load, found.model if self.at_once else None)
-        notes = (*self._notes(found), *load_notes(file.load), *sent, *_bill_notes(found))
+        notes = (*self._notes(found), *load_notes(file.load), *sent, *bill_notes(found))
         noted = replace(found, notes=notes)
         return unknown_version(noted, given)
 
@@ -457,14 +457,6 @@ def _products(host: Host, weights: Precision) -> ProductFigures:
         msg = f"nothing is known of what products reach on {device} or on any device like it"
         raise NotModelled(msg)
     return found.product
-
-
-def _bill_notes(found: Service) -> Iterator[Assumption]:
-    """Return assumptions about the bill of owned machines and about emissions."""
-    if found.electricity is not None:
-        yield from electricity_notes(found.electricity)
-    if found.owned is not None:
-        yield from owned_notes(found.owned, [found.group], found.group)
 
 
 _LOAD: Final = "load"

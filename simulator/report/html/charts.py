@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from simulator.physics.footprint import HostRam, MemoryFit
-from simulator.pipeline.ledger import LINES
+from simulator.pipeline.program import LINES
 from simulator.report.labels import metric_called, resource_called
 from simulator.report.numbers import digits_of, is_wide, quantity, scaled, share_known, significant
 from simulator.report.prediction.rows import DIGITS, parts

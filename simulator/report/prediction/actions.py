@@ -157,7 +157,7 @@ def action_objects(found: Sequence[Action] | Sequence[ServiceAction]) -> list[di
 
 _ACTION: Final[Columns[Action]] = {
     "what": lambda action: action.change.name,
-    "kind": lambda action: action.change.kind.value,
+    "kind": lambda action: action.change.kind,
     "settings": lambda action: dict(action.settings),
     "total_time_s": lambda action: float(action.time),
     "shorter": lambda action: {
@@ -173,7 +173,7 @@ _ACTION: Final[Columns[Action]] = {
 }
 _SERVICE_ACTION: Final[Columns[ServiceAction]] = {
     "what": lambda action: action.change.name,
-    "kind": lambda action: action.change.kind.value,
+    "kind": lambda action: action.change.kind,
     "settings": lambda action: dict(action.change.settings),
     "keeps_limits": lambda action: action.prediction.keeps_limits,
     "attainment": lambda action: (

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from simulator.physics import model_flops
 from simulator.physics.footprint import HostRam, MemoryFit
-from simulator.pipeline.ledger import LINES
+from simulator.physics.operators import hardware_utilization, model_utilization, rate_per_device
 from simulator.pipeline.loads import alone, pressures, slowest_unit
-from simulator.pipeline.program import CHECKPOINTING
+from simulator.pipeline.program import CHECKPOINTING, LINES
 from simulator.pipeline.run_length import checkpoint_time, checkpoints
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, ask
 from simulator.pipeline.topology import Location, Topology, build
@@ -375,9 +374,9 @@ def _equations(terms: Mapping[str, Term], unit: str, known: tuple[Origin, ...]) 
 
 
 _COUNTED: Final = {
-    "mfu": model_flops.model_utilization,
-    "hfu": model_flops.hardware_utilization,
-    "flops_per_s_per_gpu": model_flops.rate_per_device,
+    "mfu": model_utilization,
+    "hfu": hardware_utilization,
+    "flops_per_s_per_gpu": rate_per_device,
 }
 """How metrics are made that count a model's arithmetic."""
 

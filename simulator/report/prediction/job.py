@@ -268,9 +268,8 @@ def _run(prediction: Prediction) -> str:
     digits = digits_of(prediction, "epoch_time_s")
     if timing.total_time > 1.5 * timing.epoch_time:
         text += f"; {quantity(timing.epoch_time, SECOND, digits)} per epoch"
-    first = number_at(prediction, "first_step_s") or 0.0
-    if first > 10.0 * timing.step_time.mean:
-        after = quantity(first, SECOND, digits_of(prediction, "first_step_s"))
+    if timing.first_step > 10.0 * timing.step_time.mean:
+        after = quantity(timing.first_step, SECOND, digits_of(prediction, "first_step_s"))
         text += f"; first {batch_called(prediction.scenario)} after {after}"
     for name, time in prediction.one_off.items():
         if time > MIN_SHARE * timing.total_time:
@@ -305,7 +304,7 @@ def _vcpus(prediction: Prediction) -> str:
     if need is None or need.short <= 0.0:
         return ""
     there = prediction.scenario.cluster.vcpus_per_gpu or 0.0
-    idle = prediction.scenario.job.preprocessing.per_sample
+    idle = prediction.scenario.job.input.per_sample
     alone = f" ({show(idle, SECOND, 2)} on an idle core)" if idle else ""
     return (
         f"each {device_word(prediction)} needs {significant(need.per_gpu, 2)} to stay busy and has "

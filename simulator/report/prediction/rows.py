@@ -324,11 +324,15 @@ def _data(scenario: Scenario) -> str:
 
 def _loader(scenario: Scenario) -> str:
     job = scenario.job
-    loader, remote, work = job.loader, job.remote, job.preprocessing
-    each, processes = loader.workers, scenario.ranks_per_host
-    word = "actors" if loader.kind is LoaderKind.ACTORS else _THREADS.get(loader.kind, "workers")
+    pipeline, remote = job.input, job.remote
+    each, processes = pipeline.workers, scenario.ranks_per_host
+    word = (
+        "actors"
+        if pipeline.loader is LoaderKind.ACTORS
+        else _THREADS.get(pipeline.loader, "workers")
+    )
     word = word.removesuffix("s") if each == 1 else word
-    if loader.kind is LoaderKind.ACTORS:
+    if pipeline.loader is LoaderKind.ACTORS:
         said = f"{each} {word}"
     elif each == 0:
         said = "no workers: the main process loads batches"
@@ -338,16 +342,16 @@ def _loader(scenario: Scenario) -> str:
         said = f"{each} {word}"
     if remote is not None:
         own = "" if each == 0 else f"{said}, and "
-        said = f"{own}{remote.workers} on each machine of '{remote.group}'"
+        said = f"{own}{remote.workers} on each machine of '{remote.name}'"
     if each:
-        said += f", prefetch {loader.prefetch}"
-    if work.per_sample > 0.0:
-        said += f"; {show(work.per_sample, SECOND, 3)} of CPU time per sample"
+        said += f", prefetch {pipeline.prefetch}"
+    if pipeline.per_sample > 0.0:
+        said += f"; {show(pipeline.per_sample, SECOND, 3)} of CPU time per sample"
     where = {
         Preparation.DEVICE: f", plus work on the {device_called(scenario)}",
         Preparation.BEFOREHAND: ", once before training",
     }
-    return said + where.get(work.where, "")
+    return said + where.get(pipeline.where, "")
 
 
 def _model(scenario: Scenario) -> str:

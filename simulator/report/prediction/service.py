@@ -35,6 +35,7 @@ from simulator.report.prediction.job import (
     place,
 )
 from simulator.report.prediction.rows import machine_called
+from simulator.results.cost import listed_price
 from simulator.results.energy import is_known
 from simulator.results.metrics import service_figures
 from simulator.results.prediction import StorageBill
@@ -52,7 +53,6 @@ from simulator.schema.serving import (
     Serving,
     Trace,
 )
-from simulator.serving.cost import listed_price
 from simulator.units import (
     BYTE,
     KILOGRAM,
@@ -413,7 +413,7 @@ def cost_rows(prediction: ServicePrediction) -> Iterator[Row]:
     if cost.per_second is None:
         yield "machines", "price unknown"
         return
-    listed = listed_price(prediction.service)
+    listed = listed_price(prediction.service, prediction.service.group)
     of_date = "" if listed is None else dated(listed)
     if prediction.service.owned is not None:
         of_date = " (owned)"

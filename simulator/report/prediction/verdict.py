@@ -379,7 +379,7 @@ def serial_limit(prediction: Prediction) -> Cycle | None:
     if scenario.job.remote is not None:
         return None
     topology, split = build(scenario), prediction.timing.split
-    if not scenario.job.loader.policy.producers and starved(split):
+    if not scenario.job.input.policy.producers and starved(split):
         # it makes batches and trains in turn, whichever of the two takes longer
         return main_process(scenario, topology, prediction.demands)
     found = slowest_actor(scenario, topology, prediction.demands, within=NEARLY)
@@ -392,7 +392,7 @@ def makes(cycle: Cycle, prediction: Prediction) -> str:
     """Return the actor and its verb, such as ``4 workers deliver``."""
     if cycle.actor is Actor.PIN_MEMORY:
         return "the pin-memory thread delivers"
-    policy = prediction.scenario.job.loader.policy
+    policy = prediction.scenario.job.input.policy
     if not policy.producers:
         return "the main process delivers"
     if policy.threads > 1.0:
@@ -406,7 +406,7 @@ def makes(cycle: Cycle, prediction: Prediction) -> str:
 def _actor(cycle: Cycle, prediction: Prediction) -> str:
     if cycle.actor is Actor.PIN_MEMORY:
         return "the pin-memory thread"
-    return _who(cycle, prediction.scenario.job.loader.policy.producers)[0]
+    return _who(cycle, prediction.scenario.job.input.policy.producers)[0]
 
 
 def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
@@ -419,7 +419,7 @@ def serial_text(cycle: Cycle, prediction: Prediction, busy: str) -> str:
     busy : str
         The utilization, such as ``the storage is 0% busy``.
     """
-    producers = prediction.scenario.job.loader.policy.producers
+    producers = prediction.scenario.job.input.policy.producers
     most = _most(cycle)
     share = float(cycle.times[most]) / float(cycle.whole)
     batch = float(cycle.whole) * max(1, producers if cycle.actor is Actor.WORKER else 1)
@@ -436,7 +436,7 @@ def _waiting(cycle: Cycle, batch: Seconds, prediction: Prediction) -> str:
 
     The workers of a process take turns: each delivers one batch in as many steps as there are.
     """
-    producers = prediction.scenario.job.loader.policy.producers
+    producers = prediction.scenario.job.input.policy.producers
     if cycle.actor is not Actor.WORKER or not producers:
         return ""
     step = prediction.timing.step_time.mean / prediction.scenario.job.train.accumulation

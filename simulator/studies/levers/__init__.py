@@ -1,1 +1,9 @@
-"""Levers: what can be changed about a job or service, its values, and what a change costs."""
+"""Levers: everything that a study can change, and keys that several of them set."""
+
+MACHINE, COUNT, STORE = "hardware.machine", "hardware.count", "hardware.storage"
+PLACEMENT, PURCHASE = "data.placement", "cost.purchase"
+BATCH, ACCUMULATION, WORKERS = "train.batch_size", "train.accumulation", "input.workers"
+GLOBAL_BATCH = "train.global_batch_size"
+MEASURED_ON = "input.measured_on"
+GPU_KEY = "hardware.gpu"
+"""Pinned, this is the accelerator a machine comes with; it is never put into another machine."""

@@ -6,17 +6,21 @@ filters of names at the end, and in their order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
+from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import Service
-from simulator.studies.levers import data_loading, machines, service, training
+from simulator.studies.levers import COUNT, data_loading, machines, service, training
 from simulator.studies.levers.lever import (
+    TENTH_MORE,
+    TWICE,
     Change,
-    Cost,
+    Given,
     JobLever,
     Knob,
     Lever,
@@ -26,9 +30,16 @@ from simulator.studies.levers.lever import (
     Settings,
     Shortage,
     Situation,
+    calibrated_knob,
+    count_knob,
+    quantity_knob,
 )
+from simulator.units import BYTE, BYTE_PER_SECOND
 
-_RENT: Final = frozenset({Cost.RENT})
+
+def _host(scenario: Scenario) -> Host:
+    return scenario.cluster.trainers.host
+
 
 LEVERS: Final[tuple[JobLever, ...]] = (
     # input pipeline
@@ -55,27 +66,27 @@ LEVERS: Final[tuple[JobLever, ...]] = (
     Lever(
         name="layout",
         keys=("data.layout", "data.shard_size", "data.access"),
-        costs=frozenset({Cost.WRITE}),
+        kind="access and shards",
         applies=data_loading.layout_matters,
         changes=data_loading.sequential_shards,
     ),
     Lever(
         name="concurrent reads",
         keys=("data.readers",),
+        kind="readers",
         applies=data_loading.streams,
         changes=data_loading.concurrent_reads,
     ),
     Lever(
         name="placement",
         keys=("data.placement",),
-        costs=frozenset({Cost.COPY}),
+        kind="where the data lies",
         applies=data_loading.streams,
         changes=data_loading.closer_placement,
     ),
     Lever(
         name="storage",
         keys=("hardware.storage", "data.placement"),
-        costs=frozenset({Cost.COPY, Cost.RENT}),
         applies=data_loading.streams,
         changes=data_loading.other_stores,
         candidates=data_loading.storage_candidates,
@@ -83,13 +94,13 @@ LEVERS: Final[tuple[JobLever, ...]] = (
     Lever(
         name="decoder",
         keys=("input.decode",),
+        kind="decode library",
         applies=data_loading.starved,
         changes=data_loading.faster_decoder,
     ),
     Lever(
         name="helpers",
         keys=("remote.machine", "remote.count", "remote.storage"),
-        costs=_RENT,
         applies=data_loading.trains_starved,
         changes=data_loading.added_helpers,
         relief=data_loading.helpers,
@@ -97,7 +108,7 @@ LEVERS: Final[tuple[JobLever, ...]] = (
     Lever(
         name="preparation beforehand",
         keys=("input.where", "input.prepared_bytes_per_sample"),
-        costs=frozenset({Cost.WRITE}),
+        kind="preparing beforehand",
         applies=data_loading.trains_starved,
         changes=data_loading.preparation_beforehand,
         relief=data_loading.prepared_data,
@@ -105,65 +116,62 @@ LEVERS: Final[tuple[JobLever, ...]] = (
     Lever(
         name="number of helpers",
         keys=("remote.count",),
-        costs=_RENT,
+        kind="helpers",
         changes=data_loading.other_helper_count,
         knobs=data_loading.helper_count_knobs,
     ),
     # host
-    Lever(
-        name="vCPUs",
-        keys=("hardware.vcpus", "hardware.cores"),
-        costs=_RENT,
-        knobs=data_loading.vcpu_knob,
-    ),
+    Lever(name="vCPUs", keys=("hardware.vcpus", "hardware.cores"), knobs=data_loading.vcpu_knob),
     Lever(
         name="vCPUs+workers",
         keys=("hardware.vcpus", "hardware.cores", "input.workers"),
-        costs=_RENT,
-        knobs=data_loading.vcpu_and_worker_knob,
+        knobs=partial(data_loading.vcpu_knob, workers=True),
     ),
     Lever(
         name="CPU speed",
         keys=("calibration.cpu",),
-        costs=_RENT,
-        knobs=data_loading.cpu_speed_knob,
+        knobs=lambda s: calibrated_knob("CPU speed", "cpu", s, TENTH_MORE),
     ),
-    Lever(name="RAM", keys=("hardware.ram",), costs=_RENT, knobs=data_loading.ram_knob),
+    Lever(
+        name="RAM",
+        keys=("hardware.ram",),
+        knobs=lambda s: quantity_knob("RAM", "hardware.ram", BYTE, _host(s).ram, TWICE),
+    ),
     Lever(
         name="RAM bandwidth",
         keys=("hardware.memory_bandwidth",),
-        costs=_RENT,
-        knobs=data_loading.ram_bandwidth_knob,
+        knobs=lambda s: quantity_knob(
+            *("RAM bandwidth", "hardware.memory_bandwidth", BYTE_PER_SECOND),
+            *(_host(s).memory_bandwidth, TWICE),
+        ),
     ),
     Lever(
         name="storage bandwidth",
         keys=("hardware.storage_bandwidth",),
-        costs=_RENT,
-        knobs=data_loading.storage_bandwidth_knob,
+        knobs=data_loading.storage_rate_knobs,
     ),
     Lever(
         name="storage IOPS",
         keys=("hardware.storage_operations",),
-        costs=_RENT,
-        knobs=data_loading.storage_iops_knob,
+        knobs=data_loading.storage_operation_knobs,
     ),
     Lever(
         name="single reads",
         keys=("data.read_time", "hardware.storage_request_rate", "hardware.storage_latency"),
-        costs=_RENT,
         knobs=data_loading.single_read_knobs,
     ),
     Lever(
         name="network bandwidth",
         keys=("hardware.network_bandwidth",),
-        costs=_RENT,
         knobs=data_loading.network_knob,
     ),
     Lever(
         name="PCIe bandwidth",
         keys=("hardware.pcie_bandwidth",),
-        costs=_RENT,
-        knobs=data_loading.pcie_knob,
+        knobs=lambda s: quantity_knob(
+            *("PCIe bandwidth", "hardware.pcie_bandwidth", BYTE_PER_SECOND),
+            *(_host(s).device_rate, TWICE),
+        ),
     ),
     # training step
     Lever(
@@ -175,12 +183,14 @@ LEVERS: Final[tuple[JobLever, ...]] = (
     Lever(
         name="software",
         keys=("software.compile", "software.fused_attention", "software.memory_format"),
+        kind="compile",
         applies=training.computes,
         changes=training.faster_software,
     ),
     Lever(
         name="batch size",
         keys=("train.batch_size", "train.accumulation"),
+        kind="batch",
         applies=training.trains,
         changes=training.other_micro_batches,
         knobs=training.batch_knob,
@@ -189,12 +199,14 @@ LEVERS: Final[tuple[JobLever, ...]] = (
     Lever(
         name="recomputation",
         keys=("train.recompute",),
+        kind="memory of the device",
         applies=training.trains,
         changes=training.other_recomputation,
     ),
     Lever(
         name="sharding",
         keys=("parallelism.sharding",),
+        kind="parallelism",
         applies=training.trains,
         changes=training.sharded_state,
     ),
@@ -208,18 +220,21 @@ LEVERS: Final[tuple[JobLever, ...]] = (
     Lever(
         name="sharding with recomputation",
         keys=("parallelism.sharding", "train.recompute", "parallelism.offload_optimizer"),
+        kind="parallelism",
         applies=training.is_too_large,
         changes=training.sharding_with_recomputation,
     ),
     Lever(
         name="offloaded update",
         keys=("train.recompute", "parallelism.offload_optimizer"),
+        kind="memory of the device",
         applies=training.is_too_large,
         changes=training.offloaded_update,
     ),
     Lever(
         name="adapters",
         keys=("train.trained", "train.frozen_precision", "train.recompute"),
+        kind="trainable parameters",
         applies=training.is_too_large,
         changes=training.low_rank_adapters,
     ),
@@ -231,48 +246,38 @@ LEVERS: Final[tuple[JobLever, ...]] = (
     Lever(
         name="GPU speed",
         keys=("calibration.compute", "calibration.device_memory"),
-        costs=_RENT,
         knobs=training.device_speed_knob,
     ),
     Lever(
-        name="links between GPUs",
-        keys=("calibration.collective",),
-        costs=_RENT,
-        knobs=training.device_link_knob,
+        name="links between GPUs", keys=("calibration.collective",), knobs=training.device_link_knob
     ),
     # machines
     Lever(
         name="accelerators",
         keys=("hardware.gpus", "input.workers"),
+        kind="accelerators of the machine",
         applies=training.computes,
         changes=machines.all_accelerators,
     ),
     Lever(
         name="another machine",
         keys=("hardware.machine", "input.measured_on", "input.workers"),
-        costs=_RENT,
         changes=machines.other_machines,
     ),
     Lever(
         name="machine of the family",
         keys=("hardware.machine", "hardware.count", "input.measured_on", "input.workers"),
-        costs=_RENT,
         relief=machines.family_candidates,
     ),
     Lever(
         name="machines",
         keys=("hardware.count",),
-        costs=_RENT,
+        kind="more machines",
         changes=machines.more_machines,
-        knobs=machines.machine_count_knob,
+        knobs=lambda s: count_knob("machines", COUNT, s.cluster.trainers.count, limits=False),
         candidates=machines.machine_count_candidates,
     ),
-    Lever(
-        name="purchase",
-        keys=("cost.purchase",),
-        costs=_RENT,
-        candidates=machines.spot_candidates,
-    ),
+    Lever(name="purchase", keys=("cost.purchase",), candidates=machines.spot_candidates),
 )
 """Every lever of jobs."""
 
@@ -280,7 +285,6 @@ SERVICE_LEVERS: Final[tuple[ServiceLever, ...]] = (
     Lever(
         name="machines",
         keys=("hardware.count", "serving.replicas", "serving.prefill.replicas"),
-        costs=_RENT,
         changes=service.other_machine_counts,
     ),
     Lever(
@@ -299,6 +303,7 @@ SERVICE_LEVERS: Final[tuple[ServiceLever, ...]] = (
     Lever(
         name="separate prefill",
         keys=("serving.prefill.replicas", "serving.replicas"),
+        kind="prompts apart",
         applies=service.has_fixed_replicas,
         changes=service.separate_prefill,
     ),
@@ -311,6 +316,7 @@ SERVICE_LEVERS: Final[tuple[ServiceLever, ...]] = (
     Lever(
         name="iterations",
         keys=("serving.max_batched_tokens", "serving.max_sequences"),
+        kind="tokens and requests of an iteration",
         applies=service.decodes,
         changes=service.other_iterations,
         variants=service.iteration_sizes,
@@ -330,25 +336,20 @@ SERVICE_LEVERS: Final[tuple[ServiceLever, ...]] = (
     Lever(
         name="concurrent reads",
         keys=("load.inputs.readers",),
+        kind="reads at a time",
         changes=service.concurrent_reads,
         variants=service.inputs_in_memory,
     ),
-    Lever(
-        name="purchase",
-        keys=("cost.purchase",),
-        costs=_RENT,
-        changes=service.other_purchases,
-    ),
+    Lever(name="purchase", keys=("cost.purchase",), changes=service.other_purchases),
     Lever(
         name="another machine",
         keys=("hardware.machine", "hardware.count", "serving.tensor", "serving.replicas"),
-        costs=_RENT,
         changes=service.other_hosts,
     ),
-    Lever(name="memory bandwidth", costs=_RENT, variants=service.faster_memory),
-    Lever(name="arithmetic", costs=_RENT, variants=service.faster_arithmetic),
-    Lever(name="device memory", costs=_RENT, variants=service.larger_memory),
-    Lever(name="links", costs=_RENT, variants=service.faster_links),
+    Lever(name="memory bandwidth", variants=service.faster_memory),
+    Lever(name="arithmetic", variants=service.faster_arithmetic),
+    Lever(name="device memory", variants=service.larger_memory),
+    Lever(name="links", variants=service.faster_links),
     Lever(name="overhead", variants=service.no_overhead),
     Lever(name="routing", keys=("serving.routing",), variants=service.least_loaded_routing),
     Lever(name="load", keys=("load.rate",), variants=service.other_loads),
@@ -424,16 +425,19 @@ def service_lever(name: str) -> ServiceLever:
 
 def changes(situation: Situation) -> Iterator[Change]:
     """Propose changes to a job that make sense for it; a scenario may still refuse them."""
-    for entry in map(lever, NEXT_STEPS):
-        if entry.changes is not None and (entry.applies is None or entry.applies(situation)):
-            yield from entry.changes(situation)
+    return _changes(map(lever, NEXT_STEPS), situation)
 
 
 def service_changes(situation: ServiceSituation) -> Iterator[Change]:
     """Propose changes to a service that make sense for it; the service may still refuse them."""
-    for entry in map(service_lever, SERVICE_NEXT_STEPS):
+    return _changes(map(service_lever, SERVICE_NEXT_STEPS), situation)
+
+
+def _changes(levers: Iterable[Lever[Given]], situation: Given) -> Iterator[Change]:
+    for entry in levers:
         if entry.changes is not None and (entry.applies is None or entry.applies(situation)):
-            yield from entry.changes(situation)
+            for change in entry.changes(situation):
+                yield replace(change, kind=change.kind or entry.kind or entry.name)
 
 
 def variants(described: Service) -> Iterator[tuple[str, Service]]:

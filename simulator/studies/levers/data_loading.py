@@ -18,33 +18,29 @@ from simulator.schema.data_loading import (
     Preparation,
 )
 from simulator.schema.goal import Plain
-from simulator.schema.machines import CpuPool, Group, short_name
+from simulator.schema.machines import short_name
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope, Storage
 from simulator.schema.training import Mode
 from simulator.schema.transformers import Transformer
 from simulator.studies.baseline import Baseline, Machine, holds_better, worth_renting
-from simulator.studies.levers.keys import PLACEMENT, STORE, WORKERS
-from simulator.studies.levers.knobs import (
+from simulator.studies.levers import PLACEMENT, STORE, WORKERS
+from simulator.studies.levers.lever import (
     HALF,
     TENTH_MORE,
     TWICE,
-    count_knob,
-    quantity_key,
-    times,
-)
-from simulator.studies.levers.lever import (
-    SPEED,
     Change,
-    Kind,
     Knob,
     SearchPoint,
     Settings,
     Shortage,
     Situation,
     UnfitError,
+    count_knob,
+    quantity_knob,
+    times,
 )
-from simulator.units import BYTE, BYTE_PER_SECOND, PER_SECOND, SECOND, parse, show
+from simulator.units import BYTE_PER_SECOND, PER_SECOND, SECOND, parse, show
 
 FASTER_DECODER: Final = 0.77
 """Time of simplejpeg or imagecodecs over Pillow's for one JPEG: median of four processors, 0.76 to
@@ -100,60 +96,57 @@ def trains_starved(situation: Situation) -> bool:
 def worker_knob(scenario: Scenario) -> Iterator[Knob]:
     """Return the number of workers, where the machine makes batches itself."""
     job = scenario.job
-    if job.loader.workers > 0 or job.remote is None:
-        yield count_knob("workers", WORKERS, job.loader.workers, free=True, limits=True)
+    if job.input.workers > 0 or job.remote is None:
+        yield from count_knob("workers", WORKERS, job.input.workers, free=True)
 
 
 def remote_worker_knob(scenario: Scenario) -> Iterator[Knob]:
-    """Return the number of workers on helpers."""
+    """Return the number of workers on each machine that only makes batches."""
     remote = scenario.job.remote
     if remote is not None:
-        yield count_knob("remote workers", "remote.workers", remote.workers, free=True, limits=True)
+        yield from count_knob("remote workers", "remote.workers", remote.workers, free=True)
 
 
 def prefetch_knob(scenario: Scenario) -> Iterator[Knob]:
     """Return the depth of the prefetch."""
-    loader = scenario.job.loader
-    if loader.workers > 0 or loader.kind is not LoaderKind.PYTORCH:
-        yield count_knob("prefetch", "input.prefetch", loader.prefetch, free=True, limits=False)
+    pipeline = scenario.job.input
+    if pipeline.workers > 0 or pipeline.loader is not LoaderKind.PYTORCH:
+        yield from count_knob(
+            "prefetch", "input.prefetch", pipeline.prefetch, free=True, limits=False
+        )
 
 
 def more_workers(situation: Situation) -> Iterator[Change]:
     """Propose more workers: multiples of the present number, and of the vCPUs of a rank."""
     scenario = situation.baseline.scenario
     threads = scenario.cluster.trainers.host.cpu.threads / scenario.ranks_per_host
-    own, per_rank = scenario.job.loader.workers, max(1, int(threads))
+    own, per_rank = scenario.job.input.workers, max(1, int(threads))
     each_process = " a process" if scenario.ranks_per_host > 1 else ""
     if scenario.job.remote is not None and not own:
         return
     for number in sorted({2 * own, 4 * own, per_rank, 2 * per_rank, 4, 16}):
         if own < number <= min(MAX_WORKERS, max(4, 4 * per_rank)):
             workers = f"{number} worker{'' if number == 1 else 's'}"
-            yield Change(
-                kind=Kind.WORKERS,
-                name=f"{workers}{each_process} instead of {own or 'none'}",
-                settings={WORKERS: number},
-            )
+            yield Change(f"{workers}{each_process} instead of {own or 'none'}", {WORKERS: number})
 
 
 def deeper_prefetch(situation: Situation) -> Iterator[Change]:
     """Propose a deeper prefetch where batches take CPU time."""
     scenario = situation.baseline.scenario
-    loader, work = scenario.job.loader, scenario.job.preprocessing
-    threaded = loader.kind is not LoaderKind.PYTORCH
-    prefetches = loader.workers > 0 or threaded
-    if prefetches and work.per_sample > 0.0 and loader.prefetch < DEEP_PREFETCH:
+    pipeline = scenario.job.input
+    threaded = pipeline.loader is not LoaderKind.PYTORCH
+    prefetches = pipeline.workers > 0 or threaded
+    if prefetches and pipeline.per_sample > 0.0 and pipeline.prefetch < DEEP_PREFETCH:
         yield Change(
-            kind=Kind.PREFETCH,
-            name=f"prefetch {DEEP_PREFETCH} instead of {loader.prefetch}",
-            settings={"input.prefetch": DEEP_PREFETCH},
+            f"prefetch {DEEP_PREFETCH} instead of {pipeline.prefetch}",
+            {"input.prefetch": DEEP_PREFETCH},
         )
 
 
 def worker_candidates(at: SearchPoint) -> Iterator[Settings]:
     """Search one worker for each vCPU of a rank, and half as many."""
     job = at.baseline.scenario.job
-    makes = job.preprocessing.per_sample > 0.0 and job.loader.kind is not LoaderKind.ACTORS
+    makes = job.input.per_sample > 0.0 and job.input.loader is not LoaderKind.ACTORS
     if WORKERS in at.point or not makes or job.remote is not None:
         yield {}
         return
@@ -165,159 +158,75 @@ def worker_candidates(at: SearchPoint) -> Iterator[Settings]:
 # processors and RAM
 
 
-def _vcpus(threads: float, cpu: CpuPool) -> Settings:
-    """Return keys for a number of hardware threads, on cores in proportion."""
-    cores = threads * cpu.cores / cpu.threads
-    return {
-        "hardware.vcpus": float(threads),
-        "hardware.cores": min(float(threads), max(1.0, cores)),
-    }
-
-
-def vcpu_knob(scenario: Scenario) -> Iterator[Knob]:
-    """Return the hardware threads of a machine."""
+def vcpu_knob(scenario: Scenario, *, workers: bool = False) -> Iterator[Knob]:
+    """Return the hardware threads of a machine, on cores and with `workers` in proportion."""
     cpu = scenario.cluster.trainers.host.cpu
-    yield Knob(
-        name="vCPUs",
-        value=cpu.threads,
-        settings=lambda threads: _vcpus(threads, cpu),
-        least=1.0,
-        steps=times(cpu.threads, TENTH_MORE, TWICE),
-    )
+    each = scenario.job.input.workers / cpu.threads
 
+    def settings(threads: float) -> Settings:
+        cores = threads * cpu.cores / cpu.threads
+        found: dict[str, Plain] = {
+            "hardware.vcpus": float(threads),
+            "hardware.cores": min(float(threads), max(1.0, cores)),
+        }
+        return found | ({WORKERS: max(1, round(each * threads))} if workers else {})
 
-def vcpu_and_worker_knob(scenario: Scenario) -> Iterator[Knob]:
-    """Return the hardware threads of a machine, with workers in proportion."""
-    cpu = scenario.cluster.trainers.host.cpu
-    each = scenario.job.loader.workers / cpu.threads
-    if each > 0.0:
+    if each > 0.0 or not workers:
         yield Knob(
-            name="vCPUs+workers",
+            name="vCPUs+workers" if workers else "vCPUs",
             value=cpu.threads,
-            settings=lambda threads: {
-                **_vcpus(threads, cpu),
-                WORKERS: max(1, round(each * threads)),
-            },
+            settings=settings,
             least=1.0,
             steps=times(cpu.threads, TENTH_MORE, TWICE),
-        )
-
-
-def cpu_speed_knob(scenario: Scenario) -> Iterator[Knob]:
-    """Return the speed of the processors."""
-    speed = scenario.calibration.value("cpu")
-    yield Knob(
-        name="CPU speed",
-        value=1.0,
-        unit=SPEED,
-        settings=lambda faster: {"calibration.cpu": faster * speed},
-        steps=times(1.0, TENTH_MORE),
-    )
-
-
-def ram_knob(scenario: Scenario) -> Iterator[Knob]:
-    """Return the RAM of a machine."""
-    ram = scenario.cluster.trainers.host.ram
-    yield Knob(
-        name="RAM",
-        value=ram,
-        unit=BYTE,
-        settings=quantity_key("hardware.ram", "B"),
-        steps=times(ram, TWICE),
-    )
-
-
-def ram_bandwidth_knob(scenario: Scenario) -> Iterator[Knob]:
-    """Return the bandwidth of the RAM."""
-    rate = scenario.cluster.trainers.host.memory_bandwidth
-    if rate is not None:
-        yield Knob(
-            name="RAM bandwidth",
-            value=rate,
-            unit=BYTE_PER_SECOND,
-            settings=quantity_key("hardware.memory_bandwidth", "B/s"),
-            steps=times(rate, TWICE),
         )
 
 
 # storage
 
 
-def _named_store(scenario: Scenario) -> tuple[Storage, float]:
-    group = scenario.cluster.trainers
-    return group.origin or group.storage, scenario.calibration.value("storage")
-
-
-def _before_placement(group: Group) -> Group:
-    return group if group.origin is None else replace(group, storage=group.origin, origin=None)
-
-
-def _drives(scenario: Scenario) -> float:
-    store, _ = _named_store(scenario)
-    return drives_of(_before_placement(scenario.cluster.trainers), store)
-
-
-def storage_bandwidth_knob(scenario: Scenario) -> Iterator[Knob]:
+def storage_rate_knobs(scenario: Scenario) -> Iterator[Knob]:
     """Return the read rate of the store that the file names."""
-    store, faster = _named_store(scenario)
-    rate = store.read_rate * _drives(scenario) / faster
-    yield Knob(
-        name="storage bandwidth",
-        value=rate,
-        unit=BYTE_PER_SECOND,
-        settings=quantity_key("hardware.storage_bandwidth", "B/s"),
-        steps=(
-            *times(rate, TENTH_MORE, TWICE),
-            (f"+{BANDWIDTH_STEP}", rate + parse(BANDWIDTH_STEP, BYTE_PER_SECOND)),
-        ),
+    store, drives = _named_store(scenario)
+    rate = store.read_rate * drives / scenario.calibration.value("storage")
+    faster = (f"+{BANDWIDTH_STEP}", rate + parse(BANDWIDTH_STEP, BYTE_PER_SECOND))
+    return quantity_knob(
+        *("storage bandwidth", "hardware.storage_bandwidth", BYTE_PER_SECOND, rate),
+        *(TENTH_MORE, TWICE),
+        more=(faster,),
     )
 
 
-def storage_iops_knob(scenario: Scenario) -> Iterator[Knob]:
+def storage_operation_knobs(scenario: Scenario) -> Iterator[Knob]:
     """Return the read operations of the store that the file names."""
-    store, faster = _named_store(scenario)
-    if store.read_operations is not None:
-        operations = store.read_operations * _drives(scenario) / faster
-        yield Knob(
-            name="storage IOPS",
-            value=operations,
-            unit=PER_SECOND,
-            settings=quantity_key("hardware.storage_operations", "/s"),
-            steps=times(operations, TWICE),
-        )
+    store, drives = _named_store(scenario)
+    known = store.read_operations
+    operations = None if known is None else known * drives / scenario.calibration.value("storage")
+    return quantity_knob(
+        "storage IOPS", "hardware.storage_operations", PER_SECOND, operations, TWICE
+    )
+
+
+def _named_store(scenario: Scenario) -> tuple[Storage, float]:
+    """Return the store that the file names, before any placement, and its drives."""
+    group = scenario.cluster.trainers
+    if group.origin is not None:
+        group = replace(group, storage=group.origin, origin=None)
+    return group.storage, drives_of(group, group.storage)
 
 
 def single_read_knobs(scenario: Scenario) -> Iterator[Knob]:
     """Return rate and latency of single reads from that store, or the measured time of one."""
-    store, faster = _named_store(scenario)
+    store, faster = _named_store(scenario)[0], scenario.calibration.value("storage")
     measured = scenario.job.dataset.read_time
     if measured is not None:
-        yield Knob(
-            name="read time",
-            value=measured * faster,
-            unit=SECOND,
-            settings=quantity_key("data.read_time", "s"),
-            steps=times(measured * faster, HALF),
-        )
+        yield from quantity_knob("read time", "data.read_time", SECOND, measured * faster, HALF)
         return
-    if store.request_rate is not None:
-        single = store.request_rate / faster
-        yield Knob(
-            name="rate of one request",
-            value=single,
-            unit=BYTE_PER_SECOND,
-            settings=quantity_key("hardware.storage_request_rate", "B/s"),
-            steps=times(single, TWICE),
-        )
-    if store.read_latency > 0.0:
-        latency = store.read_latency * faster
-        yield Knob(
-            name="storage latency",
-            value=latency,
-            unit=SECOND,
-            settings=quantity_key("hardware.storage_latency", "s"),
-            steps=times(latency, HALF),
-        )
+    rate = None if store.request_rate is None else store.request_rate / faster
+    key = "hardware.storage_request_rate"
+    yield from quantity_knob("rate of one request", key, BYTE_PER_SECOND, rate, TWICE)
+    latency = store.read_latency * faster or None
+    key = "hardware.storage_latency"
+    yield from quantity_knob("storage latency", key, SECOND, latency, HALF)
 
 
 def sequential_shards(situation: Situation) -> Iterator[Change]:
@@ -326,15 +235,13 @@ def sequential_shards(situation: Situation) -> Iterator[Change]:
     data = job.dataset
     if data.layout is Layout.SHARDS and data.access is Access.RANDOM:
         yield Change(
-            kind=Kind.LAYOUT,
-            name="read shards front to back, as WebDataset and MDS do",
-            settings={"data.access": Access.SEQUENTIAL.value},
+            "read shards front to back, as WebDataset and MDS do",
+            {"data.access": Access.SEQUENTIAL.value},
         )
     if data.layout is Layout.FILES and job.mode is Mode.TRAIN and data.window is None:
         yield Change(
-            kind=Kind.LAYOUT,
-            name=f"pack the files into shards of {SHARD_SIZE} and read them front to back",
-            settings={
+            f"pack the files into shards of {SHARD_SIZE} and read them front to back",
+            {
                 "data.layout": Layout.SHARDS.value,
                 "data.shard_size": SHARD_SIZE,
                 "data.access": Access.SEQUENTIAL.value,
@@ -346,11 +253,7 @@ def sequential_shards(situation: Situation) -> Iterator[Change]:
 def concurrent_reads(situation: Situation) -> Iterator[Change]:
     """Propose several requests at a time in each worker."""
     if situation.baseline.scenario.job.dataset.readers < READERS:
-        yield Change(
-            kind=Kind.READERS,
-            name=f"{READERS} requests at a time in each worker",
-            settings={"data.readers": READERS},
-        )
+        yield Change(f"{READERS} requests at a time in each worker", {"data.readers": READERS})
 
 
 def closer_placement(situation: Situation) -> Iterator[Change]:
@@ -358,16 +261,10 @@ def closer_placement(situation: Situation) -> Iterator[Change]:
     scenario = situation.baseline.scenario
     trainers = scenario.cluster.trainers
     if scenario.job.stored_total < MAX_RAM_SHARE * trainers.host.ram:
-        yield Change(
-            kind=Kind.PLACEMENT,
-            name="load the data into RAM first",
-            settings={PLACEMENT: Placement.PRELOAD.value},
-        )
+        yield Change("load the data into RAM first", {PLACEMENT: Placement.PRELOAD.value})
     if trainers.host.local_storage is not None and trainers.storage.scope is not Scope.LOCAL:
         yield Change(
-            kind=Kind.PLACEMENT,
-            name="copy the data to the machine's own drives first",
-            settings={PLACEMENT: Placement.STAGE.value},
+            "copy the data to the machine's own drives first", {PLACEMENT: Placement.STAGE.value}
         )
 
 
@@ -379,11 +276,7 @@ def other_stores(situation: Situation) -> Iterator[Change]:
     size = baseline.scenario.job.stored_total
     for store in baseline.nearby(baseline.own):
         if store.name != baseline.store and store.standing(size) is not None:
-            yield Change(
-                kind=Kind.STORAGE,
-                name=f"keep the data on {store.name.rpartition('/')[2]}",
-                settings={STORE: store.name},
-            )
+            yield Change(f"keep the data on {store.name.rpartition('/')[2]}", {STORE: store.name})
 
 
 def storage_candidates(at: SearchPoint) -> Iterator[Settings]:
@@ -426,27 +319,10 @@ def network_knob(scenario: Scenario) -> Iterator[Knob]:
     network = scenario.cluster.trainers.host.network
     if network is not None:
         rate = network.bandwidth / scenario.calibration.value("network")
-        more = (f"+1 NIC of {network.cards}", 1.0 + 1.0 / network.cards)
-        yield Knob(
-            name="network bandwidth",
-            value=rate,
-            unit=BYTE_PER_SECOND,
-            settings=quantity_key("hardware.network_bandwidth", "B/s"),
-            steps=times(rate, *([more] if network.cards > 1 else []), TWICE),
-        )
-
-
-def pcie_knob(scenario: Scenario) -> Iterator[Knob]:
-    """Return the bandwidth of the slots of accelerators."""
-    rate = scenario.cluster.trainers.host.device_rate
-    if rate is not None:
-        yield Knob(
-            name="PCIe bandwidth",
-            value=rate,
-            unit=BYTE_PER_SECOND,
-            settings=quantity_key("hardware.pcie_bandwidth", "B/s"),
-            steps=times(rate, TWICE),
-        )
+        more = [(f"+1 NIC of {network.cards}", 1.0 + 1.0 / network.cards)]
+        factors = (*(more if network.cards > 1 else ()), TWICE)
+        name, key = "network bandwidth", "hardware.network_bandwidth"
+        yield from quantity_knob(name, key, BYTE_PER_SECOND, rate, *factors)
 
 
 # less CPU work, helpers
@@ -455,15 +331,14 @@ def pcie_knob(scenario: Scenario) -> Iterator[Knob]:
 def faster_decoder(situation: Situation) -> Iterator[Change]:
     """Propose a faster library for decoding JPEGs."""
     scenario = situation.baseline.scenario
-    work, model = scenario.job.preprocessing, scenario.job.model
+    work, model = scenario.job.input, scenario.job.model
     images = isinstance(model, ConvNet) or (isinstance(model, Transformer) and not model.tokens)
     stated = situation.baseline.reader.given("input.decode")
     if images and work.decode > 0.0 and work.where is Preparation.CPU and stated is not None:
         faster = FASTER_DECODER * parse(str(stated), SECOND)
         yield Change(
-            kind=Kind.DECODER,
-            name="replace Pillow by simplejpeg or imagecodecs to decode JPEGs",
-            settings={"input.decode": show(faster, SECOND, 3)},
+            "replace Pillow by simplejpeg or imagecodecs to decode JPEGs",
+            {"input.decode": show(faster, SECOND, 3)},
             log_sd=DECODER_SPREAD,
         )
 
@@ -471,13 +346,13 @@ def faster_decoder(situation: Situation) -> Iterator[Change]:
 def prepared_data(shortage: Shortage) -> Iterator[Settings]:
     """Store samples as they are when finished, where their size is known, and only collate then."""
     job = shortage.baseline.scenario.job
-    work = job.preprocessing
-    makes = job.loader.kind is not LoaderKind.ACTORS
+    work = job.input
+    makes = job.input.loader is not LoaderKind.ACTORS
     prepares = work.where is Preparation.CPU and work.decode + work.augment > 0.0
-    if makes and prepares and work.output_bytes > 0.0:
+    if makes and prepares and work.output_bytes_per_sample > 0.0:
         yield {
             "input.where": Preparation.BEFOREHAND.value,
-            "input.prepared_bytes_per_sample": f"{work.output_bytes:.0f} B",
+            "input.prepared_bytes_per_sample": f"{work.output_bytes_per_sample:.0f} B",
         }
 
 
@@ -485,9 +360,8 @@ def preparation_beforehand(situation: Situation) -> Iterator[Change]:
     """Propose to decode the data set once before the run."""
     for settings in prepared_data(_shortage(situation.baseline)):
         yield Change(
-            kind=Kind.BEFOREHAND,
-            name="pre-decode the data set once, before the run",
-            settings=settings,
+            "pre-decode the data set once, before the run",
+            settings,
             note="random augmentation must then be done elsewhere or be left out",
         )
 
@@ -523,9 +397,7 @@ def added_helpers(situation: Situation) -> Iterator[Change]:
     for settings in helpers(_shortage(situation.baseline)):
         name = short_name(settings["remote.machine"])
         yield Change(
-            kind=Kind.HELPERS,
-            name=f"add {settings['remote.count']} x {name} as helpers that make batches",
-            settings=settings,
+            f"add {settings['remote.count']} x {name} as helpers that make batches", settings
         )
 
 
@@ -545,13 +417,12 @@ def other_helper_count(situation: Situation) -> Iterator[Change]:
     remote = scenario.job.remote
     if remote is None:
         return
-    own = next(group.count for group in scenario.cluster.groups if group.name == remote.group)
+    own = next(group.count for group in scenario.cluster.groups if group.name == remote.name)
     fewer = (own >> k for k in range(1, own.bit_length()))
     for number in (*fewer, own + 1, 2 * own, 4 * own):
         yield Change(
-            kind=Kind.HELPERS,
-            name=f"{number:,} helper{'' if number == 1 else 's'} instead of {own:,}",
-            settings={"remote.count": number},
+            f"{number:,} helper{'' if number == 1 else 's'} instead of {own:,}",
+            {"remote.count": number},
         )
 
 
@@ -560,4 +431,4 @@ def helper_count_knobs(scenario: Scenario) -> Iterator[Knob]:
     for group in scenario.cluster.groups:
         if group is not scenario.cluster.trainers:
             name = f"machines of '{group.name}'"
-            yield count_knob(name, "remote.count", group.count, free=False, limits=True)
+            yield from count_knob(name, "remote.count", group.count)

@@ -1,16 +1,16 @@
-"""Types of levers: what can be changed, its values for a scenario, what it costs."""
+"""A lever: what can be changed, its values for a scenario; knobs of amounts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from simulator.errors import PlanError
+from simulator.physics.device_time import measured_times
 from simulator.schema.goal import Goal, Plain
 from simulator.schema.machines import Host
-from simulator.schema.scenario import Scenario
+from simulator.schema.scenario import Job, Scenario
 from simulator.schema.serving import Service
 from simulator.studies.baseline import Baseline, Machine
 from simulator.units import Unit
@@ -22,69 +22,20 @@ SPEED: Final = Unit("x", "times as fast")
 """The unit of knobs without a figure of their own: 1 is as described."""
 
 
-class Kind(StrEnum):
-    """Levers of which one is enough: only the best of a kind is advised."""
-
-    WORKERS = "workers"
-    PREFETCH = "prefetch"
-    LAYOUT = "access and shards"
-    READERS = "readers"
-    PLACEMENT = "where the data lies"
-    DECODER = "decode library"
-    BEFOREHAND = "preparing beforehand"
-    HELPERS = "helpers"
-    BATCH = "batch"
-    PRECISION = "precision"
-    SOFTWARE = "compile"
-    MEMORY = "memory of the device"
-    PARALLELISM = "parallelism"
-    LEARNING = "trainable parameters"
-    CHECKPOINTS = "checkpoints"
-    STORAGE = "storage"
-    MACHINE = "another machine"
-    ACCELERATORS = "accelerators of the machine"
-    MACHINES = "more machines"
-
-
-class ServiceKind(StrEnum):
-    """Levers of which one is enough: only the best of a kind is advised."""
-
-    COUNT = "machines"
-    REPLICAS = "replicas"
-    TENSOR = "tensor degree"
-    PRECISION = "number formats"
-    ITERATION = "tokens and requests of an iteration"
-    SPECULATION = "speculation"
-    PREFILL = "prompts apart"
-    SCALING = "autoscaling"
-    BATCH = "batches"
-    MACHINE = "another machine"
-    READS = "reads at a time"
-    PURCHASE = "purchase"
-
-
-class Cost(StrEnum):
-    """Costs of a change other than the time of the run."""
-
-    RENT = "rent of machines or storage"
-    COPY = "a copy of the data"
-    WRITE = "data written once more"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Change:
     """One change: its name, the `settings` that make it, and a note on what else it demands.
 
     `log_sd` is the uncertainty of the change itself, in addition to the rates of the job: the
-    standard deviation of the logarithm of its effect on the part that it changes. `kind` is a
-    `Kind` for jobs, a `ServiceKind` for services.
+    standard deviation of the logarithm of its effect on the part that it changes. `kind` is that of
+    its lever by default.
     """
 
-    kind: StrEnum
     name: str
     settings: Settings
     note: str = ""
     log_sd: float = 0.0
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,10 +73,14 @@ class Situation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSituation:
-    """A service for which changes are proposed, with other machines, the first to try first."""
+    """A service for which changes are proposed, with other machines, the first to try first.
+
+    `reads`: it waits for what requests hold to be read.
+    """
 
     service: Service
     hosts: tuple[Host, ...] = ()
+    reads: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +118,8 @@ Given = TypeVar("Given")
 class Lever(Generic[Given]):
     """One thing that can be changed, as an entry of the list of levers.
 
-    `keys` are the keys of a scenario that it sets, `costs` what a change may cost; none: free.
+    `keys` are the keys of a scenario that it sets. Of levers of one `kind`, its name by default,
+    only the best change is advised.
     `applies` says where its changes make sense. Its values for a scenario come from up to four
     functions; None where a lever has no such values:
 
@@ -176,7 +132,7 @@ class Lever(Generic[Given]):
 
     name: str
     keys: tuple[str, ...] = ()
-    costs: frozenset[Cost] = frozenset()
+    kind: str = ""
     applies: Callable[[Given], bool] | None = None
     changes: Callable[[Given], Iterator[Change]] | None = None
     knobs: Callable[[Scenario], Iterator[Knob]] | None = None
@@ -187,3 +143,111 @@ class Lever(Generic[Given]):
 
 JobLever: TypeAlias = Lever[Situation]
 ServiceLever: TypeAlias = Lever[ServiceSituation]
+
+
+def times(value: float, *factors: tuple[str, float]) -> tuple[tuple[str, float], ...]:
+    """Return steps of a value by factors."""
+    return tuple((name, value * factor) for name, factor in factors)
+
+
+TENTH_MORE: Final = ("+10%", 1.1)
+TWICE: Final = ("x2", 2.0)
+HALF: Final = ("x0.5", 0.5)
+
+
+def quantity_knob(
+    name: str,
+    key: str,
+    unit: Unit,
+    value: float | None,
+    *factors: tuple[str, float],
+    more: Sequence[tuple[str, float]] = (),
+) -> Iterator[Knob]:
+    """Return the knob of a quantity that a key states; none where it has no `value`.
+
+    Parameters
+    ----------
+    name, key : str
+        Of the knob, and of the scenario.
+    unit : Unit
+        Of the value and of the key.
+    value : float, optional
+        What there is now.
+    factors : tuple of str and float
+        Names and factors of the steps that a what-if tries.
+    more : sequence of tuple of str and float
+        Names and values of further steps.
+    """
+    if value is not None:
+        yield Knob(
+            name=name,
+            value=value,
+            unit=unit,
+            settings=lambda changed: {key: f"{changed!r} {unit.symbol}"},
+            steps=(*times(value, *factors), *more),
+        )
+
+
+def speed_knob(
+    name: str, settings: Callable[[float], Settings] | None, *factors: tuple[str, float]
+) -> Iterator[Knob]:
+    """Return the knob of a speed without a figure of its own: 1 is as described."""
+    yield Knob(name=name, value=1.0, unit=SPEED, settings=settings, steps=times(1.0, *factors))
+
+
+def whole_key(key: str) -> Callable[[float], Settings]:
+    """Return a function that gives a key for a whole number."""
+    return lambda value: {key: round(value)}
+
+
+def calibrated_knob(
+    name: str, factor: str, scenario: Scenario, *factors: tuple[str, float]
+) -> Iterator[Knob]:
+    """Return the knob of a speed that a factor of ``[calibration]`` scales."""
+    now = scenario.calibration.value(factor)
+    return speed_knob(name, lambda faster: {f"calibration.{factor}": faster * now}, *factors)
+
+
+def count_knob(
+    name: str, key: str, value: int | None, *, free: bool = False, limits: bool = True
+) -> Iterator[Knob]:
+    """Return the knob of a count: one more, and twice as many where there are several."""
+    if value is None:
+        return
+    yield Knob(
+        name=name,
+        value=value,
+        settings=whole_key(key),
+        whole=True,
+        least=1.0,
+        free=free,
+        limits=limits,
+        steps=(("+1", value + 1), *(times(value, TWICE) if value > 1 else ())),
+    )
+
+
+def turned(read: Read, knob: Knob, value: float) -> Scenario:
+    """Return the scenario with a knob at `value`.
+
+    Only measured step times have no key to scale them; they are scaled here.
+
+    Raises
+    ------
+    PlanError
+        If there is no such scenario, or it is refused.
+    """
+    if knob.settings is not None:
+        return read(knob.settings(value))
+    scenario = read({})
+    return replace(
+        scenario, jobs=tuple(_faster_steps(scenario, job, value) for job in scenario.jobs)
+    )
+
+
+def _faster_steps(scenario: Scenario, job: Job, speed: float) -> Job:
+    """The job with what was measured of its step taking less time."""
+    measured = measured_times(scenario)
+    if measured is None:
+        return job
+    seconds = tuple(time / speed for time in measured.seconds)
+    return replace(job, step_times=replace(measured, seconds=seconds))

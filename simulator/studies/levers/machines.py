@@ -9,21 +9,11 @@ from simulator.schema.cost import Purchase
 from simulator.schema.data_loading import Preparation
 from simulator.schema.goal import Plain
 from simulator.schema.machines import Host, short_name
-from simulator.schema.scenario import Scenario
 from simulator.schema.training import Mode
 from simulator.studies.baseline import Baseline, Machine
+from simulator.studies.levers import COUNT, MACHINE, MEASURED_ON, PURCHASE, WORKERS
 from simulator.studies.levers.data_loading import MAX_WORKERS
-from simulator.studies.levers.keys import COUNT, MACHINE, MEASURED_ON, PURCHASE, WORKERS
-from simulator.studies.levers.knobs import count_knob
-from simulator.studies.levers.lever import (
-    Change,
-    Kind,
-    Knob,
-    SearchPoint,
-    Settings,
-    Shortage,
-    Situation,
-)
+from simulator.studies.levers.lever import Change, SearchPoint, Settings, Shortage, Situation
 
 MAX_MACHINES: Final = 8
 """Machines that a search tries where no limit says how many there may be."""
@@ -35,21 +25,13 @@ def _is_described(baseline: Baseline) -> bool:
     return any(baseline.reader.given(f"hardware.{key}") is not None for key in _MACHINE_FIGURES)
 
 
-def machine_count_knob(scenario: Scenario) -> Iterator[Knob]:
-    """Return the number of machines that train."""
-    count = scenario.cluster.trainers.count
-    yield count_knob("machines", COUNT, count, free=False, limits=False)
-
-
 def more_machines(situation: Situation) -> Iterator[Change]:
     """Propose twice the machines for work that is divided among them."""
     scenario = situation.baseline.scenario
     host, count = scenario.cluster.trainers.host, scenario.cluster.trainers.count
     if scenario.job.mode is Mode.PREPARE and host.cloud and scenario.job.remote is None:
         yield Change(
-            kind=Kind.MACHINES,
-            name=f"share the work among {2 * count:,} machines instead of {count:,}",
-            settings={COUNT: 2 * count},
+            f"share the work among {2 * count:,} machines instead of {count:,}", {COUNT: 2 * count}
         )
 
 
@@ -72,21 +54,20 @@ def all_accelerators(situation: Situation) -> Iterator[Change]:
     """Propose all accelerators of a machine that is paid for as a whole, threads shared out."""
     baseline = situation.baseline
     scenario, trainers = baseline.scenario, baseline.scenario.cluster.trainers
-    there, loader = trainers.host.gpu_count, scenario.job.loader
+    there, pipeline = trainers.host.gpu_count, scenario.job.input
     if _is_described(baseline) or not baseline.own.cloud or scenario.job.copies > 1:
         return
     if trainers.gpus_per_host >= there:
         return
     settings: dict[str, Plain] = {"hardware.gpus": there}
     share = max(1, int(trainers.host.cpu.threads) // there)
-    if loader.workers > share:
+    if pipeline.workers > share:
         settings[WORKERS] = share
     fixed = baseline.reader.given("train.global_batch_size") is not None
     more = there / trainers.gpus_per_host
     yield Change(
-        kind=Kind.ACCELERATORS,
-        name=f"use all {there} accelerators of the machine instead of {trainers.gpus_per_host}",
-        settings=settings,
+        f"use all {there} accelerators of the machine instead of {trainers.gpus_per_host}",
+        settings,
         note="" if fixed else f"a step then takes {more:g} times as many samples",
     )
 
@@ -98,16 +79,15 @@ def other_machines(situation: Situation) -> Iterator[Change]:
     priced = scenario.cost.price is None and own.priced
     if _is_described(baseline) or job.remote is not None or not priced:
         return
-    measured = job.step_times is not None or job.preprocessing.where is Preparation.DEVICE
+    measured = job.step_times is not None or job.input.where is Preparation.DEVICE
     for machine in baseline.machines:
         same_gpu = bool(machine.gpu) and machine.gpu == own.gpu
         same_kind = machine.stack == own.stack and machine.gpus == own.gpus
         if machine.name == own.name or not same_kind or (measured and not same_gpu):
             continue
         yield Change(
-            kind=Kind.MACHINE,
-            name=f"rent {scenario.cluster.trainers.count} x {short_name(machine.name)}",
-            settings={
+            f"rent {scenario.cluster.trainers.count} x {short_name(machine.name)}",
+            {
                 MACHINE: machine.name,
                 **carried_cpu_times(baseline, machine),
                 **_carried_workers(baseline, machine),
@@ -118,8 +98,8 @@ def other_machines(situation: Situation) -> Iterator[Change]:
 def _carried_workers(baseline: Baseline, machine: Machine) -> dict[str, Plain]:
     """Keep the workers of each vCPU where they use all of those; else keep their number."""
     scenario = baseline.scenario
-    own = scenario.job.loader.workers
-    if own == 0 or scenario.job.preprocessing.per_sample == 0.0:
+    own = scenario.job.input.workers
+    if own == 0 or scenario.job.input.per_sample == 0.0:
         return {}
     if own * max(1, scenario.ranks_per_host) < baseline.own.threads:
         return {}
@@ -134,7 +114,7 @@ def carried_cpu_times(baseline: Baseline, machine: Machine) -> dict[str, Plain]:
     without a CoreMark to compare is assumed to be as fast, core for core.
     """
     stated = baseline.reader.given(MEASURED_ON) is not None
-    work = baseline.scenario.job.preprocessing.per_sample > 0.0
+    work = baseline.scenario.job.input.per_sample > 0.0
     if not work or machine.name == baseline.own.name:
         return {}
     if stated:

@@ -12,7 +12,7 @@ from simulator.schema.cost import Purchase
 from simulator.schema.goal import Plain
 from simulator.schema.machines import Host, Link, short_name
 from simulator.schema.serving import OpenLoop, RateCurve, Routing, Service
-from simulator.studies.levers.lever import Change, ServiceKind, ServiceSituation
+from simulator.studies.levers.lever import Change, ServiceSituation
 
 TENSOR_DEGREES: Final = (1, 2, 4, 8)
 """Tensor degrees that are tried."""
@@ -73,7 +73,7 @@ def other_machine_counts(situation: ServiceSituation) -> Iterator[Change]:
         if before is not None:
             settings["serving.prefill.replicas"] = other * before.replicas // count
         name = f"{other} machine{'s' if other > 1 else ''} instead of {count}"
-        yield Change(kind=ServiceKind.COUNT, name=name, settings=settings)
+        yield Change(name, settings)
 
 
 def other_tensor_degrees(situation: ServiceSituation) -> Iterator[Change]:
@@ -83,12 +83,12 @@ def other_tensor_degrees(situation: ServiceSituation) -> Iterator[Change]:
         replicas = group.count * (group.gpus_per_host // degree)
         if (degree == serving.tensor and replicas == serving.replicas) or replicas < 1:
             continue
-        kind = ServiceKind.REPLICAS if degree == serving.tensor else ServiceKind.TENSOR
+        kind = "replicas" if degree == serving.tensor else ""
         name = f"{replicas} replica{'s' if replicas > 1 else ''} of {degree}"
         yield Change(
+            f"{name} accelerator{'s' if degree > 1 else ''} each",
+            {"serving.tensor": degree, "serving.replicas": replicas},
             kind=kind,
-            name=f"{name} accelerator{'s' if degree > 1 else ''} each",
-            settings={"serving.tensor": degree, "serving.replicas": replicas},
         )
 
 
@@ -98,12 +98,8 @@ def separate_prefill(situation: ServiceSituation) -> Iterator[Change]:
     before = serving.replicas // 2
     if before:
         yield Change(
-            kind=ServiceKind.PREFILL,
-            name=f"prompts on {before} of the replicas alone",
-            settings={
-                "serving.prefill.replicas": before,
-                "serving.replicas": serving.replicas - before,
-            },
+            f"prompts on {before} of the replicas alone",
+            {"serving.prefill.replicas": before, "serving.replicas": serving.replicas - before},
         )
 
 
@@ -120,9 +116,7 @@ def other_hosts(situation: ServiceSituation) -> Iterator[Change]:
             settings["serving.replicas"] = max(1, host.gpu_count)
         gpu = "no accelerator" if host.gpu is None else f"{host.gpu_count} x {host.gpu.name}"
         yield Change(
-            kind=ServiceKind.MACHINE,
-            name=f"one {short_name(host.name)} ({gpu.replace('gpu/', '')}) as the machine",
-            settings=settings,
+            f"one {short_name(host.name)} ({gpu.replace('gpu/', '')}) as the machine", settings
         )
 
 
@@ -142,10 +136,7 @@ def other_purchases(situation: ServiceSituation) -> Iterator[Change]:
     for purchase, note in PURCHASES.items():
         if cost.price is None and cost.purchase is not purchase:
             yield Change(
-                kind=ServiceKind.PURCHASE,
-                name=f"buy the machines as {purchase}",
-                settings={"cost.purchase": str(purchase)},
-                note=note,
+                f"buy the machines as {purchase}", {"cost.purchase": str(purchase)}, note=note
             )
 
 
@@ -155,37 +146,32 @@ def other_purchases(situation: ServiceSituation) -> Iterator[Change]:
 def lower_precision(situation: ServiceSituation) -> Iterator[Change]:
     """Propose weights and cache in 8 bits."""
     serving, note = situation.service.serving, "check the answers' quality"
-    kind = ServiceKind.PRECISION
     if serving.weights is not Precision.FP8:
         settings: dict[str, Plain] = {"serving.weights": "fp8"}
-        yield Change(kind=kind, name="weights in fp8", settings=settings, note=note)
+        yield Change("weights in fp8", settings, note=note)
         both: dict[str, Plain] = {**settings, "serving.cache": "fp8"}
-        yield Change(kind=kind, name="weights and cache in fp8", settings=both, note=note)
+        yield Change("weights and cache in fp8", both, note=note)
     elif serving.cache is not Precision.FP8:
-        yield Change(kind=kind, name="cache in fp8", settings={"serving.cache": "fp8"}, note=note)
+        yield Change("cache in fp8", {"serving.cache": "fp8"}, note=note)
 
 
 def other_iterations(situation: ServiceSituation) -> Iterator[Change]:
     """Propose other limits on the tokens of an iteration and on concurrent requests."""
-    serving, kind = situation.service.serving, ServiceKind.ITERATION
+    serving = situation.service.serving
     tokens, requests = serving.max_batched_tokens, serving.max_sequences
     for other in (2 * tokens, tokens // 4):
         name = f"iterations of up to {other:,} tokens"
-        yield Change(kind=kind, name=name, settings={"serving.max_batched_tokens": other})
+        yield Change(name, {"serving.max_batched_tokens": other})
     name = f"up to {2 * requests:,} requests at once"
-    yield Change(kind=kind, name=name, settings={"serving.max_sequences": 2 * requests})
+    yield Change(name, {"serving.max_sequences": 2 * requests})
 
 
 def speculative_decoding(situation: ServiceSituation) -> Iterator[Change]:
     """Propose to guess tokens with a draft model."""
     if situation.service.serving.speculation is None:
         yield Change(
-            kind=ServiceKind.SPECULATION,
-            name=f"{GUESSES} guessed tokens an iteration, {ACCEPTED:.0%} accepted",
-            settings={
-                "serving.speculation.drafts": GUESSES,
-                "serving.speculation.acceptance": ACCEPTED,
-            },
+            f"{GUESSES} guessed tokens an iteration, {ACCEPTED:.0%} accepted",
+            {"serving.speculation.drafts": GUESSES, "serving.speculation.acceptance": ACCEPTED},
             note="the accepted share is a guess",
         )
 
@@ -195,35 +181,30 @@ def autoscaled_machines(situation: ServiceSituation) -> Iterator[Change]:
     service = situation.service
     if service.serving.autoscaling is None and isinstance(service.load.arrivals, RateCurve):
         yield Change(
-            kind=ServiceKind.SCALING,
-            name="machines that come and go with the load",
-            settings={"serving.autoscaling.target": REQUESTS_PER_REPLICA},
+            "machines that come and go with the load",
+            {"serving.autoscaling.target": REQUESTS_PER_REPLICA},
         )
 
 
 def other_batches(situation: ServiceSituation) -> Iterator[Change]:
     """Propose other largest batches, and batches that do not wait for more requests."""
-    serving, kind = situation.service.serving, ServiceKind.BATCH
+    serving = situation.service.serving
     most, rules = serving.max_batched_tokens, serving.dynamic
     for other in (2 * most, most // 2):
         if other:
             name = f"batches of up to {other:,}"
-            yield Change(kind=kind, name=name, settings={"serving.max_batch": other})
+            yield Change(name, {"serving.max_batch": other})
     if rules is not None and rules.delay and not rules.preferred:
         name = "batches that never wait for more requests"
-        yield Change(kind=kind, name=name, settings={"serving.queue_delay": "0 s"})
+        yield Change(name, {"serving.queue_delay": "0 s"})
 
 
 def concurrent_reads(situation: ServiceSituation) -> Iterator[Change]:
     """Propose more reads of inputs at a time."""
     reading = situation.service.reading
-    if reading is not None:
-        readers = READS_FACTOR * int(reading.job.loader.workers)
-        yield Change(
-            kind=ServiceKind.READS,
-            name=f"{readers} reads at a time on each machine",
-            settings={"load.inputs.readers": readers},
-        )
+    if reading is not None and situation.reads:
+        readers = READS_FACTOR * int(reading.job.input.workers)
+        yield Change(f"{readers} reads at a time on each machine", {"load.inputs.readers": readers})
 
 
 # variants for a what-if

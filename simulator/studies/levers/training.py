@@ -14,16 +14,20 @@ from simulator.schema.scenario import Scenario
 from simulator.schema.training import Mode, Recompute, Sharding, Trained
 from simulator.schema.transformers import Transformer
 from simulator.studies.baseline import Baseline
-from simulator.studies.levers.keys import ACCUMULATION, BATCH, COUNT
-from simulator.studies.levers.knobs import HALF, TENTH_MORE, TWICE, times, whole_key
+from simulator.studies.levers import ACCUMULATION, BATCH, COUNT
 from simulator.studies.levers.lever import (
-    SPEED,
+    HALF,
+    TENTH_MORE,
+    TWICE,
     Change,
-    Kind,
     Knob,
     SearchPoint,
     Settings,
     Situation,
+    calibrated_knob,
+    speed_knob,
+    times,
+    whole_key,
 )
 from simulator.studies.levers.parallelism import Shape, ways
 
@@ -103,11 +107,7 @@ def other_micro_batches(situation: Situation) -> Iterator[Change]:
         settings: dict[str, Plain] = {BATCH: size}
         if not fixed:
             settings[ACCUMULATION] = round(accumulated)
-        yield Change(
-            kind=Kind.BATCH,
-            name=f"{name} the micro-batch ({size}), the step's samples as now",
-            settings=settings,
-        )
+        yield Change(f"{name} the micro-batch ({size}), the step's samples as now", settings)
 
 
 def batch_candidates(at: SearchPoint) -> Iterator[Settings]:
@@ -196,28 +196,17 @@ def device_speed_knob(scenario: Scenario) -> Iterator[Knob]:
     if scenario.cluster.trainers.gpus_per_host > 0:
         measured = measured_times(scenario) is not None and not uses_fitted_kernels(scenario)
         own = {name: scenario.calibration.value(name) for name in ("compute", "device_memory")}
-        yield Knob(
-            name="GPU speed",
-            value=1.0,
-            unit=SPEED,
-            settings=None
-            if measured
-            else lambda faster: {f"calibration.{k}": faster * v for k, v in own.items()},
-            steps=times(1.0, TENTH_MORE, TWICE),
-        )
+
+        def settings(faster: float) -> Settings:
+            return {f"calibration.{name}": faster * value for name, value in own.items()}
+
+        yield from speed_knob("GPU speed", None if measured else settings, TENTH_MORE, TWICE)
 
 
 def device_link_knob(scenario: Scenario) -> Iterator[Knob]:
     """Return the speed of exchanges between accelerators."""
     if scenario.devices > 1 and scenario.job.model is not None:
-        speed = scenario.calibration.value("collective")
-        yield Knob(
-            name="links between GPUs",
-            value=1.0,
-            unit=SPEED,
-            settings=lambda faster: {"calibration.collective": faster * speed},
-            steps=times(1.0, TWICE),
-        )
+        yield from calibrated_knob("links between GPUs", "collective", scenario, TWICE)
 
 
 def lower_precision(situation: Situation) -> Iterator[Change]:
@@ -233,21 +222,11 @@ def lower_precision(situation: Situation) -> Iterator[Change]:
             settings: dict[str, Plain] = {"train.precision": half.value}
             if job.mode is Mode.TRAIN:
                 settings["train.mixed_precision"] = True
-            yield Change(
-                kind=Kind.PRECISION,
-                name=f"compute in {half} instead of {now}",
-                settings=settings,
-                note=note,
-            )
+            yield Change(f"compute in {half} instead of {now}", settings, note=note)
     if now in {Precision.BF16, Precision.FP16} and isinstance(job.model, Transformer):
         eight = Precision.FP8 in gpu.peak and Precision.FP8 not in gpu.fallback
         if eight and job.mode is Mode.TRAIN:
-            yield Change(
-                kind=Kind.PRECISION,
-                name=f"compute in fp8 instead of {now}",
-                settings={"train.precision": "fp8"},
-                note=note,
-            )
+            yield Change(f"compute in fp8 instead of {now}", {"train.precision": "fp8"}, note=note)
 
 
 def faster_software(situation: Situation) -> Iterator[Change]:
@@ -259,18 +238,12 @@ def faster_software(situation: Situation) -> Iterator[Change]:
     if gpu is not None and gpu.stack in _COMPILED_STACKS:
         return
     if not baseline.reader.given("software.compile"):
-        yield Change(kind=Kind.SOFTWARE, name="torch.compile", settings={"software.compile": True})
+        yield Change("torch.compile", {"software.compile": True})
     if isinstance(job.model, Transformer) and not job.model.fused_attention:
-        yield Change(
-            kind=Kind.SOFTWARE,
-            name="fused attention (FlashAttention)",
-            settings={"software.fused_attention": True},
-        )
+        yield Change("fused attention (FlashAttention)", {"software.fused_attention": True})
     if isinstance(job.model, ConvNet) and not job.model.channels_last:
         yield Change(
-            kind=Kind.SOFTWARE,
-            name="images in memory as channels-last",
-            settings={"software.memory_format": "channels-last"},
+            "images in memory as channels-last", {"software.memory_format": "channels-last"}
         )
 
 
@@ -282,22 +255,14 @@ def other_recomputation(situation: Situation) -> Iterator[Change]:
     job = situation.baseline.scenario.job
     for recompute in RECOMPUTATIONS:
         if recompute is not job.train.recompute and isinstance(job.model, Transformer):
-            yield Change(
-                kind=Kind.MEMORY,
-                name=_RECOMPUTES[recompute],
-                settings={RECOMPUTE: recompute.value},
-            )
+            yield Change(_RECOMPUTES[recompute], {RECOMPUTE: recompute.value})
 
 
 def sharded_state(situation: Situation) -> Iterator[Change]:
     """Propose to shard the state of a transformer over its replicas."""
     scenario = situation.baseline.scenario
     if _is_unsharded(scenario) and isinstance(scenario.job.model, Transformer):
-        yield Change(
-            kind=Kind.PARALLELISM,
-            name="shard parameters, gradients and optimizer (FSDP)",
-            settings=_SHARDED,
-        )
+        yield Change("shard parameters, gradients and optimizer (FSDP)", _SHARDED)
 
 
 def _is_unsharded(scenario: Scenario) -> bool:
@@ -311,15 +276,15 @@ def sharding_with_recomputation(situation: Situation) -> Iterator[Change]:
     if _is_unsharded(situation.baseline.scenario):
         again = _RECOMPUTES[Recompute.FULL]
         name = f"shard parameters, gradients and optimizer (FSDP), and {again}"
-        yield Change(kind=Kind.PARALLELISM, name=name, settings={**_SHARDED, **_FULL})
+        yield Change(name, {**_SHARDED, **_FULL})
         name = f"{name}; update on the host (offload)"
-        yield Change(kind=Kind.PARALLELISM, name=name, settings={**_SHARDED, **_FULL, **_OFFLOADED})
+        yield Change(name, {**_SHARDED, **_FULL, **_OFFLOADED})
 
 
 def offloaded_update(_: Situation) -> Iterator[Change]:
     """Propose recomputation with the update on the host."""
     name = f"{_RECOMPUTES[Recompute.FULL]}; update on the host (offload)"
-    yield Change(kind=Kind.MEMORY, name=name, settings={**_FULL, **_OFFLOADED})
+    yield Change(name, {**_FULL, **_OFFLOADED})
 
 
 def low_rank_adapters(situation: Situation) -> Iterator[Change]:
@@ -338,9 +303,8 @@ def low_rank_adapters(situation: Situation) -> Iterator[Change]:
     ):
         for more, extra in (("", {}), (f", and {_RECOMPUTES[Recompute.FULL]}", _FULL)):
             yield Change(
-                kind=Kind.LEARNING,
-                name=f"{name}{more}",
-                settings={**settings, **extra},
+                f"{name}{more}",
+                {**settings, **extra},
                 note="for fine-tuning only: all other parameters stay as they are",
             )
 
@@ -372,11 +336,7 @@ def other_degrees(situation: Situation) -> Iterator[Change]:
             settings[ACCUMULATION] = share // batch
         sharding = str(way["parallelism.sharding"])
         sharded = "" if sharding == Sharding.NONE.value else f", {sharding} sharded"
-        yield Change(
-            kind=Kind.PARALLELISM,
-            name=f"tensor {tensor} x pipeline {pipeline}{sharded}",
-            settings=settings,
-        )
+        yield Change(f"tensor {tensor} x pipeline {pipeline}{sharded}", settings)
 
 
 def _off(baseline: Baseline, tensor: int, pipeline: int) -> dict[str, Plain]:
@@ -452,8 +412,7 @@ def rarer_checkpoints(situation: Situation) -> Iterator[Change]:
         # A run without any would lose its result.
         if every <= last:
             yield Change(
-                kind=Kind.CHECKPOINTS,
-                name=f"write a checkpoint every {every:,} steps",
-                settings={"train.checkpoint_every_steps": every},
+                f"write a checkpoint every {every:,} steps",
+                {"train.checkpoint_every_steps": every},
                 note=f"a failure loses up to {factor} times as much work",
             )

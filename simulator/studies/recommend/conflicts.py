@@ -20,7 +20,7 @@ from simulator.schema.accelerators import Stack
 from simulator.schema.goal import Goal, Limits, Objective, Sense
 from simulator.schema.machines import short_name
 from simulator.studies.baseline import Settings
-from simulator.studies.levers.keys import COUNT
+from simulator.studies.levers import COUNT
 from simulator.studies.recommend.limits import RuledOffer, broken
 from simulator.studies.recommend.ranking import MONEY, TIME, Choice, number
 from simulator.studies.recommend.search_problem import (

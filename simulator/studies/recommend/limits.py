@@ -15,7 +15,7 @@ from simulator.results.metrics import Value
 from simulator.schema.accelerators import Stack
 from simulator.schema.goal import Goal, Limits
 from simulator.studies.baseline import Machine, is_called, is_sold_in
-from simulator.studies.levers.keys import GPU_KEY
+from simulator.studies.levers import GPU_KEY
 from simulator.studies.recommend.ranking import MONEY, TIME, number
 from simulator.units import SECOND, USD, show
 

@@ -22,8 +22,7 @@ from simulator.results.metrics import JOB_METRICS, Value
 from simulator.schema.goal import Objective, Plain, Sense
 from simulator.studies.baseline import Machine
 from simulator.studies.search.outcome import Outcome, Status
-from simulator.uncertainty.components import P90
-from simulator.uncertainty.quasi_random import MOST_DIMENSIONS, normal_points
+from simulator.uncertainty.components import MOST_DIMENSIONS, P90, normal_points
 from simulator.units import PERCENT
 
 TIME = "total_time_s"

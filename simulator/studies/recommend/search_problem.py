@@ -14,6 +14,7 @@ from simulator.pipeline.run_length import checkpoint_time as time_to_write
 from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.base import Phase, ask
 from simulator.pipeline.topology import build
+from simulator.reading.search.candidates import CandidateReader
 from simulator.results.metrics import Value
 from simulator.schema.cost import Purchase
 from simulator.schema.goal import Goal, Limits, Objective, Plain, Spot
@@ -22,14 +23,13 @@ from simulator.studies.baseline import (
     MACHINE_KEYS,
     Baseline,
     Machine,
-    Reader,
     Settings,
     keeps_pin,
     keeps_pins,
     pinned_seeds,
 )
 from simulator.studies.data_migration import Move, moves, with_copies
-from simulator.studies.levers.keys import COUNT, MACHINE, PURCHASE, STORE
+from simulator.studies.levers import COUNT, MACHINE, PURCHASE, STORE
 from simulator.studies.levers.lever import Shortage
 from simulator.studies.recommend.limits import (
     PORTING,
@@ -239,7 +239,7 @@ class SearchProblem:
 
     def needs_consent(self, settings: Settings) -> bool:
         """Return whether a candidate changes how samples are prepared, which the user must want."""
-        own = self.baseline.scenario.job.preprocessing.where.value
+        own = self.baseline.scenario.job.input.where.value
         return settings.get(PREPARED_WHERE, own) != own
 
     def count(self, settings: Settings) -> int:
@@ -462,7 +462,7 @@ class Search:
     the first question about all of them on.
     """
 
-    reader: Reader
+    reader: CandidateReader
     goal: Goal
     candidates: tuple[Candidate, ...]
     backend: SearchBackend

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from simulator.errors import InputError, PlanError
-from simulator.pipeline.limits import check_modelled
+from simulator.pipeline.program import check_modelled
 from simulator.schema.cost import Purchase
 from simulator.schema.data_loading import Preparation
 from simulator.schema.goal import Goal, Plain
 from simulator.studies.baseline import Baseline, Machine, Settings
+from simulator.studies.levers import COUNT, MACHINE, PURCHASE
 from simulator.studies.levers.catalogue import RELIEF, SEARCH, candidates, relief
-from simulator.studies.levers.keys import COUNT, MACHINE, PURCHASE
 from simulator.studies.levers.lever import SearchPoint, Shortage, UnfitError
 from simulator.studies.levers.machines import carried_cpu_times
 
@@ -116,7 +116,7 @@ def _check_measured(at: SearchPoint) -> None:
     if at.machine.gpu == own:
         return
     timed = job.step_times is not None and not at.sets("model.step_time")
-    prepared = job.preprocessing.where is Preparation.DEVICE and not at.sets("input.device_time")
+    prepared = job.input.where is Preparation.DEVICE and not at.sets("input.device_time")
     for measured, key in ((timed, "model.step_times"), (prepared, "input.device_time")):
         if measured:
             msg = f"{key} holds for {own or 'the processors'}: nothing is known of another device"

@@ -13,11 +13,9 @@ from simulator.engine.recorder import MAX_STEPS, MIN_ROUNDS
 from simulator.equations import cost
 from simulator.errors import NotModelled, PlanError
 from simulator.physics.footprint import Verdict, host_ram, memory_fit
-from simulator.pipeline.limits import check_modelled
-from simulator.pipeline.loads import producer_count
-from simulator.pipeline.program import demand_table, makes_own_batches
+from simulator.pipeline.loads import producer_count, with_assumed_spreads
+from simulator.pipeline.program import check_modelled, demand_table, makes_own_batches
 from simulator.pipeline.run_length import Extras, Lengths, extras, lengths, worker_start
-from simulator.pipeline.sample_spread import with_assumed_spreads
 from simulator.pipeline.stages.base import Phase, StageDemands
 from simulator.pipeline.stages.input import helpers_alone
 from simulator.pipeline.topology import build
@@ -191,12 +189,12 @@ def _counted(floors: Floors) -> Real:
     least step of a run that goes on is assured.
     """
     scenario, length = floors.scenario, floors.lengths
-    job, policy = scenario.job, scenario.job.loader.policy
+    job, policy = scenario.job, scenario.job.input.policy
     producers: Real = policy.producers
     away: Real = 0.0
     if job.remote is not None:
         own = producers if makes_own_batches(scenario) else 0.0
-        producers = own + producer_count(scenario, floors.topology, job.remote.group)
+        producers = own + producer_count(scenario, floors.topology, job.remote.name)
         away = job.remote.queue + producers
     asked = np.maximum(1.0, np.maximum(policy.credits + away, producers))
     in_flight = np.ceil(asked / length.accumulation)
@@ -231,13 +229,13 @@ def _epochs(
 
     Where workers go on with the next epoch's batches a later epoch is steps of a run that goes on.
     """
-    loader = scenario.job.loader
+    pipeline = scenario.job.input
     starts = worker_start(scenario)
-    first = loader.epoch_start + starts + cold.epoch * ROUNDING
-    if loader.policy.crosses_epochs:
+    first = pipeline.epoch_start + starts + cold.epoch * ROUNDING
+    if pipeline.policy.crosses_epochs:
         return first, warm.step * length.full_steps * ROUNDING
-    again = starts if loader.policy.restarts else 0.0
-    return first, loader.epoch_start + again + warm.epoch * ROUNDING
+    again = starts if pipeline.policy.restarts else 0.0
+    return first, pipeline.epoch_start + again + warm.epoch * ROUNDING
 
 
 def _total(length: Lengths, first: Real, later: Real, beside: Extras) -> Real:

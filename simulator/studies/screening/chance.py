@@ -12,8 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.engine.recorder import JUST_BELOW, MAX_STEPS
-from simulator.engine.steady_state import PRECISION
+from simulator.engine.recorder import JUST_BELOW, MAX_STEPS, PRECISION
 from simulator.pipeline.run_length import Lengths
 from simulator.pipeline.shared_cores import ASKED_AHEAD
 from simulator.schema.scenario import Scenario
@@ -42,7 +41,7 @@ def random(scenario: Scenario) -> bool:
 
 
 def _deviation(scenario: Scenario) -> float:
-    spreads = (scenario.job.dataset.size_spread, scenario.job.preprocessing.cost_spread)
+    spreads = (scenario.job.dataset.size_spread, scenario.job.input.cost_spread)
     return max(s.deviation if s.varies else 0.0 for s in spreads)
 
 
@@ -67,7 +66,7 @@ def _share_of_waiting(scenario: Scenario, lengths: Lengths) -> Real:
     What was asked for, or on its way to the device, when the steps begin that are looked at may all
     be there already, and nothing of it when they end.
     """
-    policy = scenario.job.loader.policy
+    policy = scenario.job.input.policy
     waits = np.logical_and(policy.producers > 0, policy.credits < ASKED_AHEAD * policy.producers)
     whole_bursts = np.maximum(1.0, FEWEST_STEPS - policy.producers) * lengths.accumulation
     known = np.maximum(0.0, 1.0 - (policy.credits + AHEAD) / whole_bursts)
@@ -84,7 +83,7 @@ def assured(scenario: Scenario, lengths: Lengths) -> tuple[Real, Real]:
     from one into the next.
     """
     long = np.asarray(lengths.steps) > LONGEST_SEEN
-    if scenario.job.loader.policy.crosses_epochs:
+    if scenario.job.input.policy.crosses_epochs:
         return 0.0, 0.0
     step = JUST_BELOW / (1.0 + PRECISION) if random(scenario) else JUST_BELOW
     return np.where(long, step, 0.0)[()], np.where(

@@ -96,7 +96,7 @@ class Floors:
         By what workers and pin-memory threads that share cores settle to
         (`SharedCores.equilibrium`), which no invariant assures.
         """
-        if self.scenario.job.loader.policy.crosses_epochs:
+        if self.scenario.job.input.policy.crosses_epochs:
             floor = self.step * self.lengths.full_steps
             whole = self._cores.equilibrium * self.lengths.accumulation * self.lengths.full_steps
         else:
@@ -160,7 +160,7 @@ class Floors:
 
     @cached_property
     def _least_made(self) -> Real:
-        factors = [min(1.0, s.factor) for s in self.scenario.job.loader.stragglers]
+        factors = [min(1.0, s.factor) for s in self.scenario.job.input.straggler]
         return float(np.prod(factors))
 
     def _making(self, group: str, actors: frozenset[Actor] = PRODUCERS) -> Real:
@@ -265,7 +265,7 @@ class Floors:
     def _serial(self, group: str) -> Real:
         """Return the time of one worker for a batch; the longer of two that hand over."""
         whole = self._making(group, frozenset({Actor.WORKER}))
-        if group or not self.scenario.job.loader.policy.reads_ahead:
+        if group or not self.scenario.job.input.policy.reads_ahead:
             return whole
         place = Location(rank=0)
         own = [s for s in self.stages if s.slot.reads and not s.group]
@@ -276,14 +276,14 @@ class Floors:
 
     @cached_property
     def _beside(self) -> bool:
-        loader = self.scenario.job.loader
-        return loader.pin_memory and loader.overlap_copies
+        pipeline = self.scenario.job.input
+        return pipeline.pin_memory and pipeline.overlap_copies
 
     @cached_property
     def _main(self) -> Real:
         if not self._has_producers:
             return self._making("") * self.chance + self._receive
-        return 0.0 if self.scenario.job.loader.pin_memory else self._receive
+        return 0.0 if self.scenario.job.input.pin_memory else self._receive
 
     @cached_property
     def _using_step(self) -> Real:
@@ -317,7 +317,7 @@ class Floors:
 
     @cached_property
     def _first(self) -> Real:
-        policy = self.scenario.job.loader.policy
+        policy = self.scenario.job.input.policy
         in_order = policy.in_order and self.scenario.job.remote is None
         return self._fullest if in_order else self._last
 

@@ -77,7 +77,7 @@ class Crowd:
     @cached_property
     def begun(self) -> Real:
         """Batches of each rank that are begun at once."""
-        policy = self.scenario.job.loader.policy
+        policy = self.scenario.job.input.policy
         begun: Real = np.maximum(1.0, np.minimum(policy.producers, policy.credits))
         return begun
 
@@ -111,12 +111,12 @@ class Crowd:
     @cached_property
     def _equal(self) -> bool:
         groups = {stage.group for stage in self.stages if stage.actor in PRODUCERS}
-        uneven = self.scenario.job.loader.stragglers or random(self.scenario)
+        uneven = self.scenario.job.input.straggler or random(self.scenario)
         return groups == {""} and not uneven
 
     @cached_property
     def _producers(self) -> Real:
-        return self.scenario.job.loader.policy.producers
+        return self.scenario.job.input.policy.producers
 
     @cached_property
     def _making(self) -> tuple[Demand, ...]:
@@ -169,18 +169,18 @@ class Crowd:
     def _in_step(self) -> Real:
         """For each candidate, whether no worker ever waits to be asked."""
         job, producers = self.scenario.job, self._producers
-        policy = job.loader.policy
+        policy = job.input.policy
         in_turn = policy.in_order and policy.assignment is Assignment.ROUND_ROBIN
         if not self._equal or not in_turn or policy.reads_ahead:
             return False
         receive = _total(self._at_worst(demand) for demand in self._of(Actor.PIN_MEMORY))
         use = _total(self._at_worst(demand) for demand in self._used)
-        slower = np.maximum(receive, use) if job.loader.pin_memory else receive + use
+        slower = np.maximum(receive, use) if job.input.pin_memory else receive + use
         in_time = (producers - 1.0) * slower + receive + use <= self._on_cores
         asked = np.logical_and(producers >= 1, policy.credits >= ASKED_AHEAD * producers)
         alone = _total(d.amount for d in self._used if d.path is Path.CORES) == 0.0
         unmerged = job.train.accumulation < 2 * MIN_BATCHES
-        stay = np.logical_or(job.loader.in_step, self.lengths.batches < MIN_WAVES * producers)
+        stay = np.logical_or(job.input.in_step, self.lengths.batches < MIN_WAVES * producers)
         sure = np.logical_and(np.logical_and(unmerged, alone), producers <= MAX_PRODUCERS)
         sure = np.logical_and(sure, stay)
         return np.logical_and(np.logical_and(in_time, asked), sure)

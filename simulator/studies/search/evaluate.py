@@ -7,20 +7,19 @@ worked out here, came from another process or lay in a store.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from simulator.engine.run import Options, later_epoch
 from simulator.errors import InputError, PlanError
 from simulator.physics.footprint import Verdict
-from simulator.pipeline.limits import check_modelled
+from simulator.pipeline.program import check_modelled
 from simulator.predict import predict, simulation_input
+from simulator.reading.search.candidates import CandidateReader, Loaded
 from simulator.results.metrics import JOB_METRICS, Value
 from simulator.results.prediction import Prediction
-from simulator.schema.goal import Plain
-from simulator.schema.scenario import Scenario
 from simulator.studies.screening import BestCase, best_cases, best_with
 from simulator.studies.search.outcome import Candidate, Outcome, Status, bug_reason
 from simulator.studies.search.scoring import exact
@@ -29,51 +28,27 @@ from simulator.units import BYTE, show
 Answer = TypeVar("Answer")
 
 
-class Loaded(Protocol):
-    """A scenario that was read, and the content hash of all it was read from."""
-
-    @property
-    def scenario(self) -> Scenario:
-        """Return the scenario to predict."""
-
-    @property
-    def key(self) -> str:
-        """Return the content hash of all inputs of a prediction."""
-
-
-class Reader(Protocol):
-    """Reads candidates of one scenario file; goes to other processes as a pickle."""
-
-    def read(self, settings: Mapping[str, Plain]) -> Loaded:
-        """The scenario with some keys set."""
-
-    def read_without_uncertainty(
-        self, candidates: Sequence[Mapping[str, Plain]]
-    ) -> Sequence[Loaded | PlanError]:
-        """Read many of them for closed forms; an error takes the place of a scenario."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
-    """Common inputs of all candidates of a search: the pickled reader and how to predict."""
-
-    reader: bytes
-    seed: int = 0
-    intervals: bool = False
-
-    @staticmethod
-    def of(reader: Reader, *, seed: int, intervals: bool) -> Assignment:
-        """With the reader packed once, however many tasks it travels with."""
-        return Assignment(reader=pickle.dumps(reader), seed=seed, intervals=intervals)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Candidates that one worker takes at once; `best` are their best figures, where known."""
+    """Candidates that one worker takes at once; `best` are their best figures, where known.
 
-    assignment: Assignment
-    candidates: tuple[Candidate, ...]
+    `reader` is that of their scenario, as a pickle.
+    """
+
+    reader: bytes
+    candidates: tuple[Candidate, ...] = ()
+    seed: int = 0
+    intervals: bool = False
     best: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(reader: CandidateReader, *, seed: int = 0, intervals: bool = False) -> Chunk:
+        """Return a chunk without candidates, with the reader packed once for all others."""
+        return Chunk(reader=pickle.dumps(reader), seed=seed, intervals=intervals)
+
+    def key(self, content: str) -> str:
+        """Return the store's key of an outcome: contents, seed and whether it has intervals."""
+        return f"{content}-{self.seed}{'-intervals' if self.intervals else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,18 +69,20 @@ class Bounded:
 
 def bound(chunk: Chunk) -> tuple[Bounded, ...]:
     """Read every candidate of a chunk and say what is known of it at once."""
-    reader = _unpacked(chunk.assignment.reader)
+    reader = _unpacked(chunk.reader)
     read = _read_candidates(reader, chunk.candidates)
     cases = iter(best_cases([one.scenario for one in read if not isinstance(one, Outcome)]))
     return tuple(
         Bounded(candidate=candidate, outcome=one)
         if isinstance(one, Outcome)
-        else _bounded(candidate, stored_key(one.key, chunk.assignment), next(cases))
+        else _bounded(candidate, chunk.key(one.key), next(cases))
         for candidate, one in zip(chunk.candidates, read, strict=True)
     )
 
 
-def _read_candidates(reader: Reader, candidates: Sequence[Candidate]) -> list[Loaded | Outcome]:
+def _read_candidates(
+    reader: CandidateReader, candidates: Sequence[Candidate]
+) -> list[Loaded | Outcome]:
     """Scenarios for closed forms; where one spoils the lot, one after another."""
     try:
         found = reader.read_without_uncertainty([one.settings for one in candidates])
@@ -141,14 +118,14 @@ def look_closer(chunk: Chunk) -> tuple[Outcome, ...]:
     searches, for less than half of its work. There are no figures where no epoch is a later one,
     or where a candidate cannot be predicted; its prediction then says why.
     """
-    reader, assignment = _unpacked(chunk.assignment.reader), chunk.assignment
+    reader = _unpacked(chunk.reader)
 
     def closer(candidate: Candidate) -> Outcome:
         loaded = reader.read(candidate.settings)
         check_modelled(loaded.scenario)
-        later = later_epoch(simulation_input(loaded.scenario), Options(seed=assignment.seed))
+        later = later_epoch(simulation_input(loaded.scenario), Options(seed=chunk.seed))
         best = {} if later is None else best_with(loaded.scenario, later, known(candidate, loaded))
-        key = closer_key(stored_key(loaded.key, assignment))
+        key = closer_key(chunk.key(loaded.key))
         return Outcome(candidate=candidate, status=Status.SCREENED, figures=best, key=key)
 
     def known(candidate: Candidate, loaded: Loaded) -> Mapping[str, float]:
@@ -164,21 +141,14 @@ def closer_key(key: str) -> str:
 
 def evaluate(chunk: Chunk) -> tuple[Outcome, ...]:
     """Predict every candidate of a chunk; one that cannot be is an outcome too."""
-    reader = _unpacked(chunk.assignment.reader)
+    reader = _unpacked(chunk.reader)
 
     def predicted(candidate: Candidate) -> Outcome:
         loaded = reader.read(candidate.settings)
-        assignment, scenario = chunk.assignment, loaded.scenario
-        key = stored_key(loaded.key, assignment)
-        prediction = predict(scenario, seed=assignment.seed, intervals=assignment.intervals)
-        return _outcome(candidate, prediction, key)
+        prediction = predict(loaded.scenario, seed=chunk.seed, intervals=chunk.intervals)
+        return _outcome(candidate, prediction, chunk.key(loaded.key))
 
     return tuple(settled(candidate, predicted) for candidate in chunk.candidates)
-
-
-def stored_key(key: str, assignment: Assignment) -> str:
-    """Return the store's key of an outcome: contents, seed and whether it has intervals."""
-    return f"{key}-{assignment.seed}{'-intervals' if assignment.intervals else ''}"
 
 
 def settled(candidate: Candidate, work: Callable[[Candidate], Answer]) -> Answer | Outcome:
@@ -198,8 +168,8 @@ def _first(error: PlanError) -> str:
 
 
 @lru_cache(maxsize=2)
-def _unpacked(reader: bytes) -> Reader:
-    unpacked: Reader = pickle.loads(reader)  # noqa: S301 - packed by `Assignment.of`, never a file
+def _unpacked(reader: bytes) -> CandidateReader:
+    unpacked: CandidateReader = pickle.loads(reader)  # noqa: S301 - packed by `Chunk.of`, never a file
     return unpacked
 
 
@@ -221,16 +191,11 @@ def _outcome(candidate: Candidate, prediction: Prediction, key: str) -> Outcome:
 
 def shortages(prediction: Prediction) -> str:
     """Return the memories that the job does not fit into; empty if it fits, or may."""
-    ram, memory = prediction.host_ram, prediction.memory
-    bug_reason: Iterable[tuple[str, Verdict, float, float]] = (
-        ("host RAM", ram.verdict, ram.total, ram.capacity),
-        *(() if memory is None else
-          (("accelerator memory", memory.verdict, memory.total, memory.capacity),)),
-    )  # fmt: skip
+    memories = {"host RAM": prediction.host_ram, "accelerator memory": prediction.memory}
     return "; ".join(
-        f"{name}: needs {show(float(total), BYTE)} of {show(float(capacity), BYTE)}"
-        for name, verdict, total, capacity in bug_reason
-        if verdict is Verdict.NO
+        f"{name}: needs {show(float(fit.total), BYTE)} of {show(float(fit.capacity), BYTE)}"
+        for name, fit in memories.items()
+        if fit is not None and fit.verdict is Verdict.NO
     )
 
 

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.errors import PlanError
+from simulator.reading.search.candidates import CandidateReader
 from simulator.results.metrics import Value
 from simulator.schema.goal import Objective, Sense
 from simulator.studies.search.evaluate import (
-    Assignment,
     Bounded,
     Chunk,
-    Reader,
     bound,
     closer_key,
     evaluate,
@@ -204,7 +203,7 @@ class Request:
 
     Parameters
     ----------
-    reader : Reader
+    reader : CandidateReader
         Reads the candidates' scenarios.
     candidates : tuple of Candidate
         In the order in which outcomes come back; no index twice.
@@ -234,7 +233,7 @@ class Request:
         Result of `bounds_of` for the candidates, by their index; they are not read again.
     """
 
-    reader: Reader
+    reader: CandidateReader
     candidates: tuple[Candidate, ...]
     objectives: tuple[Objective, ...] = TIME_AND_COST
     top: int | None = None
@@ -371,18 +370,10 @@ class _Search:
         progress: Callable[[Standing], None],
     ) -> None:
         self.found: dict[int, Outcome] = {}
-        self._criteria = criteria
-        self._workers = workers
-        self._store = store
-        self._progress = progress
-        self._all = request.candidates
-        self._exhaustive = request.exhaustive
-        self._stored_only = request.stored_only
-        self._judge = request.judge
-        self._bounded = request.bounded
-        self._assignment = Assignment.of(
-            request.reader, seed=request.seed, intervals=request.intervals
-        )
+        self._request, self._all = request, request.candidates
+        self._criteria, self._workers = criteria, workers
+        self._store, self._progress = store, progress
+        self._chunk = Chunk.of(request.reader, seed=request.seed, intervals=request.intervals)
         self._by_key: dict[str, Outcome] = {}
         self._read = self._looked = self._predicted = self._stored = self._given_up = 0
 
@@ -400,9 +391,10 @@ class _Search:
 
     def bounds(self) -> list[Bounded]:
         """Return bounds of all candidates, in their order."""
-        if self._bounded is not None:
+        known = self._request.bounded
+        if known is not None:
             self._read = len(self._all)
-            return [self._bounded[candidate.index] for candidate in self._all]
+            return [known[candidate.index] for candidate in self._all]
         bounded: list[Bounded] = []
         for number, part in enumerate(self._read_parts()):
             bounded += part
@@ -417,13 +409,17 @@ class _Search:
         """The candidates bounded: a few in this process at once, then all others."""
         few = self._all[:READ_FIRST] if self._begins_early() else ()
         if few:
-            yield bound(Chunk(assignment=self._assignment, candidates=few))
+            yield bound(replace(self._chunk, candidates=few))
         rest = self._all[len(few) :]
         at_once = min(READ_AT_ONCE, -(-len(rest) // READ_IN_PARTS) or 1)
         yield from self._answers(bound, _parts(rest, at_once), READING_SHARE, _unread)
 
     def _begins_early(self) -> bool:
-        return self._store is not None and not self._stored_only and len(self._all) > READ_FIRST
+        return (
+            self._store is not None
+            and not self._request.stored_only
+            and len(self._all) > READ_FIRST
+        )
 
     def _predict_early(self, part: Sequence[Bounded]) -> None:
         """Store predictions of the best of the first part, as it seems, before others are read.
@@ -455,16 +451,17 @@ class _Search:
 
     def judged(self, outcome: Outcome) -> Mapping[str, Value]:
         """Figures of an outcome as they count."""
-        if self._judge is None or outcome.status is not Status.PREDICTED:
+        judge = self._request.judge
+        if judge is None or outcome.status is not Status.PREDICTED:
             return outcome.figures
-        return self._judge(outcome.candidate, outcome.figures)
+        return judge(outcome.candidate, outcome.figures)
 
     def look_closer(self, chosen: Sequence[Bounded]) -> list[Mapping[str, float]]:
         """The best that candidates can be once their later epochs are known, in their order."""
         first = {closer_key(one.key): one.candidate for one in reversed(chosen)}
         known = {} if self._store is None else self._store.found(first)
         new = {one.index: key for key, one in first.items() if key not in known}
-        if self._stored_only:
+        if self._request.stored_only:
             new = {}
         parts = alike_together([one for one in chosen if one.candidate.index in new])
         best = {one.candidate.index: one.best for one in chosen}
@@ -489,7 +486,7 @@ class _Search:
             self._by_key |= known
             self._stored += len(known)
         new = {one.index: key for key, one in first.items() if key not in self._by_key}
-        if self._stored_only:
+        if self._request.stored_only:
             self._by_key |= {one.key: _unknown(one) for one in chosen if one.key in new.values()}
             new = {}
         candidates = tuple(one.candidate for one in chosen if one.candidate.index in new)
@@ -535,7 +532,7 @@ class _Search:
     def _may_meet(self, one: Bounded) -> bool:
         if self._criteria.misses_early(one.candidate, one.best):
             return False
-        return self._exhaustive or self._criteria.may_meet(one.candidate, one.best)
+        return self._request.exhaustive or self._criteria.may_meet(one.candidate, one.best)
 
     def _missed(self, candidate: Candidate, figures: Mapping[str, Value], key: str = "") -> Outcome:
         return Outcome(
@@ -557,8 +554,8 @@ class _Search:
     ) -> Iterator[tuple[Answer, ...]]:
         """Answers chunk by chunk; candidates of a chunk that kills its workers go one by one."""
         chunks = [
-            Chunk(
-                assignment=self._assignment,
+            replace(
+                self._chunk,
                 candidates=part,
                 best={one.index: best[one.index] for one in part if one.index in best},
             )

@@ -26,7 +26,7 @@ from concurrent.futures import (
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from simulator.errors import PlanError
 
@@ -37,7 +37,7 @@ Progress = Callable[[float], None]
 MIN_TASKS: Final = 24
 """Tasks below which starting processes takes longer than it saves."""
 BORROWED_WINDOW: Final = 512
-"""Tasks given to a borrowed executor at a time."""
+"""Tasks given to a borrowed executor at a time: enough for the widest pools to be busy."""
 MAX_DEATHS: Final = 3
 """Workers that may die over a task before it is given up."""
 
@@ -49,21 +49,19 @@ class Lost:
     deaths: int = MAX_DEATHS
 
 
-class Team(Protocol):
-    """A source of processes."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Team:
+    """A source of processes.
 
-    @property
-    def window(self) -> int:
-        """Tasks given out at a time."""
+    `window` is the number of tasks given out at a time. `start` gives a new executor, as the one
+    before is broken or was never there, and `stop` ends one and everything it runs. `deaths` says
+    how many workers died according to an error; 0 for any other error.
+    """
 
-    def start(self) -> Executor:
-        """A new executor; the one before is broken or was never there."""
-
-    def stop(self, executor: Executor) -> None:
-        """End it and everything it runs."""
-
-    def deaths(self, error: BaseException) -> int:
-        """Return how many workers died according to an error; 0 for any other error."""
+    window: int
+    start: Callable[[], Executor]
+    stop: Callable[[Executor], None]
+    deaths: Callable[[BaseException], int]
 
 
 class Workers:
@@ -206,58 +204,32 @@ class _Batch(Generic[Task, Answer]):
             yield number, Lost()
 
 
-@dataclass(frozen=True, slots=True)
-class _Processes:
-    """Processes of this machine."""
+def _processes(number: int) -> Team:
+    """Return processes of this machine: one task at work and one in hand for each."""
 
-    number: int
-
-    @property
-    def window(self) -> int:
-        """One task at work and one in hand for every process."""
-        return 2 * self.number
-
-    def start(self) -> ProcessPoolExecutor:
+    def start() -> ProcessPoolExecutor:
         # A forked child would inherit the threads' locks of numerical libraries.
         context = multiprocessing.get_context("spawn")
         after = gc.get_threshold()[0]
         return ProcessPoolExecutor(
-            self.number, mp_context=context, initializer=_enter, initargs=(after,)
+            number, mp_context=context, initializer=_enter, initargs=(after,)
         )
 
-    def stop(self, executor: Executor) -> None:
-        processes = list((getattr(executor, "_processes", None) or {}).values())
-        executor.shutdown(wait=False, cancel_futures=True)
-        for process in processes:
-            process.terminate()
-        for process in processes:
-            process.join()
-
-    def deaths(self, error: BaseException) -> int:
-        return int(isinstance(error, BrokenExecutor))
+    return Team(
+        window=2 * number,
+        start=start,
+        stop=_terminate,
+        deaths=lambda error: int(isinstance(error, BrokenExecutor)),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _Borrowed:
-    """An executor of the caller's: it is never shut down here."""
-
-    executor: Executor
-
-    @property
-    def window(self) -> int:
-        """Tasks that wait at most; enough for the widest pools to be busy."""
-        return BORROWED_WINDOW
-
-    def start(self) -> Executor:
-        return self.executor
-
-    def stop(self, executor: Executor) -> None:
-        """Its owner ends it."""
-
-    def deaths(self, error: BaseException) -> int:
-        """Return how many workers died according to an error; 0 for any other error."""
-        del error
-        return 0
+def _terminate(executor: Executor) -> None:
+    processes = list((getattr(executor, "_processes", None) or {}).values())
+    executor.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.terminate()
+    for process in processes:
+        process.join()
 
 
 def borrowed_workers(executor: Executor) -> Workers:
@@ -273,7 +245,10 @@ def borrowed_workers(executor: Executor) -> Workers:
     ...     borrowed_workers(pool).map(abs, [-1, 2, -3])
     [1, 2, 3]
     """
-    return Workers(_Borrowed(executor), worth=0.0)
+    team = Team(
+        window=BORROWED_WINDOW, start=lambda: executor, stop=lambda _: None, deaths=lambda _: 0
+    )
+    return Workers(team, worth=0.0)
 
 
 def cores() -> int:
@@ -286,7 +261,7 @@ def cores() -> int:
 @contextmanager
 def local_workers(processes: int, worth: float = MIN_TASKS) -> Iterator[Workers]:
     """Processes of this machine that are gone when this is left; 1: this process itself."""
-    made = Workers(None if processes == 1 else _Processes(processes), worth)
+    made = Workers(None if processes == 1 else _processes(processes), worth)
     try:
         yield made
     finally:
@@ -336,37 +311,28 @@ def dask_workers(address: str, processes: int) -> Iterator[Workers]:
         If the library is missing, or there is no scheduler.
     """
     with _connected(address, processes) as client:
-        made = Workers(_Cluster(client), worth=0.0)
+        made = Workers(_cluster(client), worth=0.0)
         try:
             yield made
         finally:
             made.end()
 
 
-@dataclass(frozen=True, slots=True)
-class _Cluster:
-    """The workers that a client's scheduler has."""
+def _cluster(client: Any) -> Team:  # noqa: ANN401 - of a library that carries few types
+    """Return the workers that a client's scheduler has."""
 
-    client: Any
-
-    @property
-    def window(self) -> int:
-        return IN_FLIGHT
-
-    def start(self) -> Executor:
-        executor: Executor = self.client.get_executor()
-        return executor
-
-    def stop(self, executor: Executor) -> None:
+    def stop(executor: Executor) -> None:
         # A scheduler that is gone has nothing left to cancel.
         with suppress(Exception):
             executor.shutdown(wait=False, cancel_futures=True)
 
-    def deaths(self, error: BaseException) -> int:
+    def deaths(error: BaseException) -> int:
         if isinstance(error, ModuleNotFoundError):
             msg = f"the cluster's workers lack '{error.name}'; install the same plan on all of them"
             raise PlanError(msg) from error
         return MAX_DEATHS if isinstance(error, _library().KilledWorker) else 0
+
+    return Team(window=IN_FLIGHT, start=client.get_executor, stop=stop, deaths=deaths)
 
 
 @contextmanager

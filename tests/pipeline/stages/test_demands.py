@@ -13,18 +13,25 @@ from simulator.physics.footprint import checkpoint_shares
 from simulator.pipeline.loads import alone
 from simulator.pipeline.stages.base import Path, Phase, Resource
 from simulator.pipeline.stages.communication import AllReduce, bucket_shares
-from simulator.pipeline.stages.compute import Backward, CpuTraining, Forward
-from simulator.pipeline.stages.input import Collate, Decode, Read, hit_ratio
-from simulator.pipeline.stages.transfer import Copy, PinMemory, Result
+from simulator.pipeline.stages.compute import CpuTraining, DevicePass
+from simulator.pipeline.stages.input import (
+    Collate,
+    Copy,
+    Decode,
+    PinMemory,
+    Read,
+    Result,
+    hit_ratio,
+)
 from simulator.pipeline.stages.waiting import AGREEING, Checkpoint
 from simulator.pipeline.topology import OPERATIONS, STORE, Location, build
 from simulator.schema.data_loading import (
     Access,
     CachePolicy,
     CostBasis,
+    InputPipeline,
     Layout,
     LoaderKind,
-    Preprocessing,
 )
 from simulator.schema.machines import Network, PcieSwitch
 from simulator.schema.models import CpuOnly, CustomModel
@@ -152,7 +159,7 @@ def test_object_requests_have_a_ceiling_each() -> None:
 def test_of_several_readers_some_transfer_while_others_wait() -> None:
     """Eight tf.data threads at 1 ms + 0.1 ms a read of 100 kB reach 8 x 100 kB / 1.1 ms."""
     job = scenario(
-        storage=store(latency=0.001), cache=CachePolicy.NONE, workers=8, kind=LoaderKind.TF_DATA
+        storage=store(latency=0.001), cache=CachePolicy.NONE, workers=8, loader=LoaderKind.TF_DATA
     )
     (read, _) = Read().demands(job, Phase.COLD)
     assert read.latency == 0.0
@@ -168,7 +175,7 @@ def test_a_seek_counts_once() -> None:
 
 def test_decoding_costs_core_seconds() -> None:
     """2 ms a sample to decode and 1 ms to augment are 96 ms a batch of 32."""
-    job = with_job(scenario(), preprocessing=Preprocessing(decode=0.002, augment=0.001))
+    job = with_job(scenario(), input=InputPipeline(decode=0.002, augment=0.001))
     (demand,) = Decode().demands(job, Phase.COLD)
     assert demand.amount == pytest.approx(0.096)
     assert demand.path is Path.CORES
@@ -177,10 +184,8 @@ def test_decoding_costs_core_seconds() -> None:
 def test_costs_per_vcpu_are_those_of_a_full_machine() -> None:
     """2 ms on one of 8 threads that do the work of 5 cores are 1.25 ms on a core."""
     machine = host(cores=4, threads=8, smt_worth=0.25)
-    work = Preprocessing(decode=0.002, basis=CostBasis.VCPU)
-    (demand,) = Decode().demands(
-        with_job(scenario(machine=machine), preprocessing=work), Phase.COLD
-    )
+    work = InputPipeline(decode=0.002, cost_basis=CostBasis.VCPU)
+    (demand,) = Decode().demands(with_job(scenario(machine=machine), input=work), Phase.COLD)
     assert demand.amount == pytest.approx(32 * 0.00125)
 
 
@@ -188,15 +193,15 @@ def test_costs_measured_elsewhere_scale_with_coremark() -> None:
     """A machine with twice the CoreMark per vCPU needs half the time."""
     machine = host(cores=4)
     quick = replace(machine, cpu=replace(machine.cpu, coremark=4 * 30000.0))
-    work = Preprocessing(decode=0.002, coremark_per_vcpu=15000.0)
-    (demand,) = Decode().demands(with_job(scenario(machine=quick), preprocessing=work), Phase.COLD)
+    work = InputPipeline(decode=0.002, coremark_per_vcpu=15000.0)
+    (demand,) = Decode().demands(with_job(scenario(machine=quick), input=work), Phase.COLD)
     assert demand.amount == pytest.approx(32 * 0.001)
 
 
 def test_collating_writes_the_batch_to_memory() -> None:
     """32 samples of 600 kB and 5 ms a batch."""
-    work = Preprocessing(per_batch=0.005, output_bytes=6e5)
-    cpu, memory = Collate().demands(with_job(scenario(), preprocessing=work), Phase.COLD)
+    work = InputPipeline(per_batch=0.005, output_bytes_per_sample=6e5)
+    cpu, memory = Collate().demands(with_job(scenario(), input=work), Phase.COLD)
     assert cpu.amount == pytest.approx(0.005)
     assert memory.amount == pytest.approx(32 * 6e5)
 
@@ -232,7 +237,9 @@ def test_nothing_to_copy_takes_no_time() -> None:
 def test_a_measured_step_is_a_third_forward() -> None:
     """Of a measured 60 ms step 20 ms are forward and 40 ms backward."""
     job = scenario(compute=0.06)
-    (forward,), (backward,) = (stage.demands(job, Phase.COLD) for stage in (Forward(), Backward()))
+    (forward,), (backward,) = (
+        stage.demands(job, Phase.COLD) for stage in (DevicePass("forward"), DevicePass("backward"))
+    )
     assert forward.amount == pytest.approx(0.02)
     assert backward.amount == pytest.approx(0.04)
 
@@ -399,7 +406,7 @@ def test_models_on_cores_ask_for_cores() -> None:
     job = with_job(scenario(machine=host(gpus=0)), model=learner, step_times=None)
     (demand,) = CpuTraining().demands(job, Phase.COLD)
     assert demand.amount == pytest.approx(0.032)
-    assert Forward().demands(job, Phase.COLD) == ()
+    assert DevicePass("forward").demands(job, Phase.COLD) == ()
 
 
 def test_operations_ride_with_the_bytes() -> None:

@@ -12,7 +12,7 @@ import pytest
 from support.catalogue import each
 
 from simulator.errors import InputError, NotModelled
-from simulator.pipeline.limits import check_modelled
+from simulator.pipeline.program import check_modelled
 from simulator.predict import predict
 from simulator.reading.fitted.kernel_files import KernelFiles, kernel_files, with_values
 from simulator.reading.fitted.kernels import Use, kernels, with_kernel_files

@@ -159,7 +159,7 @@ def test_carried_over_cpu_times_are_computed() -> None:
 def test_calibrated_rates_replace_what_was_known() -> None:
     """After a fit to anchors the fitted rate has the calibrated grade, at no distance."""
     base = load_scenario(BASE)
-    near = calibrated(base, ["input.collate"], [{Axis.WORKERS: base.job.loader.workers}])
+    near = calibrated(base, ["input.collate"], [{Axis.WORKERS: base.job.input.workers}])
     (component,) = about(near, Rate.WORKERS)
     assert component.log_sd == pytest.approx(graded(Rate.WORKERS, Grade.CALIBRATED).log_sd)
     assert about(near, Rate.STORAGE) == about(base, Rate.STORAGE)

@@ -228,7 +228,7 @@ def test_options_come_before_settings() -> None:
     """Settings win; the scenario is that of both together."""
     reader = CandidateReader(str(SOUND), overrides=("input.workers=3", "train.batch_size=32"))
     found = reader.read({"input.workers": 5}).scenario
-    assert found.job.loader.workers == 5
+    assert found.job.input.workers == 5
     assert found.job.train.batch_size == 32.0
     assert reader.given("input.workers") == 3
     assert reader.given("train.epochs") is None
@@ -239,7 +239,7 @@ def test_standard_input_is_read_once() -> None:
     reader = CandidateReader("-", stdin=io.BytesIO(SOUND.read_bytes()))
     copied = pickle.loads(pickle.dumps(reader))  # noqa: S301 - our own
     for one in (reader, reader, copied):
-        assert one.read({"input.workers": 4}).scenario.job.loader.workers == 4
+        assert one.read({"input.workers": 4}).scenario.job.input.workers == 4
 
 
 def test_texts_are_read_once(tmp_path: Path) -> None:

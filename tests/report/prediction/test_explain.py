@@ -45,10 +45,10 @@ def test_every_metric_is_explained(prediction: Prediction, metric: object) -> No
 def test_a_demand_shows_equation_inputs_and_sources(prediction: Prediction) -> None:
     """Each input of an equation stands with its value and where it was read."""
     text = as_explanation(prediction)
-    assert "= batch.batch_bytes" in text
+    assert "= step.batch_bytes" in text
     assert "bytes_per_sample = 114 kB   from jobs.dataset.bytes_per_sample" in text
     assert "[maker's datasheet, 2020-05]" in text
-    assert "decode = 1.6 ms   from jobs.preprocessing.decode of the scenario" in text
+    assert "decode = 1.6 ms   from jobs.input.decode of the scenario" in text
 
 
 def test_only_the_resource_asked_for_is_shown(prediction: Prediction) -> None:

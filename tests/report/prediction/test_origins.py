@@ -28,7 +28,7 @@ def test_an_input_is_found_by_name_and_value(scenario: Scenario) -> None:
     """The unit in brackets is no part of the name."""
     found = find(origins(scenario), "decode [s]", 0.0016)
     assert found is not None
-    assert found.path == "jobs.preprocessing.decode"
+    assert found.path == "jobs.input.decode"
     assert found.unit is SECOND
 
 

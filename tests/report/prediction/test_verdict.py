@@ -100,7 +100,7 @@ IDLE = {Resource.CPU: Usage(mean=0.3, total=14.0, units=48, busiest=0.4)}
 def crewed(prediction: Prediction, workers: int) -> Prediction:
     """The prediction with idle CPUs and so many workers."""
     scenario = prediction.scenario
-    job = replace(scenario.job, loader=replace(scenario.job.loader, workers=workers))
+    job = replace(scenario.job, input=replace(scenario.job.input, workers=workers))
     scenario = replace(scenario, jobs=(job,))
     return with_timing(replace(prediction, scenario=scenario), usage=IDLE)
 

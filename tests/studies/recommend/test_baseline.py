@@ -9,7 +9,7 @@ import pytest
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
 from simulator.studies.baseline import baseline_of, with_full_name
-from simulator.studies.levers.keys import COUNT, MACHINE
+from simulator.studies.levers import COUNT, MACHINE
 
 JOB = """\
 schema = 1

@@ -8,7 +8,7 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.goal import Goal, Limits, Plain
 from simulator.studies.baseline import baseline_of
-from simulator.studies.levers.keys import MACHINE
+from simulator.studies.levers import MACHINE
 from simulator.studies.recommend.limits import PORTING, program_of
 from simulator.studies.recommend.search_problem import define_problem
 from tests.studies.recommend.made import CHEAPEST, machine

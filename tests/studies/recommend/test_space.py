@@ -10,7 +10,7 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.goal import Goal, Objective, Sense
 from simulator.studies.baseline import baseline_of
-from simulator.studies.levers.keys import MACHINE
+from simulator.studies.levers import MACHINE
 from simulator.studies.levers.parallelism import Shape, ways
 from simulator.studies.levers.training import splits
 from simulator.studies.recommend.space import Space, space_of

@@ -94,7 +94,7 @@ def test_random_samples_stay_within_what_chance_leaves(
     if varying == "sizes":
         only = replace(only, dataset=replace(only.dataset, size_spread=spread))
     else:
-        only = replace(only, preprocessing=replace(only.preprocessing, cost_spread=spread))
+        only = replace(only, input=replace(only.input, cost_spread=spread))
     job = replace(job, jobs=(only,))
     assert better(best_cases([job])[0], predict(job, intervals=False)) == []
 
@@ -115,7 +115,7 @@ def test_epochs_that_run_on_take_what_their_slowest_resource_takes() -> None:
     "changes",
     [
         {"workers": 6, "prefetch": 1, "batch_cpu": 0.05, "gpus": 4},
-        {"workers": 16, "prefetch": 3, "kind": LoaderKind.ACTORS, "batch_cpu": 0.2, "gpus": 1},
+        {"workers": 16, "prefetch": 3, "loader": LoaderKind.ACTORS, "batch_cpu": 0.2, "gpus": 1},
     ],
     ids=["one batch each", "actors"],
 )

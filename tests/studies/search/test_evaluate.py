@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from simulator.reading.search.candidates import CandidateReader
 from simulator.studies.search.candidates import expand
-from simulator.studies.search.evaluate import Assignment, Bounded, Chunk, bound
+from simulator.studies.search.evaluate import Bounded, Chunk, bound
 from simulator.studies.search.outcome import Candidate, Status
 
 PUBLISHED = {
@@ -29,8 +31,8 @@ def found() -> tuple[Bounded, ...]:
     reader = CandidateReader("turing-nlg-530b")
     axes = reader.axes
     assert axes is not None
-    assignment = Assignment.of(reader, seed=0, intervals=False)
-    return bound(Chunk(assignment=assignment, candidates=expand(axes, reader)))
+    chunk = Chunk.of(reader, seed=0, intervals=False)
+    return bound(replace(chunk, candidates=expand(axes, reader)))
 
 
 def test_the_published_way_is_among_the_best(found: tuple[Bounded, ...]) -> None:
@@ -67,5 +69,5 @@ def test_a_candidate_is_bounded_as_alone(found: tuple[Bounded, ...]) -> None:
 
 
 def _alone(reader: CandidateReader, candidate: Candidate) -> Chunk:
-    assignment = Assignment.of(reader, seed=0, intervals=False)
-    return Chunk(assignment=assignment, candidates=(candidate,))
+    chunk = Chunk.of(reader, seed=0, intervals=False)
+    return replace(chunk, candidates=(candidate,))
