@@ -23,6 +23,7 @@ from simulator.cli.options import (
     profiles_option,
 )
 from simulator.cli.output import Exit, check_writable, complain, emit, write_file
+from simulator.confidence.uncertainty import with_uncertainties
 from simulator.errors import InputError, NotModelled, PlanError
 
 if TYPE_CHECKING:
@@ -405,7 +406,7 @@ def _largest_batch(answers: Mapping[str, str], profiles: tuple[Path, ...]) -> in
 
     batch = int(answers[BATCH])
     while batch >= 1:
-        fit = memory_fit(_read({**answers, BATCH: str(batch)}, profiles))
+        fit = memory_fit(with_uncertainties(_read({**answers, BATCH: str(batch)}, profiles)))
         if fit is None or fit.verdict is Verdict.YES:
             return batch
         batch //= 2

@@ -108,10 +108,10 @@ def search_backend(means: Means, *, stored_only: bool) -> Iterator[SearchBackend
     PlanError
         If the store or the cluster cannot be used.
     """
-    from simulator.studies.recommend.search_problem import search_backend as asked
+    from simulator.studies.recommend.search_problem import SearchBackend as Backend
 
     with _searching(means) as (store, workers, tell):
-        yield asked(workers, store, tell, stored_only=stored_only)
+        yield Backend(workers, store, tell, stored_only=stored_only)
 
 
 @contextmanager

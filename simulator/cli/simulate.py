@@ -37,7 +37,7 @@ from simulator.cli.output import (
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from simulator.calibration.observed import Explained, Observation
+    from simulator.calibration.observed import Explained
     from simulator.schema.scenario import Scenario
     from simulator.studies.subject import JobSubject, Subject
     from simulator.validation.local_coverage import Outside
@@ -230,20 +230,19 @@ def _explained(subject: Subject[Any, Any], text: str, seed: int) -> Explained:
     """Return what would explain the figure of ``--observed``."""
     from simulator.calibration.observed import explain_observation
 
-    observation = observation_of(text)
+    metric, value = observation_of(text)
     with progress_line("explaining") as progress:
-        return explain_observation(subject.read, observation, seed=seed, progress=progress)
+        return explain_observation(subject.read, metric, value, seed=seed, progress=progress)
 
 
-def observation_of(text: str) -> Observation:
-    """Read the value of ``--observed``.
+def observation_of(text: str) -> tuple[str, float]:
+    """Read the value of ``--observed``: name of the metric, and its value in the metric's unit.
 
     Raises
     ------
     InputError
         If the figure is unknown, or its value is not a number above zero.
     """
-    from simulator.calibration.observed import Observation
     from simulator.reading.figures import NAMES, figure_value
     from simulator.report.labels import is_share
     from simulator.results.metrics import measurable
@@ -261,7 +260,7 @@ def observation_of(text: str) -> Observation:
         raise _refused(text, f"'{value}' is not a value of {said}", "write it like step='120 ms'")
     if number > 1.0 and is_share(name):
         raise _refused(text, f"'{value}' is above 100%", "write a share such as 45%")
-    return Observation(metric=name, value=number)
+    return name, number
 
 
 def _refused(text: str, message: str, hint: str) -> InputError:

@@ -439,7 +439,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
 
         whatif.check_number(metric)
         met, turned = BugLog(), knobs(self.described, device)
-        changes = whatif.changes(turned)
+        changes = whatif.knob_steps(turned)
         priced = whatif.prices_of(prices, changes)
         swaps = None if gpus is None else accelerators(gpus, self.reader.names("hardware.gpu"))
         with progress("trying changes") as line:

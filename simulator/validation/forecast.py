@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from simulator.calibration.samples import anchored
+from simulator.confidence.uncertainty import before, calibrated, known_elsewhere
 from simulator.errors import BrokenInvariant, InputError, NotModelled, PlanError, Problem
 from simulator.predict import predict, predict_service
-from simulator.reading.fitted.uncertainty import before, calibrated, known_elsewhere
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.merge_documents import chain_of, describes_service
 from simulator.reading.scenario import load_scenario

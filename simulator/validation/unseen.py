@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.reading.fitted.uncertainty import siblings, sign_of
+from simulator.confidence.uncertainty import siblings, sign_of
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.keys import Key, numeric_key
 from simulator.schema.measurement import MeasurementSet, Parameter, Row

@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from simulator.reading.fitted.uncertainty import known_elsewhere
+from simulator.confidence.uncertainty import known_elsewhere
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.scenario import load_scenario
 from simulator.uncertainty.components import Rate, covariance
