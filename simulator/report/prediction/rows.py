@@ -47,7 +47,7 @@ NEGLIGIBLE: Final = 1e-5
 
 def hidden_exchange(timing: Timing) -> str:
     """Return the communication that overlaps with compute; empty if negligible."""
-    hidden = timing.communication.hidden
+    hidden = timing.hidden_communication
     if hidden <= NEGLIGIBLE * timing.step_time.mean:
         return ""
     return f"{show(hidden, SECOND, DIGITS)} of communication overlaps with compute"
