@@ -2,7 +2,7 @@
 
 A `Subject` reads its file, predicts it and proposes changes; `read_subject` decides which kind a
 file describes. Verbs and the Python interface ask the subject and never which kind it is.
-`report.kinds` prints the answers.
+`report` has the documents of the answers.
 """
 
 from __future__ import annotations

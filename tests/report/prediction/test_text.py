@@ -8,9 +8,9 @@ from dataclasses import replace
 from simulator.physics.footprint import Verdict
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
+from simulator.report.document import Format, render
 from simulator.report.prediction import explain
 from simulator.report.prediction.job import document, step_bars, training_log_table
-from simulator.report.render import Format, render
 from simulator.report.text import WIDTH, item_lines
 from simulator.results.prediction import Prediction
 
