@@ -33,6 +33,7 @@ from fitting import distance
 from fitting.language_models import Runs, runs
 from fitting.unseen import groups, without
 from foreign import score
+from simulator.confidence.uncertainty import unseen_groups
 from simulator.physics import collectives, communication, kernels, operators, training_step
 from simulator.physics.kernels import PassTimes
 from simulator.physics.transformer import TransformerStep
@@ -40,7 +41,6 @@ from simulator.reading import training
 from simulator.reading.fitted import kernels as fitted_kernels
 from simulator.reading.fitted.kernel_files import KernelFile, kernel_files, with_values
 from simulator.reading.fitted.kernels import DeviceShares
-from simulator.reading.fitted.uncertainty import unseen_groups
 from simulator.reading.training import HabitTable
 from simulator.schema.software import MemoryFormat
 from simulator.terms import Term, stated

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
+from simulator.confidence.uncertainty import with_uncertainties
 from simulator.engine.closed_form import bounds
 from simulator.engine.intervals import with_intervals
 from simulator.engine.recorder import MAX_STEPS
@@ -96,7 +97,7 @@ def predict(  # noqa: PLR0913 - what a caller may want beside the figures
         If the prediction contradicts itself, which is a bug (see `invariants`).
     """
     check_modelled(scenario)
-    inputs = simulation_input(scenario, speeds)
+    inputs = simulation_input(with_uncertainties(scenario), speeds)
     scenario = inputs.scenario
     topology, demands = inputs.topology, inputs.demands
     length, beside = inputs.lengths, inputs.extras

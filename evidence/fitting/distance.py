@@ -34,18 +34,18 @@ from scipy.optimize import minimize
 from fitting.deviations import NINETY, OUTSIDE, TARGET
 from fitting.language_models import SET, Runs, runs, stacked
 from fitting.part import Outcome, Say
-from simulator.equations.uncertainty import doublings_outside
-from simulator.physics.training_step import launch_share, small_kernels_share
-from simulator.reading.fitted.grades import (
+from simulator.confidence.grades import (
     MEMORY,
     UNLIKE,
     graded,
     memory_deviations,
     shipped_envelope,
 )
+from simulator.confidence.uncertainty import siblings, uncertainties_of, unseen_groups
+from simulator.equations.uncertainty import doublings_outside
+from simulator.physics.training_step import launch_share, small_kernels_share
 from simulator.reading.fitted.kernel_files import kernel_files, with_values
 from simulator.reading.fitted.kernels import ANY
-from simulator.reading.fitted.uncertainty import siblings, unseen_groups
 from simulator.results.envelope import (
     ARCHITECTURE,
     FAMILY,
@@ -227,7 +227,7 @@ def _grade(scenario: Scenario) -> Grade:
     """What a step is made of, read from its uncertainty."""
     names = {f"{Rate.STEP}, {grade}": grade for grade in GRADES}
     return next(
-        names[component.name] for component in scenario.uncertainties if component.name in names
+        names[component.name] for component in uncertainties_of(scenario) if component.name in names
     )
 
 

@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 
 from fitting.shares import steps
+from simulator.confidence.uncertainty import calibrated, rate_of, uncertainties_of
 from simulator.engine.intervals import HALF_WIDTH, figures
 from simulator.engine.run import SimulationInput
 from simulator.equations.uncertainty import doublings_outside
@@ -21,7 +22,6 @@ from simulator.pipeline.stages.base import Phase
 from simulator.pipeline.topology import build
 from simulator.predict import predict
 from simulator.reading.fitted.kernel_files import kernel_files
-from simulator.reading.fitted.uncertainty import calibrated, rate_of
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.model_library import model_names
@@ -149,7 +149,7 @@ def _of_row(task: tuple[Asked, Fitted | None]) -> list[Sample]:
         if metric not in at or measured <= 0.0 or at[metric] <= 0.0:
             continue
         own = effects[metric]
-        others = (d for d in scenario.uncertainties if d.warning or ", " not in d.name)
+        others = (d for d in uncertainties_of(scenario) if d.warning or ", " not in d.name)
         extra = [d.log_sd * own.get(d.rate, 0.0) for d in others]
         sample = Sample(
             set=one.set.name,
@@ -173,7 +173,7 @@ def _grades(scenario: Scenario) -> list[Term]:
     """Rate and grade of each uncertainty inside of the evidence, read from its name."""
     names = [
         component.name.partition(", ")
-        for component in scenario.uncertainties
+        for component in uncertainties_of(scenario)
         if not component.warning
     ]
     return [(Rate(rate), Grade(grade)) for rate, _, grade in names if grade]

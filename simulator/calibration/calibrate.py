@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -27,6 +27,7 @@ from simulator.calibration.fitting import (
     Knob,
     Observation,
     Predictor,
+    Residual,
     Task,
     Vector,
     answer,
@@ -36,14 +37,14 @@ from simulator.calibration.fitting import (
     predicted,
 )
 from simulator.calibration.observed import known_within
-from simulator.calibration.samples import Samples, anchored, samples_of
+from simulator.calibration.samples import Samples, samples_of
 from simulator.calibration.solvers import prior_weights, robust_fit, within_reach
 from simulator.errors import InputError, Problem
 from simulator.reading.keys import numeric_key
 from simulator.reading.scenario import load_scenario
 from simulator.schema.measurement import MeasurementSet, Parameter, Split
 from simulator.schema.scenario import Scenario
-from simulator.studies.search.workers import Workers, local_workers
+from simulator.studies.search.workers import local_workers
 from simulator.uncertainty.calibration import FACTORS, FactorKind, Fitted, Overlay
 from simulator.uncertainty.provenance import Source
 
@@ -56,36 +57,18 @@ MIN_WEIGHT: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
-    """Two parameters whose estimates go together, by `correlation` (-1 to 1)."""
-
-    first: str
-    second: str
-    correlation: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Direction:
-    """A combination of parameters (`weights` by key, of the logarithms) and its `effect`.
-
-    The effect is the root mean square change of the log errors per unit along the direction.
-    """
-
-    weights: dict[str, float]
-    effect: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Identifiability:
     """Identifiability; `effects` are singular values over the root of the observations.
 
-    `alike` are pairs that cannot be separated, `faint` directions that the rows barely see.
+    `alike` are pairs that cannot be separated, with the correlation of their estimates. `faint` are
+    directions that the rows barely see: combinations of parameters (weights of the logarithms by
+    key), and the root mean square change of the log errors per unit along them.
     """
 
     effects: tuple[float, ...]
     correlations: tuple[tuple[float, ...], ...]
-    alike: tuple[Pair, ...]
-    faint: tuple[Direction, ...]
+    alike: tuple[tuple[str, str, float], ...]
+    faint: tuple[tuple[dict[str, float], float], ...]
 
 
 def identifiability(names: Sequence[str], jacobian: Vector, prior: Vector) -> Identifiability:
@@ -111,13 +94,13 @@ def identifiability(names: Sequence[str], jacobian: Vector, prior: Vector) -> Id
         effects=tuple(float(effect) for effect in effects),
         correlations=tuple(tuple(float(c) for c in row) for row in correlations),
         alike=tuple(
-            Pair(first=names[i], second=names[j], correlation=float(correlations[i, j]))
+            (names[i], names[j], float(correlations[i, j]))
             for i in range(len(names))
             for j in range(i)
             if abs(correlations[i, j]) > MAX_CORRELATION
         ),
         faint=tuple(
-            Direction(weights=_weights(names, directions[k]), effect=float(effects[k]))
+            (_weights(names, directions[k]), float(effects[k]))
             for k in range(len(names))
             if effects[k] < MIN_EFFECT
         ),
@@ -230,30 +213,11 @@ def _covariance(
     return whole
 
 
-__all__ = ["Calibrated", "Estimate", "Residual", "anchored", "calibrate"]
-
 FOLDS: Final = 5
 PREDICTIONS_PER_ROW: Final = 10.0
 """Predictions of all rows that one fit takes, roughly; for the progress line only."""
 
 Progress = Callable[[float], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Residual:
-    """One figure of one row: measured, predicted at the start values, as fitted, and held out.
-
-    `held_out` is predicted by a fit that has not seen the row's configuration; None where there
-    were too few configurations to hold one out.
-    """
-
-    row: str
-    configuration: str
-    metric: str
-    measured: float
-    before: float
-    fitted: float
-    held_out: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,40 +276,45 @@ def calibrate(  # noqa: PLR0913 - what is fitted to what, and how
     InputError
         If a parameter cannot be fitted, no row may be used, or a row not be predicted.
     """
-    knobs = tuple(knob(parameter) for parameter in fit)
+    knobs = tuple(map(knob, fit))
     if profiles:
         predictor = partial(predicted, profiles=profiles)
     samples = samples_of(sets, fit, predictor, use_all=use_all, profiles=profiles)
     parts = min(folds, len(samples.distinct))
     parts = parts if parts > 1 else 0
+    calls, finished = 0, 0
+
+    def ask(tasks: Sequence[Task]) -> list[Answer]:
+        """Have rows predicted, and report how far the fits are."""
+        nonlocal calls
+        calls += len(tasks)
+        if progress is not None:
+            share = 1.0 - math.exp(-calls / (PREDICTIONS_PER_ROW * len(samples.rows)))
+            progress((finished + share) / (1 + parts))
+        # A fit asks often: processes are worth their start even if this call is a short one.
+        return workers.map(answer, tasks, weights=[PREDICTIONS_PER_ROW] * len(tasks))
+
     with local_workers(processes) as workers:
-        watch = _Progress(
-            workers, progress, expected=PREDICTIONS_PER_ROW * len(samples.rows), parts=1 + parts
-        )
         errors = Errors(
-            rows=samples.rows, knobs=knobs, seen=samples.seen, predictor=predictor, ask=watch
+            rows=samples.rows, knobs=knobs, seen=samples.seen, predictor=predictor, ask=ask
         )
-        return _fitted(errors, samples, parts, watch, use_all=use_all)
-
-
-def _fitted(
-    errors: Errors, samples: Samples, parts: int, watch: _Progress, *, use_all: bool
-) -> Calibrated:
-    start, low, high = box(errors.knobs)
-    best = robust_fit(errors, within_reach(errors, start, low, high))
-    held: dict[int, float] = {}
-    for part in folds_of(samples.configurations, parts):
-        watch.next_part()
-        held |= held_out_errors(errors, samples.configurations, part, best)
-    jacobian = errors.jacobian(best, both_sides=True)
-    found, covariance = estimates(errors.knobs, best, errors(best), jacobian, len(samples.distinct))
-    names = [one.key.name for one in errors.knobs]
+        start, low, high = box(knobs)
+        best = robust_fit(errors, within_reach(errors, start, low, high))
+        held: dict[int, float] = {}
+        for part in folds_of(samples.configurations, parts):
+            calls, finished = 0, finished + 1
+            held |= held_out_errors(errors, samples.configurations, part, best)
+        jacobian = errors.jacobian(best, both_sides=True)
+        found, covariance = estimates(knobs, best, errors(best), jacobian, len(samples.distinct))
+        residuals = _residuals(samples, errors(start), errors(best), held)
     return Calibrated(
         samples=samples,
         estimates=found,
         covariance=tuple(tuple(float(c) for c in row) for row in covariance),
-        identifiability=identifiability(names, jacobian, prior_weights(low, high)),
-        residuals=_residuals(samples, errors(start), errors(best), held),
+        identifiability=identifiability(
+            [one.key.name for one in knobs], jacobian, prior_weights(low, high)
+        ),
+        residuals=residuals,
         folds=parts,
         predictions=errors.evaluations,
         all_rows=use_all,
@@ -370,30 +339,6 @@ def _residuals(
         )
         for i, one in enumerate(samples.seen)
     )
-
-
-@dataclass(slots=True)
-class _Progress:
-    """Has rows predicted, and tells how far the fits are."""
-
-    workers: Workers
-    progress: Progress | None
-    expected: float = field(kw_only=True)
-    parts: int = field(kw_only=True)
-    done: int = 0
-    calls: int = 0
-
-    def __call__(self, tasks: Sequence[Task]) -> list[Answer]:
-        self.calls += len(tasks)
-        if self.progress is not None:
-            share = 1.0 - math.exp(-self.calls / self.expected)
-            self.progress((self.done + share) / self.parts)
-        # A fit asks often: processes are worth their start even if this call is a short one.
-        return self.workers.map(answer, tasks, weights=[PREDICTIONS_PER_ROW] * len(tasks))
-
-    def next_part(self) -> None:
-        """One fit is done."""
-        self.done, self.calls = self.done + 1, 0
 
 
 def folds_of(configurations: Sequence[str], count: int) -> tuple[frozenset[str], ...]:
@@ -522,34 +467,28 @@ def _tried(kind: FactorKind, fit: Calibrated, job: Scenario) -> Tried:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorStatistics:
-    """Statistics of relative errors, abs(predicted / measured - 1)."""
+def error_statistics(residuals: Sequence[Residual], which: str) -> dict[str, float]:
+    """Return statistics of the relative errors, abs(predicted / measured - 1).
 
-    mean: float
-    median: float
-    p90: float
-    largest: float
-
-
-def error_statistics(residuals: Sequence[Residual], which: str) -> ErrorStatistics | None:
-    """Errors of predictions `which` (before, fitted or held_out); None if there are none."""
+    Of predictions `which` (before, fitted or held_out); empty if there are none.
+    """
     ratios = [
         value / one.measured for one in residuals if (value := getattr(one, which)) is not None
     ]
     if not ratios:
-        return None
+        return {}
     errors = np.abs(np.array(ratios) - 1.0)
-    return ErrorStatistics(
-        mean=float(np.mean(errors)),
-        median=float(np.median(errors)),
-        p90=float(np.quantile(errors, 0.9)),
-        largest=float(np.max(errors)),
-    )
+    return {
+        "mean": float(np.mean(errors)),
+        "median": float(np.median(errors)),
+        "p90": float(np.quantile(errors, 0.9)),
+        "largest": float(np.max(errors)),
+    }
 
 
 def overlay_of(calibrated: Calibrated, date: str) -> Overlay:
     """The fitted parameters with provenance; `date` is that of the fit, ISO."""
+    kept = [i for i, one in enumerate(calibrated.estimates) if one.identified]
     return Overlay(
         parameters=tuple(
             Fitted(
@@ -563,15 +502,10 @@ def overlay_of(calibrated: Calibrated, date: str) -> Overlay:
             for one in calibrated.estimates
             if one.identified
         ),
-        covariance=_identified(calibrated),
+        covariance=tuple(tuple(calibrated.covariance[i][j] for j in kept) for i in kept),
         envelope=calibrated.samples.envelope,
         source=Source(reference=source_text(calibrated), date=date),
     )
-
-
-def _identified(calibrated: Calibrated) -> tuple[tuple[float, ...], ...]:
-    kept = [i for i, one in enumerate(calibrated.estimates) if one.identified]
-    return tuple(tuple(calibrated.covariance[i][j] for j in kept) for i in kept)
 
 
 def source_text(calibrated: Calibrated) -> str:
@@ -583,8 +517,8 @@ def source_text(calibrated: Calibrated) -> str:
         text += ", those held out for testing among them"
     fitted = error_statistics(calibrated.residuals, "fitted")
     held = error_statistics(calibrated.residuals, "held_out")
-    if fitted is not None:
-        text += f"; mean error {100.0 * fitted.mean:.1f}%"
-    if held is not None:
-        text += f", {100.0 * held.mean:.1f}% on configurations held out"
+    if fitted:
+        text += f"; mean error {100.0 * fitted['mean']:.1f}%"
+    if held:
+        text += f", {100.0 * held['mean']:.1f}% on configurations held out"
     return text

@@ -75,13 +75,9 @@ def knob(parameter: Parameter, origin: str = "--fit") -> Knob:
     if not low <= start <= high or high <= 0.0 or low >= high:
         message = "does not lie between its bounds"
         hint = f"low {parameter.low}, high {parameter.high}"
-        raise InputError(
-            (
-                Problem(
-                    origin=origin, key=key.name, message=message, found=parameter.start, hint=hint
-                ),
-            )
-        )
+        found = parameter.start
+        problem = Problem(origin=origin, key=key.name, message=message, found=found, hint=hint)
+        raise InputError((problem,))
     floor = high * ZERO_SHARE
     return Knob(
         parameter=parameter,
@@ -97,6 +93,23 @@ def box(knobs: Sequence[Knob]) -> tuple[Vector, Vector, Vector]:
     """Start, lower and upper bound of all knobs, shape (n,) each."""
     start, low, high = zip(*((k.start, k.low, k.high) for k in knobs), strict=True)
     return np.array(start), np.array(low), np.array(high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Residual:
+    """One figure of one row: measured, predicted at the start values, as fitted, and held out.
+
+    `held_out` is predicted by a fit that has not seen the row's configuration; None where there
+    were too few configurations to hold one out.
+    """
+
+    row: str
+    configuration: str = ""
+    metric: str
+    measured: float
+    before: float
+    fitted: float
+    held_out: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,43 +140,31 @@ def predicted(
     return {name: number_at(prediction, name) for name in metrics}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """One prediction that is needed; any process can make it."""
-
-    predictor: Predictor
-    row: Row
-    overrides: tuple[str, ...]
-    metrics: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """A prediction, or what is wrong with the row."""
-
-    figures: Figures = field(default_factory=dict)
-    problems: tuple[Problem, ...] = ()
+Task: TypeAlias = tuple[Predictor, Row, tuple[str, ...], tuple[str, ...]]
+"""A prediction that is needed: by which predictor, of which row, overrides, and metrics."""
+Answer: TypeAlias = tuple[Figures, tuple[Problem, ...]]
+"""Predicted figures, or what is wrong with the row."""
 
 
 def answer(task: Task) -> Answer:
     """Make one prediction; what is wrong with the row is returned with its name."""
-    origin = f"row {task.row.id}"
+    predictor, row, overrides, metrics = task
+    origin = f"row {row.id}"
     try:
-        figures = task.predictor(task.row, task.overrides, task.metrics)
+        figures = predictor(row, overrides, metrics)
     except InputError as error:
-        found = (replace(p, origin=f"{origin}, {p.origin}") for p in error.problems)
-        return Answer(problems=tuple(found))
+        return {}, tuple(replace(p, origin=f"{origin}, {p.origin}") for p in error.problems)
     except PlanError as error:
-        return Answer(problems=(Problem(origin=origin, message=str(error)),))
+        return {}, (Problem(origin=origin, message=str(error)),)
     message = "does not apply to the scenario of this row"
     missing = [name for name, value in figures.items() if value is None]
     problems = (Problem(origin=origin, key=f"measured.{n}", message=message) for n in missing)
-    return Answer(figures=figures, problems=tuple(problems))
+    return figures, tuple(problems)
 
 
-def one_by_one(tasks: Sequence[Task]) -> list[Answer]:
-    """All answers, from this process."""
-    return [answer(task) for task in tasks]
+def answers(tasks: Sequence[Task]) -> list[Answer]:
+    """Make predictions in this process."""
+    return list(map(answer, tasks))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -177,7 +178,7 @@ class Errors:
     knobs: tuple[Knob, ...]
     seen: tuple[Observation, ...]
     predictor: Predictor = predicted
-    ask: Callable[[Sequence[Task]], list[Answer]] = one_by_one
+    ask: Callable[[Sequence[Task]], list[Answer]] = answers
     known: dict[tuple[int, tuple[str, ...]], Figures] = field(default_factory=dict)
 
     def __call__(self, x: Vector) -> Vector:
@@ -204,15 +205,7 @@ class Errors:
 
     def subset(self, numbers: Sequence[int]) -> Errors:
         """Only these observations; both remember what either computes."""
-        seen = tuple(self.seen[i] for i in numbers)
-        return Errors(
-            rows=self.rows,
-            knobs=self.knobs,
-            seen=seen,
-            predictor=self.predictor,
-            ask=self.ask,
-            known=self.known,
-        )
+        return replace(self, seen=tuple(self.seen[i] for i in numbers))
 
     @property
     def evaluations(self) -> int:
@@ -226,20 +219,15 @@ class Errors:
             if (one.row, overrides) not in self.known:
                 wanted.setdefault(one.row, []).append(one.metric)
         tasks = [
-            Task(
-                predictor=self.predictor,
-                row=self.rows[row],
-                overrides=overrides,
-                metrics=tuple(metrics),
-            )
+            (self.predictor, self.rows[row], overrides, tuple(metrics))
             for row, metrics in wanted.items()
         ]
-        answers = self.ask(tasks) if tasks else []
-        problems = tuple(problem for found in answers for problem in found.problems)
+        made = self.ask(tasks) if tasks else []
+        problems = tuple(problem for _, found in made for problem in found)
         if problems:
             raise InputError(tuple(dict.fromkeys(problems)))
-        for row, found in zip(wanted, answers, strict=True):
-            self.known[row, overrides] = found.figures
+        for row, (figures, _) in zip(wanted, made, strict=True):
+            self.known[row, overrides] = figures
 
     def _error(self, one: Observation, overrides: tuple[str, ...]) -> float:
         value = self.known[one.row, overrides][one.metric] or 0.0
@@ -282,18 +270,14 @@ def parameters_of(
     texts = {option: _texts(option, pairs, problems) for option, pairs in given.items()}
     for option, values in texts.items():
         for name in values.keys() - {key.name for key in keys}:
-            hint = f"add --fit {name}"
-            message = "is not fitted"
-            problems.append(
-                Problem(origin=f"--{option}", message=message, found=repr(name), hint=hint)
-            )
+            hint, origin = f"add --fit {name}", f"--{option}"
+            problem = Problem(origin=origin, message="is not fitted", found=repr(name), hint=hint)
+            problems.append(problem)
     found = []
     for key in keys:
+        stated = {option: texts[option][key.name] for option in texts if key.name in texts[option]}
         try:
-            own = {
-                option: values[key.name] for option, values in texts.items() if key.name in values
-            }
-            found.append(_parameter(key, sets, own))
+            found.append(_parameter(key, sets, stated))
         except InputError as error:
             problems += error.problems
     if problems:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from scipy.optimize import brentq
 
+from simulator.confidence.uncertainty import uncertainties_of
 from simulator.errors import NotModelled
 from simulator.predict import predict
 from simulator.results.metrics import number_at
@@ -44,14 +46,6 @@ _RATES: Final[Mapping[str, tuple[Rate, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """A figure of the real job: the metric's dotted name, and its value in the metric's unit."""
-
-    metric: str
-    value: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
     """A factor that explains an observation alone.
 
@@ -72,13 +66,14 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """An observed figure, its prediction, and what would explain the difference.
+    """An observed figure (by dotted name), its prediction, and what would explain the difference.
 
     `explanations` are sorted, the least surprising first; none are there where the prediction
     agrees, or where no factor alone reaches the observation.
     """
 
-    observation: Observation
+    metric: str
+    observed: float
     predicted: float
     explanations: tuple[Explanation, ...]
 
@@ -90,12 +85,13 @@ class Explained:
     @property
     def agrees(self) -> bool:
         """Return whether the prediction as it stands is what was observed."""
-        return abs(math.log(self.predicted / self.observation.value)) <= AGREEMENT
+        return abs(math.log(self.predicted / self.observed)) <= AGREEMENT
 
 
 def explain_observation(
     read: Read,
-    observation: Observation,
+    metric: str,
+    observed: float,
     *,
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
@@ -106,8 +102,10 @@ def explain_observation(
     ----------
     read : callable
         The scenario with some settings over its own.
-    observation : Observation
-        What was observed; its value is above 0.
+    metric : str
+        Dotted name of what was observed.
+    observed : float
+        Its value in the metric's unit, above 0.
     seed : int
         Of the simulations, the same for all of them.
     progress : callable, optional
@@ -118,67 +116,56 @@ def explain_observation(
     NotModelled
         If the job has no such figure.
     """
-    job = _Job(read, observation, seed)
-    predicted = job.value({})
+
+    def value(settings: Mapping[str, Plain]) -> float | None:
+        return number_at(predict(read(settings), seed=seed, intervals=False), metric)
+
+    def off(kind: FactorKind, logarithm: float) -> float:
+        """Return the log error of the prediction with a factor, -inf without one."""
+        found = value({f"calibration.{kind.name}": math.exp(logarithm)})
+        return math.log(found / observed) if found is not None and found > 0.0 else -math.inf
+
+    predicted = value({})
     if predicted is None or predicted <= 0.0:
-        msg = f"the job has no {observation.metric} that could be compared"
+        msg = f"the job has no {metric} that could be compared"
         raise NotModelled(msg)
-    found = Explained(observation=observation, predicted=predicted, explanations=())
+    found = Explained(metric=metric, observed=observed, predicted=predicted, explanations=())
     if found.agrees:
         return found
     explanations = []
     for number, kind in enumerate(FACTORS):
-        factor = job.factor_of(kind)
+        factor = _root(partial(off, kind), math.log(kind.low), math.log(kind.high))
         if factor is not None:
-            explanations.append(_explanation(job, kind, factor))
+            explanations.append(
+                Explanation(
+                    kind=kind,
+                    factor=factor,
+                    surprise=abs(math.log(factor)) / known_within(kind, read({})),
+                    prediction=predict(read({f"calibration.{kind.name}": factor}), seed=seed),
+                )
+            )
         if progress is not None:
             progress((number + 1) / len(FACTORS))
     explanations.sort(key=lambda one: one.surprise)
-    return Explained(observation=observation, predicted=predicted, explanations=tuple(explanations))
+    return replace(found, explanations=tuple(explanations))
 
 
 def known_within(kind: FactorKind, scenario: Scenario) -> float:
     """Standard deviation of the logarithm of the rates that a factor makes faster, in a job."""
-    variances = [d.log_sd**2 for d in scenario.uncertainties if d.rate in _RATES[kind.name]]
+    variances = [d.log_sd**2 for d in uncertainties_of(scenario) if d.rate in _RATES[kind.name]]
     return max(math.sqrt(sum(variances)) if variances else DEFAULT_LOG_SD, FACTOR_TOLERANCE)
 
 
-def _explanation(job: _Job, kind: FactorKind, factor: float) -> Explanation:
-    return Explanation(
-        kind=kind,
-        factor=factor,
-        surprise=abs(math.log(factor)) / known_within(kind, job.read({})),
-        prediction=predict(job.read({f"calibration.{kind.name}": factor}), seed=job.seed),
-    )
+def _root(off: Callable[[float], float], low: float, high: float) -> float | None:
+    """Return the factor at which the log error `off` vanishes; None if there is none.
 
-
-class _Job:
-    """The job with one factor or another, and what it then shows."""
-
-    def __init__(self, read: Read, observation: Observation, seed: int) -> None:
-        self.read, self.seed = read, seed
-        self._observation = observation
-
-    def value(self, settings: Mapping[str, Plain]) -> float | None:
-        """The observed figure as it is predicted with some settings."""
-        prediction = predict(self.read(settings), seed=self.seed, intervals=False)
-        return number_at(prediction, self._observation.metric)
-
-    def factor_of(self, kind: FactorKind) -> float | None:
-        """The factor with which the job shows what was observed; None if none does."""
-
-        def off(logarithm: float) -> float:
-            value = self.value({f"calibration.{kind.name}": math.exp(logarithm)})
-            if value is None or value <= 0.0:
-                return -math.inf
-            return math.log(value / self._observation.value)
-
-        low, high = math.log(kind.low), math.log(kind.high)
-        here = off(0.0)
-        # Faster shows more, or less where the figure is a time: look to the side that helps.
-        for end in (low, high):
-            there = off(end)
-            if math.isfinite(there) and (there < 0.0) != (here < 0.0):
-                root = brentq(off, min(0.0, end), max(0.0, end), xtol=FACTOR_TOLERANCE, maxiter=40)
-                return math.exp(float(root))
-        return None
+    `low` and `high` are the logarithms between which it is looked for, on both sides of 0.
+    """
+    here = off(0.0)
+    # Faster shows more, or less where the figure is a time: look to the side that helps.
+    for end in (low, high):
+        there = off(end)
+        if math.isfinite(there) and (there < 0.0) != (here < 0.0):
+            root = brentq(off, min(0.0, end), max(0.0, end), xtol=FACTOR_TOLERANCE, maxiter=40)
+            return math.exp(float(root))
+    return None

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import least_squares
 
+from simulator.calibration.fitting import Residual
 from simulator.errors import InputError, Problem
 from simulator.predict import pass_of, predict_service
 from simulator.reading.merge_documents import chain_of
@@ -53,17 +54,6 @@ _MAX_EVALUATIONS: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """One measured figure with its prediction before and after the fit."""
-
-    row: str
-    metric: str
-    measured: float
-    before: float
-    fitted: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CalibratedService:
     """Factors fitted to measured runs of a service.
 
@@ -72,7 +62,7 @@ class CalibratedService:
 
     factors: ServiceFactors
     deviations: Mapping[str, float]
-    seen: tuple[Seen, ...]
+    seen: tuple[Residual, ...]
 
 
 def predicted(row: Row, factors: ServiceFactors, wanted: Sequence[str]) -> Figures:
@@ -96,15 +86,12 @@ def figures_of(service: Service, wanted: Sequence[str]) -> Figures:
     """
     if usual_count(service.load) is None:
         known = service_figures(predict_service(service, intervals=False))
-        return _wanted(known, wanted)
+        return {name: value for name in wanted if (value := known.get(name)) is not None}
     layout = layout_of(service, lambda serving: pass_of(replace(service, serving=serving)))
     if lack(service, layout):
         return {}
-    told = ServiceRun(service, layout, 0).answered(_NONE)
-    return _wanted(part_figures(answered=told), wanted)
-
-
-def _wanted(known: Mapping[str, float | None], wanted: Sequence[str]) -> Figures:
+    answered = ServiceRun(service, layout, 0).answered(_NONE)
+    known = part_figures(answered=answered)
     return {name: value for name in wanted if (value := known.get(name)) is not None}
 
 
@@ -153,31 +140,26 @@ def calibrate_service(
     def errors(x: Vector) -> Vector:
         return np.asarray((logs(x) - measured) / widths)
 
-    found = _most_likely(errors)
-    before, after = np.exp(logs(np.zeros(len(FACTORS)))), np.exp(logs(found.x))
-    spread = np.sqrt(np.diag(np.linalg.inv(found.slopes.T @ found.slopes)))
+    found, slopes = _most_likely(errors)
+    before, after = np.exp(logs(np.zeros(len(FACTORS)))), np.exp(logs(found))
+    spread = np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)))
     return CalibratedService(
-        factors=_factors(found.x),
+        factors=_factors(found),
         deviations={
             name: SPREADS[name] * float(one) for name, one in zip(FACTORS, spread, strict=True)
         },
         seen=tuple(
-            Seen(row=row.id, metric=name, measured=value, before=float(old), fitted=float(new))
+            Residual(row=row.id, metric=name, measured=value, before=float(old), fitted=float(new))
             for (row, name, value), old, new in zip(every, before, after, strict=True)
         ),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Deviations of the factors from 1, in spreads, and the slopes of the residuals there."""
+def _most_likely(errors: Callable[[Vector], Vector]) -> tuple[Vector, Vector]:
+    """Return the most likely deviations, in spreads, and the slopes of the residuals there.
 
-    x: Vector
-    slopes: Vector
-
-
-def _most_likely(errors: Callable[[Vector], Vector]) -> _Found:
-    """The most likely deviations, given that each is expected to be none."""
+    Each is expected to be none.
+    """
     count = len(FACTORS)
 
     def residuals(x: Vector) -> Vector:
@@ -200,7 +182,7 @@ def _most_likely(errors: Callable[[Vector], Vector]) -> _Found:
         xtol=1e-2,
         ftol=1e-3,
     )
-    return _Found(x=np.asarray(best.x), slopes=np.asarray(best.jac))
+    return np.asarray(best.x), np.asarray(best.jac)
 
 
 def _factors(x: Vector) -> ServiceFactors:

@@ -9,7 +9,6 @@ from typing import Any
 from simulator.memo import cached
 from simulator.pipeline.topology import drives_used
 from simulator.reading import defaults
-from simulator.reading.sections import HardwareSection
 from simulator.reading.unresolved import UnresolvedScenario
 from simulator.schema.accelerators import Gpu
 from simulator.schema.data_loading import CachePolicy, LoaderKind, Placement, Remote
@@ -17,6 +16,7 @@ from simulator.schema.machines import (
     Cluster,
     CpuPool,
     Group,
+    Hardware,
     Host,
     Link,
     Network,
@@ -39,7 +39,7 @@ _ROLES = {
 
 @cached()
 def group_of(  # noqa: PLR0913, PLR0917 - all that describes the machines
-    stated: HardwareSection,
+    stated: Hardware,
     machine: Host,
     named: Storage | None,
     mode: Mode,
@@ -50,7 +50,7 @@ def group_of(  # noqa: PLR0913, PLR0917 - all that describes the machines
 
     Parameters
     ----------
-    stated : HardwareSection
+    stated : Hardware
         What the file states.
     machine : Host
         As its profile says.
@@ -77,7 +77,7 @@ def group_of(  # noqa: PLR0913, PLR0917 - all that describes the machines
     return replace(group, storage=_storage(stated, group))
 
 
-def _host(stated: HardwareSection, machine: Host, gpus: int, gpu: Gpu | None) -> Host:
+def _host(stated: Hardware, machine: Host, gpus: int, gpu: Gpu | None) -> Host:
     bandwidth = stated.memory_bandwidth
     sources = stated.stated(
         gpu="gpu",
@@ -102,7 +102,7 @@ def _host(stated: HardwareSection, machine: Host, gpus: int, gpu: Gpu | None) ->
     )
 
 
-def _cpu(stated: HardwareSection, cpu: CpuPool) -> CpuPool:
+def _cpu(stated: Hardware, cpu: CpuPool) -> CpuPool:
     threads = cpu.threads if stated.vcpus is None else stated.vcpus
     more = threads / cpu.threads
     return replace(
@@ -116,12 +116,12 @@ def _cpu(stated: HardwareSection, cpu: CpuPool) -> CpuPool:
     )
 
 
-def _host_link(stated: HardwareSection, machine: Host) -> Link | None:
+def _host_link(stated: Hardware, machine: Host) -> Link | None:
     link, rate = machine.host_link, stated.pcie_bandwidth
     return link if link is None or rate is None else _carrying(stated, link, rate)
 
 
-def _switches(stated: HardwareSection, machine: Host) -> tuple[PcieSwitch, ...]:
+def _switches(stated: Hardware, machine: Host) -> tuple[PcieSwitch, ...]:
     """Switches of the machine; what an accelerator alone reaches passes its switch's uplink too."""
     rate = stated.pcie_bandwidth
     return tuple(
@@ -132,7 +132,7 @@ def _switches(stated: HardwareSection, machine: Host) -> tuple[PcieSwitch, ...]:
     )
 
 
-def _carrying(stated: HardwareSection, link: Link, rate: BytesPerSecond) -> Link:
+def _carrying(stated: Hardware, link: Link, rate: BytesPerSecond) -> Link:
     """Return a PCIe link that reaches what the file says."""
     sources = stated.stated(achievable="pcie_bandwidth")
     return replace(
@@ -140,7 +140,7 @@ def _carrying(stated: HardwareSection, link: Link, rate: BytesPerSecond) -> Link
     )
 
 
-def _network(stated: HardwareSection, machine: Host) -> Network | None:
+def _network(stated: Hardware, machine: Host) -> Network | None:
     network, rate = machine.network, stated.network_bandwidth
     if network is None or rate is None:
         return network
@@ -168,7 +168,7 @@ def _wider(link: Link, times: float) -> Link:
     )
 
 
-def _storage(stated: HardwareSection, group: Group) -> Storage:
+def _storage(stated: Hardware, group: Group) -> Storage:
     store = group.storage
     # The file means the store as a whole; a machine's own drives are described one by one.
     drives = drives_used(group)

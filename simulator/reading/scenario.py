@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -15,8 +16,6 @@ from simulator.reading.data_loading import (
     pipeline_of,
 )
 from simulator.reading.document import Document
-from simulator.reading.fitted.grades import sister_of
-from simulator.reading.fitted.uncertainty import with_uncertainties
 from simulator.reading.hardware.burst_credits import with_mean_rates
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.machines import cluster_of, group_notes, group_of, reference_of, remote_of
@@ -30,6 +29,7 @@ from simulator.reading.training import (
     model_of,
     parallelism_of,
     precision_notes,
+    sister_of,
     software_of,
     step_times_of,
     train_of,
@@ -137,7 +137,7 @@ def refuse(problems: Sequence[Problem], origin: str) -> None:
 
 def to_scenario(file: UnresolvedScenario, default_name: str) -> Scenario:
     """Return the scenario of a file without mistakes; `default_name` where it has no name."""
-    return with_uncertainties(resolve(file, default_name), file)
+    return replace(resolve(file, default_name), stated=file.hardware)
 
 
 def default_name_of(name_or_path: str) -> str:

@@ -13,9 +13,7 @@ from typing import Annotated
 from simulator.schema.cost import DURING_THE_RUN, EnergySection, Ownership, StorePlan
 from simulator.schema.data_loading import Dataset, InputPipeline, Remote
 from simulator.schema.fields import (
-    ByteField,
     ByteOrZeroField,
-    ByteRateField,
     Choice,
     CountField,
     CountOrZeroField,
@@ -24,8 +22,6 @@ from simulator.schema.fields import (
     MoneyField,
     Number,
     NumberField,
-    NumberOrZeroField,
-    OperationsField,
     Percent,
     PositiveShareField,
     RateField,
@@ -36,6 +32,7 @@ from simulator.schema.fields import (
 )
 from simulator.schema.goal import Sampling
 from simulator.schema.long_run import Checkpoints, FailuresSection, SpotSection, Terms
+from simulator.schema.machines import Hardware
 from simulator.schema.scenario import CostPlan, Memory
 from simulator.schema.software import (
     Software,
@@ -152,58 +149,6 @@ class CalibrationSection(Section):
 # Far beyond any run ever reported, near enough to catch a slip of the keyboard.
 BatchField = Annotated[int, Number(low=1.0, high=1e8, whole=True)]
 ShapeField = Annotated[int, Number(low=1.0, high=1e7, whole=True)]
-MachinesField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HardwareSection(Section):
-    """The machine the job runs on, and what-if changes to it."""
-
-    machine: TextField
-    """Name of a machine's profile, such as node/dgx-a100-80gb or instance/aws/p4d.24xlarge."""
-    count: MachinesField = 1
-    """How many equal machines."""
-    gpu: TextField | None = None
-    """Replace each of its accelerators by this one, such as gpu/h100-sxm5-80gb; all
-    else of the machine stays, but its price is not known then."""
-    gpus: CountOrZeroField | None = None
-    """Accelerators used on each machine; all of them by default."""
-    emulated: CountField | None = None
-    """Instead of its accelerators, this number of processes on each machine that only wait for
-    model.step_times, as storage benchmarks do; nothing is copied to them."""
-    storage: TextField | None = None
-    """Name of a store's profile, such as storage/ebs-gp3; the machine's own drives by default."""
-    cache: TextField | None = None
-    """Drives in front of the store that keep what was read once: local, or a store's profile."""
-    ram: ByteField | None = None
-    """What if the machine had this much RAM."""
-    vcpus: NumberField | None = None
-    """What if it had this many hardware threads; cores change in proportion unless given."""
-    cores: NumberField | None = None
-    """What if it had this many physical cores."""
-    smt_worth: FractionField | None = None
-    """What a second hardware thread adds to a busy core, as a fraction of a core."""
-    contention: NumberOrZeroField | None = None
-    """How much longer work takes with all cores busy than with one, less 1; 0: no longer."""
-    memory_bandwidth: ByteRateField | None = None
-    """What if its host memory had this bandwidth."""
-    storage_bandwidth: ByteRateField | None = None
-    """What if the store read at this rate, as achieved."""
-    storage_latency: TimeOrZeroField | None = None
-    """What if this time passed before the first byte of a read."""
-    storage_operations: OperationsField | None = None
-    """What if the store answered this many small random reads a second."""
-    storage_capacity: ByteField | None = None
-    """Size of the store: rent, and credits for bursts, go with it where they do by capacity."""
-    storage_prefixes: CountField = 1
-    """Prefixes that objects lie under, each with the store's limit of requests for itself."""
-    storage_request_rate: ByteRateField | None = None
-    """What if one reader of the store could go no faster than this."""
-    network_bandwidth: ByteRateField | None = None
-    """What if each machine's network attachment carried this rate, one way."""
-    pcie_bandwidth: ByteRateField | None = None
-    """What if an accelerator alone reached its host at this rate, one way, over its link and the
-    uplink of its switch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,7 +206,7 @@ class ModelSection(Section):
 class ScenarioFile:
     """One question to plan: a machine, the data, the input pipeline, a model, how it is trained."""
 
-    hardware: HardwareSection
+    hardware: Hardware
     """The machine the job runs on."""
     data: Dataset
     """The samples of one epoch."""

@@ -16,13 +16,13 @@ from simulator.reading.field_docs import meaning
 from simulator.reading.hardware.profile_text import quote
 from simulator.reading.merge_documents import parse_override
 from simulator.reading.model_library import load_model, model_names
-from simulator.reading.sections import HardwareSection, ModelSection, ScenarioFile
+from simulator.reading.sections import ModelSection, ScenarioFile
 from simulator.reading.shipped import DATA
 from simulator.reading.tables import FileTable
 from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.data_loading import Dataset, InputPipeline
 from simulator.schema.goal import Plain
-from simulator.schema.machines import Host
+from simulator.schema.machines import Hardware, Host
 from simulator.schema.models import CpuOnly, Dlrm, Model
 from simulator.schema.scenario import CostPlan
 from simulator.schema.software import Software
@@ -34,7 +34,7 @@ from simulator.units import BYTE, parse
 WIDTH: Final = 100
 """Columns of the file."""
 _SECTIONS: Final[Mapping[str, type[FileTable]]] = {
-    "hardware": HardwareSection,
+    "hardware": Hardware,
     "data": Dataset,
     "input": InputPipeline,
     "model": ModelSection,

@@ -6,6 +6,7 @@ Frameworks differ in how they distribute a model over devices by default: their 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -15,6 +16,7 @@ from simulator.memo import cached
 from simulator.reading import defaults
 from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernels import Use, kernels, memory_figures
+from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.hardware.devices import share_note
 from simulator.reading.model_library import SourcedTable
 from simulator.reading.sections import ModelSection, StepTimeTable
@@ -440,3 +442,63 @@ def _built(  # noqa: PLR0913, PLR0917 - all that the figures depend on
         kernels=kernels(gpu, use),
         memory=memory_figures(gpu, use),
     )
+
+
+MAX_RATIO_DISTANCE: Final = 0.1
+"""How far the ratio of matrix to vector rate may lie apart on cards of one chip, as a logarithm."""
+
+
+@cached()
+def sister_of(train: Train, gpu: Gpu | None, model: Model | None, framework: str) -> Gpu | None:
+    """Return the nearest card of the same chip with measured steps, if its own has none.
+
+    Frequencies, memory and enabled units differ between such cards, so a measured step is carried
+    over as a ratio. The precision and the framework are those of the job. A model that is known by
+    its totals takes twice as long and more than those tell, so that its steps are carried over from
+    any card, in a precision of the same width.
+    """
+    if gpu is None or model is None or train.mode is not Mode.TRAIN:
+        return None
+    precision, framework = train.precision, framework.lower()
+    own = [times for times in model.step_times if times.gpu and times.framework == framework]
+    exact = {times.gpu or "" for times in own if times.precision is precision}
+    if gpu.name in exact:
+        return None
+    names, width = exact, precision.bytes_per_element
+    if isinstance(model, CustomModel):
+        wide = [(times.gpu or "", times.precision or Precision.FP32) for times in own]
+        names = {name for name, given in wide if given.bytes_per_element == width}
+    cards = [_shipped_card(name) for name in sorted(names)]
+    alike = [card for card in cards if is_sister(gpu, card)]
+    anywhere = cards if isinstance(model, CustomModel) else []
+    return min(alike or anywhere, key=lambda card: _distance(gpu, card), default=None)
+
+
+@cache
+def _shipped_card(name: str) -> Gpu:
+    return Catalogue.default().gpu(name)
+
+
+def is_sister(one: Gpu, other: Gpu) -> bool:
+    """Return true if two cards have the same chip.
+
+    One architecture, and units of the same kinds.
+    """
+    ratios = [_matrix(card) / card.peak.get(Precision.FP32, math.inf) for card in (one, other)]
+    if one.architecture != other.architecture or not all(ratios):
+        return False
+    return abs(math.log(ratios[0] / ratios[1])) < MAX_RATIO_DISTANCE
+
+
+def _matrix(card: Gpu) -> float:
+    wide = (card.peak.get(name) for name in (Precision.FP16, Precision.BF16, Precision.FP32))
+    return next(filter(None, wide), max(card.peak.values(), default=0.0))
+
+
+def _distance(one: Gpu, other: Gpu) -> float:
+    """Return the distance of two cards' data sheets, as logarithms of rates that both state."""
+    pairs = (
+        (_matrix(one), _matrix(other)),
+        (one.memory_bandwidth, other.memory_bandwidth),
+    )
+    return sum(abs(math.log(mine / theirs)) for mine, theirs in pairs if mine and theirs)

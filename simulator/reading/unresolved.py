@@ -20,7 +20,6 @@ from simulator.reading.lines import KeyPath
 from simulator.reading.model_library import build_model, load_model, model_names, read_model
 from simulator.reading.sections import (
     CalibrationSection,
-    HardwareSection,
     ModelSection,
     ScenarioFile,
     StepTimeTable,
@@ -37,7 +36,7 @@ from simulator.schema.long_run import (
     SpotSection,
     Terms,
 )
-from simulator.schema.machines import Host
+from simulator.schema.machines import Hardware, Host
 from simulator.schema.models import Model
 from simulator.schema.scenario import CostPlan, Memory
 from simulator.schema.software import Software
@@ -116,7 +115,7 @@ class UnresolvedScenario:
         the step time: it is of the job's batch size.
     """
 
-    hardware: HardwareSection
+    hardware: Hardware
     data: Dataset
     train: Train
     input: InputPipeline

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 import numpy as np
 
-from simulator.calibration.calibrate import Calibrated, Estimate, Residual, Tried, error_statistics
-from simulator.calibration.service_factors import FACTORS, SPREADS, CalibratedService, Seen
+from simulator.calibration.calibrate import Calibrated, Estimate, Tried, error_statistics
+from simulator.calibration.fitting import Residual
+from simulator.calibration.service_factors import FACTORS, SPREADS, CalibratedService
 from simulator.reading.keys import numeric_key
 from simulator.report.document import Cell, Document, Notes, Row, Rows, Table, grid, notes, section
 from simulator.report.numbers import figure, joined
@@ -151,26 +153,25 @@ def _errors(calibrated: Calibrated) -> Table | None:
     rows: list[tuple[str, ...]] = []
     for which, name in _STAGES:
         found = error_statistics(calibrated.residuals, which)
-        if found is None:
+        if not found:
             continue
-        cells = (found.mean, found.median, found.p90, found.largest)
         note = f"{calibrated.folds} folds by configuration" if which == "held_out" else ""
-        rows.append((name, *map(percent, cells), note))
+        rows.append((name, *map(percent, found.values()), note))
     return grid(("", "mean", "median", "p90", "largest", ""), rows, "<>>>><")
 
 
 def _unknown(calibrated: Calibrated) -> list[str]:
     known = calibrated.identifiability
     texts = [
-        f"{pair.first} and {pair.second} (correlation {pair.correlation:+.3f}): only their "
+        f"{first} and {second} (correlation {correlation:+.3f}): only their "
         "combination is identified. Fix one, or add rows in which only one of them matters."
-        for pair in known.alike
+        for first, second, correlation in known.alike
     ]
-    pairs = [{pair.first, pair.second} for pair in known.alike]
-    for direction in known.faint:
-        if len(direction.weights) > 1 and set(direction.weights) not in pairs:
-            terms = " ".join(f"{w:+.2f} {name}" for name, w in direction.weights.items())
-            texts.append(f"{terms} (effect {direction.effect:.2g}): almost no effect on any row.")
+    pairs = [{first, second} for first, second, _ in known.alike]
+    for weights, effect in known.faint:
+        if len(weights) > 1 and set(weights) not in pairs:
+            terms = " ".join(f"{w:+.2f} {name}" for name, w in weights.items())
+            texts.append(f"{terms} (effect {effect:.2g}): almost no effect on any row.")
     return texts
 
 
@@ -247,17 +248,19 @@ def as_object(calibrated: Calibrated) -> dict[str, Any]:
         "predictions": calibrated.predictions,
         "parameters": [_estimate(one) for one in calibrated.estimates],
         "log_covariance": [list(row) for row in calibrated.covariance],
-        "errors": {which: _error_object(calibrated, which) for which, _ in _STAGES},
+        "errors": {
+            which: error_statistics(calibrated.residuals, which) or None for which, _ in _STAGES
+        },
         "identifiability": {
             "effects": list(known.effects),
             "correlations": [list(row) for row in known.correlations],
             "alike": [
-                {"first": p.first, "second": p.second, "correlation": p.correlation}
-                for p in known.alike
+                {"first": first, "second": second, "correlation": correlation}
+                for first, second, correlation in known.alike
             ],
-            "faint": [{"weights": d.weights, "effect": d.effect} for d in known.faint],
+            "faint": [{"weights": weights, "effect": e} for weights, e in known.faint],
         },
-        "residuals": [_residual(one) for one in calibrated.residuals],
+        "residuals": [asdict(one) for one in calibrated.residuals],
     }
 
 
@@ -279,30 +282,6 @@ def _estimate(one: Estimate) -> dict[str, Any]:
         "high": number(one.parameter.high),
         "at_bound": one.at_bound or None,
         "identified": one.identified,
-    }
-
-
-def _error_object(calibrated: Calibrated, which: str) -> dict[str, float] | None:
-    found = error_statistics(calibrated.residuals, which)
-    if found is None:
-        return None
-    return {
-        "mean": found.mean,
-        "median": found.median,
-        "p90": found.p90,
-        "largest": found.largest,
-    }
-
-
-def _residual(one: Residual) -> dict[str, Any]:
-    return {
-        "row": one.row,
-        "configuration": one.configuration,
-        "metric": one.metric,
-        "measured": one.measured,
-        "before": one.before,
-        "fitted": one.fitted,
-        "held_out": one.held_out,
     }
 
 
@@ -357,12 +336,12 @@ def _factors(found: CalibratedService) -> Iterator[tuple[str, ...]]:
         yield f"calibration.{name}", f"{value:.3g}", joined(f"{low:.2g}", f"{high:.2g}"), said
 
 
-def _run_row(one: Seen) -> tuple[str, ...]:
+def _run_row(one: Residual) -> tuple[str, ...]:
     metric = measurable(one.metric)
     unit = None if metric is None else metric.unit
     shown = (f"{v:.4g}" if unit is None else show(v, unit) for v in _values(one))
     return (one.row, one.metric, *shown)
 
 
-def _values(one: Seen) -> tuple[float, float, float]:
+def _values(one: Residual) -> tuple[float, float, float]:
     return one.measured, one.before, one.fitted

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, TypeAlias
 
 from simulator.report import goodput
 from simulator.report.document import (
@@ -19,6 +19,8 @@ from simulator.report.document import (
     section,
 )
 from simulator.report.labels import (
+    SERVICE_FIGURES,
+    ServiceFigure,
     bottleneck_called,
     dated,
     is_share,
@@ -41,8 +43,8 @@ from simulator.report.numbers import (
 )
 from simulator.report.prediction import service as services
 from simulator.report.prediction.job import SCHEMA
+from simulator.report.prediction.rows import setting_rows
 from simulator.report.prediction.service import kept_share
-from simulator.report.prediction.settings import setting_rows
 from simulator.report.text import percent
 from simulator.results.cost import dated_prices, listed_price, prices_of
 from simulator.results.metrics import (
@@ -68,7 +70,7 @@ from simulator.studies.compare import (
     service_ratio,
 )
 from simulator.studies.purchase import RentOrBuy, cheapest_rent, rent_or_buy
-from simulator.units import BYTE, HOUR, KILOGRAM, KILOWATT_HOURS, MONTH, SECOND, USD, WATT, Unit
+from simulator.units import HOUR, MONTH
 
 CLOSE: Final = 0.1
 """Distance from one below which a ratio gets three digits."""
@@ -94,38 +96,6 @@ _REPEATS: Final = {
 _UNPRICED: Final = "purchase price unknown; set it, such as owned.capex = '$30k'"
 
 
-class Figure(NamedTuple):
-    """A figure of services that is shown: label, unit, and whether with its interval."""
-
-    label: str
-    unit: Unit | None = None
-    banded: bool = False
-    is_share: bool = False
-
-
-FIGURES: Final[Mapping[str, Figure]] = {
-    "first_token_s.p50": Figure("TTFT p50", SECOND),
-    "first_token_s.p99": Figure("TTFT p99", SECOND, banded=True),
-    "per_token_s.p50": Figure("TPOT p50", SECOND),
-    "per_token_s.p99": Figure("TPOT p99", SECOND, banded=True),
-    "end_to_end_s.p50": Figure("end to end p50", SECOND),
-    "end_to_end_s.p99": Figure("end to end p99", SECOND, banded=True),
-    "slo.attainment": Figure("within the SLO", is_share=True, banded=True),
-    "requests_per_s": Figure("requests/s"),
-    "output_tokens_per_s": Figure("output tokens/s"),
-    "saturation.requests_per_s": Figure("capacity, requests/s", banded=True),
-    "saturation.output_tokens_per_s": Figure("capacity, output tokens/s"),
-    "saturation.headroom": Figure("headroom, times the load"),
-    "gpu_memory_bytes.total": Figure("memory per device", BYTE),
-    "cost.usd_per_hour": Figure("machines per hour", USD),
-    "cost.usd_per_million_output_tokens": Figure("1M output tokens", USD, banded=True),
-    "cost.usd_per_thousand_requests": Figure("1,000 requests", USD, banded=True),
-    "energy.power_w": Figure("power of all machines", WATT),
-    "energy.kwh_per_million_output_tokens": Figure("energy of 1M output tokens", KILOWATT_HOURS),
-    "energy.kwh_per_thousand_requests": Figure("energy of 1,000 requests", KILOWATT_HOURS),
-    "energy.kg_co2e_per_thousand_requests": Figure("emissions of 1,000 requests", KILOGRAM),
-}
-"""Figures by dotted path, in the order of the table."""
 _USED: Final = {
     "utilization.cache_mean": "KV cache used",
     "utilization.cache_peak": "KV cache used, peak",
@@ -515,7 +485,7 @@ def _cautions(side: ServiceSide) -> tuple[str, ...]:
 def _service_figures(sides: Sequence[ServiceSide]) -> list[tuple[str, ...]]:
     """Return a row for each figure that a side has, and one below it with the intervals."""
     lines: list[tuple[str, ...]] = []
-    for name, shown in {**FIGURES, **_utilizations(sides)}.items():
+    for name, shown in {**SERVICE_FIGURES, **_utilizations(sides)}.items():
         values = [service_figures(side.prediction).get(name) for side in sides]
         if not any(values):
             continue
@@ -530,7 +500,7 @@ def _service_figures(sides: Sequence[ServiceSide]) -> list[tuple[str, ...]]:
     return [*lines, ("meets its SLO", *(_kept(side) for side in sides))]
 
 
-def _utilizations(sides: Sequence[ServiceSide]) -> dict[str, Figure]:
+def _utilizations(sides: Sequence[ServiceSide]) -> dict[str, ServiceFigure]:
     """Return utilizations of resources that are not idle on all sides."""
     names = dict.fromkeys(
         name
@@ -539,7 +509,8 @@ def _utilizations(sides: Sequence[ServiceSide]) -> dict[str, Figure]:
         if is_utilization(name) and (share or 0.0) >= HALF_PERCENT
     )
     return {
-        name: Figure(_USED.get(name) or f"busy: {_resource(name)}", is_share=True) for name in names
+        name: ServiceFigure(_USED.get(name) or f"busy: {_resource(name)}", is_share=True)
+        for name in names
     }
 
 
@@ -555,7 +526,7 @@ def _kept(side: ServiceSide) -> str:
     return "yes" if side.prediction.keeps_limits else "no"
 
 
-def _service_value(name: str, shown: Figure, side: ServiceSide, value: float) -> str:
+def _service_value(name: str, shown: ServiceFigure, side: ServiceSide, value: float) -> str:
     if shown.is_share:
         return _share(name, side, value)
     ends = side.prediction.interval.get(name)
@@ -569,7 +540,7 @@ def _share(name: str, side: ServiceSide, share: float) -> str:
     return kept_share(share, side.prediction.service.slo.share) if kept else share_known(share)
 
 
-def _band(name: str, shown: Figure, side: ServiceSide) -> str:
+def _band(name: str, shown: ServiceFigure, side: ServiceSide) -> str:
     """Return the 80% interval of a figure; empty without one."""
     ends = side.prediction.interval.get(name)
     if ends is None or ends["p10"] == ends["p90"]:

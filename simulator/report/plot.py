@@ -34,7 +34,8 @@ from simulator.studies.search.outcome import Outcome, Status
 from simulator.studies.search.scoring import value_of
 from simulator.studies.sensitivity import Sensitivity
 from simulator.units import BYTE, PER_SECOND, SECOND, Unit, parse, scale
-from simulator.validation.validate import Judged, Validated
+from simulator.validation.scores import Judged
+from simulator.validation.validate import Validated
 
 COLOURS: Final = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7"),

@@ -382,8 +382,8 @@ def _results(scenario: Scenario, activity: StoreActivity) -> Iterator[Use]:
     job, store = scenario.job, scenario.cluster.trainers.storage
     if job.mode is Mode.PREPARE:
         samples = float(samples_of_an_epoch(scenario) * lengths(scenario).epochs)
-        size = float(job.preprocessing.output_bytes) * samples
-        each = write_operations(job.dataset, job.preprocessing.output_bytes, store)
+        size = float(job.input.output_bytes_per_sample) * samples
+        each = write_operations(job.dataset, job.input.output_bytes_per_sample, store)
         yield Use(store=store, held=size, writes=float(each * samples), written=size)
         return
     if job.model is not None and activity.checkpoints > 0.0:

@@ -50,7 +50,7 @@ ARRAYS: Final[Mapping[type, frozenset[str]]] = {
 """Numbers that closed forms take as arrays, by the type that holds them; None is a structure."""
 
 IGNORED: Final[Mapping[type, frozenset[str]]] = {
-    Scenario: frozenset({"name", "title", "notes", "uncertainties"}),
+    Scenario: frozenset({"name", "title", "notes", "uncertainties", "stated"}),
     InputPipeline: frozenset({"measured_on", "tensors_per_batch"}),
     CpuPool: frozenset({"model"}),
     Host: frozenset({"note"}),

@@ -11,6 +11,7 @@ from simulator.equations.cpu import capacity_beside
 from simulator.schema.accelerators import Gpu
 from simulator.schema.cost import Price
 from simulator.schema.fields import (
+    ByteField,
     ByteRateField,
     ByteRateFigure,
     Choice,
@@ -18,9 +19,17 @@ from simulator.schema.fields import (
     ClockFigure,
     CountField,
     CountFigure,
+    CountOrZeroField,
+    FractionField,
     NameFigure,
+    Number,
+    NumberField,
+    NumberOrZeroField,
+    OperationsField,
     PowerFigure,
     Profile,
+    Section,
+    TextField,
     TimeFigure,
     TimeOrZeroField,
 )
@@ -288,6 +297,60 @@ class Host:
             return None
         uplinks = (switch.uplink.rate for switch in self.switches if switch.gpus)
         return min(self.host_link.rate, *uplinks, self.host_link.rate)
+
+
+MachinesField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware(Section):
+    """The machine the job runs on, and what-if changes to it."""
+
+    machine: TextField
+    """Name of a machine's profile, such as node/dgx-a100-80gb or instance/aws/p4d.24xlarge."""
+    count: MachinesField = 1
+    """How many equal machines."""
+    gpu: TextField | None = None
+    """Replace each of its accelerators by this one, such as gpu/h100-sxm5-80gb; all
+    else of the machine stays, but its price is not known then."""
+    gpus: CountOrZeroField | None = None
+    """Accelerators used on each machine; all of them by default."""
+    emulated: CountField | None = None
+    """Instead of its accelerators, this number of processes on each machine that only wait for
+    model.step_times, as storage benchmarks do; nothing is copied to them."""
+    storage: TextField | None = None
+    """Name of a store's profile, such as storage/ebs-gp3; the machine's own drives by default."""
+    cache: TextField | None = None
+    """Drives in front of the store that keep what was read once: local, or a store's profile."""
+    ram: ByteField | None = None
+    """What if the machine had this much RAM."""
+    vcpus: NumberField | None = None
+    """What if it had this many hardware threads; cores change in proportion unless given."""
+    cores: NumberField | None = None
+    """What if it had this many physical cores."""
+    smt_worth: FractionField | None = None
+    """What a second hardware thread adds to a busy core, as a fraction of a core."""
+    contention: NumberOrZeroField | None = None
+    """How much longer work takes with all cores busy than with one, less 1; 0: no longer."""
+    memory_bandwidth: ByteRateField | None = None
+    """What if its host memory had this bandwidth."""
+    storage_bandwidth: ByteRateField | None = None
+    """What if the store read at this rate, as achieved."""
+    storage_latency: TimeOrZeroField | None = None
+    """What if this time passed before the first byte of a read."""
+    storage_operations: OperationsField | None = None
+    """What if the store answered this many small random reads a second."""
+    storage_capacity: ByteField | None = None
+    """Size of the store: rent, and credits for bursts, go with it where they do by capacity."""
+    storage_prefixes: CountField = 1
+    """Prefixes that objects lie under, each with the store's limit of requests for itself."""
+    storage_request_rate: ByteRateField | None = None
+    """What if one reader of the store could go no faster than this."""
+    network_bandwidth: ByteRateField | None = None
+    """What if each machine's network attachment carried this rate, one way."""
+    pcie_bandwidth: ByteRateField | None = None
+    """What if an accelerator alone reached its host at this rate, one way, over its link and the
+    uplink of its switch."""
 
 
 class Role(StrEnum):

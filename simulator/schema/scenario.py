@@ -22,7 +22,7 @@ from simulator.schema.fields import (
     TimeOrZeroField,
 )
 from simulator.schema.long_run import Interruptions
-from simulator.schema.machines import Cluster, Group
+from simulator.schema.machines import Cluster, Group, Hardware
 from simulator.schema.models import Model, StepTimes
 from simulator.schema.software import Software
 from simulator.schema.training import ONE_DEVICE, Mode, Parallelism, Train
@@ -108,7 +108,8 @@ class Scenario:
     for. `energy` says where the electricity comes from, `owned` what machines cost to own; None
     where the file does not. `store` says how the store is used outside the run. `assume_spread`: no
     spread of samples is stated, so one is assumed where equal samples mislead
-    (`pipeline.loads`).
+    (`pipeline.loads`). `stated` is the table of a file that states figures of the machine, until
+    the uncertainty of the scenario is known (`confidence.uncertainty.with_uncertainties`).
     """
 
     name: str
@@ -126,6 +127,7 @@ class Scenario:
     owned: Ownership | None = None
     store: StorePlan = DURING_THE_RUN
     assume_spread: bool = False
+    stated: Hardware | None = None
 
     @property
     def site(self) -> Group:

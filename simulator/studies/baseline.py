@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from simulator.confidence.uncertainty import with_uncertainties
 from simulator.errors import InputError, PlanError, UnknownName
 from simulator.physics.footprint import Verdict, memory_fit
 from simulator.reading.hardware.catalogue import Catalogue
@@ -313,7 +314,7 @@ class Baseline:
         rest = tuple(sorted((k, v) for k, v in settings.items() if k not in MEMORY_NEUTRAL))
         key = (machine.gpu, machine.gpus, rest)
         if key not in self.fitted:
-            memory = memory_fit(self.reader.read(settings).scenario)
+            memory = memory_fit(with_uncertainties(self.reader.read(settings).scenario))
             self.fitted[key] = memory is None or memory.verdict is Verdict.YES
         return self.fitted[key]
 

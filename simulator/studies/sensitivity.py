@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from simulator.engine.intervals import figures, uncertainty_components
-from simulator.engine.run import SimulationInput
 from simulator.predict import predict, simulation_input
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
+from simulator.studies.search.outcome import Progress, tracked
 from simulator.uncertainty.components import (
     LARGEST,
     P90,
@@ -23,9 +23,6 @@ from simulator.uncertainty.components import (
     covariance,
     within_reason,
 )
-
-if TYPE_CHECKING:
-    from simulator.studies.whatif import Progress
 
 RUN_TIME: Final = "total_time_s"
 
@@ -138,26 +135,6 @@ class Sensitivity:
     correlated: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Case:
-    inputs: SimulationInput
-    prediction: Prediction
-    deviations: Mapping[Rate, float]
-    correlated: bool
-
-
-def _case(scenario: Scenario, seed: int) -> _Case:
-    inputs = simulation_input(scenario)
-    prediction = predict(scenario, seed=seed, intervals=False)
-    uncertainties = uncertainty_components(inputs, prediction)
-    return _Case(
-        inputs=inputs,
-        prediction=prediction,
-        deviations=deviations(uncertainties),
-        correlated=any(component.shared for component in uncertainties),
-    )
-
-
 def deviations(uncertainties: Sequence[UncertaintyComponent]) -> dict[Rate, float]:
     """Standard deviation of each rate's logarithm; only uncertain rates."""
     rates = [rate for rate in Rate if any(d.rate is rate and d.log_sd > 0.0 for d in uncertainties)]
@@ -189,31 +166,36 @@ def tornado(
     Sensitivity or None
         None where the metric has no value.
     """
-    case = _case(scenario, seed)
-    base = number_at(case.prediction, metric)
+    inputs = simulation_input(scenario)
+    prediction = predict(scenario, seed=seed, intervals=False)
+    base = number_at(prediction, metric)
     if base is None:
         return None
-    bars = []
-    for number, (rate, log_sd) in enumerate(case.deviations.items(), start=1):
-        ends = [_metric_at(case, metric, {rate: math.exp(z * log_sd)}) for z in (-P90, P90)]
-        slow, fast = (base if end is None else end for end in ends)
-        bars.append(Bar(rate=rate, log_sd=log_sd, slow=slow, fast=fast))
-        if progress is not None:
-            progress(number / len(case.deviations))
+    uncertainties = uncertainty_components(inputs, prediction)
+
+    def at(rate: Rate, speed: float) -> float:
+        """Return the metric: simulated, unless the rate stretches all there is."""
+        if rate in _STRETCHING:
+            known = figures(inputs, prediction, {rate: np.array([speed])}).get(metric)
+            end = None if known is None else float(known[0])
+        else:
+            other = predict(inputs.scenario, seed=seed, intervals=False, speeds={rate: speed})
+            end = number_at(other, metric)
+        return base if end is None else end
+
+    bars = [
+        Bar(
+            rate=rate,
+            log_sd=log_sd,
+            slow=at(rate, math.exp(-P90 * log_sd)),
+            fast=at(rate, math.exp(P90 * log_sd)),
+        )
+        for rate, log_sd in tracked(list(deviations(uncertainties).items()), progress)
+    ]
     return Sensitivity(
         metric=metric,
         base=base,
-        prediction=case.prediction,
+        prediction=prediction,
         bars=tuple(sorted(bars, key=lambda bar: -bar.width)),
-        correlated=case.correlated,
+        correlated=any(component.shared for component in uncertainties),
     )
-
-
-def _metric_at(case: _Case, metric: str, speeds: Mapping[Rate, float]) -> float | None:
-    """The metric at other speeds: simulated, unless the rate stretches all there is."""
-    if set(speeds) <= _STRETCHING:
-        arrays = {rate: np.array([speed]) for rate, speed in speeds.items()}
-        found = figures(case.inputs, case.prediction, arrays).get(metric)
-        return None if found is None else float(found[0])
-    scenario, seed = case.inputs.scenario, case.prediction.seed or 0
-    return number_at(predict(scenario, seed=seed, intervals=False, speeds=speeds), metric)

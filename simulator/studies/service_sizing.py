@@ -30,6 +30,7 @@ from simulator.serving.run import (
 )
 from simulator.serving.sizing import LIMITS, Sizing, times
 from simulator.studies.levers.catalogue import variants
+from simulator.studies.search.outcome import Progress, tracked
 from simulator.uncertainty.components import P90
 from simulator.units import SECOND, THOUSAND, PerSecond, Seconds, Usd, UsdPerSecond, show
 
@@ -213,7 +214,6 @@ def _on(job: Scenario, machines: int) -> Scenario:
 
 
 Read = Callable[[Mapping[str, Plain]], Service]
-Progress = Callable[[float], None]
 MAX_PRICE_RATIO: Final = 1.5
 """Ratio to the cheapest price up to which candidates are predicted too."""
 
@@ -309,14 +309,12 @@ def size(
         Called with the finished share, 0 to 1.
     """
     known, refused = list[_Candidate](), list[Refused]()
-    for number, settings in enumerate(candidates):
+    for settings in tracked(candidates, progress):
         found = _candidate(read, settings, seed)
         if isinstance(found, Refused):
             refused.append(found)
         else:
             known.append(found)
-        if progress is not None:
-            progress((number + 1) / (len(candidates) + 1))
     choices, dearer = list[tuple[Choice, Sizing | BulkSizing]](), list[TooExpensive]()
     for candidate in sorted(known, key=lambda one: one.least):
         best = min((choice.paid for choice, _ in choices), default=math.inf)
@@ -426,12 +424,10 @@ def needs(service: Service, *, seed: int = 0, progress: Progress | None = None) 
     NotModelled
         If its load is not a rate of arrivals.
     """
-    found = list[Need]()
-    for number, factor in enumerate(RATE_FACTORS):
-        found.append(_need(_on_one(service, factor), seed, told=not found))
-        if progress is not None:
-            progress((number + 1) / len(RATE_FACTORS))
-    return tuple(found)
+    return tuple(
+        _need(_on_one(service, factor), seed, told=factor == RATE_FACTORS[0])
+        for factor in tracked(RATE_FACTORS, progress)
+    )
 
 
 def _on_one(service: Service, factor: float) -> Service:
@@ -492,14 +488,12 @@ def sweep(
 ) -> tuple[Variant, ...]:
     """The figures of variants of a service, without intervals, in their order."""
     found = []
-    for number, settings in enumerate(candidates):
+    for settings in tracked(candidates, progress):
         try:
             figures = service_figures(predict_service(read(settings), seed=seed, intervals=False))
             found.append(Variant(settings=settings, figures=figures))
         except PlanError as mistake:
             found.append(Variant(settings=settings, figures={}, mistake=str(mistake)))
-        if progress is not None:
-            progress((number + 1) / len(candidates))
     return tuple(found)
 
 

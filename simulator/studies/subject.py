@@ -2,7 +2,7 @@
 
 A `Subject` reads its file, predicts it and proposes changes; `read_subject` decides which kind a
 file describes. Verbs and the Python interface ask the subject and never which kind it is.
-`report.kinds` prints the answers.
+`report` has the documents of the answers.
 """
 
 from __future__ import annotations
@@ -439,7 +439,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
 
         whatif.check_number(metric)
         met, turned = BugLog(), knobs(self.described, device)
-        changes = whatif.changes(turned)
+        changes = whatif.knob_steps(turned)
         priced = whatif.prices_of(prices, changes)
         swaps = None if gpus is None else accelerators(gpus, self.reader.names("hardware.gpu"))
         with progress("trying changes") as line:

@@ -2,7 +2,7 @@
 
 An uncertainty says how far a rate (of the device, the workers, the store) may lie from the figure
 used, as the standard deviation of its logarithm: 0.1 is about 10% either way.
-`reading.fitted.uncertainty` finds them for a scenario from the evidence behind each figure;
+`confidence.uncertainty` finds them for a scenario from the evidence behind each figure;
 `engine.intervals` turns them into intervals.
 
 Quasi-random points fill a cube evenly, for averages over many uncertain figures at once. They are

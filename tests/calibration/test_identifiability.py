@@ -24,12 +24,11 @@ def test_parameters_that_move_all_rows_alike(ratio: float, sign: float) -> None:
     """The pair is named with its sign, and so is the direction that changes nothing."""
     column = np.array([1.0, 0.5, 0.8])
     found = identifiability(["a", "b"], np.column_stack([column, ratio * column]), PRIOR)
-    (pair,) = found.alike
-    assert {pair.first, pair.second} == {"a", "b"}
-    assert pair.correlation == pytest.approx(sign, abs=1e-3)
-    (direction,) = found.faint
-    assert direction.effect < 1e-6
-    weights = direction.weights
+    ((first, second, correlation),) = found.alike
+    assert {first, second} == {"a", "b"}
+    assert correlation == pytest.approx(sign, abs=1e-3)
+    ((weights, effect),) = found.faint
+    assert effect < 1e-6
     assert weights["a"] / weights["b"] == pytest.approx(-ratio)
 
 
@@ -37,7 +36,7 @@ def test_a_parameter_without_effect_is_a_faint_direction_of_its_own() -> None:
     """It is not taken for a relative of others."""
     found = identifiability(["a", "b"], np.array([[1.0, 0.0], [0.7, 0.0]]), PRIOR)
     assert found.alike == ()
-    assert [d.weights for d in found.faint] == [{"b": pytest.approx(1.0)}]
+    assert [weights for weights, _ in found.faint] == [{"b": pytest.approx(1.0)}]
 
 
 def test_fewer_rows_than_parameters() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.calibration.observed import Explained, Observation, explain_observation
+from simulator.calibration.observed import Explained, explain_observation
 from simulator.errors import NotModelled
 from simulator.predict import predict
 from simulator.reading.search.candidates import CandidateReader
@@ -16,8 +16,7 @@ RATE = "throughput_samples_per_s"
 def explained(name: str, metric: str, value: float, *overrides: str) -> Explained:
     """A shipped scenario beside an observation."""
     reader = CandidateReader(name, overrides=overrides)
-    observation = Observation(metric=metric, value=value)
-    return explain_observation(lambda given: reader.read(given).scenario, observation)
+    return explain_observation(lambda given: reader.read(given).scenario, metric, value)
 
 
 def shown(name: str, metric: str, *overrides: str) -> float:

@@ -12,7 +12,7 @@ import pytest
 
 from simulator.cli.main import main
 from simulator.cli.output import Exit
-from simulator.physics.device_time import is_on_cores
+from simulator.physics.device_time import Evidence, evidence_of
 from simulator.physics.footprint import Verdict, memory_fit
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
@@ -214,7 +214,7 @@ def test_a_model_that_cores_cannot_time_needs_a_measured_step(
     assert "give model.step_times measured there" in capsys.readouterr().err
     assert not Path("my-job.toml").exists()
     assert main([*here, "--model", "resnet50"]) == Exit.FINE
-    assert is_on_cores(load_scenario("my-job.toml"))
+    assert evidence_of(load_scenario("my-job.toml")) is Evidence.CORES
     again = [*here, "--model", "resnet50", "--step-time", "3 s", "--force"]
     assert main(again) == Exit.FINE
     times = load_scenario("my-job.toml").job.step_times

@@ -15,7 +15,7 @@ from simulator.studies.baseline import baseline_of
 from simulator.studies.levers.catalogue import RELIEF
 from simulator.studies.recommend.ranking import EQUAL_FACTOR, MONEY, TIME, front, number
 from simulator.studies.recommend.recommendation import recommend
-from simulator.studies.recommend.search_problem import define_problem, search_backend
+from simulator.studies.recommend.search_problem import SearchBackend, define_problem
 from simulator.studies.search.candidates import expand
 from simulator.studies.search.explore import Request, explore
 from simulator.studies.search.outcome import Candidate
@@ -124,7 +124,7 @@ def test_the_answer_is_that_of_an_exhaustive_search(tmp_path: Path) -> None:
     seeds = [c.settings for c in expand(Axes(axes=goal.search), reader)]
     problem = define_problem(baseline_of(reader, Catalogue.default()), goal, seeds)
     with local_workers(1) as workers:
-        found = recommend(problem, search_backend(workers, None), seeds=seeds)
+        found = recommend(problem, SearchBackend(workers, None), seeds=seeds)
         candidates = tuple(
             Candidate(index=i, settings=one) for i, one in enumerate(problem.settings)
         )

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from simulator.confidence.uncertainty import uncertainties_of
 from simulator.errors import NotModelled
 from simulator.physics.device_time import Evidence, device_time, evidence_of
 from simulator.physics.kernels import product_times
@@ -239,7 +240,7 @@ def test_a_step_on_cores_is_what_they_take_and_is_doubted() -> None:
     found = predict(scenario)
     assert found.timing.step_time.mean >= float(time.total) * (1.0 - 1e-9)
     grades = {
-        component.grade for component in scenario.uncertainties if component.rate is Rate.DEVICE
+        component.grade for component in uncertainties_of(scenario) if component.rate is Rate.DEVICE
     }
     assert grades == {Grade.ON_CORES}
 

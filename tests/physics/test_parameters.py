@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import pytest
 
+from simulator.confidence.uncertainty import uncertainties_of, with_uncertainties
 from simulator.errors import PlanError
 from simulator.physics.communication import traffic
 from simulator.physics.device_memory import device_memory
@@ -227,12 +228,14 @@ def test_the_prediction_says_that_nobody_measured_it() -> None:
     """Nothing was fitted to adapters, so the interval is wider and a warning says why."""
     warned = [
         component.warning
-        for component in job(LORA).uncertainties
+        for component in uncertainties_of(job(LORA))
         if "trainable parameters adapters" in component.warning
     ]
     assert len(warned) == 1
-    assert not any("trainable parameters" in component.warning for component in job().uncertainties)
-    assert job(LORA).memory_log_sd > job().memory_log_sd
+    assert not any(
+        "trainable parameters" in component.warning for component in uncertainties_of(job())
+    )
+    assert with_uncertainties(job(LORA)).memory_log_sd > with_uncertainties(job()).memory_log_sd
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ def test_several_machines_that_train_stand_alone() -> None:
 @pytest.mark.parametrize(
     ("section", "keys"),
     [
-        ("HardwareSection", {"cache"}),
+        ("Hardware", {"cache"}),
         ("Dataset", {"placement", "window", "chunk_size"}),
         ("InputPipeline", {"where", "device_time", "prepared_bytes_per_sample", "socket"}),
         ("Remote", {"machine", "workers", "shares_batches", "queue", "price"}),

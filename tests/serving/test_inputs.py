@@ -10,8 +10,8 @@ from simulator.errors import InputError
 from simulator.predict import layout_of, predict, predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
+from simulator.report.document import Format, render
 from simulator.report.prediction.service import document
-from simulator.report.render import Format, render
 from simulator.results.metrics import service_figures
 from simulator.results.serving import ServicePrediction
 from simulator.schema.serving import Routing, Service

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from simulator.reading.sections import HardwareSection
 from simulator.results.cost import uses
-from simulator.schema.machines import Group
+from simulator.schema.machines import Group, Hardware
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Burst, Storage
 from simulator.uncertainty.provenance import Assumption, Source
 from simulator.units import BYTE_PER_SECOND, PER_SECOND, Bytes, show
 
 
-def with_mean_rates(scenario: Scenario, stated: HardwareSection) -> Scenario:
+def with_mean_rates(scenario: Scenario, stated: Hardware) -> Scenario:
     """Return the scenario with stores whose credits run out at their mean rate over the whole run.
 
     A file that states what its store reads at means that, credits or not.
@@ -53,9 +52,7 @@ def _with(group: Group, slowed: dict[str, Storage]) -> Group:
     )
 
 
-def _slowed(
-    store: Storage, held: Bytes, asked: tuple[float, Bytes], stated: HardwareSection
-) -> Storage:
+def _slowed(store: Storage, held: Bytes, asked: tuple[float, Bytes], stated: Hardware) -> Storage:
     operations, carried = asked
     if stated.states("storage_operations"):
         store = replace(store, burst_operations=None)

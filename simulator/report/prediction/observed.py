@@ -37,8 +37,8 @@ UNLIKELY: Final = 2.0
 
 def sections(found: Explained) -> tuple[Section, ...]:
     """Return the section on an observation: the possible single causes, likeliest first."""
-    seen, expected = (_shown(found, value) for value in (found.observation.value, found.predicted))
-    metric = FIGURES.get(found.observation.metric, found.observation.metric)
+    seen, expected = (_shown(found, value) for value in (found.observed, found.predicted))
+    metric = FIGURES.get(found.metric, found.metric)
     title = "Observation"
     if found.agrees:
         return section(title, notes([f"Observed {metric} {seen} agrees with the prediction."]))
@@ -72,7 +72,7 @@ def _row(one: Explanation) -> tuple[str, str, str, str]:
 
 
 def _shown(found: Explained, value: float) -> str:
-    metric = found.observation.metric
+    metric = found.metric
     if is_share(metric):
         return f"{100.0 * value:.{DIGITS}g}%"
     unit = next((m.unit for m in JOB_METRICS if m.name == metric), None)
@@ -82,8 +82,8 @@ def _shown(found: Explained, value: float) -> str:
 def as_object(found: Explained) -> dict[str, Any]:
     """Return the observation and its explanations as plain values."""
     return {
-        "metric": found.observation.metric,
-        "observed": found.observation.value,
+        "metric": found.metric,
+        "observed": found.observed,
         "predicted": found.predicted,
         "explanations": [
             {

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from simulator.confidence.uncertainty import with_uncertainties
 from simulator.errors import InputError, NotModelled
 from simulator.physics.footprint import Verdict, memory_fit
 from simulator.schema.goal import Plain
@@ -171,7 +172,7 @@ def first_that_fits(
     """
     for settings in splits_by_simplicity(scenario):
         try:
-            fit = memory_fit(read(settings))
+            fit = memory_fit(with_uncertainties(read(settings)))
         except (InputError, NotModelled):
             # A degree that does not divide this model's heads or layers.
             continue

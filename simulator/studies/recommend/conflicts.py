@@ -21,14 +21,13 @@ from simulator.schema.goal import Goal, Limits, Objective, Sense
 from simulator.schema.machines import short_name
 from simulator.studies.baseline import Settings
 from simulator.studies.levers import COUNT
-from simulator.studies.recommend.limits import RuledOffer, broken
+from simulator.studies.recommend.limits import RuledOffer, broken, limits_as_text
 from simulator.studies.recommend.ranking import MONEY, TIME, Choice, number
 from simulator.studies.recommend.search_problem import (
     Search,
     SearchBackend,
     SearchProblem,
     define_problem,
-    limits_as_text,
 )
 from simulator.studies.search.outcome import Candidate
 from simulator.units import SECOND, USD, show
@@ -75,12 +74,12 @@ def conflict_of(
 
     Parameters
     ----------
-    inquiry : Inquiry
+    problem : SearchProblem
         A search in which no candidate is within all limits.
     seeds : iterable of settings
         As in that search.
-    ask : callable
-        Who predicts; asked for a candidate that keeps what seems to exclude each other.
+    backend : SearchBackend
+        Predicts candidates that keep what seems to exclude each other.
     seed : int
         Of all random draws.
     """
@@ -88,7 +87,7 @@ def conflict_of(
     if on_hardware is not None:
         return on_hardware
     wide = define_problem(problem.baseline, _freed(problem.goal), seeds)
-    search = Search.of(wide, backend, seed=seed)
+    search = Search(wide, backend, seed)
     search.candidates = tuple(c for c in search.candidates if not wide.needs_consent(c.settings))
     search.bound(READING_SHARE)
     conflict_search = _ConflictSearch(problem=problem, wide=wide, search=search)
@@ -176,7 +175,7 @@ class _ConflictSearch:
         objective = _MEASURES.get(measure, _MEASURES["deadline"])
         where = self._condition(names)
         for group in self._by_count(may) if measure == "nodes" else [may]:
-            self.search.backend.progress.begin(ROUND_SHARE)
+            self.search.backend.begin(ROUND_SHARE)
             self.search.meeting(group, objective, where)
             choices = [self.problem.judged(self.search.known[c.index]) for c in group]
             kept = [c for c in choices if c.is_predicted and self._broken(c).isdisjoint(names)]

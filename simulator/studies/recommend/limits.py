@@ -235,3 +235,26 @@ def check_regions(limits: Limits, machines: Sequence[Machine]) -> None:
             hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(known)}"
             msg = f"goal.regions: no machine has a price for '{wanted}'; {hint}"
             raise UnknownName(msg)
+
+
+def limits_as_text(limits: Limits) -> str:
+    """The limits that need figures as a condition; what may not fit is not recommended.
+
+    Examples
+    --------
+    >>> limits_as_text(Limits(deadline=60.0, gpu_memory_margin=0.25)).split(" and ")[1::3]
+    ['not gpu_memory_bytes.total > 0.75 * gpu_memory_bytes.capacity', 'total_time_s <= 60.0']
+    """
+    margins = (
+        ("host_ram_bytes", limits.ram_margin),
+        ("gpu_memory_bytes", limits.gpu_memory_margin),
+    )
+    parts = [
+        f"not {what}.total > {1.0 - margin!r} * {what}.capacity"  # what has none keeps it
+        for what, margin in margins
+    ]
+    parts += [f"not {name} == '{Verdict.UNCERTAIN.value}'" for name in ("fits.host", "fits.gpu")]
+    parts += [f"({limits.where})"] if limits.where else []
+    parts += [] if limits.deadline is None else [f"{TIME} <= {limits.deadline!r}"]
+    parts += [] if limits.budget is None else [f"{MONEY} <= {limits.budget!r}"]
+    return " and ".join(parts)

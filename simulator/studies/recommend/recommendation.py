@@ -39,12 +39,12 @@ from simulator.studies.recommend.ranking import (
 )
 from simulator.studies.recommend.search_problem import (
     Interruption,
+    Refusal,
     Search,
     SearchBackend,
     SearchProblem,
     interrupted,
 )
-from simulator.studies.recommend.space import Refusal
 from simulator.studies.search.outcome import Candidate, Outcome, Status
 
 
@@ -286,10 +286,10 @@ def recommend(
 
     Parameters
     ----------
-    inquiry : Inquiry
-        What is looked for, and among what.
-    ask : callable
-        Who predicts.
+    problem : SearchProblem
+        The goal, and what is searched.
+    backend : SearchBackend
+        Predicts candidates.
     seeds : iterable of settings
         Points along the axes that the goal names itself.
     seed : int
@@ -297,7 +297,7 @@ def recommend(
     everywhere : bool
         Also predict the best on every machine, for a choice that several workloads share.
     """
-    search = Search.of(problem, backend, seed=seed)
+    search = Search(problem, backend, seed)
     search.all_of(search.candidates[:1])
     now = problem.judged(search.known[0])
     starved = is_cpu_bound(now)
@@ -320,9 +320,9 @@ def recommend(
         off_axes=not problem.is_searched(now.settings),
         program=problem.program,
         ports=problem.ports,
-        refused=problem.space.refused,
+        refused=problem.refused,
         excluded=problem.excluded,
-        from_store=backend.progress.predicted == 0,
+        from_store=backend.predicted == 0,
         missing=len(backend.missing),
         bugs=tuple(one.reason for one in search.known.values() if one.status is Status.BUG),
     )
@@ -337,13 +337,13 @@ def recommend(
 
 def _survey(problem: SearchProblem, search: Search) -> None:
     """Find the best under the goal, the runner-up on other hardware, and the front."""
-    search.backend.progress.begin(SURVEY_SHARE)
+    search.backend.begin(SURVEY_SHARE)
     search.best_of(search.candidates, top=MIN_PREDICTED)
-    search.backend.progress.begin(SURVEY_SHARE)
+    search.backend.begin(SURVEY_SHARE)
     search.front(search.candidates, close=SEARCH_TOLERANCE)
     best = in_order(problem.goal.objective, _eligible(problem, search))
     if best:
-        search.backend.progress.begin(RUNNER_UP_SHARE)
+        search.backend.begin(RUNNER_UP_SHARE)
         search.best_of(
             [c for c in search.candidates if hardware_of(c.settings) != best[0].hardware],
             close=SEARCH_TOLERANCE,
@@ -383,7 +383,7 @@ def _predict_groups(
     if problem.goal.pins:
         groups[("free", "")] = _freed(problem, search, "")
     for place, ((kind, name), group) in enumerate(groups.items()):
-        search.backend.progress.begin(1.0 / (len(groups) - place))
+        search.backend.begin(1.0 / (len(groups) - place))
         close = (
             0.0
             if (kind, name) == ("free", "")

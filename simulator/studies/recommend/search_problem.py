@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from simulator.equations.reliability import best_checkpoint_interval, time_with_interruptions
-from simulator.physics.footprint import Verdict
-from simulator.pipeline.program import CHECKPOINTING
+from simulator.errors import InputError, PlanError
+from simulator.pipeline.program import CHECKPOINTING, check_modelled
 from simulator.pipeline.run_length import checkpoint_time as time_to_write
 from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.base import Phase, ask
 from simulator.pipeline.topology import build
-from simulator.reading.search.candidates import CandidateReader
 from simulator.results.metrics import Value
 from simulator.schema.cost import Purchase
-from simulator.schema.goal import Goal, Limits, Objective, Plain, Spot
+from simulator.schema.data_loading import Preparation
+from simulator.schema.goal import Goal, Objective, Plain, Spot
 from simulator.schema.scenario import Scenario
 from simulator.studies.baseline import (
     MACHINE_KEYS,
@@ -30,7 +30,9 @@ from simulator.studies.baseline import (
 )
 from simulator.studies.data_migration import Move, moves, with_copies
 from simulator.studies.levers import COUNT, MACHINE, PURCHASE, STORE
-from simulator.studies.levers.lever import Shortage
+from simulator.studies.levers.catalogue import RELIEF, SEARCH, candidates, relief
+from simulator.studies.levers.lever import SearchPoint, Shortage, UnfitError
+from simulator.studies.levers.machines import carried_cpu_times
 from simulator.studies.recommend.limits import (
     PORTING,
     Program,
@@ -38,6 +40,7 @@ from simulator.studies.recommend.limits import (
     RuledOffer,
     broken,
     check_regions,
+    limits_as_text,
     program_of,
     rules_of,
 )
@@ -50,12 +53,10 @@ from simulator.studies.recommend.ranking import (
     goal_value_of,
     number,
 )
-from simulator.studies.recommend.space import Space, cpu_relief, space_of
 from simulator.studies.search.evaluate import Bounded
 from simulator.studies.search.explore import (
     NOT_STORED,
     TIME_AND_COST,
-    Judge,
     Request,
     Standing,
     bounds_of,
@@ -145,6 +146,138 @@ def with_losses(figures: Mapping[str, Value], lost: Interruption) -> dict[str, V
     return changed
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """A machine that is not looked at further, and why."""
+
+    machine: Machine
+    reason: str
+
+
+def space_of(
+    baseline: Baseline, goal: Goal, machines: Sequence[Machine], seeds: Iterable[Settings] = ({},)
+) -> tuple[tuple[Settings, ...], tuple[Refusal, ...]]:
+    """Return the settings of all candidates of a search, and machines that are left out.
+
+    The usual dimensions are machines, how many, where data lies, workers, batch, parallelism. Each
+    is a function from what is set so far to what may be set next. A dimension whose key the user
+    searches adds nothing.
+
+    Parameters
+    ----------
+    baseline : Baseline
+        The scenario and what is on offer.
+    goal : Goal
+        Its limit on machines bounds their number.
+    machines : sequence of Machine
+        Those looked at.
+    seeds : iterable of settings
+        Points along the axes that the user searches; every other dimension is filled in.
+    """
+    found: dict[tuple[tuple[str, Plain], ...], Settings] = {}
+    refused: dict[str, Refusal] = {}
+    for seed in seeds:
+        for machine in _named(machines, seed):
+            try:
+                points = list(
+                    _on(SearchPoint(baseline=baseline, goal=goal, machine=machine, point=seed))
+                )
+            except PlanError as error:
+                refused[machine.name] = Refusal(machine=machine, reason=_said(error))
+                continue
+            found |= {tuple(sorted(one.items())): one for one in points}
+    return tuple(found.values()), tuple(refused.values())
+
+
+def _named(machines: Sequence[Machine], seed: Settings) -> list[Machine]:
+    return [machine for machine in machines if seed.get(MACHINE) in (None, machine.name)]
+
+
+def _said(error: PlanError) -> str:
+    """Return the mistake without file and line, since the settings are in no file."""
+    if not isinstance(error, InputError):
+        return str(error).splitlines()[0]
+    first = error.problems[0]
+    return f"{first.key}: {first.message}" + (f"; {first.hint}" if first.hint else "")
+
+
+def _on(at: SearchPoint) -> Iterator[Settings]:
+    """Candidates on one machine, dimension by dimension."""
+    _check_device(at)
+    _check_measured(at)
+    _check_sold(at)
+    begin = {MACHINE: at.machine.name, **carried_cpu_times(at.baseline, at.machine), **at.point}
+    points: list[Settings] = [begin]
+    for name in SEARCH:
+        points = [
+            {**point, **more}
+            for point in points
+            for more in candidates(
+                name,
+                SearchPoint(baseline=at.baseline, goal=at.goal, machine=at.machine, point=point),
+            )
+        ]
+    if points:
+        check_modelled(at.baseline.reader.read(points[0]).scenario)
+    yield from points
+
+
+def _check_device(at: SearchPoint) -> None:
+    """Refuse a neural network on processors alone, whose speed is unknown."""
+    job, baseline = at.baseline.scenario.job, at.baseline
+    if at.machine.gpus or not baseline.gpus(baseline.own) or job.step_times is not None:
+        return
+    msg = "has no accelerator, and how fast its processors train this model is not known"
+    raise UnfitError(msg)
+
+
+def _check_measured(at: SearchPoint) -> None:
+    """Times measured on one accelerator say nothing about another."""
+    job, own = at.baseline.scenario.job, at.baseline.own.gpu
+    if at.machine.gpu == own:
+        return
+    timed = job.step_times is not None and not at.sets("model.step_time")
+    prepared = job.input.where is Preparation.DEVICE and not at.sets("input.device_time")
+    for measured, key in ((timed, "model.step_times"), (prepared, "input.device_time")):
+        if measured:
+            msg = f"{key} holds for {own or 'the processors'}: nothing is known of another device"
+            raise UnfitError(msg)
+
+
+def _check_sold(at: SearchPoint) -> None:
+    """A machine that is not sold in the way the scenario buys has no bill to compare."""
+    cost, sold = at.baseline.scenario.cost, at.machine.sold
+    wanted = {at.point.get(PURCHASE, cost.purchase.value)}
+    if at.goal.spot is not None:
+        wanted.add(Purchase.SPOT.value)
+    rented = cost.price is None and wanted != {Purchase.OWNED.value}
+    if rented and sold and at.machine.name != at.baseline.own.name and not wanted & sold:
+        msg = f"is sold as {' or '.join(sorted(sold))} only, as far as is known"
+        raise UnfitError(msg)
+
+
+def cpu_relief(
+    shortage: Shortage, alternatives: Mapping[str, Settings]
+) -> Iterator[tuple[str, Settings]]:
+    """Return candidates, by name, that give a job more processors or them less to do.
+
+    Parameters
+    ----------
+    shortage : Shortage
+        The job that its processors slow down, machines within the limits, and possible helpers.
+    alternatives : mapping
+        Settings by name of ways whose figures only the user knows.
+    """
+    baseline = shortage.baseline
+    here: Settings = {
+        MACHINE: baseline.own.name,
+        COUNT: baseline.scenario.cluster.trainers.count,
+    }
+    for name, shown in RELIEF.items():
+        yield from ((shown, {**here, **settings}) for settings in relief(name, shortage))
+    yield from ((name, {**here, **settings}) for name, settings in alternatives.items())
+
+
 _PLACEMENT_KEYS: Final = (MACHINE, STORE, "data.", "remote.", PREPARED_WHERE, "input.prepared")
 """Beginnings of the keys that say where the data lie, and how large they are."""
 PlacementKey: TypeAlias = tuple[tuple[str, Plain], ...]
@@ -161,7 +294,7 @@ class SearchProblem:
     goal: Goal
     rules: tuple[Rule, ...]
     worth: GoalValue
-    space: Space
+    refused: tuple[Refusal, ...]
     ideas: Mapping[int, str]
     excluded: Mapping[str, int]
     settings: tuple[Settings, ...]
@@ -264,7 +397,7 @@ def define_problem(
 
     Parameters
     ----------
-    ground : Ground
+    baseline : Baseline
         The scenario and what is on offer.
     goal : Goal
         What is looked for.
@@ -284,7 +417,7 @@ def define_problem(
     given = {key: baseline.reader.given(key) for key in goal.pins}
     base = {key: value for key, value in given.items() if isinstance(value, str | int | float)}
     starts = list(pinned_seeds(goal.pins, seeds, base))
-    space = space_of(baseline, goal, offered, starts)
+    points, refused = space_of(baseline, goal, offered, starts)
     now: Settings = {
         MACHINE: baseline.own.name,
         COUNT: baseline.scenario.cluster.trainers.count,
@@ -298,8 +431,8 @@ def define_problem(
         for name, one in cpu_relief(shortage, goal.alternatives)
         if _is_on_axes(baseline, seeds, one)
     ]
-    settings = [now, *space.settings, *(one for _, one in helping)]
-    first = 1 + len(space.settings)
+    settings = [now, *points, *(one for _, one in helping)]
+    first = 1 + len(points)
     ideas = {first + i: name for i, (name, _) in enumerate(helping)}
     return SearchProblem(
         baseline=baseline,
@@ -307,7 +440,7 @@ def define_problem(
         rules=rules,
         program=program,
         worth=goal_value_of(goal.objective),
-        space=space,
+        refused=refused,
         ideas=ideas,
         excluded=dict(excluded),
         settings=tuple(settings),
@@ -361,17 +494,34 @@ FIRST_PER_WANTED: Final = 1
 """Candidates that are predicted for each one wanted before any is ruled out."""
 
 
-class SearchProgress:
-    """Progress of a search of several requests.
+class SearchBackend:
+    """The predictor of a search's requests, with its progress over all of them.
+
+    `missing` are the keys of wanted candidates without a prediction.
 
     Parameters
     ----------
+    workers : Workers
+        Who reads candidates and predicts them.
+    store : Store, optional
+        What it has is not predicted again.
     tell : callable, optional
         Called with the finished share, and how far the request of the moment is; what it has
         counted are predictions of all requests so far.
+    stored_only : bool
+        Predict nothing; what the store does not have is `missing`.
     """
 
-    def __init__(self, tell: Callable[[float, Standing], None] | None = None) -> None:
+    def __init__(
+        self,
+        workers: Workers,
+        store: Store | None,
+        tell: Callable[[float, Standing], None] | None = None,
+        *,
+        stored_only: bool = False,
+    ) -> None:
+        self.missing: set[str] = set()
+        self._workers, self._store, self._stored_only = workers, store, stored_only
         self._tell = tell
         self._done = self._share = 0.0
         self._predicted = self._stored = 0
@@ -383,17 +533,30 @@ class SearchProgress:
         return 0 if self._last is None else self._last.predicted
 
     def begin(self, share: float) -> None:
-        """The requests that follow are so much of what is left."""
+        """Announce that the requests that follow are this share of what is left."""
         self._done += self._share
         self._share = share * (1.0 - self._done)
 
-    def next(self) -> None:
-        """Another request begins; it counts from zero."""
+    def outcomes(self, request: Request) -> tuple[Outcome, ...]:
+        """Return the outcomes of all candidates of a request."""
+        found = explore(
+            self._next(request), workers=self._workers, store=self._store, progress=self._told
+        )
+        self.missing.update(one.key for one in found if one.reason == NOT_STORED)
+        return found
+
+    def bounds(self, request: Request) -> dict[int, Bounded]:
+        """Return what is known of the candidates of a request without any prediction."""
+        return bounds_of(
+            self._next(request), workers=self._workers, store=self._store, progress=self._told
+        )
+
+    def _next(self, request: Request) -> Request:
         if self._last is not None:
             self._predicted, self._stored = self._last.predicted, self._last.stored
+        return replace(request, stored_only=self._stored_only)
 
-    def told(self, standing: Standing) -> None:
-        """Report the progress of the current request."""
+    def _told(self, standing: Standing) -> None:
         self._last = replace(
             standing,
             predicted=self._predicted + standing.predicted,
@@ -403,93 +566,27 @@ class SearchProgress:
             self._tell(self._done + self._share * standing.done, self._last)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchBackend:
-    """The predictor of requests.
-
-    `bounds` tells what is known without any prediction, `progress` takes the share of the whole
-    that follows. `missing` are the keys of wanted candidates without a prediction.
-    """
-
-    of: Callable[[Request], tuple[Outcome, ...]]
-    bounds: Callable[[Request], dict[int, Bounded]]
-    progress: SearchProgress = field(default_factory=SearchProgress)
-    missing: set[str] = field(default_factory=set)
-
-
-def search_backend(
-    workers: Workers,
-    store: Store | None,
-    tell: Callable[[float, Standing], None] | None = None,
-    *,
-    stored_only: bool = False,
-) -> SearchBackend:
-    """Return a backend that predicts all that could still be wanted.
-
-    Parameters
-    ----------
-    workers : Workers
-        Who reads candidates and predicts them.
-    store : Store, optional
-        What it has is not predicted again.
-    tell : callable, optional
-        Called with the finished share.
-    stored_only : bool
-        Predict nothing; what the store does not have is `missing`.
-    """
-    progress, missing = SearchProgress(tell), set[str]()
-
-    def of(request: Request) -> tuple[Outcome, ...]:
-        progress.next()
-        wanted = replace(request, stored_only=stored_only)
-        found = explore(wanted, workers=workers, store=store, progress=progress.told)
-        missing.update(one.key for one in found if one.reason == NOT_STORED)
-        return found
-
-    def bounds(request: Request) -> dict[int, Bounded]:
-        progress.next()
-        wanted = replace(request, stored_only=stored_only)
-        return bounds_of(wanted, workers=workers, store=store, progress=progress.told)
-
-    return SearchBackend(of=of, bounds=bounds, progress=progress, missing=missing)
-
-
-@dataclass(slots=True, kw_only=True)
 class Search:
-    """A search that goes on: candidates, and what is known of each so far.
+    """A search that goes on: the candidates of a problem, and what is known of each so far.
 
-    `judge` says how a candidate's figures count; `bounded` is known of candidates at once, from
-    the first question about all of them on.
+    `bounded` is known of candidates at once, from the first question about all of them on.
     """
 
-    reader: CandidateReader
-    goal: Goal
-    candidates: tuple[Candidate, ...]
-    backend: SearchBackend
-    known: dict[int, Outcome]
-    judge: Judge | None = None
-    seed: int = 0
-    bounded: dict[int, Bounded] | None = None
-
-    @staticmethod
-    def of(problem: SearchProblem, backend: SearchBackend, *, seed: int) -> Search:
-        """A search that knows nothing yet."""
-        return Search(
-            reader=problem.baseline.reader,
-            goal=problem.goal,
-            candidates=tuple(
-                Candidate(index=index, settings=one) for index, one in enumerate(problem.settings)
-            ),
-            backend=backend,
-            known={},
-            judge=problem.counted,
-            seed=seed,
+    def __init__(self, problem: SearchProblem, backend: SearchBackend, seed: int = 0) -> None:
+        self._problem, self._seed = problem, seed
+        self.backend = backend
+        self.known: dict[int, Outcome] = {}
+        self.bounded: dict[int, Bounded] | None = None
+        self.candidates = tuple(
+            Candidate(index=index, settings=one) for index, one in enumerate(problem.settings)
         )
 
     def bound(self, share: float) -> None:
         """Know of all candidates at once what no prediction is needed for; a share of the work."""
-        self.backend.progress.begin(share)
-        self.bounded = self.backend.bounds(self._request(self.candidates, (self.goal.objective,)))
+        self.backend.begin(share)
+        self.bounded = self.backend.bounds(
+            self._request(self.candidates, (self._problem.goal.objective,))
+        )
 
     def best_of(
         self,
@@ -512,8 +609,8 @@ class Search:
         within_limits : bool
             Also apply the limits on time and cost, not only on memory.
         """
-        where = limits_as_text(self.goal.limits) if within_limits else self._memory()
-        request = self._request(candidates, (self.goal.objective,))
+        where = limits_as_text(self._problem.goal.limits) if within_limits else self._memory()
+        request = self._request(candidates, (self._problem.goal.objective,))
         request = replace(
             request, top=top, margin=-close, first=FIRST_PER_WANTED * top, where=where
         )
@@ -529,7 +626,9 @@ class Search:
 
     def all_of(self, candidates: Sequence[Candidate]) -> None:
         """Predict all of these."""
-        self._learn(replace(self._request(candidates, (self.goal.objective,)), exhaustive=True))
+        self._learn(
+            replace(self._request(candidates, (self._problem.goal.objective,)), exhaustive=True)
+        )
 
     def meeting(self, candidates: Sequence[Candidate], objective: Objective, where: str) -> None:
         """The best of these that meet a condition, by an objective."""
@@ -540,45 +639,22 @@ class Search:
         self, candidates: Sequence[Candidate], objectives: tuple[Objective, ...]
     ) -> Request:
         return Request(
-            reader=self.reader,
+            reader=self._problem.baseline.reader,
             candidates=tuple(candidates),
             objectives=objectives,
-            seed=self.seed,
+            seed=self._seed,
             intervals=True,
-            judge=self.judge,
+            judge=self._problem.counted,
             bounded=self.bounded,
         )
 
     def _learn(self, request: Request) -> None:
         if not request.candidates:
             return
-        for outcome in self.backend.of(request):
+        for outcome in self.backend.outcomes(request):
             before = self.known.get(outcome.candidate.index)
             if before is None or before.status is not Status.PREDICTED:
                 self.known[outcome.candidate.index] = outcome
 
     def _memory(self) -> str:
-        return limits_as_text(replace(self.goal.limits, deadline=None, budget=None))
-
-
-def limits_as_text(limits: Limits) -> str:
-    """The limits that need figures as a condition; what may not fit is not recommended.
-
-    Examples
-    --------
-    >>> limits_as_text(Limits(deadline=60.0, gpu_memory_margin=0.25)).split(" and ")[1::3]
-    ['not gpu_memory_bytes.total > 0.75 * gpu_memory_bytes.capacity', 'total_time_s <= 60.0']
-    """
-    margins = (
-        ("host_ram_bytes", limits.ram_margin),
-        ("gpu_memory_bytes", limits.gpu_memory_margin),
-    )
-    parts = [
-        f"not {what}.total > {1.0 - margin!r} * {what}.capacity"  # what has none keeps it
-        for what, margin in margins
-    ]
-    parts += [f"not {name} == '{Verdict.UNCERTAIN.value}'" for name in ("fits.host", "fits.gpu")]
-    parts += [f"({limits.where})"] if limits.where else []
-    parts += [] if limits.deadline is None else [f"{TIME} <= {limits.deadline!r}"]
-    parts += [] if limits.budget is None else [f"{MONEY} <= {limits.budget!r}"]
-    return " and ".join(parts)
+        return limits_as_text(replace(self._problem.goal.limits, deadline=None, budget=None))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fitting.figures import free
 from fitting.language_models import SET
 from fitting.unseen import groups
-from simulator.reading.fitted.uncertainty import unseen_groups
+from simulator.confidence.uncertainty import unseen_groups
 from simulator.reading.measured.measurement_set import load_set
 
 

@@ -115,7 +115,7 @@ def outcome(read: Callable[[], Scenario]) -> tuple[str, object]:
 
 def undoubted(scenario: Scenario) -> Scenario:
     """The scenario with nothing said of how well its rates and its memory are known."""
-    return replace(scenario, uncertainties=(), memory_log_sd=0.0)
+    return replace(scenario, stated=None)
 
 
 @pytest.mark.slow

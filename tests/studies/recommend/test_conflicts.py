@@ -16,9 +16,9 @@ from simulator.studies.baseline import baseline_of
 from simulator.studies.recommend.conflicts import NODES_FACTOR, conflict_of, smallest_conflict
 from simulator.studies.recommend.search_problem import (
     Search,
+    SearchBackend,
     SearchProblem,
     define_problem,
-    search_backend,
 )
 from simulator.studies.search.outcome import Status
 from simulator.studies.search.workers import local_workers
@@ -42,7 +42,7 @@ def everything() -> list[dict[str, object]]:
     """Figures of all there is on these machines, predicted one by one."""
     wide = problem(Limits(most_nodes=2 * NODES_FACTOR))
     with local_workers(1) as workers:
-        search = Search.of(wide, search_backend(workers, None), seed=0)
+        search = Search(wide, SearchBackend(workers, None))
         search.all_of(search.candidates)
     choices = [wide.judged(outcome) for outcome in search.known.values()]
     return [
@@ -79,7 +79,7 @@ def test_the_set_is_a_smallest_one_among_everything(
         "all": replace(WIDE, most_nodes=1, deadline=(times[0] + ones[0]) / 2.0, budget=money[-1]),
     }[tight]
     with local_workers(1) as workers:
-        found = conflict_of(problem(limits), ({},), search_backend(workers, None), 0)
+        found = conflict_of(problem(limits), ({},), SearchBackend(workers, None), 0)
     names = tuple(text.split(" ")[0] for text in found.limits)
     assert names
     assert not kept(limits, everything, names)

@@ -7,8 +7,13 @@ import pytest
 from simulator.errors import UnknownName
 from simulator.results.expression import parse_expression
 from simulator.schema.goal import Limits
-from simulator.studies.recommend.limits import RuledOffer, broken, check_regions, rules_of
-from simulator.studies.recommend.search_problem import limits_as_text
+from simulator.studies.recommend.limits import (
+    RuledOffer,
+    broken,
+    check_regions,
+    limits_as_text,
+    rules_of,
+)
 from tests.studies.recommend.made import machine
 
 NORTH = machine("m", gpu="x9-pcie", cloud="c", region="north", capabilities=frozenset({"bf16"}))

@@ -14,7 +14,7 @@ from simulator.schema.goal import Plain
 from simulator.studies.baseline import baseline_of
 from simulator.studies.levers.catalogue import RELIEF
 from simulator.studies.recommend.recommendation import Recommendation, recommend
-from simulator.studies.recommend.search_problem import define_problem, search_backend
+from simulator.studies.recommend.search_problem import SearchBackend, define_problem
 from simulator.studies.search.workers import local_workers
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,7 @@ def advice(*overrides: str, device: Mapping[str, Plain] | None = None) -> Recomm
     goal = replace(goal, limits=limits, alternatives=given)
     problem = define_problem(baseline_of(reader, Catalogue.default()), goal)
     with local_workers(1) as workers:
-        return recommend(problem, search_backend(workers, None))
+        return recommend(problem, SearchBackend(workers, None))
 
 
 def order(answer: Recommendation) -> list[str]:

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.goal import Goal, Objective, Sense
-from simulator.studies.baseline import baseline_of
+from simulator.studies.baseline import Settings, baseline_of
 from simulator.studies.levers import MACHINE
 from simulator.studies.levers.parallelism import Shape, ways
 from simulator.studies.levers.training import splits
-from simulator.studies.recommend.space import Space, space_of
+from simulator.studies.recommend.search_problem import Refusal, space_of
 
 BLOCKS_ONLY = "instance/aws/p5e.48xlarge"
 
 
-def looked_at(*settings: str) -> Space:
+def looked_at(*settings: str) -> tuple[tuple[Settings, ...], tuple[Refusal, ...]]:
     """The candidates of a shipped job on two machines, one of which is sold in blocks only."""
     reader = CandidateReader("resnet50-imagenet-p4d", overrides=settings)
     baseline = baseline_of(reader, Catalogue.default(()))
@@ -29,17 +29,16 @@ def looked_at(*settings: str) -> Space:
 
 def test_a_machine_that_is_not_sold_as_the_job_buys_is_left_out() -> None:
     """Its bill is unknown on demand, so no candidate of it could be compared."""
-    found = looked_at()
-    (refused,) = found.refused
+    points, (refused,) = looked_at()
     assert refused.machine.name == BLOCKS_ONLY
     assert refused.reason.startswith("is sold as capacity-block only")
-    assert {one[MACHINE] for one in found.settings} == {"instance/aws/p5.48xlarge"}
+    assert {one[MACHINE] for one in points} == {"instance/aws/p5.48xlarge"}
 
 
 def test_it_is_looked_at_where_its_price_is_known() -> None:
     """Bought by the block, or at a price that the file states."""
     for setting in ("cost.purchase=capacity-block", "cost.price=$40/h"):
-        machines = {one[MACHINE] for one in looked_at(setting).settings}
+        machines = {one[MACHINE] for one in looked_at(setting)[0]}
         assert BLOCKS_ONLY in machines
 
 

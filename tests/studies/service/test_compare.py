@@ -10,7 +10,7 @@ from simulator.reading.effective_settings import service_inputs
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
 from simulator.report.compare import document
-from simulator.report.render import Format, render
+from simulator.report.document import Format, render
 from simulator.studies.compare import ServiceRatio, ServiceSide, differing, service_ratio
 
 CHAT = "llama3-8b-chat-h100"

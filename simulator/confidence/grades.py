@@ -1,35 +1,23 @@
 """Evidence for each rate of a scenario: stated, measured, fitted or computed.
 
 Deviations are in ``data/uncertainty.toml``, the range of measured runs in ``data/envelope.toml``.
-Measured steps are carried over from cards of the same chip, or of another one.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Final, TypeAlias
 
-from simulator.memo import cached
-from simulator.physics.device_time import (
-    is_carried,
-    is_measured,
-    is_on_cores,
-    is_timed,
-    of_totals,
-    uses_fitted_kernels,
-)
+from simulator.physics.device_time import Evidence, evidence_of, uses_fitted_kernels
 from simulator.pipeline.stages.input import most_samples
 from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernels import stood_in
-from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.model_library import SourcedTable
 from simulator.reading.shipped import DATA
-from simulator.reading.unresolved import UnresolvedScenario
+from simulator.reading.training import is_sister
 from simulator.results.envelope import FRAMEWORK, GPU, SHARDING, Apart, Envelope, Measured, Span
-from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.data_loading import CostBasis
 from simulator.schema.fields import (
     Choice,
@@ -38,11 +26,10 @@ from simulator.schema.fields import (
     TextField,
     TimeOrZeroField,
 )
-from simulator.schema.machines import Link
-from simulator.schema.models import Model
+from simulator.schema.machines import Hardware, Link
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope
-from simulator.schema.training import Mode, Sharding, Train
+from simulator.schema.training import Sharding
 from simulator.schema.transformers import Transformer
 from simulator.uncertainty.components import Axis, Grade, Rate, Reach
 from simulator.uncertainty.provenance import Source
@@ -213,73 +200,20 @@ def graded(rate: Rate, grade: Grade) -> DoubtTable:
     return tables[rate, grade]
 
 
-_ALIKE: Final = 0.1
-"""How far the ratio of matrix to vector rate may lie apart on cards of one chip, as a logarithm."""
-
-
-@cached()
-def sister_of(train: Train, gpu: Gpu | None, model: Model | None, framework: str) -> Gpu | None:
-    """Return the nearest card of the same chip with measured steps, if its own has none.
-
-    Frequencies, memory and enabled units differ between such cards, so a measured step is carried
-    over as a ratio. The precision and the framework are those of the job. A model that is known by
-    its totals takes twice as long and more than those tell, so that its steps are carried over from
-    any card, in a precision of the same width.
-    """
-    if gpu is None or model is None or train.mode is not Mode.TRAIN:
-        return None
-    precision, framework = train.precision, framework.lower()
-    own = [times for times in model.step_times if times.gpu and times.framework == framework]
-    exact = {times.gpu or "" for times in own if times.precision is precision}
-    if gpu.name in exact:
-        return None
-    names, width = exact, precision.bytes_per_element
-    if of_totals(model):
-        wide = [(times.gpu or "", times.precision or Precision.FP32) for times in own]
-        names = {name for name, given in wide if given.bytes_per_element == width}
-    cards = [_shipped(name) for name in sorted(names)]
-    alike = [card for card in cards if is_sister(gpu, card)]
-    anywhere = cards if of_totals(model) else []
-    return min(alike or anywhere, key=lambda card: _distance(gpu, card), default=None)
-
-
-@cache
-def _shipped(name: str) -> Gpu:
-    return Catalogue.default().gpu(name)
-
-
-def is_sister(one: Gpu, other: Gpu) -> bool:
-    """Return true if two cards have the same chip.
-
-    One architecture, and units of the same kinds.
-    """
-    ratios = [_matrix(card) / card.peak.get(Precision.FP32, math.inf) for card in (one, other)]
-    if one.architecture != other.architecture or not all(ratios):
-        return False
-    return abs(math.log(ratios[0] / ratios[1])) < _ALIKE
-
-
-def _matrix(card: Gpu) -> float:
-    wide = (card.peak.get(name) for name in (Precision.FP16, Precision.BF16, Precision.FP32))
-    return next(filter(None, wide), max(card.peak.values(), default=0.0))
-
-
-def _distance(one: Gpu, other: Gpu) -> float:
-    """Return the distance of two cards' data sheets, as logarithms of rates that both state."""
-    pairs = (
-        (_matrix(one), _matrix(other)),
-        (one.memory_bandwidth, other.memory_bandwidth),
-    )
-    return sum(abs(math.log(mine / theirs)) for mine, theirs in pairs if mine and theirs)
-
-
-def grades(scenario: Scenario, file: UnresolvedScenario) -> Iterator[tuple[Rate, Grade]]:
+def grades(scenario: Scenario, stated: Hardware) -> Iterator[tuple[Rate, Grade]]:
     """Yield the evidence for each rate that the scenario can depend on.
 
     Where kernels and exchanges were fitted, errors of such steps are known as a whole: what they
     are made of is certain once more.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        With all its figures.
+    stated : Hardware
+        The table of its file that states figures of the machine.
     """
-    fitted = _is_fitted(scenario, file)
+    fitted = _is_fitted(scenario)
     yield Rate.STEP, _of_fitted_step(scenario) if fitted else Grade.COMPUTED
     if fitted and stood_in(scenario.job.software):
         yield Rate.STEP, Grade.CARRIED
@@ -290,15 +224,15 @@ def grades(scenario: Scenario, file: UnresolvedScenario) -> Iterator[tuple[Rate,
     yield Rate.START, Grade.COMPUTED
     if not fitted:
         yield Rate.WAITING, Grade.COMPUTED
-    if _by_relative(scenario, file):
+    if _by_relative(scenario):
         yield Rate.DEVICE, Grade.RELATIVE
-    if _asks_for_objects(scenario, file):
+    if _asks_for_objects(scenario, stated):
         yield Rate.STORAGE, Grade.CONNECTION
     for rate, find in _EVIDENCE:
-        grade = None if fitted and rate in _OF_FITTED_STEPS else find(scenario, file)
+        grade = None if fitted and rate in _OF_FITTED_STEPS else find(scenario, stated)
         if grade is not None:
             yield rate, grade
-    crowded = _of_crowd(scenario, file)
+    crowded = _of_crowd(scenario)
     if crowded is not None:
         yield Rate.WORKERS, crowded
 
@@ -330,46 +264,41 @@ def _gathers_unmeasured(scenario: Scenario) -> bool:
     )
 
 
-def _asks_for_objects(scenario: Scenario, file: UnresolvedScenario) -> bool:
+def _asks_for_objects(scenario: Scenario, stated: Hardware) -> bool:
     store = scenario.cluster.trainers.storage
-    stated = _given(file, "hardware.storage_request_rate")
-    return store.scope is Scope.OBJECT and store.request_rate is not None and not stated
+    asked = store.scope is Scope.OBJECT and store.request_rate is not None
+    return asked and not stated.states("storage_request_rate")
 
 
-def _is_fitted(scenario: Scenario, file: UnresolvedScenario) -> bool:
+def _is_fitted(scenario: Scenario) -> bool:
     """Return true if the step is computed by fitted kernels and exchanges."""
     gpu = scenario.cluster.trainers.host.gpu
-    stated = _given(file, "model.step_times", "model.step_time")
     emulated = gpu is not None and gpu.emulated
-    return uses_fitted_kernels(scenario) and not stated and not emulated
+    return uses_fitted_kernels(scenario) and scenario.job.step_times is None and not emulated
 
 
-def _by_relative(scenario: Scenario, file: UnresolvedScenario) -> bool:
+def _by_relative(scenario: Scenario) -> bool:
     """Return true if a device that no run is known of is timed with kernels of another one."""
     gpu = scenario.cluster.trainers.host.gpu
     if gpu is None or gpu.relative is None or shipped_envelope().has(GPU, gpu.name):
         return False
-    computed = is_timed(scenario) and not is_measured(scenario)
-    stated = _given(file, "model.step_times", "model.step_time")
-    return computed and not stated
+    computed = evidence_of(scenario) not in {Evidence.NONE, Evidence.MEASURED}
+    return computed and scenario.job.step_times is None
 
 
-def _given(file: UnresolvedScenario, *keys: str) -> bool:
-    return any(file.document.value(tuple(key.split("."))) is not None for key in keys)
-
-
-def _of_device(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
+def _of_device(scenario: Scenario, stated: Hardware) -> Grade | None:
+    del stated
     gpu = scenario.cluster.trainers.host.gpu
-    if not is_timed(scenario) or (gpu is not None and gpu.emulated):
+    if evidence_of(scenario) is Evidence.NONE or (gpu is not None and gpu.emulated):
         # A program that waits does so for as long as it is told.
         return None
-    if _given(file, "model.step_times", "model.step_time"):
+    if scenario.job.step_times is not None:
         return Grade.STATED
-    if is_on_cores(scenario):
+    if evidence_of(scenario) is Evidence.CORES:
         return Grade.ON_CORES
-    if is_carried(scenario):
+    if evidence_of(scenario) is Evidence.SAME_CHIP:
         return Grade.SISTER if _of_one_chip(scenario) else Grade.OTHER_CARD
-    return Grade.MEASURED if is_measured(scenario) else Grade.COMPUTED
+    return Grade.MEASURED if evidence_of(scenario) is Evidence.MEASURED else Grade.COMPUTED
 
 
 def _of_one_chip(scenario: Scenario) -> bool:
@@ -377,26 +306,26 @@ def _of_one_chip(scenario: Scenario) -> bool:
     return gpu is not None and sister is not None and is_sister(gpu, sister)
 
 
-def _of_workers(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
-    del file
+def _of_workers(scenario: Scenario, stated: Hardware) -> Grade | None:
+    del stated
     work = scenario.job.input
     if work.per_sample == 0.0 and work.per_batch == 0.0:
         return None
     return Grade.STATED if work.coremark_per_vcpu is None else Grade.COMPUTED
 
 
-def _of_crowd(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
+def _of_crowd(scenario: Scenario) -> Grade | None:
     """Return the evidence for the contention of busy cores, if it is of other machines.
 
     It matters where loaders can keep more than half of the cores busy, and costs were not stated
     for busy ones.
     """
-    pool, work = scenario.cluster.trainers.host.cpu, scenario.job.input
-    source = file.host.sources.get("cpu.contention")
-    stated = _given(file, "hardware.contention") or (source is not None and source.verified)
+    host, work = scenario.cluster.trainers.host, scenario.job.input
+    pool, source = host.cpu, host.sources.get("cpu.contention")
     policy = scenario.job.input.policy
     busy = scenario.ranks_per_host * policy.producers * scenario.producer_threads
-    if stated or work.cost_basis is CostBasis.VCPU or work.per_sample + work.per_batch == 0.0:
+    known = source is not None and source.verified
+    if known or work.cost_basis is CostBasis.VCPU or work.per_sample + work.per_batch == 0.0:
         return None
     if busy <= pool.cores / 2.0:
         return None
@@ -407,24 +336,18 @@ _SERVER: Final = 8.0
 """Cores of the smallest machine whose contention is known of several like it."""
 
 
-def _of_handover(scenario: Scenario, file: UnresolvedScenario) -> Grade:
-    del scenario
-    stated = _given(file, "input.receive_per_batch", "input.receive_per_sample")
-    return Grade.STATED if stated else Grade.ASSUMED
+def _of_handover(scenario: Scenario, stated: Hardware) -> Grade:
+    del stated
+    keys = ("receive_per_batch", "receive_per_sample")
+    return Grade.STATED if any(map(scenario.job.input.states, keys)) else Grade.ASSUMED
 
 
-def _of_storage(scenario: Scenario, file: UnresolvedScenario) -> Grade:
-    timed = _given(file, "data.read_time") and not _store_decides(scenario)
-    if timed or _given(file, *_STORAGE_KEYS):
+def _of_storage(scenario: Scenario, stated: Hardware) -> Grade:
+    timed = scenario.job.dataset.read_time is not None and not _store_decides(scenario)
+    if timed or stated.states("storage_bandwidth") or stated.states("storage_operations"):
         return Grade.STATED
     measured = scenario.cluster.trainers.storage.achievable_read_bandwidth
     return Grade.DATASHEET if measured is None else Grade.MEASURED
-
-
-_STORAGE_KEYS: Final = (
-    "hardware.storage_bandwidth",
-    "hardware.storage_operations",
-)
 
 
 def _store_decides(scenario: Scenario) -> bool:
@@ -436,19 +359,19 @@ def _store_decides(scenario: Scenario) -> bool:
     return anywhere(readers > most_samples(scenario) * (job.dataset.read_time or 0.0))
 
 
-def _of_network(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
+def _of_network(scenario: Scenario, stated: Hardware) -> Grade | None:
     if scenario.cluster.trainers.host.network is None:
         return None
-    return Grade.STATED if _given(file, "hardware.network_bandwidth") else Grade.DATASHEET
+    return Grade.STATED if stated.states("network_bandwidth") else Grade.DATASHEET
 
 
-def _of_pcie(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
+def _of_pcie(scenario: Scenario, stated: Hardware) -> Grade | None:
     grade = _of_link(scenario.cluster.trainers.host.host_link)
-    return Grade.STATED if grade and _given(file, "hardware.pcie_bandwidth") else grade
+    return Grade.STATED if grade and stated.states("pcie_bandwidth") else grade
 
 
-def _of_nvlink(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
-    del file
+def _of_nvlink(scenario: Scenario, stated: Hardware) -> Grade | None:
+    del stated
     return _of_link(scenario.cluster.trainers.host.peer_link)
 
 
@@ -458,20 +381,18 @@ def _of_link(link: Link | None) -> Grade | None:
     return Grade.DATASHEET if link.achievable is None else Grade.MEASURED
 
 
-def _of_memory(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
+def _of_memory(scenario: Scenario, stated: Hardware) -> Grade | None:
     if scenario.cluster.trainers.host.memory_bandwidth is None:
         return None
-    return Grade.STATED if _given(file, "hardware.memory_bandwidth") else Grade.DATASHEET
+    return Grade.STATED if stated.states("memory_bandwidth") else Grade.DATASHEET
 
 
-def _of_collectives(scenario: Scenario, file: UnresolvedScenario) -> Grade | None:
-    del file
+def _of_collectives(scenario: Scenario, stated: Hardware) -> Grade | None:
+    del stated
     return Grade.COMPUTED if scenario.ranks > 1 else None
 
 
-_EVIDENCE: Final[
-    tuple[tuple[Rate, Callable[[Scenario, UnresolvedScenario], Grade | None]], ...]
-] = (
+_EVIDENCE: Final[tuple[tuple[Rate, Callable[[Scenario, Hardware], Grade | None]], ...]] = (
     (Rate.DEVICE, _of_device),
     (Rate.WORKERS, _of_workers),
     (Rate.HANDOVER, _of_handover),

@@ -9,10 +9,16 @@ import pytest
 from support.catalogue import each
 from support.stages import sampled
 
+from simulator.confidence.grades import graded, shipped_envelope
+from simulator.confidence.uncertainty import (
+    as_unseen,
+    calibrated,
+    rate_of,
+    sign_of,
+    uncertainties_of,
+)
 from simulator.predict import predict
-from simulator.reading.fitted.grades import graded, shipped_envelope
 from simulator.reading.fitted.overlay import overlay_text
-from simulator.reading.fitted.uncertainty import as_unseen, calibrated, rate_of, sign_of
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.scenario import load_scenario
 from simulator.reading.shipped import scenario_names
@@ -55,7 +61,7 @@ def about(scenario: Scenario, rate: Rate) -> list[UncertaintyComponent]:
     """The uncertainties of a scenario about one rate, inside of the evidence."""
     return [
         component
-        for component in scenario.uncertainties
+        for component in uncertainties_of(scenario)
         if component.rate is rate and not component.outside
     ]
 
@@ -191,7 +197,7 @@ def test_one_connection_is_in_doubt_for_the_share_of_a_read_that_bytes_take() ->
     name = f"{Rate.STORAGE}, {Grade.CONNECTION}"
 
     def known(*more: str) -> float:
-        uncertainties = load_scenario(BASE, overrides=[*own, *more]).uncertainties
+        uncertainties = uncertainties_of(load_scenario(BASE, overrides=[*own, *more]))
         return next((one.log_sd for one in uncertainties if one.name == name), 0.0)
 
     whole = graded(Rate.STORAGE, Grade.CONNECTION).log_sd
@@ -250,7 +256,7 @@ def test_an_overlay_brings_its_own_deviations(tmp_path: Path) -> None:
 def test_a_step_of_fitted_kernels_is_in_doubt_once() -> None:
     """The errors of such steps hold those of links and exchanges; what feeds it stays uncertain."""
     base = load_scenario("megatron-1t")
-    rates = {component.rate for component in base.uncertainties if not component.outside}
+    rates = {component.rate for component in uncertainties_of(base) if not component.outside}
     assert [d.name for d in about(base, Rate.STEP)] == ["step, fitted kernels"]
     assert rates.isdisjoint(
         {Rate.DEVICE, Rate.NETWORK, Rate.NVLINK, Rate.COLLECTIVES, Rate.WAITING}
@@ -310,7 +316,7 @@ def overlay_file(
 
 def spread_of(scenario: Scenario, rate: Rate) -> float:
     """Log deviation of a rate, all that is known of it together."""
-    own = [d for d in scenario.uncertainties if d.rate is rate and not d.outside]
+    own = [d for d in uncertainties_of(scenario) if d.rate is rate and not d.outside]
     return float(covariance(own, [rate])[0, 0]) ** 0.5
 
 
@@ -396,10 +402,12 @@ def test_a_series_left_out_leaves_its_jobs_less_certain() -> None:
     """A measured job is inside; before its series was measured it lay outside."""
     row = next(r for r in load_set("llm_training").rows if r.labels["series"] == "mbridge")
     job = load_scenario(row.base, overrides=row.overrides)
-    assert not any(component.outside for component in job.uncertainties)
+    assert not any(component.outside for component in uncertainties_of(job))
     before = as_unseen(job, ["mbridge"])
-    assert [d for d in before.uncertainties if not d.outside] == list(job.uncertainties)
-    assert any(component.outside and component.log_sd > 0.0 for component in before.uncertainties)
+    assert [d for d in uncertainties_of(before) if not d.outside] == list(uncertainties_of(job))
+    assert any(
+        component.outside and component.log_sd > 0.0 for component in uncertainties_of(before)
+    )
 
 
 def test_a_framework_nobody_measured_adds_a_doubt() -> None:
@@ -416,10 +424,10 @@ def test_small_kernels_of_another_framework_are_in_doubt_for_their_share_of_a_st
     """A small model's norms and activations are more of its step than a large model's."""
     name, other = f"step, {Grade.CARRIED_KERNELS}", ["software.framework=pytorch"]
     jobs = [load_scenario(job, overrides=other) for job in ("gpt2-tokens-h100", "llama3-8b-fsdp")]
-    small, large = (next(d.log_sd for d in job.uncertainties if d.name == name) for job in jobs)
+    small, large = (next(d.log_sd for d in uncertainties_of(job) if d.name == name) for job in jobs)
     assert graded(Rate.STEP, Grade.CARRIED_KERNELS).log_sd > small > 1.2 * large > 0.0
     before = load_scenario("llama3-8b-fsdp")
-    assert name not in {component.name for component in before.uncertainties}
+    assert name not in {component.name for component in uncertainties_of(before)}
 
 
 def test_unmeasured_gathers_are_in_doubt_where_they_are_waited_for() -> None:
@@ -436,7 +444,7 @@ def test_unmeasured_gathers_are_in_doubt_where_they_are_waited_for() -> None:
     (long,) = deviations("deepspeed", *many, "train.batch_size=4")
     assert short > 1.5 * long
     keys = ["software.framework=deepspeed", *many, "train.batch_size=1"]
-    warned = [d.warning for d in load_scenario("llama3-8b-fsdp", overrides=keys).uncertainties]
+    warned = [d.warning for d in uncertainties_of(load_scenario("llama3-8b-fsdp", overrides=keys))]
     assert any("took 1.3 to 3.1 times what is predicted" in text for text in warned)
     assert deviations("torchtitan", *many) == []
     assert deviations("deepspeed", "hardware.count=1", "parallelism.sharding=parameters") == []
@@ -448,7 +456,9 @@ def test_launches_of_another_framework_are_told_where_they_bound_the_step() -> N
     def told(framework: str, batch: int) -> bool:
         keys = [f"software.framework={framework}", f"train.batch_size={batch}"]
         job = load_scenario("gpt2-tokens-h100", overrides=keys)
-        return any("another framework's launches are used" in d.warning for d in job.uncertainties)
+        return any(
+            "another framework's launches are used" in d.warning for d in uncertainties_of(job)
+        )
 
     assert told("pytorch", 1)
     assert not told("pytorch", 64)
@@ -476,5 +486,5 @@ def test_launches_of_another_framework_are_in_doubt_for_their_share_of_a_step() 
     name, other = f"step, {Grade.CARRIED_LAUNCHES}", "software.framework=pytorch"
     sizes = ("train.batch_size=1", "train.batch_size=64")
     jobs = [load_scenario("gpt2-tokens-h100", overrides=[other, size]) for size in sizes]
-    few, many = (next(d.log_sd for d in job.uncertainties if d.name == name) for job in jobs)
+    few, many = (next(d.log_sd for d in uncertainties_of(job) if d.name == name) for job in jobs)
     assert graded(Rate.STEP, Grade.CARRIED_LAUNCHES).log_sd >= few > 5.0 * many

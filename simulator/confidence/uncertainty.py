@@ -13,12 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from simulator.physics.device_time import carried_times, measured_times
-from simulator.physics.training_step import launch_share, network_share, small_kernels_share
-from simulator.physics.transformer import TransformerStep, kernels_of, of_tokens, transformer_step
-from simulator.pipeline.stages.input import transfer_share
-from simulator.reading.document import check, read_document
-from simulator.reading.fitted.grades import (
+from simulator.confidence.grades import (
     MEMORY,
     UNLIKE,
     graded,
@@ -26,11 +21,16 @@ from simulator.reading.fitted.grades import (
     memory_deviations,
     shipped_envelope,
 )
+from simulator.memo import cached
+from simulator.physics.device_time import carried_times, measured_times
+from simulator.physics.training_step import launch_share, network_share, small_kernels_share
+from simulator.physics.transformer import TransformerStep, kernels_of, of_tokens, transformer_step
+from simulator.pipeline.stages.input import transfer_share
+from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernel_files import with_values
 from simulator.reading.fitted.kernels import stood_in, with_kernel_files
 from simulator.reading.keys import numeric_key
 from simulator.reading.shipped import DATA
-from simulator.reading.unresolved import UnresolvedScenario
 from simulator.results.envelope import outside, placed
 from simulator.schema.fields import NumberOrZeroField, Quantity, TextField
 from simulator.schema.models import Dlrm
@@ -50,19 +50,28 @@ from simulator.uncertainty.provenance import Source
 from simulator.units import BYTE_PER_SECOND, FLOP_PER_SECOND, HERTZ, PER_SECOND, Real
 
 
-def with_uncertainties(scenario: Scenario, file: UnresolvedScenario) -> Scenario:
-    """Return the scenario with the deviations of its rates and its distance to the evidence."""
-    uncertainties = [_component(rate, grade, scenario) for rate, grade in grades(scenario, file)]
-    uncertainties += outside(scenario, shipped_envelope(), _widest(uncertainties))
-    uncertainties += _of_tables(scenario)
+@cached(most=64)
+def with_uncertainties(scenario: Scenario) -> Scenario:
+    """Return a scenario read from a file with the deviations of its rates.
+
+    One that was built by hand, or was given its uncertainties before, is returned as it is.
+    """
+    stated = scenario.stated
+    if stated is None:
+        return scenario
+    found = [_component(rate, grade, scenario) for rate, grade in grades(scenario, stated)]
+    found += outside(scenario, shipped_envelope(), _widest(found))
+    found += _of_tables(scenario)
     overlay = scenario.calibration.overlay
     if overlay is not None:
-        uncertainties = _calibrated_over(uncertainties, overlay, scenario)
-    return replace(
-        scenario,
-        uncertainties=tuple(uncertainties),
-        memory_log_sd=_of_device_memory(scenario),
-    )
+        found = _calibrated_over(found, overlay, scenario)
+    deviation = _of_device_memory(scenario)
+    return replace(scenario, stated=None, uncertainties=tuple(found), memory_log_sd=deviation)
+
+
+def uncertainties_of(scenario: Scenario) -> tuple[UncertaintyComponent, ...]:
+    """Return the uncertainties of a scenario, read from a file or built by hand."""
+    return with_uncertainties(scenario).uncertainties
 
 
 def _of_device_memory(scenario: Scenario) -> float:
@@ -79,6 +88,7 @@ def _of_device_memory(scenario: Scenario) -> float:
 
 def as_unseen(scenario: Scenario, series: Sequence[str]) -> Scenario:
     """Return the scenario with its uncertainties as they were before some series were measured."""
+    scenario = with_uncertainties(scenario)
     inside = [component for component in scenario.uncertainties if not component.outside]
     envelope = shipped_envelope().without(series)
     uncertainties = (*inside, *outside(scenario, envelope, _widest(inside)))
@@ -270,7 +280,7 @@ def calibrated(
     Scenario
         Its rates that were fitted are known as well as calibrated ones are.
     """
-    place = placed(scenario)
+    scenario, place = with_uncertainties(scenario), placed(scenario)
     fitted = dict.fromkeys(rate_of(key) for key in keys)
     kept = [component for component in scenario.uncertainties if component.rate not in fitted]
     new = [_near(rate, place, anchors) for rate in fitted]
@@ -298,6 +308,7 @@ def known_elsewhere(scenario: Scenario, keys: Sequence[TransferError]) -> Scenar
         Its rates that the keys are about are known as well as if they had been fitted here, less
         what systems differ by in these keys, for the part of the rate's work that each is.
     """
+    scenario = with_uncertainties(scenario)
     rates = dict.fromkeys(rate_of(one.key) for one in keys)
     kept = [component for component in scenario.uncertainties if component.rate not in rates]
     place = placed(scenario)
@@ -456,6 +467,7 @@ def before(scenario: Scenario, series: str) -> Scenario:
     StopIteration
         If the series is in no group, which is a bug.
     """
+    scenario = with_uncertainties(scenario)
     group = next(group for group in unseen_groups() if series in group.series)
     if group.figures:
         scenario = with_kernel_files(scenario, with_values(group.figures))
