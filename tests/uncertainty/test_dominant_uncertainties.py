@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.predict import predict
+from simulator.predict import dominant_uncertainties, predict
 from simulator.reading.scenario import load_scenario
-from simulator.studies.sensitivity import dominant_uncertainties
 from simulator.uncertainty.components import Rate
 
 
