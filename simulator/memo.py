@@ -31,7 +31,8 @@ def cached(
     most : int, optional
         Results that are kept; with one more all are dropped.
     by_value : tuple of type, optional
-        Further types of arguments that are compared by equality.
+        Further types of arguments that are compared by equality. Where one has no hash, as arrays
+        and what contains them, the function is called each time.
     ignore : tuple of type, optional
         Types of arguments that the result does not depend on, such as the document of an error.
 
@@ -55,7 +56,10 @@ def cached(
             if ignore:
                 given = tuple([arg for arg in given if not isinstance(arg, ignore)])
             key = tuple([arg if isinstance(arg, compared) else id(arg) for arg in given])
-            found = known.get(key)
+            try:
+                found = known.get(key)
+            except TypeError:  # arrays of candidates, compared by value
+                return function(*args, **kwargs)
             if found is None:
                 if len(known) >= most:
                     known.clear()

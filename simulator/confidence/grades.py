@@ -10,13 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Final, TypeAlias
 
-from simulator.physics.device_time import (
-    is_carried,
-    is_measured,
-    is_on_cores,
-    is_timed,
-    uses_fitted_kernels,
-)
+from simulator.physics.device_time import Evidence, evidence_of, uses_fitted_kernels
 from simulator.pipeline.stages.input import most_samples
 from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernels import stood_in
@@ -288,23 +282,23 @@ def _by_relative(scenario: Scenario) -> bool:
     gpu = scenario.cluster.trainers.host.gpu
     if gpu is None or gpu.relative is None or shipped_envelope().has(GPU, gpu.name):
         return False
-    computed = is_timed(scenario) and not is_measured(scenario)
+    computed = evidence_of(scenario) not in {Evidence.NONE, Evidence.MEASURED}
     return computed and scenario.job.step_times is None
 
 
 def _of_device(scenario: Scenario, stated: Hardware) -> Grade | None:
     del stated
     gpu = scenario.cluster.trainers.host.gpu
-    if not is_timed(scenario) or (gpu is not None and gpu.emulated):
+    if evidence_of(scenario) is Evidence.NONE or (gpu is not None and gpu.emulated):
         # A program that waits does so for as long as it is told.
         return None
     if scenario.job.step_times is not None:
         return Grade.STATED
-    if is_on_cores(scenario):
+    if evidence_of(scenario) is Evidence.CORES:
         return Grade.ON_CORES
-    if is_carried(scenario):
+    if evidence_of(scenario) is Evidence.SAME_CHIP:
         return Grade.SISTER if _of_one_chip(scenario) else Grade.OTHER_CARD
-    return Grade.MEASURED if is_measured(scenario) else Grade.COMPUTED
+    return Grade.MEASURED if evidence_of(scenario) is Evidence.MEASURED else Grade.COMPUTED
 
 
 def _of_one_chip(scenario: Scenario) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import pairwise
 from statistics import fmean
 from typing import Final
@@ -36,7 +36,7 @@ from simulator.pipeline.loads import limiting_time, pressures, resource_name
 from simulator.pipeline.program import CHECKPOINTING, DATA, by_line, entries
 from simulator.pipeline.run_length import Extras, Lengths, checkpoint_loads, worker_start
 from simulator.pipeline.shared_cores import least_shared_step
-from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, StageDemands
+from simulator.pipeline.stages.base import Path, Phase, Resource, StageDemands
 from simulator.pipeline.stages.communication import hidden_exchange
 from simulator.pipeline.topology import (
     CPU,
@@ -47,15 +47,14 @@ from simulator.pipeline.topology import (
     REQUESTS,
     STORAGE_NETWORK,
     STORE,
-    Site,
     Topology,
-    Unit,
     compute_stream,
 )
 from simulator.results.binding import binding
-from simulator.results.prediction import Communication, Distribution, StepSplit, Timing, Usage
+from simulator.results.prediction import Distribution, StepSplit, Timing, Usage
+from simulator.schema.fields import Section
 from simulator.schema.machines import Group
-from simulator.schema.scenario import CostPlan, Job, Scenario
+from simulator.schema.scenario import CostPlan, Scenario
 from simulator.schema.storage import Scope, Storage
 from simulator.units import Seconds
 
@@ -81,75 +80,67 @@ class EpochCacheKey:
         plan: Plan,
         seed: int,
     ) -> EpochCacheKey:
-        """Return the key without names, notes, prices, and stores that are not used."""
-        idle = _is_idle(stages)
-        groups = tuple(_bare(group, idle=idle) for group in scenario.cluster.groups)
-        bare = replace(
-            scenario,
-            name="",
-            title="",
-            notes=(),
-            uncertainties=(),
-            stated=None,
-            cost=CostPlan(),
-            cluster=replace(scenario.cluster, groups=groups),
-            jobs=tuple(map(_bare_job, scenario.jobs)),
-            interruptions=None,
-            energy=None,
-            owned=None,
-        )
-        sites = tuple(_bare_site(site, idle=idle) for site in topology.sites)
-        units = {n: unit for n, unit in topology.units.items() if not (idle and _of_store(unit))}
+        """Return the key without names, notes, sources, prices, and stores that are not used."""
+        demands = [d for s in stages for d in s.demands if d.path in _WITH_STORE]
+        idle = all(float(d.amount) == 0.0 == float(d.latency) for d in demands)
+        job, sites, units = scenario.job, topology.sites, topology.units
+        if job.remote is not None:
+            job = replace(job, remote=replace(job.remote, machine="", storage=None, price=None))
+        sections = {f.name: getattr(job, f.name) for f in fields(job)}
+        unsourced = {
+            name: replace(section, sources={})
+            for name, section in sections.items()
+            if isinstance(section, Section)
+        }
+        job = replace(job, **unsourced)
+        if idle:
+            stages = tuple(
+                replace(s, demands=tuple(d for d in s.demands if d.path not in _WITH_STORE))
+                for s in stages
+            )
+            sites = tuple(replace(site, shared="") for site in sites)
+            # A machine of remote workers has its name in front of its units.
+            units = {
+                name: unit
+                for name, unit in units.items()
+                if unit.resource is not Resource.STORAGE and not name.endswith(_STORE_WIRES)
+            }
+
+        def bare(group: Group) -> Group:
+            found = replace(group, origin=None, price=None)
+            return replace(found, storage=_UNUSED, cache=None) if idle else found
+
+        cluster = replace(scenario.cluster, groups=tuple(map(bare, scenario.cluster.groups)))
         return EpochCacheKey(
-            scenario=bare,
-            topology=replace(topology, sites=sites, units=units),
-            stages=tuple(map(_asking, stages)) if idle else stages,
+            scenario=replace(
+                scenario,
+                name="",
+                title="",
+                notes=(),
+                uncertainties=(),
+                stated=None,
+                cost=CostPlan(),
+                cluster=cluster,
+                jobs=(job,),
+                interruptions=None,
+                energy=None,
+                owned=None,
+            ),
+            topology=replace(
+                topology,
+                sites=tuple(replace(site, group=bare(site.group)) for site in sites),
+                units=units,
+            ),
+            stages=stages,
             plan=plan,
             seed=seed,
         )
 
 
 _WITH_STORE: Final = frozenset({Path.STORE_TO_HOST, Path.CACHE_TO_HOST, Path.HOST_TO_STORE})
+_STORE_WIRES: Final = (STORAGE_NETWORK, NETWORK_OPERATIONS)
 _UNUSED: Final = Storage(name="", scope=Scope.LOCAL, read_bandwidth=1.0)
 """Placeholder of a store without reads and writes."""
-
-
-def _is_idle(stages: Sequence[StageDemands]) -> bool:
-    """Return True if no group of machines reads from a store or writes to one."""
-    demands = (demand for stage in stages for demand in stage.demands)
-    return not any(_asks(demand) for demand in demands if demand.path in _WITH_STORE)
-
-
-def _asks(demand: Demand) -> bool:
-    return float(demand.amount) != 0.0 or float(demand.latency) != 0.0
-
-
-def _asking(stage: StageDemands) -> StageDemands:
-    """Return a stage without the empty demands on an idle store."""
-    kept = tuple(demand for demand in stage.demands if demand.path not in _WITH_STORE)
-    return stage if len(kept) == len(stage.demands) else replace(stage, demands=kept)
-
-
-def _of_store(unit: Unit) -> bool:
-    wires = (STORAGE_NETWORK, NETWORK_OPERATIONS)  # behind the name of a machine of remote workers
-    return unit.resource is Resource.STORAGE or unit.name.endswith(wires)
-
-
-def _bare_site(site: Site, *, idle: bool) -> Site:
-    bare = replace(site, group=_bare(site.group, idle=idle))
-    return replace(bare, shared="") if idle else bare
-
-
-def _bare(group: Group, *, idle: bool) -> Group:
-    bare = replace(group, origin=None, price=None)
-    return replace(bare, storage=_UNUSED, cache=None) if idle else bare
-
-
-def _bare_job(job: Job) -> Job:
-    remote = job.remote
-    if remote is None:
-        return job
-    return replace(job, remote=replace(remote, storage=None, price=None, sources={}))
 
 
 def cached_epoch(asked: EpochCacheKey, simulate: Callable[[EpochCacheKey], Epoch]) -> Epoch:
@@ -358,9 +349,7 @@ def solve(inputs: SimulationInput, options: Options) -> Timing:
         throughput=float(samples * lengths.fullest / mean) if mean else math.inf,
         split=split,
         ledger=lines,
-        communication=Communication(
-            exposed=split.communication, hidden=hidden + hidden_exchange(inputs.scenario)
-        ),
+        hidden_communication=hidden + hidden_exchange(inputs.scenario),
         usage=used,
         bottleneck=limits[0],
         next_bottleneck=limits[1] if len(limits) > 1 else None,

@@ -20,7 +20,6 @@ from simulator.errors import NotModelled
 from simulator.memo import cached
 from simulator.physics.communication import Traffic, traffic
 from simulator.physics.operators import (
-    Computing,
     OperatorTime,
     Rates,
     core_computing,
@@ -99,9 +98,7 @@ def device_time(scenario: Scenario) -> DeviceTime | None:
     if job.mode is Mode.TRAIN and job.train.adapters is not None:
         msg = f"{scenario.name}: adapters are timed with the kernels of a language model only"
         raise NotModelled(msg)
-    if gpu is None:
-        return _from_operators(scenario, job.train, job.model, core_computing(scenario))
-    computed = _from_roofline(scenario, job.train, job.model, gpu)
+    computed = _from_operators(scenario, job.train, job.model, gpu)
     if evidence is Evidence.SAME_CHIP and job.same_chip_reference is not None:
         return _from_same_chip(scenario, computed, job.same_chip_reference)
     return computed
@@ -154,11 +151,6 @@ def _cores_compute(scenario: Scenario, model: Model) -> bool:
     return rate_known and learns and _is_counted(model)
 
 
-def is_on_cores(scenario: Scenario) -> bool:
-    """Return whether `device_time` is that of cores."""
-    return evidence_of(scenario) is Evidence.CORES
-
-
 def _from_same_chip(scenario: Scenario, computed: DeviceTime, reference: Gpu) -> DeviceTime:
     """Scale a step measured on another card of the chip by the ratio of computed times."""
     job = scenario.job
@@ -167,7 +159,7 @@ def _from_same_chip(scenario: Scenario, computed: DeviceTime, reference: Gpu) ->
         return computed
     train = replace(job.train, precision=times.precision or job.train.precision)
     as_measured = replace(scenario, jobs=(replace(job, train=train),))
-    there = _from_roofline(as_measured, train, job.model, reference).total
+    there = _from_operators(as_measured, train, job.model, reference).total
     measured = _measured_at_batch(as_measured, times, reference)
     whole = term(carried_over_time, seconds=measured, reference=there, own=computed.total)
     return DeviceTime(
@@ -181,11 +173,6 @@ def _from_same_chip(scenario: Scenario, computed: DeviceTime, reference: Gpu) ->
     )
 
 
-def is_carried(scenario: Scenario) -> bool:
-    """Return whether `device_time` scales a step that was measured on another card."""
-    return evidence_of(scenario) is Evidence.SAME_CHIP
-
-
 def carried_times(scenario: Scenario) -> StepTimes | None:
     """Return the step times of another card that `device_time` scales, if it does."""
     job = scenario.job
@@ -193,7 +180,7 @@ def carried_times(scenario: Scenario) -> StepTimes | None:
     if reference is None or job.model is None:
         return None
     exact = _library_times(job, reference)
-    if exact is not None or not of_totals(job.model):
+    if exact is not None or not isinstance(job.model, CustomModel):
         return exact
     framework, width = job.software.framework.lower(), job.train.precision.bytes_per_element
     alike = [
@@ -203,21 +190,6 @@ def carried_times(scenario: Scenario) -> StepTimes | None:
         and (times.precision or Precision.FP32).bytes_per_element == width
     ]
     return _joined_times(alike)
-
-
-def of_totals(model: Model) -> bool:
-    """Return whether only the totals of a model are known, not its layers."""
-    return isinstance(model, CustomModel)
-
-
-def is_timed(scenario: Scenario) -> bool:
-    """Return whether a device computes, so that `device_time` is not None."""
-    return evidence_of(scenario) is not Evidence.NONE
-
-
-def is_measured(scenario: Scenario) -> bool:
-    """Return whether `device_time` is a measurement."""
-    return evidence_of(scenario) is Evidence.MEASURED
 
 
 def uses_fitted_kernels(scenario: Scenario) -> bool:
@@ -338,7 +310,7 @@ def _measured_at_batch(scenario: Scenario, measured: StepTimes, gpu: Gpu | None)
     if gpu is None or gpu.emulated or model is None or not _is_counted(model):
         return _interpolated(batch, measured)
     plain, train = replace(scenario, calibration=IDENTITY), scenario.job.train
-    computed = _from_roofline(plain, train, model, gpu).total
+    computed = _from_operators(plain, train, model, gpu).total
     several, then = len(sizes) > 1, _model_as_measured(model, measured)
     if several and then is model:
         time = _interpolated(batch, measured)
@@ -347,12 +319,12 @@ def _measured_at_batch(scenario: Scenario, measured: StepTimes, gpu: Gpu | None)
         time = term(
             carried_over_time,
             seconds=_interpolated(batch if several else sizes[0], measured),
-            reference=_from_roofline(plain, at, then, gpu).total,
+            reference=_from_operators(plain, at, then, gpu).total,
             own=computed,
         )
     if scenario.job.step_times is not None or scenario.calibration == IDENTITY:
         return time
-    calibrated = _from_roofline(scenario, train, model, gpu).total
+    calibrated = _from_operators(scenario, train, model, gpu).total
     return term(carried_over_time, seconds=time, reference=computed, own=calibrated)
 
 
@@ -378,25 +350,21 @@ def _is_counted(model: Model) -> bool:
     return any(op.flops > 0.0 for op in model.operators(1.0, Precision.FP32))
 
 
-def _from_roofline(scenario: Scenario, train: Train, model: Model, gpu: Gpu) -> DeviceTime:
-    return _from_operators(scenario, train, model, gpu_computing(scenario, train, gpu))
-
-
-def _from_operators(
-    scenario: Scenario, train: Train, model: Model, device: Computing
-) -> DeviceTime:
-    job, kernels, rates = scenario.job, device.kernels, device.rates
-    training = job.mode is Mode.TRAIN
-    asked = _OperatorQuery(
-        rates=rates,
-        samples=train.batch_size,
-        precision=device.precision,
+def _from_operators(scenario: Scenario, train: Train, model: Model, gpu: Gpu | None) -> DeviceTime:
+    """Compute the time from operators at the rates of an accelerator, or of the cores."""
+    job, training = scenario.job, scenario.job.mode is Mode.TRAIN
+    device = core_computing(scenario) if gpu is None else gpu_computing(scenario, train, gpu)
+    kernels, rates = device.kernels, device.rates
+    work, operators, flops = _counted_operators(
+        model,
+        kernels,
+        rates,
+        recomputation(train, fused_attention=job.software.fused_attention),
+        train.batch_size,
+        device.precision,
         training=training,
         head_only=train.head_only,
-        recomputation=recomputation(train, fused_attention=job.software.fused_attention),
     )
-    counted = _counted_operators(model, kernels, asked)
-    work = counted.work
     update = term(
         optimizer_time,
         traffic=optimizer_traffic(job, model),
@@ -412,10 +380,10 @@ def _from_operators(
         },
         equation="roofline.roofline_time",
         inputs={
-            "operators": counted.operators,
+            "operators": operators,
             "kernels": work.kernels.forward + work.kernels.backward,
             "host's time to launch them [s]": work.host.forward + work.host.backward,
-            "forward FLOP": counted.flops,
+            "forward FLOP": flops,
             "matrix rate [FLOP/s]": rates.matrix,
             "memory rate [B/s]": rates.memory,
         },
@@ -423,73 +391,27 @@ def _from_operators(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OperatorQuery:
-    """Inputs of the time of a model's operators other than the model and its kernels."""
-
-    rates: Rates
-    samples: Real
-    precision: Precision
-    training: bool
-    head_only: bool
-    recomputation: Recomputation
-
-    @property
-    def plain(self) -> bool:
-        """Return whether all inputs are numbers of one candidate, not arrays."""
-        rates = self.rates
-        figures = (
-            self.samples,
-            rates.matrix,
-            rates.vector,
-            rates.memory,
-            self.recomputation.layers,
-        )
-        return not any(isinstance(figure, np.ndarray) for figure in figures)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _CountedOperators:
-    """Device time of a batch's operators, their number and FLOPs."""
-
-    work: OperatorTime
-    operators: int
-    flops: Real
-
-
-def _counted_operators(
-    model: Model, kernels: Kernels | None, asked: _OperatorQuery
-) -> _CountedOperators:
-    """Return the operators of a batch on a device of these rates, from the cache if known."""
-    if not asked.plain:
-        return _count_operators(model, kernels, asked)
-    # Candidates that are tried one after the other mostly compute the same batch.
-    return _known_operators(model, kernels, asked)
-
-
-@cached(most=1000, by_value=(_OperatorQuery,))
-def _known_operators(
-    model: Model, kernels: Kernels | None, asked: _OperatorQuery
-) -> _CountedOperators:
-    return _count_operators(model, kernels, asked)
-
-
-def _count_operators(
-    model: Model, kernels: Kernels | None, asked: _OperatorQuery
-) -> _CountedOperators:
-    operators = model.operators(asked.samples, asked.precision)
-    passes = operators if asked.training else _inference_operators(operators)
-    if asked.head_only:
-        passes = tuple(op if op.head else _without_gradient(op) for op in passes)
-    return _CountedOperators(
-        work=operator_time(passes, asked.rates, kernels, asked.recomputation),
-        operators=len(operators),
-        flops=sum((op.flops for op in operators), 0.0),
-    )
-
-
-def _without_gradient(op: Operator) -> Operator:
-    return replace(op, backward_flops=0.0, backward_traffic=0.0, backward_kernels=0.0)
+# Candidates that are tried one after the other mostly compute the same batch.
+@cached(most=1000, by_value=(Rates, Recomputation, np.ndarray))
+def _counted_operators(  # noqa: PLR0913, PLR0917 - all that the result depends on
+    model: Model,
+    kernels: Kernels | None,
+    rates: Rates,
+    recomputed: Recomputation,
+    samples: Real,
+    precision: Precision,
+    *,
+    training: bool,
+    head_only: bool,
+) -> tuple[OperatorTime, int, Real]:
+    """Return the device time of a batch's operators, their number, and forward FLOPs."""
+    operators = model.operators(samples, precision)
+    passes = operators if training else _inference_operators(operators)
+    if head_only:
+        without = {"backward_flops": 0.0, "backward_traffic": 0.0, "backward_kernels": 0.0}
+        passes = tuple(op if op.head else replace(op, **without) for op in passes)
+    time = operator_time(passes, rates, kernels, recomputed)
+    return time, len(operators), sum((op.flops for op in operators), 0.0)
 
 
 def _inference_operators(operators: Sequence[Operator]) -> tuple[Operator, ...]:

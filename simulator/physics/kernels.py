@@ -102,45 +102,25 @@ def forward_and_backward(gemms: Gemms, units: Units) -> tuple[Array, Array]:
 
 def stacked(rows: Sequence[Sequence[Real]]) -> Array:
     """Stack figures of rows into an array: figures, rows, candidates."""
-    if _are_plain(rows):
+    if not any(isinstance(value, np.ndarray) for row in rows for value in row):
         return np.array(rows, dtype=float).T[:, :, None]
     alike = np.array(np.broadcast_arrays(*(value for row in rows for value in row)), dtype=float)
     return alike.reshape(len(rows), len(rows[0]), -1).transpose(1, 0, 2)
 
 
-def _are_plain(rows: Sequence[Sequence[Real]]) -> bool:
-    return not any(isinstance(value, np.ndarray) for row in rows for value in row)
-
-
 def product_times(
     products: Sequence[Product], step: TransformerStep, kernels: Kernels
 ) -> tuple[Array, Array]:
-    """Return the time of each product, forward and backward (gradients that are needed).
-
-    Parameters
-    ----------
-    products : sequence of Product
-        Of the forward pass.
-    """
-    if _are_plain(products):
-        # Candidates that are tried one after the other mostly share the products of a layer.
-        widths = float(step.work.width), float(step.work.element)
-        return _known_product_times(tuple(products), step.device, widths, kernels)
-    return _product_times(products, step.device, (step.work.width, step.work.element), kernels)
+    """Return the time of each product of a forward pass, and of its gradients that are needed."""
+    return _product_times(
+        tuple(products), step.device, (step.work.width, step.work.element), kernels
+    )
 
 
+# Candidates that are tried one after the other mostly share the products of a layer.
 @cached(most=4096, by_value=(tuple, Device))
-def _known_product_times(
-    products: tuple[Product, ...],
-    device: Device,
-    widths: tuple[Bytes | Real, Bytes | Real],
-    kernels: Kernels,
-) -> tuple[Array, Array]:
-    return _product_times(products, device, widths, kernels)
-
-
 def _product_times(
-    products: Sequence[Product],
+    products: tuple[Product, ...],
     device: Device,
     widths: tuple[Bytes | Real, Bytes | Real],
     kernels: Kernels,

@@ -38,11 +38,11 @@ from typing import Final, NamedTuple
 from simulator.equations.memory import FULL_PRECISION, recomputed_layer_bytes
 from simulator.equations.pipeline import back_layers, end_layers, front_layers, middle_layers
 from simulator.equations.step import mean_square_length
+from simulator.memo import cached
 from simulator.physics.transformer import (
     Layout,
     TransformerStep,
     learning_head,
-    once,
     shape_of,
     work_of,
 )
@@ -64,7 +64,7 @@ _WHOLE: Final = 1e-8
 """Columns beyond a multiple that are rounding."""
 
 
-@once
+@cached(most=512)
 def tokens(step: TransformerStep) -> Real:
     """Return the mean tokens of one micro-batch on one device."""
     return step.layout.micro_batch * step.shape.sequence * step.shape.filled / step.layout.context
@@ -76,7 +76,7 @@ def attended(step: TransformerStep) -> Real:
     return step.shape.sequence * share
 
 
-@once
+@cached(most=512)
 def scored_tokens(step: TransformerStep) -> Real:
     """Return the tokens that the head scores: all of a decoder's, an encoder's masked ones."""
     return tokens(step) * step.shape.scored_share
@@ -91,7 +91,7 @@ class StageLayers:
     last: Real
 
 
-@once
+@cached(most=512)
 def stage_layers(step: TransformerStep) -> StageLayers:
     """Return the layers of the pipeline's stages."""
     layers, stages = step.shape.layers, step.layout.pipeline
@@ -115,7 +115,7 @@ def _head_in_layers(step: TransformerStep) -> Real:
     return head
 
 
-@once
+@cached(most=512)
 def padded_vocabulary(step: TransformerStep) -> Real:
     """Return the rows of the embedding table as stored."""
     group = _VOCABULARY_TILE * step.layout.tensor
@@ -191,7 +191,7 @@ def head_product(step: TransformerStep, kernels: Kernels) -> Product:
     return Product(scored_tokens(step), columns, step.shape.hidden, low=0.0, aligned=aligned)
 
 
-@once
+@cached(most=512)
 def attention_parameters(step: TransformerStep) -> Real:
     """Return the weights of a layer's attention on one device."""
     shape = step.shape
@@ -208,7 +208,7 @@ def attention_parameters(step: TransformerStep) -> Real:
     return weights / step.layout.tensor
 
 
-@once
+@cached(most=512)
 def layer_parameters(step: TransformerStep) -> tuple[Real, Real]:
     """Return the weights of a layer on one device: all, and without sharded experts."""
     shape = step.shape
@@ -227,13 +227,13 @@ def layer_parameters(step: TransformerStep) -> tuple[Real, Real]:
     return plain + shared + experts, plain + shared
 
 
-@once
+@cached(most=512)
 def sharers(step: TransformerStep) -> Real:
     """Return the ranks that share one copy of sharded state, context-parallel ones included."""
     return at_most(step.layout.replicas, step.layout.shard_group) * step.layout.context
 
 
-@once
+@cached(most=512)
 def expert_copies(step: TransformerStep) -> Real:
     """Return the ranks that hold the same experts, among those that share state."""
     return at_least(1.0, sharers(step) * step.layout.tensor / at_least(1.0, step.layout.expert))
@@ -265,7 +265,7 @@ def updated_parameters(step: TransformerStep, of_all: Real, of_experts: Real) ->
     return where(sharded, shared_part(step, of_all, of_experts), of_all + of_experts)
 
 
-@once
+@cached(most=512)
 def table_parameters(step: TransformerStep) -> Real:
     """Return the weights of the embedding table on one device."""
     return padded_vocabulary(step) * step.shape.hidden / step.layout.tensor
@@ -337,7 +337,7 @@ def adapter_products(step: TransformerStep) -> list[Product]:
     ]
 
 
-@once
+@cached(most=512)
 def adapters_per_layer(step: TransformerStep) -> Real:
     """Return the adapters of a layer, averaged over layers."""
     return sum((adapter.share for adapter in layer_adapters(step)), 0.0)
@@ -359,7 +359,7 @@ def adapter_activations(step: TransformerStep) -> Real:
     return step.work.rank * adapters_per_layer(step)
 
 
-@once
+@cached(most=512)
 def learned_parameters(step: TransformerStep) -> tuple[Real, Real]:
     """Return the trainable parameters of a layer on one device: all, and without experts."""
     held, shared = layer_parameters(step)
@@ -409,24 +409,24 @@ _TOKEN_GRADIENTS: Final = 3.0
 """Gradients of the model's width that a layer's backward pass has at a time."""
 
 
-@once
+@cached(most=512)
 def sequence_ranks(step: TransformerStep) -> Real:
     """Return the ranks that share what tensor parallelism does not split."""
     return where(step.layout.sequence_parallel > 0, step.layout.tensor, 1.0)
 
 
-@once
+@cached(most=512)
 def _attention_width(step: TransformerStep) -> Real:
     shape = step.shape
     return (shape.heads + shape.kv_heads) * shape.head_width + shape.kv_heads * shape.value_width
 
 
-@once
+@cached(most=512)
 def _attention_kept(step: TransformerStep) -> Bytes | Real:
     return step.work.element * _attention_width(step) + _attention_output(step)
 
 
-@once
+@cached(most=512)
 def _attention_output(step: TransformerStep) -> Bytes | Real:
     """Return attention's output and a fused kernel's row sums of a token [B]."""
     shape = step.shape
@@ -434,7 +434,7 @@ def _attention_output(step: TransformerStep) -> Bytes | Real:
     return step.work.element * shape.heads * shape.value_width + sums
 
 
-@once
+@cached(most=512)
 def _mlp_width(step: TransformerStep) -> Real:
     """Return the width of the MLPs that a token passes, averaged over layers."""
     shape = step.shape
@@ -442,7 +442,7 @@ def _mlp_width(step: TransformerStep) -> Real:
     return shape.ffn * (1.0 - shape.routed) + routed * shape.routed
 
 
-@once
+@cached(most=512)
 def _routed_copies(step: TransformerStep) -> Bytes | Real:
     shape = step.shape
     return (
@@ -455,7 +455,7 @@ def _routed_copies(step: TransformerStep) -> Bytes | Real:
     )
 
 
-@once
+@cached(most=512)
 def _unfused_scores(step: TransformerStep) -> Bytes | Real:
     """Return the scores of unfused attention of a token [B]."""
     shape = step.shape

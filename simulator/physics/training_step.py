@@ -168,9 +168,8 @@ def _layer_products(
         linear += expert_products(step, kernels)
     linear = [*(_maybe_frozen(product, step) for product in linear), *adapter_products(step)]
     scores: list[Product] = score_products(step) if anywhere(step.work.fused_attention < 1) else []
-    forward, backward = product_times(
-        [*linear, *scores, _maybe_frozen(head_product(step, kernels), step)], step, kernels
-    )
+    products = [*linear, *scores, _maybe_frozen(head_product(step, kernels), step)]
+    forward, backward = product_times(products, step, kernels)
     first, last = len(linear), len(linear) + len(scores)
 
     def together(start: int, end: int) -> PassTimes:

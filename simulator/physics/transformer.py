@@ -6,10 +6,9 @@ differ in them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
-from functools import cached_property, wraps
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
 
 import numpy as np
 
@@ -27,8 +26,6 @@ from simulator.schema.training import Partition, Recompute, Schedule, Sharding, 
 from simulator.schema.transformers import Transformer
 from simulator.uncertainty.calibration import Calibration
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, in_common, where
-
-_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,21 +230,6 @@ class TransformerStep:
     layout: Layout
     work: Work
     device: Device = NO_DEVICE
-    known: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """Answers of functions that are asked `once`."""
-
-
-def once(function: Callable[[TransformerStep], _Answer]) -> Callable[[TransformerStep], _Answer]:
-    """Cache a function's answer on the step that it is called with."""
-
-    @wraps(function)
-    def answer(d: TransformerStep) -> _Answer:
-        found: _Answer | None = d.known.get(answer)
-        if found is None:
-            found = d.known[answer] = function(d)
-        return found
-
-    return answer
 
 
 NARROW: Final = (Precision.FP8, Precision.FP4)
@@ -308,17 +290,6 @@ def kernels_of(scenario: Scenario) -> Kernels:
     return kernels
 
 
-def transformer_step(scenario: Scenario) -> TransformerStep:
-    """Return what one device of a job computes and sends in a step.
-
-    Raises
-    ------
-    NotModelled
-        If the model is not a transformer, or there is no accelerator.
-    """
-    return _transformer_step(scenario)
-
-
 def describe_memory(scenario: Scenario) -> TransformerStep:
     """Return what one device of a job holds in a training step, without its rates.
 
@@ -328,20 +299,22 @@ def describe_memory(scenario: Scenario) -> TransformerStep:
     job = scenario.job
     if not isinstance(job.model, Transformer) or job.train.head_only:
         return TransformerStep(shape=WHOLE, layout=_layout(scenario), work=_common_work(job))
-    model, work = job.model, work_of(job, job.model)
-    shape = shape_of(model)
-    return TransformerStep(shape=_longest(shape), layout=_layout(scenario), work=work)
-
-
-def _longest(shape: Shape) -> Shape:
-    """Return the shape with every position computed."""
-    filled = shape.filled
-    whole = not isinstance(filled, np.ndarray) and filled == 1.0
-    return shape if whole else replace(shape, filled=1.0)
+    shape = shape_of(job.model)
+    if isinstance(shape.filled, np.ndarray) or shape.filled != 1.0:
+        shape = replace(shape, filled=1.0)
+    work = work_of(job, job.model)
+    return TransformerStep(shape=shape, layout=_layout(scenario), work=work)
 
 
 @cached(most=16)
-def _transformer_step(scenario: Scenario) -> TransformerStep:
+def transformer_step(scenario: Scenario) -> TransformerStep:
+    """Return what one device of a job computes and sends in a step.
+
+    Raises
+    ------
+    NotModelled
+        If the model is not a transformer, or there is no accelerator.
+    """
     job, gpu = scenario.job, scenario.cluster.trainers.host.gpu
     model = job.model
     if not isinstance(model, Transformer) or gpu is None:

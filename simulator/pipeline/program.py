@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from simulator.errors import NotModelled, StepProgramError
-from simulator.physics.device_time import is_timed
+from simulator.physics.device_time import Evidence, evidence_of
 from simulator.physics.transformer import has_kernels, of_tokens
 from simulator.pipeline import stages
 from simulator.pipeline.stages.base import Actor, Entry, Per, Phase, Slot, StageDemands, ask
@@ -357,4 +357,4 @@ def _needs_device(scenario: Scenario) -> bool:
     job = scenario.job
     if job.model is None or job.mode is Mode.PREPARE or job.model.cpu_seconds > 0.0:
         return False
-    return not is_timed(scenario)
+    return evidence_of(scenario) is Evidence.NONE

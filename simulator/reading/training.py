@@ -13,7 +13,6 @@ from functools import cache
 from typing import Annotated, Any, Final
 
 from simulator.memo import cached
-from simulator.physics.device_time import of_totals
 from simulator.reading import defaults
 from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernels import Use, kernels, memory_figures
@@ -466,12 +465,12 @@ def sister_of(train: Train, gpu: Gpu | None, model: Model | None, framework: str
     if gpu.name in exact:
         return None
     names, width = exact, precision.bytes_per_element
-    if of_totals(model):
+    if isinstance(model, CustomModel):
         wide = [(times.gpu or "", times.precision or Precision.FP32) for times in own]
         names = {name for name, given in wide if given.bytes_per_element == width}
     cards = [_shipped_card(name) for name in sorted(names)]
     alike = [card for card in cards if is_sister(gpu, card)]
-    anywhere = cards if of_totals(model) else []
+    anywhere = cards if isinstance(model, CustomModel) else []
     return min(alike or anywhere, key=lambda card: _distance(gpu, card), default=None)
 
 

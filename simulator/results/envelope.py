@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from simulator.equations.uncertainty import doublings_outside
-from simulator.physics.device_time import is_measured, is_timed, uses_fitted_kernels
+from simulator.physics.device_time import Evidence, evidence_of, uses_fitted_kernels
 from simulator.physics.transformer import of_tokens
 from simulator.schema.accelerators import Precision
 from simulator.schema.data_loading import LoaderKind
@@ -340,4 +340,7 @@ def placed(scenario: Scenario) -> Place:
 
 def is_computed(scenario: Scenario) -> bool:
     """Return whether the device time comes from a roofline instead of a measured step."""
-    return is_timed(scenario) and not is_measured(scenario)
+    return (
+        evidence_of(scenario) is not Evidence.NONE
+        and evidence_of(scenario) is not Evidence.MEASURED
+    )

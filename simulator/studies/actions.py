@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from simulator.engine.closed_form import lower_bound
 from simulator.engine.intervals import draw, figures, uncertainty_components
-from simulator.errors import BrokenInvariant, InputError, PlanError, UnknownName
+from simulator.errors import InputError, PlanError, UnknownName
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict, host_ram, memory_fit
 from simulator.pipeline.program import check_modelled
 from simulator.predict import layout_of, predict, predict_service, saturation_of, simulation_input
@@ -48,7 +48,7 @@ from simulator.studies.levers.lever import (
     Situation,
 )
 from simulator.studies.screening import best_cases
-from simulator.studies.search.outcome import BugLog, log_bug
+from simulator.studies.search.outcome import BugLog, attempt
 from simulator.studies.whatif import relative_noise
 from simulator.uncertainty.components import P90
 from simulator.units import Seconds, Usd, UsdPerSecond
@@ -382,17 +382,18 @@ def _action(
     found: Sequence[Action],
 ) -> Action | None:
     """The change, predicted; None where it is refused, or outdone by what was found before."""
-    try:
+
+    def predicted() -> tuple[Scenario, UsdPerSecond | None, Prediction] | None:
         scenario = reader.read(change.settings).scenario
         rent = _rent(base.scenario, scenario)
         if _outdone(rent, scenario, found):
             return None
-        after = predict(scenario, seed=base.seed or 0, intervals=False)
-    except PlanError:
+        return scenario, rent, predict(scenario, seed=base.seed or 0, intervals=False)
+
+    known = attempt(predicted, met)
+    if known is None or isinstance(known, str):
         return None
-    except BrokenInvariant as error:
-        log_bug(error, met)
-        return None
+    scenario, rent, after = known
     copies = _copies(base.scenario, scenario, change)
     longer = waited(copies)
     low, high = _interval(base, after, change, longer)

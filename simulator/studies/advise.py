@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.errors import BrokenInvariant, NotModelled, PlanError
+from simulator.errors import NotModelled
 from simulator.physics.footprint import Verdict
 from simulator.predict import predict
 from simulator.results.prediction import Prediction
@@ -18,8 +18,7 @@ from simulator.schema.scenario import Scenario
 from simulator.studies.levers.catalogue import ADVISE_INPUT, lever
 from simulator.studies.levers.data_loading import PREFETCH_DEPTHS
 from simulator.studies.levers.lever import Read
-from simulator.studies.search.outcome import BugLog, log_bug
-from simulator.studies.whatif import Progress, reason_of
+from simulator.studies.search.outcome import BugLog, Progress, attempt
 from simulator.units import Bytes, Seconds
 
 _WORKERS, _PREFETCH = (lever(name).keys[0] for name in ADVISE_INPUT)
@@ -95,20 +94,18 @@ class _Tried:
         """The setting, predicted now or before."""
         key = (workers, prefetch)
         if key not in self.known:
-            self.known[key] = self._predicted(workers, prefetch)
+            found = attempt(lambda: self._predicted(*key), self._met)
+            self.known[key] = (
+                Setting(workers=workers, prefetch=prefetch, reason=found)
+                if isinstance(found, str)
+                else Setting(workers=workers, prefetch=prefetch, prediction=found)
+            )
             self._tell(min(1.0, len(self.known) / TYPICAL_TRIES))
         return self.known[key]
 
-    def _predicted(self, workers: int, prefetch: int) -> Setting:
-        try:
-            scenario = self._read({_WORKERS: workers, _PREFETCH: prefetch})
-            prediction = predict(scenario, seed=self._seed, intervals=False)
-        except PlanError as error:
-            return Setting(workers=workers, prefetch=prefetch, reason=reason_of(error))
-        except BrokenInvariant as error:
-            reason = log_bug(error, self._met)
-            return Setting(workers=workers, prefetch=prefetch, reason=reason)
-        return Setting(workers=workers, prefetch=prefetch, prediction=prediction)
+    def _predicted(self, workers: int, prefetch: int) -> Prediction:
+        scenario = self._read({_WORKERS: workers, _PREFETCH: prefetch})
+        return predict(scenario, seed=self._seed, intervals=False)
 
 
 def advise_input(

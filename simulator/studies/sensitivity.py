@@ -1,106 +1,27 @@
-"""Sensitivity of a prediction to uncertain rates: dominant uncertainties and tornado."""
+"""Sensitivity of a metric to uncertain rates: a tornado."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from simulator.engine.intervals import figures, uncertainty_components
-from simulator.engine.run import SimulationInput
 from simulator.predict import predict, simulation_input
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
+from simulator.studies.search.outcome import Progress, tracked
 from simulator.uncertainty.components import (
-    LARGEST,
     P90,
     Rate,
     UncertaintyComponent,
     covariance,
     within_reason,
 )
-
-if TYPE_CHECKING:
-    from simulator.studies.whatif import Progress
-
-RUN_TIME: Final = "total_time_s"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DominantUncertainty:
-    """Relative change of the run's time with one uncertain rate at its P90 and at its P10.
-
-    `fast` is the change with the faster rate (at most 0, nearly always), `slow` with the slower.
-    """
-
-    component: UncertaintyComponent
-    fast: float
-    slow: float
-
-    @property
-    def width(self) -> float:
-        """How far the two lie apart."""
-        return abs(self.slow - self.fast)
-
-
-def dominant_uncertainties(prediction: Prediction) -> tuple[DominantUncertainty, ...]:
-    """What is uncertain, what moves the run's time most first.
-
-    Parameters
-    ----------
-    prediction : Prediction
-        Of any job; nothing is simulated again, the closed form of intervals says what rates do.
-    """
-    inputs = simulation_input(prediction.scenario)
-    uncertainties = _by_rate(uncertainty_components(inputs, prediction))
-    if not uncertainties:
-        return ()
-    ends = [end for component in uncertainties for end in _quantile_factors(component)]
-    speeds = {
-        rate: np.array(
-            [
-                end if uncertainties[place // 2].rate is rate else 1.0
-                for place, end in enumerate(ends)
-            ]
-        )
-        for rate in dict.fromkeys(component.rate for component in uncertainties)
-    }
-    times = figures(inputs, prediction, speeds).get(RUN_TIME)
-    if times is None:
-        return ()
-    changes = np.asarray(times) / prediction.timing.total_time - 1.0
-    found = [
-        DominantUncertainty(
-            component=component, fast=float(changes[2 * n]), slow=float(changes[2 * n + 1])
-        )
-        for n, component in enumerate(uncertainties)
-    ]
-    return tuple(sorted(found, key=lambda one: -one.width))
-
-
-def _quantile_factors(component: UncertaintyComponent) -> tuple[float, float]:
-    far = math.exp(P90 * min(LARGEST, component.log_sd))
-    return far, 1.0 / far
-
-
-def _by_rate(uncertainties: Sequence[UncertaintyComponent]) -> tuple[UncertaintyComponent, ...]:
-    """One uncertainty a rate: the widest one's name with the deviation of all of them."""
-    found = []
-    for rate in Rate:
-        own = [
-            component
-            for component in uncertainties
-            if component.rate is rate and component.log_sd > 0.0
-        ]
-        if own:
-            whole = math.sqrt(sum(component.log_sd**2 for component in own))
-            found.append(replace(max(own, key=lambda component: component.log_sd), log_sd=whole))
-    return tuple(found)
-
 
 _STRETCHING: Final = frozenset({Rate.STEP, Rate.START})
 """Rates of no resource: they stretch the result, so that nothing need be simulated again."""
@@ -138,26 +59,6 @@ class Sensitivity:
     correlated: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Case:
-    inputs: SimulationInput
-    prediction: Prediction
-    deviations: Mapping[Rate, float]
-    correlated: bool
-
-
-def _case(scenario: Scenario, seed: int) -> _Case:
-    inputs = simulation_input(scenario)
-    prediction = predict(scenario, seed=seed, intervals=False)
-    uncertainties = uncertainty_components(inputs, prediction)
-    return _Case(
-        inputs=inputs,
-        prediction=prediction,
-        deviations=deviations(uncertainties),
-        correlated=any(component.shared for component in uncertainties),
-    )
-
-
 def deviations(uncertainties: Sequence[UncertaintyComponent]) -> dict[Rate, float]:
     """Standard deviation of each rate's logarithm; only uncertain rates."""
     rates = [rate for rate in Rate if any(d.rate is rate and d.log_sd > 0.0 for d in uncertainties)]
@@ -189,31 +90,36 @@ def tornado(
     Sensitivity or None
         None where the metric has no value.
     """
-    case = _case(scenario, seed)
-    base = number_at(case.prediction, metric)
+    inputs = simulation_input(scenario)
+    prediction = predict(scenario, seed=seed, intervals=False)
+    base = number_at(prediction, metric)
     if base is None:
         return None
-    bars = []
-    for number, (rate, log_sd) in enumerate(case.deviations.items(), start=1):
-        ends = [_metric_at(case, metric, {rate: math.exp(z * log_sd)}) for z in (-P90, P90)]
-        slow, fast = (base if end is None else end for end in ends)
-        bars.append(Bar(rate=rate, log_sd=log_sd, slow=slow, fast=fast))
-        if progress is not None:
-            progress(number / len(case.deviations))
+    uncertainties = uncertainty_components(inputs, prediction)
+
+    def at(rate: Rate, speed: float) -> float:
+        """Return the metric: simulated, unless the rate stretches all there is."""
+        if rate in _STRETCHING:
+            known = figures(inputs, prediction, {rate: np.array([speed])}).get(metric)
+            end = None if known is None else float(known[0])
+        else:
+            other = predict(inputs.scenario, seed=seed, intervals=False, speeds={rate: speed})
+            end = number_at(other, metric)
+        return base if end is None else end
+
+    bars = [
+        Bar(
+            rate=rate,
+            log_sd=log_sd,
+            slow=at(rate, math.exp(-P90 * log_sd)),
+            fast=at(rate, math.exp(P90 * log_sd)),
+        )
+        for rate, log_sd in tracked(list(deviations(uncertainties).items()), progress)
+    ]
     return Sensitivity(
         metric=metric,
         base=base,
-        prediction=case.prediction,
+        prediction=prediction,
         bars=tuple(sorted(bars, key=lambda bar: -bar.width)),
-        correlated=case.correlated,
+        correlated=any(component.shared for component in uncertainties),
     )
-
-
-def _metric_at(case: _Case, metric: str, speeds: Mapping[Rate, float]) -> float | None:
-    """The metric at other speeds: simulated, unless the rate stretches all there is."""
-    if set(speeds) <= _STRETCHING:
-        arrays = {rate: np.array([speed]) for rate, speed in speeds.items()}
-        found = figures(case.inputs, case.prediction, arrays).get(metric)
-        return None if found is None else float(found[0])
-    scenario, seed = case.inputs.scenario, case.prediction.seed or 0
-    return number_at(predict(scenario, seed=seed, intervals=False, speeds=speeds), metric)

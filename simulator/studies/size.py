@@ -23,9 +23,8 @@ from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope
 from simulator.studies.levers.catalogue import SIZE, Resource, knobs
 from simulator.studies.levers.lever import Knob, Read, Settings
+from simulator.studies.search.outcome import Progress, tracked
 from simulator.units import MONTH, PerSecond, Usd, UsdPerSecond
-
-Progress = Callable[[float], None]
 
 AMPLE_FACTORS: Final = (64.0, 16.0, 4.0, 1.0)
 """Factors on the present amount that are more than enough; the next where it is faster."""
@@ -110,12 +109,10 @@ def sized(  # noqa: PLR0913 - what is asked
         If the job has nothing of the resource.
     """
     wanted: Sequence[Mapping[str, Plain]] = [{"hardware.count": n} for n in counts] or [{}]
-    found = []
-    for number, settings in enumerate(wanted, start=1):
-        found.append(_Search(read, settings, resource, loss, seed).found())
-        if progress is not None:
-            progress(number / len(wanted))
-    return tuple(found)
+    return tuple(
+        _Search(read, settings, resource, loss, seed).found()
+        for settings in tracked(wanted, progress)
+    )
 
 
 def run_speed(prediction: Prediction) -> PerSecond:

@@ -14,10 +14,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from simulator.errors import (
-    BrokenInvariant,
     InputError,
     NotModelled,
-    PlanError,
     Problem,
     UnitError,
     UnknownName,
@@ -33,13 +31,11 @@ from simulator.schema.fields import nearest_hint
 from simulator.schema.scenario import Job, Scenario
 from simulator.studies.levers import GPU_KEY
 from simulator.studies.levers.lever import Knob, Read, turned
-from simulator.studies.search.outcome import BugLog, log_bug
+from simulator.studies.search.outcome import BugLog, Progress, attempt, tracked
 from simulator.units import USD_PER_SECOND, PerSecond, Usd, UsdPerSecond, parse
 
 if TYPE_CHECKING:
     from simulator.studies.sensitivity import Sensitivity
-
-Progress = Callable[[float], None]
 
 MIN_EFFECT: Final = 0.005
 """Relative change below which a change is said to have no effect: which workers meet at what they
@@ -48,7 +44,7 @@ of 0.2 to 50 GB/s, prefetch 1 to 8: up to 0.5%)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class KnobStep:
     """One step of a knob: `name` is what people call it and price it by."""
 
     knob: Knob
@@ -70,7 +66,7 @@ class Worth:
     while the job runs [$].
     """
 
-    change: Change
+    change: KnobStep
     prediction: Prediction | None = None
     reason: str = ""
     rent: UsdPerSecond | None = None
@@ -161,16 +157,16 @@ def relative(before: float | None, after: float | None) -> float | None:
     return after / before - 1.0
 
 
-def changes(knobs: Sequence[Knob]) -> tuple[Change, ...]:
+def knob_steps(knobs: Sequence[Knob]) -> tuple[KnobStep, ...]:
     """Every step of every knob."""
     return tuple(
-        Change(knob=knob, step=step, value=value) for knob in knobs for step, value in knob.steps
+        KnobStep(knob=knob, step=step, value=value) for knob in knobs for step, value in knob.steps
     )
 
 
 def margins(  # noqa: PLR0913 - what a caller may want beside the changes
     read: Read,
-    wanted: Sequence[Change],
+    wanted: Sequence[KnobStep],
     *,
     metric: str = "total_time_s",
     prices: Mapping[str, UsdPerSecond] | None = None,
@@ -184,7 +180,7 @@ def margins(  # noqa: PLR0913 - what a caller may want beside the changes
     ----------
     read : callable
         Reads the scenario with some keys set.
-    wanted : sequence of Change
+    wanted : sequence of KnobStep
         What to try, one at a time.
     metric : str
         The changes that move it most come first.
@@ -203,11 +199,7 @@ def margins(  # noqa: PLR0913 - what a caller may want beside the changes
         If the scenario itself cannot be read or is not modelled.
     """
     base = predict(read({}), seed=seed, intervals=False)
-    found: list[Worth] = []
-    for number, change in enumerate(wanted, start=1):
-        found.append(_worth(read, base, change, prices or {}, met))
-        if progress is not None:
-            progress(number / len(wanted))
+    found = [_worth(read, base, change, prices or {}, met) for change in tracked(wanted, progress)]
     floor = max(MIN_EFFECT, relative_noise(base))
     worths = Margins(base=base, metric=metric, worths=tuple(found), floor=floor)
     ordered = sorted(found, key=lambda worth: _rank(worths, worth))
@@ -225,17 +217,17 @@ def _rank(margins_: Margins, worth: Worth) -> tuple[int, int, float]:
 def _worth(
     read: Read,
     base: Prediction,
-    change: Change,
+    change: KnobStep,
     prices: Mapping[str, UsdPerSecond],
     met: BugLog | None,
 ) -> Worth:
-    try:
+    def predicted() -> Prediction:
         scenario = turned(read, change.knob, change.value)
-        after = predict(scenario, seed=base.seed or 0, intervals=False)
-    except PlanError as error:
-        return Worth(change=change, reason=reason_of(error))
-    except BrokenInvariant as error:
-        return Worth(change=change, reason=log_bug(error, met))
+        return predict(scenario, seed=base.seed or 0, intervals=False)
+
+    after = attempt(predicted, met)
+    if isinstance(after, str):
+        return Worth(change=change, reason=after)
     rent = _added_rent(base, after, change, prices)
     known = base.cost.per_second
     if known is None:
@@ -254,7 +246,7 @@ def _worth(
 
 
 def _added_rent(
-    base: Prediction, after: Prediction, change: Change, prices: Mapping[str, UsdPerSecond]
+    base: Prediction, after: Prediction, change: KnobStep, prices: Mapping[str, UsdPerSecond]
 ) -> UsdPerSecond | None:
     """What the change adds to the rent [$/s]: as stated, else by the catalogue, else unknown."""
     stated = prices.get(change.name)
@@ -269,15 +261,6 @@ def _added_rent(
 
 def _billed(prediction: Prediction) -> float:
     return prediction.cost.time_to_train + prediction.scenario.cost.provisioning
-
-
-def reason_of(error: PlanError) -> str:
-    """Why there is no such job, in one line."""
-    if not isinstance(error, InputError):
-        return str(error)
-    problem = error.problems[0]
-    hint = f" ({problem.hint})" if problem.hint else ""
-    return f"{problem.key or problem.origin} {problem.message}{hint}"
 
 
 def misfit(prediction: Prediction) -> str:
@@ -339,11 +322,9 @@ def flips(
     base, imposing = _limit(scenario, seed), _highest_load(scenario)
     found: list[Flip] = []
     turnable = [knob for knob in knobs if knob.limits and knob.value > 0.0]
-    for number, knob in enumerate(turnable, start=1):
+    for knob in tracked(turnable, progress):
         search = _FlipSearch(read=read, knob=knob, seed=seed, base=base, imposing=imposing, met=met)
         found += _of_knob(search)
-        if progress is not None:
-            progress(number / len(turnable))
     return tuple(sorted(found, key=lambda flip: abs(math.log(flip.at / flip.knob.value))))
 
 
@@ -381,13 +362,8 @@ class _FlipSearch:
         return self._ask(value, _highest_load)
 
     def _ask(self, value: float, of: Callable[[Scenario], str]) -> str:
-        try:
-            return of(turned(self.read, self.knob, value))
-        except PlanError:
-            return ""
-        except BrokenInvariant as error:
-            log_bug(error, self.met)
-            return ""
+        found = attempt(lambda: (of(turned(self.read, self.knob, value)),), self.met)
+        return "" if isinstance(found, str) else found[0]
 
 
 def _of_knob(search: _FlipSearch) -> Iterator[Flip]:
@@ -542,11 +518,7 @@ def generations(
         msg = "the scenario uses no accelerator that could be another one"
         raise NotModelled(msg)
     names = tuple(dict.fromkeys((own.name, *gpus)))
-    found = []
-    for number, name in enumerate(names, start=1):
-        found.append(_generation(read, scenario, name, seed, met))
-        if progress is not None:
-            progress(number / len(names))
+    found = [_generation(read, scenario, name, seed, met) for name in tracked(names, progress)]
     return tuple(sorted(found, key=lambda one: (one.prediction is None, one.possible)))
 
 
@@ -560,14 +532,15 @@ def _generation(
 ) -> Generation:
     gpu = scenario.cluster.trainers.host.gpu
     own = gpu is not None and gpu.name == name
-    try:
+
+    def predicted() -> Prediction:
         other = scenario if own else _carried(scenario, read({GPU_KEY: name}))
-        prediction = predict(other, seed=seed, intervals=False)
-    except PlanError as error:
-        return Generation(gpu=name, own=own, reason=reason_of(error))
-    except BrokenInvariant as error:
-        return Generation(gpu=name, own=own, reason=log_bug(error, met))
-    return Generation(gpu=name, own=own, prediction=prediction)
+        return predict(other, seed=seed, intervals=False)
+
+    found = attempt(predicted, met)
+    if isinstance(found, str):
+        return Generation(gpu=name, own=own, reason=found)
+    return Generation(gpu=name, own=own, prediction=found)
 
 
 def _carried(before: Scenario, after: Scenario) -> Scenario:
@@ -608,7 +581,7 @@ class WhatIf:
     tornado: Sensitivity | None = None
 
 
-def prices_of(texts: Sequence[str], known: Sequence[Change]) -> dict[str, UsdPerSecond]:
+def prices_of(texts: Sequence[str], known: Sequence[KnobStep]) -> dict[str, UsdPerSecond]:
     """Read what changes add to the rent, by name [$/s], from texts such as ``vCPUs x2=$0.50/h``.
 
     Raises

@@ -12,7 +12,7 @@ import pytest
 
 from simulator.cli.main import main
 from simulator.cli.output import Exit
-from simulator.physics.device_time import is_on_cores
+from simulator.physics.device_time import Evidence, evidence_of
 from simulator.physics.footprint import Verdict, memory_fit
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
@@ -139,7 +139,7 @@ def test_a_card_is_a_machine_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> Non
     assert written["hardware"]["gpu"] == "rtx4090"
     batch = written["train"]["batch_size"]
     assert written["model"] == {"step_time": "120 ms", "step_time_batch": batch}
-    assert sum("Time of a batch" in text for text in asked) == 2
+    assert sum("Measured time of a batch" in text for text in asked) == 2
 
 
 def test_a_model_that_is_not_known_is_told_in_the_words_of_the_question(
@@ -214,7 +214,7 @@ def test_a_model_that_cores_cannot_time_needs_a_measured_step(
     assert "give model.step_times measured there" in capsys.readouterr().err
     assert not Path("my-job.toml").exists()
     assert main([*here, "--model", "resnet50"]) == Exit.FINE
-    assert is_on_cores(load_scenario("my-job.toml"))
+    assert evidence_of(load_scenario("my-job.toml")) is Evidence.CORES
     again = [*here, "--model", "resnet50", "--step-time", "3 s", "--force"]
     assert main(again) == Exit.FINE
     times = load_scenario("my-job.toml").job.step_times

@@ -375,7 +375,7 @@ def test_beyond_the_cap_the_bound_is_used() -> None:
 def test_epochs_that_run_on_have_the_step_of_their_slowest_resource() -> None:
     """A short epoch lives on what the one before it made: its steps are not those of a long run."""
     job = scenario(
-        batches=30, batch_cpu=1.0, workers=4, prefetch=24, compute=0.1, epochs=10, kind=ACTORS
+        batches=30, batch_cpu=1.0, workers=4, prefetch=24, compute=0.1, epochs=10, loader=ACTORS
     )
     timing = solve(inputs_of(job), Options())
     assert timing.step_time.mean >= bound(job)

@@ -9,7 +9,7 @@ import pytest
 
 from simulator.physics.footprint import memory_fit
 from simulator.physics.training_step import training_step
-from simulator.physics.transformer import kernels_of, once, transformer_step
+from simulator.physics.transformer import kernels_of, transformer_step
 from simulator.reading.scenario import load_scenario
 from simulator.schema.candidates import stack
 from simulator.schema.scenario import Scenario
@@ -71,19 +71,3 @@ def test_a_candidate_alone_is_calculated_in_plain_numbers() -> None:
     figures = (step.total, step.exchange, step.bubble, step.hidden, *step.stages, memory.total)
     assert [type(figure) for figure in figures] == [float] * len(figures)
     assert {type(size) for size in memory.items.values()} == {float}
-
-
-def test_a_function_that_is_asked_once_is_worked_out_once() -> None:
-    """For each description; one that is changed has answers of its own."""
-    d = transformer_step(load_scenario("megatron-1t"))
-    calls = []
-
-    @once
-    def width(of: object) -> float:
-        calls.append(of)
-        return d.shape.hidden  # type: ignore[return-value] # a plain one
-
-    other = replace(d)
-    assert width(d) == width(d) == width(other)
-    assert len(calls) == 2
-    assert d == other

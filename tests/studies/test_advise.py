@@ -11,7 +11,7 @@ from simulator.reading.search.candidates import CandidateReader
 from simulator.reading.starter import defaults, starter_text
 from simulator.studies.advise import Advice, advise_input
 from simulator.studies.levers.data_loading import PREFETCH_DEPTHS
-from simulator.studies.whatif import Progress
+from simulator.studies.search.outcome import Progress
 from tests.support.scenarios import host
 from tests.support.what_if import made_up, reader
 

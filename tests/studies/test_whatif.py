@@ -11,7 +11,7 @@ from simulator.predict import predict
 from simulator.schema.scenario import CostPlan
 from simulator.studies.levers.catalogue import knobs
 from simulator.studies.levers.lever import Knob
-from simulator.studies.whatif import Change, Margins, Worth, changes, check_number, margins
+from simulator.studies.whatif import KnobStep, Margins, Worth, check_number, knob_steps, margins
 from simulator.units import HOUR
 from tests.support.what_if import made_up, reader
 
@@ -36,7 +36,7 @@ def studied(*wanted: Knob, **prices: float) -> Margins:
     """Every step of some knobs on a job that two workers of 0.1 s a batch limit."""
     named = {name.replace("_", " "): price for name, price in prices.items()}
     read = made_up(batches=2000, cost=CostPlan(price=RENT))
-    return margins(read, changes(wanted), prices=named)
+    return margins(read, knob_steps(wanted), prices=named)
 
 
 def named(found: Margins, name: str) -> Worth:
@@ -117,7 +117,7 @@ def test_another_machine_is_priced_by_the_catalogue() -> None:
     """Twice the machines cost twice the rent, which is what is spent."""
     read = reader("imagenet-object-store-g5", "data.samples=20000")
     machines = next(knob for knob in knobs(read({})) if knob.name == "machines")
-    (worth,) = margins(read, changes([machines])).worths
+    (worth,) = margins(read, knob_steps([machines])).worths
     base = predict(read({}), intervals=False)
     assert worth.rent == pytest.approx(base.cost.per_second)
     assert worth.prediction is not None
@@ -128,7 +128,7 @@ def test_what_is_refused_keeps_its_reason() -> None:
     """A change that makes no sound scenario is told with the reason, the others still count."""
     read = reader("resnet50-imagenet-p4d", "train.global_batch_size=2048")
     batch = next(knob for knob in knobs(read({})) if knob.name == "batch size")
-    found = margins(read, changes([batch]))
+    found = margins(read, knob_steps([batch]))
     refused = named(found, "batch size x2")
     assert refused.prediction is None
     assert "global_batch_size" in refused.reason
@@ -139,7 +139,7 @@ def test_a_margin_is_the_prediction_of_the_changed_scenario() -> None:
     """Nothing is extrapolated: the figures are those of the scenario with the keys set."""
     read = reader("remote-workers-mnist-alone")
     vcpus = next(knob for knob in knobs(read({})) if knob.name == "vCPUs")
-    change = Change(knob=vcpus, step="x2", value=16.0)
+    change = KnobStep(knob=vcpus, step="x2", value=16.0)
     (worth,) = margins(read, [change]).worths
     apart = reader("remote-workers-mnist-alone", "hardware.vcpus=16", "hardware.cores=8")
     assert worth.prediction is not None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from simulator.errors import InputError, NotModelled, Problem
-from simulator.physics.device_time import is_timed
+from simulator.physics.device_time import Evidence, evidence_of
 from simulator.reading.document import Document
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.hardware.devices import share_note
@@ -96,7 +96,7 @@ def one_pass_of(file: ServiceFile, host: Host, document: Document, known: Catalo
     if answering is None or not any(o.flops for o in answering.operators(1.0, Precision.FP32)):
         msg = "has no forward pass whose time is known, as networks have"
         raise NotModelled(msg)
-    if host.gpu is None and not is_timed(job):
+    if host.gpu is None and evidence_of(job) is Evidence.NONE:
         msg = f"no rate is known at which the cores of {host.name} compute; give model.step_times"
         raise NotModelled(msg)
     return OnePass(job=job)

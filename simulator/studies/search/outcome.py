@@ -6,13 +6,19 @@ spoils, goes on and reports it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeAlias, TypeVar
 
-from simulator.errors import BrokenInvariant
+from simulator.errors import BrokenInvariant, InputError, PlanError
 from simulator.results.metrics import Value
 from simulator.schema.goal import Plain
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Progress: TypeAlias = Callable[[float], None]
+"""Takes the finished share, 0 to 1."""
 
 
 class Status(StrEnum):
@@ -57,6 +63,11 @@ class Outcome:
     warnings: tuple[str, ...] = ()
     key: str = ""
 
+    @property
+    def settings(self) -> Mapping[str, Plain]:
+        """The settings of its candidate."""
+        return self.candidate.settings
+
 
 def bug_reason(error: Exception) -> str:
     """Return the text of an internal error as a reason for a missing figure.
@@ -75,6 +86,39 @@ class BugLog:
     """Bugs that a study met, in its order: `reasons` are as the spoilt places tell them."""
 
     reasons: list[str] = field(default_factory=list)
+
+
+def attempt(work: Callable[[], Result], met: BugLog | None) -> Result | str:
+    """Return the result of `work`, or the reason why there is no such job.
+
+    Raises
+    ------
+    BrokenInvariant
+        Without a log: a bug must not pass in silence.
+    """
+    try:
+        return work()
+    except PlanError as error:
+        return reason_of(error)
+    except BrokenInvariant as error:
+        return log_bug(error, met)
+
+
+def reason_of(error: PlanError) -> str:
+    """Return why there is no such job, in one line."""
+    if not isinstance(error, InputError):
+        return str(error)
+    problem = error.problems[0]
+    hint = f" ({problem.hint})" if problem.hint else ""
+    return f"{problem.key or problem.origin} {problem.message}{hint}"
+
+
+def tracked(items: Sequence[Item], progress: Progress | None) -> Iterator[Item]:
+    """Return items one by one; `progress` takes the share of those that are done."""
+    for number, item in enumerate(items, start=1):
+        yield item
+        if progress is not None:
+            progress(number / len(items))
 
 
 def log_bug(error: BrokenInvariant, met: BugLog | None) -> str:

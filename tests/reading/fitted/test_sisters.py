@@ -6,7 +6,7 @@ import pytest
 
 from simulator.confidence.grades import is_sister
 from simulator.confidence.uncertainty import uncertainties_of
-from simulator.physics.device_time import device_time, is_carried
+from simulator.physics.device_time import Evidence, device_time, evidence_of
 from simulator.predict import predict
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
@@ -42,7 +42,7 @@ def test_less_memory_bandwidth_is_no_faster(name: str) -> None:
     assert slow is not None
     assert fast is not None
     assert float(slow.total) > float(fast.total)
-    carried = [is_carried(scenario) for scenario in scenarios]
+    carried = [evidence_of(scenario) is Evidence.SAME_CHIP for scenario in scenarios]
     assert sorted(carried) == [False, True]
     other = (slow, fast)[carried.index(True)]
     assert other.carried_from == cards[carried.index(False)]
@@ -54,7 +54,7 @@ def test_a_card_without_fp16_is_compared_by_its_bf16(card: str) -> None:
     """A model known by its totals is carried over to it as well: the nearest card is found."""
     keys = ("model.name=mask-rcnn-r50-fpn", "train.batch_size=4", "train.precision=bf16")
     scenario = load_scenario("resnet50-imagenet-p4d", overrides=(*keys, f"hardware.gpu=gpu/{card}"))
-    assert is_carried(scenario)
+    assert evidence_of(scenario) is Evidence.SAME_CHIP
     time = device_time(scenario)
     assert time is not None
     assert 0.01 < float(time.total) < 1.0
@@ -65,7 +65,7 @@ def test_a_carried_step_is_the_measured_one_in_the_ratio_of_the_computed() -> No
     keys = ("hardware.gpu=gpu/a100-sxm4-40gb",)
     there = load_scenario("dlrm-criteo-dgx-a100", overrides=("hardware.gpu=gpu/a100-sxm4-80gb",))
     here = load_scenario("dlrm-criteo-dgx-a100", overrides=keys)
-    carried, scenario = (here, there) if is_carried(here) else (there, here)
+    carried, scenario = (here, there) if evidence_of(here) is Evidence.SAME_CHIP else (there, here)
     time = device_time(carried)
     assert time is not None
     measured, reference, own = (float(value) for value in time.inputs.values())
@@ -81,7 +81,7 @@ def test_another_chip_or_precision_is_computed() -> None:
         scenario = load_scenario("resnet50-imagenet-p4d", overrides=keys)
         time = device_time(scenario)
         assert time is not None
-        assert not is_carried(scenario)
+        assert evidence_of(scenario) is not Evidence.SAME_CHIP
         assert time.carried_from == ""
 
 
