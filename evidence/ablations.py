@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fitting import distance
+from fitting.deviations import NINETY
 from fitting.language_models import Runs, runs
 from fitting.unseen import groups, without
 from foreign import score
@@ -42,8 +43,10 @@ from simulator.reading.fitted import kernels as fitted_kernels
 from simulator.reading.fitted.kernel_files import KernelFile, kernel_files, with_values
 from simulator.reading.fitted.kernels import DeviceShares
 from simulator.reading.training import HabitTable
+from simulator.schema.machines import Regime
 from simulator.schema.software import MemoryFormat
 from simulator.terms import Term, stated
+from simulator.units import Real
 
 Vector = NDArray[np.float64]
 Errors = Mapping[str, tuple[Vector, NDArray[np.bool_]]]
@@ -102,11 +105,11 @@ def _no_time(*_: object, **__: object) -> PassTimes:
     return PassTimes(0.0, 0.0)
 
 
-def _device_alone(_k: object, device: Term | float, *_: object) -> Term:
+def _device_alone(_k: object, device: Real, *_: object) -> Term:
     return stated(device=device)
 
 
-def _layer_alone(_d: object, _k: object, device: Term | float, *_: object) -> Term:
+def _layer_alone(_d: object, _k: object, device: Real, *_: object) -> Term:
     return stated(device=device)
 
 
@@ -118,7 +121,7 @@ def _as_most(_framework: str) -> HabitTable:
     return HabitTable(framework="any", source="most frameworks", date="2026-11-24")
 
 
-def _stated_links(*given: Any) -> list[collectives.Regime]:  # noqa: ANN401 - as what it replaces
+def _stated_links(*given: Any) -> list[Regime]:  # noqa: ANN401 - as what it replaces
     _, ranks, link, host = given
     return [collectives._datasheet_regime(link, collectives.reachable(ranks, host))]  # noqa: SLF001
 
@@ -289,7 +292,7 @@ def rows(tables: Path) -> Rows:
         foreign = [row for row in csv.DictReader(file) if row["metric"] != "mem_gb"]
     return Rows(
         found=Runs(found.rows, found.scenarios),
-        half=distance.NINETY * unseen.deviations(x),
+        half=NINETY * unseen.deviations(x),
         foreign=tuple(foreign),
         folder=tables / "foreign_runs",
     )
