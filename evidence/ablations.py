@@ -60,7 +60,7 @@ class Mechanism:
     """What is taken away.
 
     `equations` are put instead of functions and constants, by module and name; `figures` in place
-    of figures of kernels: a number, or the name of the figure that stands in. `chosen_on` are the
+    of figures of kernels: a number, or the name of the figure used instead. `chosen_on` are the
     families that it was chosen on.
     """
 
@@ -82,7 +82,7 @@ class Mechanism:
 
 
 def stand_ins(figures: Mapping[str, float | str], fitted: Mapping[str, float]) -> dict[str, float]:
-    """The figures that stand in: numbers, or what another one is."""
+    """Return replacement figures: numbers, or the value of another figure."""
     found = {}
     for name, value in figures.items():
         if isinstance(value, str):
@@ -268,7 +268,7 @@ MECHANISMS: Final = (
         equations=((communication, "all_to_all_bytes", _a_copy_for_each),),
     ),
 )
-"""Those that can be taken away so; those of loading and stores are told by their own sets."""
+"""Mechanisms that can be removed so; their own sets test those of loading and stores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,7 +110,7 @@ def curves(table: pd.DataFrame) -> Iterator[Curve]:
 
 
 def fitted(link: str, operation: str, ranks: int, rows: pd.DataFrame) -> Curve:
-    """The curve of one operation over so many ranks."""
+    """Return the curve of one operation over a number of ranks."""
     medians = rows.groupby("message_size").latency.median()
     sizes = medians.index.to_numpy(dtype=float) * _ELEMENT
     times = medians.to_numpy(dtype=float) * _MILLI
