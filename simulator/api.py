@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import pandas as pd
 
 from simulator.errors import UnknownName
-from simulator.report.kinds import report_for
+from simulator.report.document import render
+from simulator.report.prediction import document, summary
 from simulator.results.metrics import (
     Value,
     figures,
@@ -66,7 +67,6 @@ class _Answer(ABC, Generic[Predicted]):
 
     def __init__(self, prediction: Predicted) -> None:
         self.prediction = prediction
-        self._report = report_for(self.noun)
 
     @property
     @abstractmethod
@@ -107,15 +107,16 @@ class _Answer(ABC, Generic[Predicted]):
     @property
     def verdict(self) -> str:
         """The answer in a sentence or two."""
-        return self._report.verdict(self._any)
+        return summary(self._any)
 
     def save(self, path: str | Path) -> None:
         """Write the report as one HTML file."""
-        Path(path).write_text(self._report.page(self._any), encoding="utf-8")
+        from simulator.report.html import page
+
+        Path(path).write_text(page(self._any), encoding="utf-8")
 
     def __str__(self) -> str:
-        full = self.noun == JobSubject.noun
-        return self._report.simulated(self._any, "table", full=full)
+        return render(document(self._any, full=self.noun == JobSubject.noun), "table")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} to {self.name}: {self.verdict}>"
@@ -454,7 +455,7 @@ class ServiceConfiguration(_Configuration[ServiceSubject]):
             If a key is none of a service.
         """
         from simulator.reading.service.scenario import variants
-        from simulator.studies.service_sizing import sweep
+        from simulator.studies.service_sizing import variant_outcomes
 
         points = [
             variants([f"{key}={values}"])
@@ -463,19 +464,19 @@ class ServiceConfiguration(_Configuration[ServiceSubject]):
             for key, values in over.items()
         ]
         settings = [{k: v for part in parts for k, v in part.items()} for parts in product(*points)]
-        found = sweep(self.subject.read, settings, seed=seed)
+        found = variant_outcomes(self.subject.read, settings, seed=seed)
         return pd.DataFrame(
-            [{**each.settings, **each.figures, "mistake": each.mistake} for each in found]
+            [{**each.settings, **each.figures, "mistake": each.reason} for each in found]
         )
 
     def recommend(self, *, seed: int = 0) -> pd.DataFrame:
         """Return the machines of its [goal] within its limits, the cheapest first: one row each."""
-        from simulator.report.service_studies import sized_table
-        from simulator.studies.service_sizing import size
+        from simulator.report.service_sizing import choices_table
+        from simulator.studies.service_sizing import cheapest_machines
 
         reader = self.subject.reader
-        found = size(reader.read, reader.candidates(), seed=seed)
-        table = sized_table(found)
+        found = cheapest_machines(reader.read, reader.candidates(), seed=seed)
+        table = choices_table(found)
         return pd.DataFrame(table.rows, columns=table.head)
 
 

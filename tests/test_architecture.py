@@ -40,8 +40,8 @@ CASES = re.compile(
     re.IGNORECASE,
 )
 """Machines, shops, data sets and sources: data files name them, model code never does."""
-NAMES_ALLOWED = ("cli/", "importers/", "data/", "report/kinds.py")
-"""`report/kinds.py` writes files of SkyPilot, which knows clouds by their names."""
+NAMES_ALLOWED = ("cli/", "importers/", "data/", "report/launch.py")
+"""`report/launch.py` writes files of SkyPilot, which knows clouds by their names."""
 
 
 def relative(path: Path) -> str:

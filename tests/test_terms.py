@@ -21,8 +21,8 @@ from simulator.pipeline.program import CHECKPOINTING, demand_table
 from simulator.pipeline.stages.base import Demand, Phase, ask
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
+from simulator.report.document import Format, render
 from simulator.report.prediction.explain import document
-from simulator.report.render import Format, render
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import Schedule

@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from simulator.cli.lazy_group import LateGroup, Table
-from simulator.cli.options import examples, format_option, seed_option
-from simulator.cli.output import Exit, emit, ended
-from simulator.cli.progress import progress_line
-from simulator.cli.subjects import job_arguments, next_actions
+from simulator.cli.main import LateGroup, Table
+from simulator.cli.options import examples, format_option, job_arguments, next_actions, seed_option
+from simulator.cli.output import Exit, answer, ended, progress_line
 
 if TYPE_CHECKING:
     from simulator.studies.subject import JobSubject
@@ -70,20 +68,13 @@ def input(  # noqa: A001 - the name of the command; one parameter an option
     """
     from simulator.report.advise import document
     from simulator.report.prediction.actions import action_texts
-    from simulator.report.render import render
     from simulator.studies.advise import advise_input
     from simulator.studies.levers.catalogue import ADVISE_INPUT
     from simulator.studies.search.outcome import BugLog
 
     met = BugLog()
     with progress_line("trying settings") as progress:
-        found = advise_input(
-            subject.read,
-            within,
-            seed=seed,
-            progress=progress,
-            met=met,
-        )
+        found = advise_input(subject.read, within, seed=seed, progress=progress, met=met)
     base, steps = found.base.prediction, list[str]()
     if form == "table" and base is not None:
         more, bugs = next_actions(subject, base)
@@ -91,5 +82,5 @@ def input(  # noqa: A001 - the name of the command; one parameter an option
         # The table says how many workers and how much prefetch, to the last one.
         others = [one for one in more if one.change.kind not in ADVISE_INPUT]
         steps = action_texts(others, base) if others or found.chosen is None else []
-    emit(render(document(found, steps), form))
+    answer(document(found, steps), form)
     return ended(Exit.FINE if found.chosen is not None else Exit.DOES_NOT_FIT, met.reasons)

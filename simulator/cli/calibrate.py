@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from simulator.cli import completion
-from simulator.cli.options import examples, file_option, format_option, jobs_option, profiles_option
-from simulator.cli.output import check_writable, complain, emit, today, write_file
-from simulator.cli.progress import progress_line
-from simulator.cli.subjects import refuse_given
+from simulator.cli.options import (
+    complete_measurement_sets,
+    complete_scenarios,
+    examples,
+    format_option,
+    jobs_option,
+    output_option,
+    profiles_option,
+    read_sets,
+    refuse_given,
+)
+from simulator.cli.output import answer, complain, progress_line, today, write_file
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
-    from simulator.calibration.calibrate import Calibrated, Tried
+    from simulator.calibration.calibrate import Tried
     from simulator.schema.measurement import MeasurementSet
-
-Command = TypeVar("Command", bound=Callable[..., object])
-
-
-def _pairs(name: str, text: str) -> Callable[[Command], Command]:
-    return click.option(
-        f"--{name}",
-        name,
-        multiple=True,
-        metavar="NAME=VALUE",
-        help=text,
-    )
 
 
 @click.command(
@@ -45,13 +40,13 @@ def _pairs(name: str, text: str) -> Callable[[Command], Command]:
     nargs=-1,
     required=True,
     metavar="SET...",
-    shell_complete=completion.measurement_sets,
+    shell_complete=complete_measurement_sets,
 )
 @click.option(
     "--scenario",
     "scenario",
     metavar="SCENARIO",
-    shell_complete=completion.scenarios,
+    shell_complete=complete_scenarios,
     help="What the rows of a plain table are runs of: a file or a shipped scenario.",
 )
 @click.option(
@@ -64,9 +59,24 @@ def _pairs(name: str, text: str) -> Callable[[Command], Command]:
         "Without it the factor that explains the rows best is fitted."
     ),
 )
-@_pairs("start", "Where a parameter starts; else where the set, the factor or the scenario says.")
-@_pairs("low", "Its lower bound; else that of the set or the factor, or a tenth of the start.")
-@_pairs("high", "Its upper bound; else that of the set or the factor, or ten times the start.")
+@click.option(
+    "--start",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Where a parameter starts; else where the set, the factor or the scenario says.",
+)
+@click.option(
+    "--low",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Its lower bound; else that of the set or the factor, or a tenth of the start.",
+)
+@click.option(
+    "--high",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Its upper bound; else that of the set or the factor, or ten times the start.",
+)
 @click.option("--all", "use_all", is_flag=True, help="Use rows held out for testing too.")
 @click.option(
     "--folds",
@@ -76,7 +86,7 @@ def _pairs(name: str, text: str) -> Callable[[Command], Command]:
     metavar="N",
     help="Parts of the configurations for cross-validation.",
 )
-@file_option(
+@output_option(
     "-o", "--output", text="Write an overlay for --calibration; appears whole or not at all."
 )
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
@@ -121,26 +131,37 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     Runs of a service (columns such as concurrency, ttft, tpot) fit four factors of it at once,
     and FILE is a service that extends it.
     """
-    from simulator.calibration.fitting import parameters_of
-
-    if output is not None:
-        _check_new(output, force=force)
-    loaded = _sets(sets, scenario)
+    if output is not None and output.is_file() and not force:
+        hint = "give --force to replace it"
+        problem = Problem(origin="--output", message="exists", found=str(output), hint=hint)
+        raise InputError((problem,))
+    loaded = read_sets(sets, scenario)
     if any(one.serves for one in loaded):
         given = {"names": names, "start": start, "low": low, "high": high, "profiles": profiles}
         refuse_given(given, "services")
-        calibrated(loaded, output, form, use_all=use_all)
+        calibrate_services(loaded, output, form, use_all=use_all)
         return
-    tried: Sequence[Tried] = ()
-    if not names:
-        if start or low or high:
-            raise click.UsageError(_advice())
-        tried = _tried(loaded, use_all=use_all, jobs=jobs, profiles=profiles)
-        names = (tried[0].kind.name,)
-    fit = parameters_of(names, loaded, {"start": start, "low": low, "high": high})
     from simulator.calibration.calibrate import calibrate as fitted
+    from simulator.calibration.calibrate import likeliest, overlay_of
+    from simulator.calibration.fitting import parameters_of
+    from simulator.report.calibration import document
     from simulator.studies.search.workers import cores
 
+    tried: Sequence[Tried] = ()
+    processes = jobs or cores()
+    if not names:
+        if start or low or high:
+            from simulator.uncertainty.calibration import FACTORS
+
+            factors = ", ".join(kind.name for kind in FACTORS)
+            msg = f"say what to fit: --fit with a key of the scenario, or with a factor: {factors}"
+            raise click.UsageError(msg)
+        with progress_line("looking for what explains the runs") as progress:
+            tried = likeliest(
+                loaded, use_all=use_all, profiles=profiles, processes=processes, progress=progress
+            )
+        names = (tried[0].kind.name,)
+    fit = parameters_of(names, loaded, {"start": start, "low": low, "high": high})
     with progress_line("fitting") as progress:
         found = fitted(
             loaded,
@@ -148,84 +169,19 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
             use_all=use_all,
             folds=folds,
             profiles=profiles,
-            processes=jobs or cores(),
+            processes=processes,
             progress=progress,
         )
     if output is not None:
-        _write(found, output)
-    emit(_rendered(found, tried, output, worst, form))
+        from simulator.reading.fitted.overlay import overlay_text
+        from simulator.version import __version__
+
+        overlay = overlay_of(found, today().isoformat())
+        write_file(output, overlay_text(overlay, __version__), "--output")
+    answer(document(found, worst, tried, None if output is None else str(output)), form)
 
 
-def _tried(
-    sets: Sequence[MeasurementSet], *, use_all: bool, jobs: int | None, profiles: tuple[Path, ...]
-) -> tuple[Tried, ...]:
-    """Fit every factor alone; return the most likely first."""
-    from simulator.calibration.calibrate import likeliest
-    from simulator.studies.search.workers import cores
-
-    with progress_line("looking for what explains the runs") as progress:
-        return likeliest(
-            sets,
-            use_all=use_all,
-            profiles=profiles,
-            processes=jobs or cores(),
-            progress=progress,
-        )
-
-
-def _sets(names: tuple[str, ...], scenario: str | None) -> list[MeasurementSet]:
-    """Load all named sets; report the mistakes of all of them at once."""
-    from simulator.reading.measured.measurement_set import load_set
-
-    found: list[MeasurementSet] = []
-    problems: list[Problem] = []
-    for name in dict.fromkeys(names):
-        try:
-            found.append(load_set(name, scenario))
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(tuple(problems))
-    return found
-
-
-def _advice() -> str:
-    from simulator.uncertainty.calibration import FACTORS
-
-    factors = ", ".join(kind.name for kind in FACTORS)
-    return f"say what to fit: --fit with a key of the scenario, or with a factor: {factors}"
-
-
-def _check_new(output: Path, *, force: bool) -> None:
-    """Refuse what cannot or should not be written, before a long fit rather than after it."""
-    check_writable(output, "--output")
-    if output.is_file() and not force:
-        message, hint = "exists", "give --force to replace it"
-        raise InputError(
-            (Problem(origin="--output", message=message, found=str(output), hint=hint),)
-        )
-
-
-def _write(found: Calibrated, output: Path) -> None:
-    from simulator.calibration.calibrate import overlay_of
-    from simulator.reading.fitted.overlay import overlay_text
-    from simulator.version import __version__
-
-    overlay = overlay_of(found, today().isoformat())
-    write_file(output, overlay_text(overlay, __version__), "--output")
-
-
-def _rendered(
-    found: Calibrated, tried: Sequence[Tried], output: Path | None, worst: int, form: str
-) -> str:
-    from simulator.report.calibration import document
-    from simulator.report.render import render
-
-    written = None if output is None else str(output)
-    return render(document(found, worst, tried, written), form)
-
-
-def calibrated(
+def calibrate_services(
     sets: Sequence[MeasurementSet], output: Path | None, form: str, *, use_all: bool
 ) -> None:
     """Fit the factors of a service to its runs; write a service that extends it.
@@ -238,7 +194,6 @@ def calibrated(
     from simulator.calibration.service_factors import calibrate_service, settings_of
     from simulator.reading.service.scenario import fitted_service
     from simulator.report.calibration import service_document
-    from simulator.report.render import render
     from simulator.schema.measurement import Split
 
     wanted = (Split.FIT, Split.TEST) if use_all else (Split.FIT,)
@@ -250,7 +205,7 @@ def calibrated(
         path = Path(base)
         near = os.path.relpath(path, output.resolve().parent) if path.is_file() else base
         write_file(output, fitted_service(near, settings_of(found.factors), len(rows)), "--output")
-    emit(render(service_document(found), form))
+    answer(service_document(found), form)
     if output is not None:
         complain(f"wrote {output}; use it with: plan simulate {output}")
 

@@ -6,16 +6,24 @@ from pathlib import Path
 
 import click
 
-from simulator.cli import completion
-from simulator.cli.options import FORMATS, Named, examples, format_option, profiles_option
-from simulator.cli.output import Exit, emit
+from simulator.cli.options import (
+    FORMATS,
+    Named,
+    complete_metrics,
+    complete_models,
+    complete_scenarios,
+    examples,
+    format_option,
+    profiles_option,
+)
+from simulator.cli.output import Exit, answer, emit
 
 
 @click.command(
     epilog=examples("plan scenarios", "plan scenarios llama"),
 )
 @click.argument(
-    "name", required=False, default="", metavar="[NAME]", shell_complete=completion.scenarios
+    "name", required=False, default="", metavar="[NAME]", shell_complete=complete_scenarios
 )
 @format_option
 def scenarios(*, name: str, form: str) -> None:
@@ -26,14 +34,13 @@ def scenarios(*, name: str, form: str) -> None:
     All verbs take their names; plan init --from copies one into a file for you to change.
     """
     from simulator.report.library import scenarios_document
-    from simulator.report.render import render
 
-    emit(render(scenarios_document(name), form))
+    answer(scenarios_document(name), form)
 
 
 @click.command()
 @click.argument(
-    "name", required=False, default="", metavar="[NAME]", shell_complete=completion.models
+    "name", required=False, default="", metavar="[NAME]", shell_complete=complete_models
 )
 @format_option
 def models(*, name: str, form: str) -> None:
@@ -42,14 +49,13 @@ def models(*, name: str, form: str) -> None:
     With NAME only those whose names begin so or hold it, such as llama or 70b.
     """
     from simulator.report.library import models_document
-    from simulator.report.render import render
 
-    emit(render(models_document(name), form))
+    answer(models_document(name), form)
 
 
 @click.command()
 @click.argument(
-    "name", required=False, default="", metavar="[NAME]", shell_complete=completion.metrics
+    "name", required=False, default="", metavar="[NAME]", shell_complete=complete_metrics
 )
 @format_option
 def metrics(*, name: str, form: str) -> None:
@@ -60,9 +66,8 @@ def metrics(*, name: str, form: str) -> None:
     The names are those of --json, --where, [goal] and measured columns.
     """
     from simulator.report.library import metrics_document
-    from simulator.report.render import render
 
-    emit(render(metrics_document(name), form))
+    answer(metrics_document(name), form)
 
 
 @click.command(epilog=examples("plan schema service --format table"))
@@ -83,10 +88,12 @@ def schema(*, what: str, form: str) -> None:
     """
     from simulator.reading.json_schema import scenario_schema, service_schema
     from simulator.report.library import keys_document, keys_markdown
-    from simulator.report.render import render
 
     found = service_schema() if what == "service" else scenario_schema()
-    emit(keys_markdown(found) if form == "markdown" else render(keys_document(found), form))
+    if form == "markdown":
+        emit(keys_markdown(found))
+    else:
+        answer(keys_document(found), form)
 
 
 @click.command()
@@ -101,9 +108,8 @@ def doctor(*, form: str, profiles: tuple[Path, ...]) -> int:
     from simulator.probe.machine import installation, look
     from simulator.reading.hardware.catalogue import Catalogue
     from simulator.report.installation import doctor as document
-    from simulator.report.render import render
 
     found, machine = installation(), look()
     folders = Catalogue.default(profiles).directories
-    emit(render(document(found, machine, folders), form))
+    answer(document(found, machine, folders), form)
     return Exit.DOES_NOT_FIT if found.missing else Exit.FINE

@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from simulator.cli.options import examples, format_option, profiles_option, quantity, seed_option
-from simulator.cli.output import Exit, emit
-from simulator.cli.progress import progress_line
-from simulator.cli.subjects import job_arguments
+from simulator.cli.options import (
+    examples,
+    format_option,
+    job_arguments,
+    profiles_option,
+    quantity,
+    seed_option,
+)
+from simulator.cli.output import Exit, answer, progress_line
 
 if TYPE_CHECKING:
     from simulator.reading.long_run.campaign import Campaign
-    from simulator.results.prediction import Prediction
     from simulator.schema.long_run import PooledJob
     from simulator.studies.subject import JobSubject
 
@@ -60,7 +64,6 @@ def goodput(  # noqa: PLR0913 - one parameter an option
     the cheapest.
     """
     from simulator.report import goodput as report
-    from simulator.report.render import render
     from simulator.schema.long_run import Terms
     from simulator.studies.purchase import long_run
     from simulator.units import SECOND, USD
@@ -69,7 +72,7 @@ def goodput(  # noqa: PLR0913 - one parameter an option
     terms = Terms(deadline=latest, budget=most, draws=draws)
     with progress_line("simulating runs") as progress:
         prediction, found = long_run(subject.reader, terms=terms, seed=seed, progress=progress)
-    emit(render(report.document(found), form))
+    answer(report.document(found), form)
     return Exit.FINE if prediction.fits else Exit.DOES_NOT_FIT
 
 
@@ -95,7 +98,6 @@ def campaign(*, file: Path, profiles: tuple[Path, ...], form: str, draws: int, s
     from simulator.long_run.campaign import campaign as drawn
     from simulator.reading.long_run.campaign import read_campaign
     from simulator.report import goodput as report
-    from simulator.report.render import render
 
     asked = read_campaign(file)
     price = asked.pool.price
@@ -106,15 +108,11 @@ def campaign(*, file: Path, profiles: tuple[Path, ...], form: str, draws: int, s
             jobs.append(job)
             price = known if price is None else price
             progress((number + 1) / len(asked.jobs))
+    pool = asked.pool
     found = drawn(
-        jobs,
-        machines=asked.pool.machines,
-        order=asked.pool.order,
-        price=price,
-        draws=draws,
-        seed=seed,
+        jobs, machines=pool.machines, order=pool.order, price=price, draws=draws, seed=seed
     )
-    emit(render(report.campaign_document(found), form))
+    answer(report.campaign_document(found), form)
     return Exit.FINE
 
 
@@ -128,12 +126,20 @@ def _job(
     takes: tuple[float, ...] = (told.duration or 0.0,)
     machines, price = told.machines or 1, None
     if told.scenario is not None:
-        prediction = _predicted(asked, told.scenario, tuple(told.settings), profiles, seed)
+        from simulator.long_run.forecast import finishes
+        from simulator.predict import predict
+        from simulator.reading.scenario import load_scenario
+
+        near = asked.folder / told.scenario
+        name = str(near) if near.is_file() else told.scenario
+        settings = tuple(told.settings)
+        prediction = predict(load_scenario(name, overrides=settings, profiles=profiles), seed=seed)
         own = sum(group.count for group in prediction.scenario.cluster.groups)
         machines = told.machines or own
         rent = prediction.cost.per_second
         price = None if rent is None else rent / own
-        takes = _times(prediction, seed)
+        # equally likely times of a run, with its failures or only the uncertainty of its step
+        takes = finishes(prediction, seed=seed)
         if machines > asked.pool.machines:
             hint = f"the pool has {asked.pool.machines}"
             raise asked.refuse(number, "scenario", f"takes {machines} machines", hint)
@@ -151,21 +157,3 @@ def _job(
         priority=told.priority,
     )
     return job, price
-
-
-def _predicted(
-    asked: Campaign, scenario: str, settings: tuple[str, ...], profiles: tuple[Path, ...], seed: int
-) -> Prediction:
-    from simulator.predict import predict
-    from simulator.reading.scenario import load_scenario
-
-    beside = asked.folder / scenario
-    name = str(beside) if beside.is_file() else scenario
-    return predict(load_scenario(name, overrides=settings, profiles=profiles), seed=seed)
-
-
-def _times(prediction: Prediction, seed: int) -> tuple[float, ...]:
-    """Return equally likely times of one run, with its failures or only its step's uncertainty."""
-    from simulator.long_run.forecast import finishes
-
-    return finishes(prediction, seed=seed)

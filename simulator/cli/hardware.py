@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from simulator.cli import completion
 from simulator.cli.import_ import file_argument
-from simulator.cli.options import file_option, format_option, profiles_option
-from simulator.cli.output import emit, today, write_files
+from simulator.cli.options import complete_profiles, file_option, format_option, profiles_option
+from simulator.cli.output import answer, emit, today, write_files
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def hardware() -> None:
 
 @hardware.command("list")
 @click.argument(
-    "kind", required=False, default="", metavar="[KIND]", shell_complete=completion.profiles()
+    "kind", required=False, default="", metavar="[KIND]", shell_complete=complete_profiles()
 )
 @format_option
 @profiles_option
@@ -39,37 +38,34 @@ def list_(*, kind: str, form: str, profiles: tuple[Path, ...]) -> None:
     as instance/aws or h100, or a pattern, such as 'instance/*/p4*' or '*a100*'.
     """
     from simulator.report.hardware import list_document
-    from simulator.report.render import render
 
     catalogue = _catalogue(profiles)
     things = [catalogue.load(name) for name in catalogue.listed(kind)]
-    emit(render(list_document(things), form))
+    answer(list_document(things), form)
 
 
 @hardware.command()
-@click.argument("name", metavar="NAME", shell_complete=completion.profiles())
+@click.argument("name", metavar="NAME", shell_complete=complete_profiles())
 @format_option
 @profiles_option
 def show(*, name: str, form: str, profiles: tuple[Path, ...]) -> None:
     """Show every figure of the profile NAME with its source and date."""
     from simulator.report.hardware import profile_document
-    from simulator.report.render import render
 
-    emit(render(profile_document(_catalogue(profiles).load(name)), form))
+    answer(profile_document(_catalogue(profiles).load(name)), form)
 
 
 @hardware.command()
-@click.argument("first", metavar="A", shell_complete=completion.profiles())
-@click.argument("second", metavar="B", shell_complete=completion.profiles())
+@click.argument("first", metavar="A", shell_complete=complete_profiles())
+@click.argument("second", metavar="B", shell_complete=complete_profiles())
 @format_option
 @profiles_option
 def diff(*, first: str, second: str, form: str, profiles: tuple[Path, ...]) -> None:
     """Show what differs between the profiles A and B, with the ratio of B to A."""
     from simulator.report.hardware import difference_document
-    from simulator.report.render import render
 
     catalogue = _catalogue(profiles)
-    emit(render(difference_document(catalogue.load(first), catalogue.load(second)), form))
+    answer(difference_document(catalogue.load(first), catalogue.load(second)), form)
 
 
 def _catalogue(profiles: tuple[Path, ...]) -> Catalogue:

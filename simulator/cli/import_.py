@@ -9,13 +9,20 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from simulator.cli.lazy_group import LateGroup, Table
-from simulator.cli.options import Named, file_option, format_option, profiles_option, quantity
-from simulator.cli.output import Exit, check_writable, complain, emit, write_file
+from simulator.cli.main import LateGroup, Table
+from simulator.cli.options import (
+    Named,
+    file_option,
+    format_option,
+    profiles_option,
+    quantity,
+    read_job,
+)
+from simulator.cli.options import output_option as output_file
+from simulator.cli.output import Exit, answer, check_writable, complain, emit, write_file
 
 if TYPE_CHECKING:
     from simulator.importers.result import Fragment, MeasuredRun
-    from simulator.results.prediction import Prediction
 
 FORMATS: Final[Table] = {
     "fio": ("simulator.cli.import_", "fio JSON: a storage profile."),
@@ -52,15 +59,9 @@ set_option = file_option(
     text="Write a measurement set: this TOML file, and its rows next to it as CSV.",
     metavar="SET",
 )
-output_option = file_option(
+output_option = output_file(
     "-o", "--output", text="Write here instead of to standard output; appears whole or not at all."
 )
-
-
-def check_output(output: Path | None) -> None:
-    """Refuse an output that cannot be written, before the evidence is read."""
-    if output is not None:
-        check_writable(output, "--output")
 
 
 def deliver(
@@ -85,11 +86,6 @@ def deliver(
         return
     write_file(output, fragment.text, "--output")
     emit("\n".join([*fragment.summary, *_use(fragment, output)]))
-
-
-def named(files: tuple[Path, ...]) -> str:
-    """Return files as messages name them."""
-    return ", ".join(map(str, files))
 
 
 def _use(fragment: Fragment, output: Path) -> list[str]:
@@ -125,7 +121,6 @@ def hf_config(
     expresses (T5, latent attention without experts) is shown, and exit code 1 says that it
     is not modelled yet.
     """
-    check_output(output)
     from simulator.importers import huggingface_config as importer
 
     found = importer.read(file, sequence=sequence, name=name, library=library)
@@ -166,7 +161,6 @@ def dlio(  # noqa: PLR0913 - one parameter an option
     if not machine and (storage or accelerators or hosts > 1):
         msg = "--storage, --accelerators and --hosts belong to --machine, which is missing"
         raise click.UsageError(msg)
-    check_output(output)
     from simulator.importers import dlio as importer
     from simulator.reading.hardware.catalogue import Catalogue
 
@@ -206,7 +200,6 @@ def mlperf_storage(
     folders. -o writes the CSV that evidence/convert.py of the source tree turns into a measurement
     set.
     """
-    check_output(output)
     from simulator.importers import mlperf_storage as importer
 
     found = importer.read(folders, system=system, submitter=submitter, version=version or "")
@@ -282,7 +275,6 @@ def torch_trace(  # noqa: PLR0913 - one parameter an option
     Several files are runs at different batch sizes: they show how each operator grows. With
     --to-batch and --gpus the steps are scaled, and what that assumes is printed.
     """
-    check_output(output)
     _check_extended(extends, output)
     from simulator import units
     from simulator.importers.torch_profiler import trace as importer
@@ -329,11 +321,10 @@ def fio(*, files: tuple[Path, ...], output: Path | None, scope: str) -> None:
 
     FILE is what ``fio --output-format=json`` prints; several files make one profile.
     """
-    check_output(output)
     from simulator.importers import fio as importer
     from simulator.schema.storage import Scope
 
-    deliver(importer.read(files, Scope(scope)), output, origin=named(files))
+    deliver(importer.read(files, Scope(scope)), output, origin=", ".join(map(str, files)))
 
 
 @click.command("nccl-tests")
@@ -361,7 +352,6 @@ def nccl_tests(  # noqa: PLR0913 - one parameter an option
     FILE is the output of one run, whole; several collectives make one profile. Latency and
     bandwidth are fitted to all message sizes; with -o the table of sizes is printed.
     """
-    check_output(output)
     from simulator.importers import nccl_tests as importer
     from simulator.reading.hardware.catalogue import Catalogue
     from simulator.schema.machines import LinkKind
@@ -370,7 +360,7 @@ def nccl_tests(  # noqa: PLR0913 - one parameter an option
     chosen = None if kind is None else LinkKind(kind)
     name = operation.removesuffix("_perf")
     found = importer.read(files, kind=chosen, over=link, operation=name)
-    deliver(found, output, origin=named(files))
+    deliver(found, output, origin=", ".join(map(str, files)))
 
 
 @click.command("nvidia-smi")
@@ -400,7 +390,6 @@ def nvidia_smi(  # noqa: PLR0913 - one parameter an option
     FILE holds the output of nvidia-smi topo -m, nvidia-smi -q -x or nvidia-smi nvlink -s; give
     all that you have. RAM is in none of them, so --ram is needed.
     """
-    check_output(output)
     from simulator import units
     from simulator.importers import nvidia_smi as importer
     from simulator.importers.nvidia_smi import Given
@@ -414,7 +403,7 @@ def nvidia_smi(  # noqa: PLR0913 - one parameter an option
         gpu=gpu,
     )
     found = importer.read(files, Catalogue.default(profiles), given)
-    deliver(found, output, origin=named(files), profiles=profiles)
+    deliver(found, output, origin=", ".join(map(str, files)), profiles=profiles)
 
 
 SetFiles = Callable[["list[MeasuredRun]", str, str], tuple[str, str]]
@@ -459,25 +448,20 @@ def utilization(  # noqa: PLR0913 - one parameter an option
     if overrides and scenario is None:
         msg = "--set needs --scenario"
         raise click.UsageError(msg)
-    prediction = None if scenario is None else _predicted(scenario, overrides, profiles)
     from simulator.importers import utilization as importer
-    from simulator.report.render import render
     from simulator.report.utilization import document
 
-    if prediction is not None:
+    prediction = None
+    if scenario is not None:
+        from simulator.predict import predict
+
+        prediction = predict(read_job(scenario, overrides, profiles).described)
         host = prediction.scenario.cluster.trainers.host
         gpus = gpus or host.gpu_count or None
         vcpus = vcpus or round(host.cpu.threads)
     found = importer.read(files, gpus=gpus, vcpus=vcpus, whole=whole)
     complain(*(f"warning: {warning}" for warning in found.warnings))
-    emit(render(document(found, prediction), form))
-
-
-def _predicted(name: str, overrides: tuple[str, ...], profiles: tuple[Path, ...]) -> Prediction:
-    from simulator.cli.subjects import read_job
-    from simulator.predict import predict
-
-    return predict(read_job(name, overrides, profiles).described)
+    answer(document(found, prediction), form)
 
 
 @click.command("mlperf-training")

@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from simulator.cli import completion
-from simulator.cli.options import examples, file_option, profiles_option
+from simulator.cli.options import (
+    Complete,
+    complete_models,
+    complete_profiles,
+    complete_scenarios,
+    examples,
+    file_option,
+    profiles_option,
+)
 from simulator.cli.output import Exit, check_writable, complain, emit, write_file
 from simulator.confidence.uncertainty import with_uncertainties
 from simulator.errors import InputError, NotModelled, PlanError
@@ -182,10 +189,10 @@ _LIKE: Final = "llama3-8b-chat-h100"
 _MEANT: Final = re.compile(r"did you mean '([^']+)'\?$")
 """How a message ends that knows just one name like the answer."""
 
-COMPLETE: Final[Mapping[str, completion.Complete]] = {
-    "hardware.machine": completion.profiles("node", "instance"),
-    "hardware.storage": completion.profiles("storage"),
-    "model.name": completion.models,
+COMPLETE: Final[Mapping[str, Complete]] = {
+    "hardware.machine": complete_profiles("node", "instance"),
+    "hardware.storage": complete_profiles("storage"),
+    "model.name": complete_models,
 }
 """Completion of the value of a question by the shell."""
 
@@ -216,7 +223,7 @@ def _flags(command: Command) -> Command:
     "--from",
     "shipped",
     metavar="SCENARIO",
-    shell_complete=completion.scenarios,
+    shell_complete=complete_scenarios,
     help="Copy a shipped scenario instead (plan scenarios lists them), for you to change.",
 )
 @click.option("--name", default="my-job", show_default=True, help="Name of the scenario.")
@@ -518,7 +525,7 @@ def _answers(
 
 def _confirm(said: Mapping[str, str], profiles: tuple[Path, ...]) -> None:
     """Say what a named machine has, so that a wrong name is seen at once."""
-    from simulator.report.prediction.settings import machine_called
+    from simulator.report.prediction.rows import machine_called
 
     host = None if _is_own(said) else _host(said, profiles)
     if host is not None:

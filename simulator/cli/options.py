@@ -1,18 +1,87 @@
-"""Options that several verbs take, each declared once."""
+"""Arguments and options of verbs, each declared once, and what they are read to.
+
+Shells complete names of verbs and options by click, and other names by the functions here:
+``eval "$(_PLAN_COMPLETE=bash_source plan)"`` in ``~/.bashrc`` turns completion on (``zsh_source``,
+``fish_source`` for the others).
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+import functools
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
-from simulator.errors import InputError, Problem, UnitError
+from simulator.cli.output import FORM, check_writable, complain, progress_line, today
+from simulator.errors import InputError, PlanError, Problem, UnitError
 
 if TYPE_CHECKING:
+    from simulator.results.cost import Listed
+    from simulator.schema.measurement import MeasurementSet
+    from simulator.schema.scenario import Scenario
+    from simulator.studies.subject import JobSubject, Subject
     from simulator.units import Unit
+    from simulator.validation.local_coverage import Neighbourhood
+
+Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def complete_scenarios(_: click.Context, __: click.Parameter, prefix: str) -> list[CompletionItem]:
+    """Return shipped scenarios and services with this prefix, and files."""
+    from simulator.reading.shipped import scenario_names, service_names
+
+    names = (*scenario_names(), *service_names())
+    return [CompletionItem(prefix, type="file"), *_matching(names, prefix)]
+
+
+def complete_measurement_sets(
+    _: click.Context, __: click.Parameter, prefix: str
+) -> list[CompletionItem]:
+    """Return shipped measurement sets with this prefix, and files."""
+    from simulator.reading.shipped import set_names
+
+    return [CompletionItem(prefix, type="file"), *_matching(set_names(), prefix)]
+
+
+def complete_metrics(_: click.Context, __: click.Parameter, prefix: str) -> list[CompletionItem]:
+    """Return metrics with this prefix."""
+    from simulator.results.metrics import METRICS
+
+    return _matching((metric.name for metric in METRICS), prefix)
+
+
+def complete_models(_: click.Context, __: click.Parameter, prefix: str) -> list[CompletionItem]:
+    """Return models of the library with this prefix."""
+    from simulator.reading.model_library import model_names
+
+    return _matching(model_names(), prefix)
+
+
+def complete_profiles(*kinds: str) -> Complete:
+    """Return a completer of hardware profiles of these kinds (default: all kinds)."""
+
+    def complete(_: click.Context, __: click.Parameter, prefix: str) -> list[CompletionItem]:
+        from simulator.reading.hardware.catalogue import KINDS, Catalogue
+
+        try:
+            catalogue = Catalogue.default()
+        except PlanError:
+            return []
+        return _matching((n for kind in kinds or KINDS for n in catalogue.names(kind)), prefix)
+
+    return complete
+
+
+def _matching(names: Iterable[str], prefix: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in names if name.startswith(prefix)]
+
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
@@ -47,19 +116,35 @@ def set_option(help_: str) -> Callable[[Verb], Verb]:
     return click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=help_)
 
 
-def evidence_option(of_page: str) -> Callable[[Verb], Verb]:
-    """Add ``--evidence`` to a verb; `of_page` says what it compares."""
-    return click.option(
-        "--evidence/--no-evidence",
-        default=True,
-        show_default=True,
-        help=f"{of_page} with the most similar measured runs (slow).",
-    )
-
-
 def file_option(*names: str, text: str, metavar: str = "FILE") -> Callable[[Verb], Verb]:
-    """Return an option of these names that takes a path."""
+    """Return an option of these names that takes a path to read."""
     return click.option(*names, type=click.Path(path_type=Path), metavar=metavar, help=text)
+
+
+def output_option(
+    *names: str, text: str, default: Path | None = None, is_figure: bool = False
+) -> Callable[[Verb], Verb]:
+    """Return an option of these names that takes a file to write, which is checked at once."""
+
+    def check(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+        del context
+        if path is not None:
+            check_writable(path, parameter.opts[-1])
+        if path is not None and is_figure:
+            from simulator.report.plot import check_format
+
+            check_format(path)
+        return path
+
+    return click.option(
+        *names,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        default=default,
+        show_default=default is not None,
+        callback=check,
+        help=text,
+    )
 
 
 calibration_option = file_option(
@@ -79,8 +164,6 @@ class Named(click.Choice[str]):
 
 
 FORMATS: Final = ("table", "json", "csv", "markdown")
-_JSON: Final = "simulator.json"
-_FORM: Final = "simulator.form"
 
 
 def examples(*lines: str) -> str:
@@ -113,24 +196,17 @@ def format_option(verb: Verb) -> Verb:
     )(verb)
 
 
-def is_report() -> bool:
-    """Return whether the running verb prints a report to read, not data for programs."""
-    context = click.get_current_context(silent=True)
-    return context is not None and context.meta.get(_FORM) == FORMATS[0]
-
-
 def _note_json(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click's signature
-    context.meta[_JSON] = value
+    context.meta["simulator.json"] = value
 
 
 def _format(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    form = _asked(context, parameter, value)
-    context.meta[_FORM] = form
+    form = context.meta[FORM] = _asked(context, parameter, value)
     return form
 
 
 def _asked(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    if not context.meta.get(_JSON):
+    if not context.meta.get("simulator.json"):
         return value
     source = context.get_parameter_source(parameter.name or "")
     if source is click.core.ParameterSource.COMMANDLINE and value != "json":
@@ -161,3 +237,275 @@ def quantity(text: str | None, unit: Unit, option: str) -> float | None:
         message = "has to be above zero"
         raise InputError((Problem(origin=option, message=message, found=repr(text)),))
     return value
+
+
+_STDIN: Final = "simulator.stdin"
+
+
+def subject_arguments(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add SCENARIO, ``--set``, ``--profiles`` and ``--calibration`` to a verb.
+
+    The verb gets the parameter `subject`, a job or a service. Options that its kind has no answer
+    for are refused (`Subject.unavailable`).
+    """
+    return _on_subject(verb, read)
+
+
+def job_arguments(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the same to a verb about jobs only; the parameter `subject` is a `JobSubject`."""
+    return _on_subject(verb, read_job)
+
+
+def _on_subject(verb: Callable[..., Any], reader: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(verb)
+    def on_subject(
+        *,
+        scenario: str,
+        overrides: tuple[str, ...],
+        profiles: tuple[Path, ...],
+        calibration: Path | None,
+        **options: Any,  # noqa: ANN401 - those of the verb
+    ) -> Any:  # noqa: ANN401 - that of the verb
+        subject = reader(scenario, overrides, profiles, calibration)
+        refuse_unavailable(subject, options)
+        return verb(subject=subject, **options)
+
+    for add in (
+        calibration_option,
+        profiles_option,
+        set_option("Set a key of the scenario, such as input.workers=8; repeatable."),
+        click.argument("scenario", shell_complete=complete_scenarios),
+    ):
+        on_subject = add(on_subject)
+    return on_subject
+
+
+def scenarios_arguments(help_of_set: str) -> Callable[[Verb], Verb]:
+    """Add SCENARIO..., ``--set``, ``--profiles`` and ``--calibration``, which `read_all` takes."""
+
+    def add_all(verb: Verb) -> Verb:
+        for add in (calibration_option, profiles_option, set_option(help_of_set)):
+            verb = add(verb)
+        argument = click.argument(
+            "scenarios",
+            nargs=-1,
+            required=True,
+            metavar="SCENARIO...",
+            shell_complete=complete_scenarios,
+        )
+        return argument(verb)
+
+    return add_all
+
+
+def read_all(
+    scenarios: Iterable[Sequence[str]],
+    overrides: tuple[str, ...],
+    profiles: tuple[Path, ...],
+    calibration: Path | None,
+    refusal: str,
+) -> list[Subject[Any, Any]]:
+    """Read several subjects of one kind, each given by its name and settings of its own.
+
+    Raises
+    ------
+    InputError
+        If one cannot be read.
+    click.UsageError
+        With the `refusal`, if they are of several kinds.
+    """
+    subjects = [
+        read(name, (*overrides, *settings), profiles, calibration) for name, *settings in scenarios
+    ]
+    if len({subject.noun for subject in subjects}) > 1:
+        raise click.UsageError(refusal)
+    return subjects
+
+
+def refuse_unavailable(subject: Subject[Any, Any], options: Mapping[str, object]) -> None:
+    """Refuse options of the running verb that the kind of a subject has no answer for.
+
+    Raises
+    ------
+    click.UsageError
+        If one of them is given.
+    """
+    command = click.get_current_context().command
+    unavailable = subject.unavailable.get(command.name or "", frozenset())
+    refuse_given({name: options.get(name) for name in sorted(unavailable)}, subject.plural)
+
+
+def refuse_given(options: Mapping[str, object], plural: str) -> None:
+    """Refuse the options that are given, which have no meaning for a kind of subject.
+
+    Raises
+    ------
+    click.UsageError
+        If one of them is not None, False or ().
+    """
+    given = [name for name, value in options.items() if value not in (None, False, ())]
+    if not given:
+        return
+    name, command = given[0], click.get_current_context().command
+    parameter = next(one for one in command.params if one.name == name)
+    shown = parameter.opts[0] if parameter.opts[0].startswith("-") else name.upper()
+    msg = f"{shown} is not available for {plural}"
+    raise click.UsageError(msg)
+
+
+def read(
+    name: str,
+    overrides: tuple[str, ...] = (),
+    profiles: tuple[Path, ...] = (),
+    calibration: Path | None = None,
+) -> Subject[Any, Any]:
+    """Read the job or service that arguments name; ``-`` is standard input.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    from simulator.studies.subject import read_subject
+
+    text = _standard_input(name)
+    return read_subject(
+        name, overrides=overrides, stdin=text, profiles=profiles, calibration=calibration
+    )
+
+
+def read_job(
+    name: str,
+    overrides: tuple[str, ...] = (),
+    profiles: tuple[Path, ...] = (),
+    calibration: Path | None = None,
+) -> JobSubject:
+    """Read the job that arguments name.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is a service.
+    """
+    from simulator.studies import subject
+
+    text = _standard_input(name)
+    return subject.read_job(
+        name, overrides=overrides, stdin=text, profiles=profiles, calibration=calibration
+    )
+
+
+def read_sets(names: Iterable[str], scenario: str | None = None) -> list[MeasurementSet]:
+    """Read measurement sets, each once; report the mistakes of all of them at once.
+
+    Raises
+    ------
+    InputError
+        If one cannot be read.
+    """
+    from simulator.reading.measured.measurement_set import load_set
+
+    found: list[MeasurementSet] = []
+    problems: list[Problem] = []
+    for name in dict.fromkeys(names):
+        try:
+            found.append(load_set(name, scenario))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(tuple(problems))
+    return found
+
+
+def _standard_input(name: str) -> bytes | None:
+    """Return standard input if it is meant; it can be read once, and is kept for the verb."""
+    if name != "-":
+        return None
+    if sys.stdin is None:
+        problem = Problem(origin="-", message="cannot be read: standard input is closed")
+        raise InputError((problem,))
+    from simulator.reading.reading import LARGEST
+
+    context = click.get_current_context()
+    if _STDIN not in context.meta:
+        context.meta[_STDIN] = sys.stdin.buffer.read(LARGEST + 1)
+    text: bytes = context.meta[_STDIN]
+    return text
+
+
+def as_typed(subject: Subject[Any, Any]) -> str:
+    """Return SCENARIO and its settings as the user would type them again."""
+    options = (f"--set {shlex.quote(text)}" for text in subject.overrides)
+    return " ".join([shlex.quote(subject.name_or_path), *options])
+
+
+def price_age_option(verb: Verb) -> Verb:
+    """Add ``--max-price-age``; the verb gets the parameter `price_age`."""
+    return click.option(
+        "--max-price-age",
+        "price_age",
+        callback=_checked_age,
+        metavar="TIME",
+        help="Warn about prices older than TIME, such as 180d.",
+    )(verb)
+
+
+def _checked_age(context: click.Context, parameter: click.Parameter, age: str | None) -> str | None:
+    del context, parameter
+    if age is not None:
+        _first_day(age)
+    return age
+
+
+def _first_day(age: str) -> date:
+    """Return the day so long ago; the first day of the calendar if that is before it."""
+    from simulator.units import SECOND
+
+    seconds = quantity(age, SECOND, "--max-price-age")
+    try:
+        return today() - timedelta(seconds=seconds or 0.0)
+    except OverflowError:
+        return date.min
+
+
+def warn_of_old(prices: Iterable[Listed], age: str | None) -> None:
+    """Name each price past the age, with its date, on standard error."""
+    if age is None:
+        return
+    from simulator.report.hardware import old_price_line
+    from simulator.results.cost import older
+
+    complain(*(old_price_line(price, age) for price in older(prices, _first_day(age))))
+
+
+def evidence_option(of_page: str) -> Callable[[Verb], Verb]:
+    """Add ``--evidence`` to a verb; `of_page` says what it compares."""
+    return click.option(
+        "--evidence/--no-evidence",
+        default=True,
+        show_default=True,
+        help=f"{of_page} with the most similar measured runs (slow).",
+    )
+
+
+def next_actions(
+    subject: Subject[Any, Any],
+    base: Any,  # noqa: ANN401 - a prediction of its kind
+) -> tuple[tuple[Any, ...], list[str]]:
+    """Return what to do next about a subject with this prediction, and internal errors met."""
+    with progress_line("looking for what helps"):
+        return subject.actions(base)
+
+
+def near(
+    job: Scenario | None, jobs: int | None, profiles: tuple[Path, ...]
+) -> Neighbourhood | None:
+    """Return the shipped measured runs most like a job, with the errors there."""
+    if job is None:
+        return None
+    from simulator.reading.shipped import set_names
+    from simulator.validation.local_coverage import nearest
+
+    with progress_line("comparing with measured runs") as progress:
+        sets = read_sets(set_names())
+        return nearest(job, sets, processes=jobs, progress=progress, profiles=profiles)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import platform
 import sys
 import tempfile
 from dataclasses import asdict
@@ -13,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from simulator.cli.options import examples, file_option, format_option, profiles_option, quantity
-from simulator.cli.output import check_writable, complain, emit, write_file
+from simulator.cli.output import answer, check_writable, complain, emit, write_file
+from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from simulator.probe.profile import Known
@@ -101,29 +104,20 @@ def probe(  # noqa: PLR0913 - one parameter an option
     from simulator.probe.run import probe as measure
     from simulator.reading.hardware.catalogue import Catalogue
     from simulator.report.installation import probe as document
-    from simulator.report.render import render
 
-    chosen = slug(name or _host_name())
+    chosen = slug(name or platform.node())
     catalogue = Catalogue.default(profiles)
     if output is not None:
         _check_folder(output, chosen)
-    probed = measure(_wanted(only, seconds, disk, space), _say)
+    probed = measure(
+        _wanted(only, seconds, disk, space), lambda text: complain(f"measuring {text}")
+    )
     known, doubts = _known(probed, catalogue)
     texts, warnings = make(probed, chosen, known)
     complain(*(f"warning: {text}" for text in (*probed.found.warnings, *doubts, *warnings)))
     written = {} if output is None else _write(output, texts, profiles)
     use = [] if output is None else _use(written, output)
-    emit(render(document(probed, written, use), form))
-
-
-def _say(text: str) -> None:
-    complain(f"measuring {text}")
-
-
-def _host_name() -> str:
-    import platform
-
-    return platform.node()
+    answer(document(probed, written, use), form)
 
 
 def _wanted(only: str, seconds: float, disk: Path, space: str) -> Wanted:
@@ -163,9 +157,6 @@ def _known(probed: Probed, catalogue: Catalogue) -> tuple[Known, list[str]]:
 
 def _check_folder(folder: Path, name: str) -> None:
     """Refuse a folder that cannot be written, and files that are not a probe's own."""
-    import os
-
-    from simulator.errors import InputError, Problem
     from simulator.probe.profile import MARK
 
     above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
@@ -191,7 +182,6 @@ def _check_folder(folder: Path, name: str) -> None:
 
 def _write(folder: Path, texts: dict[str, str], profiles: tuple[Path, ...]) -> dict[str, str]:
     """Write profiles next to their place, read them back as a user would, then move them there."""
-    from simulator.errors import InputError, Problem
     from simulator.reading.hardware.catalogue import Catalogue
 
     written = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,25 +12,37 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from simulator.cli.options import jobs_option
-from simulator.cli.output import check_writable, complain
-from simulator.cli.progress import counting_line
+from simulator.cli.options import jobs_option, near
+from simulator.cli.output import check_writable, complain, counting_line, progress_line
 
 if TYPE_CHECKING:
+    from simulator.results.prediction import Prediction
+    from simulator.schema.scenario import Scenario
     from simulator.studies.recommend.search_problem import SearchBackend
     from simulator.studies.search.explore import Request, Standing
     from simulator.studies.search.outcome import Outcome
     from simulator.studies.search.store import Store
     from simulator.studies.search.workers import Workers
+    from simulator.validation.local_coverage import Neighbourhood
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
-def search_options(verb: Verb) -> Verb:
-    """Add ``--store``, ``--resume``, ``--jobs`` and ``--cluster`` to a verb.
+def search_options(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--store``, ``--resume``, ``--jobs`` and ``--cluster`` to a verb, which gets `means`."""
 
-    It gets the parameters `store`, `resume`, `jobs` and `cluster`.
-    """
+    @functools.wraps(verb)
+    def searching(
+        *,
+        store: Path | None,
+        resume: bool,
+        jobs: int | None,
+        cluster: str | None,
+        **options: Any,  # noqa: ANN401 - those of the verb
+    ) -> Any:  # noqa: ANN401 - that of the verb
+        means = Means(store=store, resume=resume, jobs=jobs, cluster=cluster)
+        return verb(means=means, **options)
+
     for add in (
         click.option(
             "--cluster",
@@ -53,8 +66,8 @@ def search_options(verb: Verb) -> Verb:
             help="File of saved results. Default: $PLAN_STORE, or one in your cache folder.",
         ),
     ):
-        verb = add(verb)
-    return verb
+        searching = add(searching)
+    return searching
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,18 +90,13 @@ def run_search(request: Request, means: Means) -> tuple[Outcome, ...]:
     """
     from simulator.studies.search.explore import explore
 
-    last: list[Standing] = []
-    with open_store(means) as store, _workers(means) as workers, counting_line("searching") as show:
-
-        def tell(standing: Standing) -> None:
-            last[:] = [standing]
-            show(standing.done, _counts(standing))
-
-        try:
-            return explore(request, workers=workers, store=store, progress=tell)
-        except KeyboardInterrupt:
-            complain(f"stopped; {_kept(last, store)}")
-            raise
+    with _searching(means) as (store, workers, tell):
+        return explore(
+            request,
+            workers=workers,
+            store=store,
+            progress=lambda standing: tell(standing.done, standing),
+        )
 
 
 @contextmanager
@@ -102,6 +110,15 @@ def search_backend(means: Means, *, stored_only: bool) -> Iterator[SearchBackend
     """
     from simulator.studies.recommend.search_problem import SearchBackend as Backend
 
+    with _searching(means) as (store, workers, tell):
+        yield Backend(workers, store, tell, stored_only=stored_only)
+
+
+@contextmanager
+def _searching(
+    means: Means,
+) -> Iterator[tuple[Store, Workers, Callable[[float, Standing], None]]]:
+    """Open the store and the workers, with a progress line that takes how far a search is."""
     last: list[Standing] = []
     with open_store(means) as store, _workers(means) as workers, counting_line("searching") as show:
 
@@ -110,10 +127,29 @@ def search_backend(means: Means, *, stored_only: bool) -> Iterator[SearchBackend
             show(done, _counts(standing))
 
         try:
-            yield Backend(workers, store, tell, stored_only=stored_only)
+            yield store, workers, tell
         except KeyboardInterrupt:
             complain(f"stopped; {_kept(last, store)}")
             raise
+
+
+def in_full(
+    scenario: Scenario,
+    *,
+    seed: int,
+    jobs: int | None,
+    profiles: tuple[Path, ...],
+    evidence: bool,
+) -> tuple[Prediction, Neighbourhood | None]:
+    """Predict the best of many candidates with all detail, for a page that shows it.
+
+    Also return the measured runs near it if `evidence` is wanted.
+    """
+    from simulator.predict import predict
+
+    with progress_line("predicting the best in full") as progress:
+        prediction = predict(scenario, seed=seed, progress=progress)
+    return prediction, near(scenario, jobs, profiles) if evidence else None
 
 
 @contextmanager
@@ -143,16 +179,15 @@ def _opened(means: Means) -> Store:
 
 @contextmanager
 def _workers(means: Means) -> Iterator[Workers]:
-    from simulator.studies.search.workers import cores, local_workers
+    from simulator.studies.search.workers import cores, dask_workers, local_workers
 
     processes = means.jobs or cores()
-    if means.cluster is None:
-        with local_workers(processes) as workers:
-            yield workers
-        return
-    from simulator.studies.search.workers import dask_workers
-
-    with dask_workers(means.cluster, processes) as workers:
+    opened = (
+        local_workers(processes)
+        if means.cluster is None
+        else dask_workers(means.cluster, processes)
+    )
+    with opened as workers:
         yield workers
 
 

@@ -9,42 +9,38 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from simulator.cli import completion
 from simulator.cli.options import (
+    complete_metrics,
     evidence_option,
     examples,
-    file_option,
     format_option,
+    job_arguments,
     jobs_option,
+    near,
+    next_actions,
+    output_option,
+    price_age_option,
     seed_option,
+    subject_arguments,
+    warn_of_old,
 )
 from simulator.cli.output import (
     Exit,
+    answer,
     check_writable,
-    columns,
     complain,
-    emit,
     ended,
     made,
+    progress_line,
     write_file,
-)
-from simulator.cli.progress import progress_line
-from simulator.cli.subjects import (
-    job_arguments,
-    near,
-    next_actions,
-    price_age_option,
-    subject_arguments,
-    warn_of_old,
 )
 from simulator.errors import InputError, Problem
 
 if TYPE_CHECKING:
     from simulator.calibration.observed import Explained
-    from simulator.results.prediction import Prediction
     from simulator.schema.scenario import Scenario
     from simulator.studies.subject import JobSubject, Subject
-    from simulator.validation.local_coverage import Outside
+    from simulator.validation.local_coverage import Here
 
 
 @click.command(
@@ -58,7 +54,7 @@ if TYPE_CHECKING:
 @format_option
 @seed_option
 @price_age_option
-@file_option(
+@output_option(
     "--trace", text="Write a timeline of the simulated steps for Perfetto or chrome://tracing."
 )
 @click.option(
@@ -117,9 +113,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     if form != "table" and every is not None:
         msg = f"--log and --format {form} exclude each other: standard output is data alone"
         raise click.UsageError(msg)
-    if trace is not None:
-        check_writable(trace, "--trace")
-    from simulator.report.kinds import report_of
+    from simulator.report.prediction import document
 
     explanation = None if observed is None else _explained(subject, observed, seed)
     if explanation is not None:
@@ -130,20 +124,13 @@ def simulate(  # noqa: PLR0913 - one parameter an option
         )
     prediction = with_measured(subject.job, subject.completed(prediction), subject.profiles)
     if trace is not None:
-        _write_timeline(prediction, trace)
+        from simulator.report.prediction.timeline import timeline_text
+
+        write_file(trace, timeline_text(prediction), "--trace")
     wanted = (form == "table" and not full) if actions is None else actions
     found, bugs = next_actions(subject, prediction) if wanted else (None, [])
-    emit(
-        report_of(subject).simulated(
-            prediction,
-            form,
-            actions=found,
-            observed=explanation,
-            every=every,
-            full=full,
-            width=columns(),
-        )
-    )
+    report = document(prediction, found, full=full, observed=explanation, every=every)
+    answer(report, form)
     warn_of_old(subject.prices(prediction), price_age)
     return ended(Exit.FINE if subject.succeeds(prediction) else Exit.DOES_NOT_FIT, bugs)
 
@@ -155,7 +142,7 @@ def simulate(  # noqa: PLR0913 - one parameter an option
     )
 )
 @subject_arguments
-@click.argument("metric", required=False, shell_complete=completion.metrics)
+@click.argument("metric", required=False, shell_complete=complete_metrics)
 @format_option
 @seed_option
 def explain(*, subject: Subject[Any, Any], metric: str | None, form: str, seed: int) -> None:
@@ -164,13 +151,13 @@ def explain(*, subject: Subject[Any, Any], metric: str | None, form: str, seed: 
     METRIC is a name from plan metrics, such as step_time_s.mean, or the start of one, such as cost.
     Default: step_time_s.mean.
     """
-    from simulator.report.kinds import report_of
+    from simulator.report.prediction import explanation
     from simulator.results.metrics import select
 
     if metric is not None:
         select(metric)
     prediction = subject.predict(seed=seed, intervals=subject.explains_intervals)
-    emit(report_of(subject).explained(prediction, form, metric))
+    answer(explanation(prediction, metric), form)
 
 
 @click.command(
@@ -179,16 +166,7 @@ def explain(*, subject: Subject[Any, Any], metric: str | None, form: str, seed: 
     )
 )
 @subject_arguments
-@click.option(
-    "-o",
-    "--output",
-    "output",
-    type=click.Path(path_type=Path),
-    default=Path("report.html"),
-    show_default=True,
-    metavar="FILE",
-    help="Where the report goes.",
-)
+@output_option("-o", "--output", text="Where the report goes.", default=Path("report.html"))
 @evidence_option("Compare the scenario")
 @seed_option
 @jobs_option
@@ -206,17 +184,16 @@ def report(
     timeline of some steps, memory, cost, the most similar measured runs with the errors there, and
     the sources of the inputs. Exit code 1: the job does not fit.
     """
-    check_writable(output, "--output")
-    from simulator.report.kinds import report_of
+    from simulator.report.html import page
+    from simulator.report.prediction.actions import action_texts
 
     with progress_line("simulating") as progress:
         prediction = subject.predict(seed=seed, trace=True, progress=progress)
     prediction = subject.completed(prediction)
     found = near(subject.job, jobs, subject.profiles) if evidence else None
     actions, bugs = next_actions(subject, prediction)
-    reports = report_of(subject)
-    steps = reports.steps(actions, prediction)
-    write_file(output, reports.page(prediction, steps, near=found, how=made(seed)), "--output")
+    steps = action_texts(actions, prediction)
+    write_file(output, page(prediction, steps, near=found, made=made(seed)), "--output")
     complain(f"wrote {output}")
     return ended(Exit.FINE if subject.succeeds(prediction) else Exit.DOES_NOT_FIT, bugs)
 
@@ -228,7 +205,7 @@ def report(
 )
 @job_arguments
 @click.argument("what", required=False, default="step", metavar="[FIGURE]")
-@file_option("-o", "--output", text="Output file, .png, .svg or .pdf; FIGURE.png by default.")
+@output_option("-o", "--output", text="Output file, .png, .svg or .pdf; FIGURE.png by default.")
 @seed_option
 def plot(*, subject: JobSubject, what: str, output: Path | None, seed: int) -> int:
     """Draw a FIGURE of SCENARIO: step (the default), utilization or memory.
@@ -310,13 +287,15 @@ def with_measured(job: Scenario | None, prediction: Any, profiles: tuple[Path, .
     return replace(wider, warnings=(*wider.warnings, *notes))
 
 
-def _note(miss: Outside) -> str:
+def _note(miss: Here) -> str:
     from simulator.report.numbers import figure
     from simulator.results.metrics import measurable
 
     metric = measurable(miss.metric)
     unit = None if metric is None else metric.unit
-    measured, predicted = (figure(value, unit) for value in (miss.measured, miss.predicted))
+    measured, predicted = (
+        figure(value, unit) for value in (miss.measured, miss.measured / miss.ratio)
+    )
     name = miss.metric
     if unit is not None:
         name = name.removesuffix("_samples_per_s").split("_s")[0]
@@ -324,9 +303,3 @@ def _note(miss: Outside) -> str:
         f"a run of this configuration measured {measured} ({name.replace('_', ' ')}), predicted "
         f"{predicted} ({miss.set}: {miss.id}); the intervals are widened to include it"
     )
-
-
-def _write_timeline(prediction: Prediction, path: Path) -> None:
-    from simulator.report.prediction.timeline import timeline_text
-
-    write_file(path, timeline_text(prediction), "--trace")

@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from simulator.cli.options import Named, examples, format_option, seed_option
-from simulator.cli.output import emit, study_ended
-from simulator.cli.progress import progress_line
-from simulator.cli.subjects import as_typed, subject_arguments
+from simulator.cli.options import (
+    Named,
+    as_typed,
+    examples,
+    format_option,
+    seed_option,
+    subject_arguments,
+)
+from simulator.cli.output import answer, progress_line, study_ended
 from simulator.errors import InputError, Problem, UnitError
 
 if TYPE_CHECKING:
@@ -69,18 +74,15 @@ def size(  # noqa: PLR0913 - one parameter an option
     if resource not in subject.resources:
         msg = f"{resource} cannot be sized for {subject.plural}, only {_listed(subject.resources)}"
         raise click.UsageError(msg)
-    from simulator.report.kinds import report_of
+    from simulator.report.size import document
+    from simulator.studies.subject import StudyOptions
 
     typed = as_typed(subject)
-    study = subject.size(
-        resource,
-        loss=_share(loss),
-        counts=_counts(counts),
-        seed=seed,
-        typed=typed,
-        progress=progress_line,
+    options = StudyOptions(
+        loss=_share(loss), counts=_counts(counts), seed=seed, typed=typed, progress=progress_line
     )
-    emit(report_of(subject).sized(study.found, form, typed))
+    study = subject.size(resource, options)
+    answer(document(study.found, typed), form)
     return study_ended(study)
 
 

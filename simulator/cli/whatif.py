@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from simulator.cli import completion
-from simulator.cli.options import examples, file_option, format_option, seed_option
-from simulator.cli.output import check_writable, emit, study_ended, write_file
-from simulator.cli.progress import progress_line
-from simulator.cli.subjects import subject_arguments
+from simulator.cli.options import (
+    complete_metrics,
+    examples,
+    format_option,
+    output_option,
+    seed_option,
+    subject_arguments,
+)
+from simulator.cli.output import (
+    answer,
+    progress_line,
+    study_ended,
+    write_file,
+)
 
 if TYPE_CHECKING:
     from simulator.studies.subject import Subject
@@ -24,7 +33,7 @@ if TYPE_CHECKING:
     )
 )
 @subject_arguments
-@click.argument("metric", required=False, shell_complete=completion.metrics)
+@click.argument("metric", required=False, shell_complete=complete_metrics)
 @format_option
 @click.option(
     "--price",
@@ -44,7 +53,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Also print how far each uncertain input moves METRIC (tornado chart).",
 )
-@file_option("--plot", text="Write the tornado chart as .png, .svg or .pdf.")
+@output_option("--plot", text="Write the tornado chart as .png, .svg or .pdf.")
 @seed_option
 def whatif(  # noqa: PLR0913 - one parameter an option
     *,
@@ -63,23 +72,23 @@ def whatif(  # noqa: PLR0913 - one parameter an option
     --json output of plan simulate; by default the time of the whole run, or the mean latency of a
     service. Exit code 1: the job does not fit without changes.
     """
-    if plot is not None:
-        check_writable(plot, "--plot")
-    from simulator.report.kinds import report_of
+    from simulator.report.labels import device_called
+    from simulator.report.whatif import document
+    from simulator.studies.subject import StudyOptions
 
-    reports, chosen = report_of(subject), metric or subject.default_metric
-    study = subject.whatif(
-        chosen,
+    chosen = metric or subject.default_metric
+    options = StudyOptions(
         prices=prices,
         gpus=gpus,
         tornado=tornado or plot is not None,
         seed=seed,
-        device=reports.device(subject.job),
+        device=device_called(subject.job),
         progress=progress_line,
     )
+    study = subject.whatif(chosen, options)
     if plot is not None and study.found.tornado is not None:
         from simulator.report.plot import as_bytes, tornado_figure
 
         write_file(plot, as_bytes(tornado_figure(study.found.tornado), plot), "--plot")
-    emit(reports.changed(study.found, chosen, form))
+    answer(document(study.found, chosen), form)
     return study_ended(study)

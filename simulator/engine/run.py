@@ -51,7 +51,7 @@ from simulator.pipeline.topology import (
     compute_stream,
 )
 from simulator.results.binding import binding
-from simulator.results.prediction import Communication, Distribution, StepSplit, Timing, Usage
+from simulator.results.prediction import Distribution, StepSplit, Timing, Usage
 from simulator.schema.fields import Section
 from simulator.schema.machines import Group
 from simulator.schema.scenario import CostPlan, Scenario
@@ -349,9 +349,7 @@ def solve(inputs: SimulationInput, options: Options) -> Timing:
         throughput=float(samples * lengths.fullest / mean) if mean else math.inf,
         split=split,
         ledger=lines,
-        communication=Communication(
-            exposed=split.communication, hidden=hidden + hidden_exchange(inputs.scenario)
-        ),
+        hidden_communication=hidden + hidden_exchange(inputs.scenario),
         usage=used,
         bottleneck=limits[0],
         next_bottleneck=limits[1] if len(limits) > 1 else None,

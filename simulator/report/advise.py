@@ -8,7 +8,7 @@ from typing import Any, Final
 from simulator.report.document import Actions, Cell, Document, Table, grid, notes, section
 from simulator.report.labels import batch_called, limit_called
 from simulator.report.numbers import quantity, rate_known, share_known, significant
-from simulator.report.prediction.settings import setting_rows
+from simulator.report.prediction.rows import setting_rows
 from simulator.report.prediction.verdict import device_word, next_part
 from simulator.report.text import count
 from simulator.results.binding import FULL, Part

@@ -6,17 +6,25 @@ they are known, their 80% intervals (`report.numbers`); names are those of `repo
 document also carries the machine-readable form of the same answer, made only when it is wanted:
 the object of ``--json`` (names and SI units that scripts rely on) and the table of ``--csv``.
 
-`report.render` turns a document into text (`report.text`), Markdown (`report.markdown`), CSV or
+`render` turns a document into text (`report.text`), Markdown (`report.markdown`), CSV or
 JSON. The HTML pages (`report.html`) show the same rows, bars and tables next to their drawings,
 which do not belong to this model.
 """
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from enum import StrEnum
+from typing import Any, TypeAlias, TypeVar
 
+Thing = TypeVar("Thing")
+Columns: TypeAlias = Mapping[str, Callable[[Thing], Any]]
+"""Columns of a table, or keys of an object, by name: how each value is had from a thing."""
 Cell: TypeAlias = str | float | int | None
 """A cell of a table: numbers are written so that they read back exactly; None: does not apply."""
 Row: TypeAlias = tuple[str, str]
@@ -143,8 +151,44 @@ def rows(pairs: Iterable[Row]) -> Rows:
 
 def grid(head: Sequence[str], cells: Iterable[Sequence[Cell]], align: str = "") -> Table | None:
     """Return a table; None without rows."""
-    found = tuple(tuple(row) for row in cells)
-    return Table(head=tuple(head), rows=found, align=align) if found else None
+    rows = tuple(tuple(row) for row in cells)
+    return Table(head=tuple(head), rows=rows, align=align) if rows else None
+
+
+def tabled(columns: Columns[Thing], things: Iterable[Thing], align: str = "") -> Table:
+    """Return a table with a row for each thing.
+
+    Examples
+    --------
+    >>> tabled({"value": abs, "text": str}, [-1, 2]).rows
+    ((1, '-1'), (2, '2'))
+    """
+    rows = tuple(tuple(value(thing) for value in columns.values()) for thing in things)
+    return Table(head=tuple(columns), rows=rows, align=align)
+
+
+def record(columns: Columns[Thing], thing: Thing) -> dict[str, Any]:
+    """Return the object of a thing.
+
+    Examples
+    --------
+    >>> record({"value": abs, "text": str}, -1)
+    {'value': 1, 'text': '-1'}
+    """
+    return {name: value(thing) for name, value in columns.items()}
+
+
+def listed(texts: Iterable[str], most: int, rest: str = "{} more") -> list[str]:
+    """Return the first `most` texts, and how many others there are.
+
+    Examples
+    --------
+    >>> listed("abcd", 2), listed("ab", 2)
+    (['a', 'b', '2 more'], ['a', 'b'])
+    """
+    every = list(texts)
+    more = len(every) - most
+    return [*every[:most], *([rest.format(f"{more:,}")] if more > 0 else [])]
 
 
 def is_empty(item: Item) -> bool:
@@ -168,3 +212,71 @@ def sides(table: Table) -> str:
 
 def _is_text(rows: Sequence[Sequence[Cell]], column: int) -> bool:
     return any(isinstance(row[column], str) for row in rows)
+
+
+class Format(StrEnum):
+    """The format of an answer on standard output."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    MARKDOWN = "markdown"
+
+
+def render(document: Document, form: Format | str, *, width: int | None = None) -> str:
+    """Return a document in a format, without a final line end.
+
+    Parameters
+    ----------
+    document : Document
+        The answer.
+    form : Format or str
+        The format, or its name.
+    width : int
+        Columns of text; those of a report by default.
+    """
+    match Format(form):
+        case Format.JSON:
+            return as_json(document.data())
+        case Format.CSV:
+            return as_csv(document.table())
+        case Format.MARKDOWN:
+            from simulator.report import markdown
+
+            return markdown.render(document)
+        case _:
+            from simulator.report import text
+
+            return text.render(document, width or text.WIDTH)
+
+
+def as_json(tree: object) -> str:
+    """Return JSON text without NaN or Infinity: numbers that are not finite become null."""
+    return json.dumps(_finite(tree), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def as_csv(table: Table) -> str:
+    r"""Return the table as CSV, without a final line end.
+
+    Examples
+    --------
+    >>> as_csv(Table(head=("a", "b"), rows=(("x, y", 0.1), (None, 2))))
+    'a,b\n"x, y",0.1\n,2'
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table.head)
+    writer.writerows([_exact(cell) for cell in row] for row in table.rows)
+    return out.getvalue().rstrip("\n")
+
+
+def _exact(cell: Cell) -> str:
+    return "" if cell is None else str(cell)

@@ -5,7 +5,8 @@ The wording of every report is here; a job that only reads or infers is not said
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from simulator.pipeline.stages.base import Resource
 from simulator.report.text import printable
@@ -16,13 +17,14 @@ from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope
 from simulator.schema.training import Mode
 from simulator.uncertainty.components import Grade, Rate
+from simulator.units import BYTE, KILOGRAM, KILOWATT_HOURS, SECOND, USD, WATT, Unit
 
 
-def device_called(scenario: Scenario) -> str:
-    """Return ``GPU``, or ``accelerator`` for devices that are not called so."""
-    gpu = scenario.cluster.trainers.host.gpu
+def device_called(scenario: Scenario | None) -> str:
+    """Return ``GPU``, or ``accelerator`` for devices that are not called so; services have GPUs."""
+    gpu = None if scenario is None else scenario.cluster.trainers.host.gpu
     is_gpu = gpu is not None and gpu.stack in {Stack.CUDA, Stack.ROCM, Stack.METAL}
-    return "GPU" if is_gpu else "accelerator"
+    return "GPU" if scenario is None or is_gpu else "accelerator"
 
 
 def one(called: str) -> str:
@@ -178,6 +180,20 @@ _RATHER: Final = {
     (Rate.STEP, Grade.COMPUTED): "effects not modeled",
 }
 """Labels of pairs that say more than those of the grade alone."""
+
+
+def settings_called(settings: Mapping[str, object]) -> str:
+    """Return the settings of a candidate for a service; others say how many machines it takes.
+
+    Examples
+    --------
+    >>> settings_called({"hardware.machine": "x", "hardware.count": 2, "serving.tensor": 8})
+    'machine=x tensor=8'
+    """
+    fixed = {"hardware.count", "serving.replicas"}
+    return " ".join(
+        f"{key.partition('.')[2]}={value}" for key, value in settings.items() if key not in fixed
+    )
 
 
 def setting_called(key: str, value: object) -> str:
@@ -357,3 +373,39 @@ def link_called(name: str) -> str:
     kind, _, side = name.partition("_of_")
     called = _LINK_ENDS.get(kind, kind)
     return f"{called} for {side}" if side else called
+
+
+class ServiceFigure(NamedTuple):
+    """A figure of services that is shown: label, unit, and whether with its interval."""
+
+    label: str
+    unit: Unit | None = None
+    banded: bool = False
+    is_share: bool = False
+
+
+SERVICE_FIGURES: Final[Mapping[str, ServiceFigure]] = {
+    "first_token_s.p50": ServiceFigure("TTFT p50", SECOND),
+    "first_token_s.p99": ServiceFigure("TTFT p99", SECOND, banded=True),
+    "per_token_s.p50": ServiceFigure("TPOT p50", SECOND),
+    "per_token_s.p99": ServiceFigure("TPOT p99", SECOND, banded=True),
+    "end_to_end_s.p50": ServiceFigure("end to end p50", SECOND),
+    "end_to_end_s.p99": ServiceFigure("end to end p99", SECOND, banded=True),
+    "slo.attainment": ServiceFigure("within the SLO", is_share=True, banded=True),
+    "requests_per_s": ServiceFigure("requests/s"),
+    "output_tokens_per_s": ServiceFigure("output tokens/s"),
+    "saturation.requests_per_s": ServiceFigure("capacity, requests/s", banded=True),
+    "saturation.output_tokens_per_s": ServiceFigure("capacity, output tokens/s"),
+    "saturation.headroom": ServiceFigure("headroom, times the load"),
+    "gpu_memory_bytes.total": ServiceFigure("memory per device", BYTE),
+    "cost.usd_per_hour": ServiceFigure("machines per hour", USD),
+    "cost.usd_per_million_output_tokens": ServiceFigure("1M output tokens", USD, banded=True),
+    "cost.usd_per_thousand_requests": ServiceFigure("1,000 requests", USD, banded=True),
+    "energy.power_w": ServiceFigure("power of all machines", WATT),
+    "energy.kwh_per_million_output_tokens": ServiceFigure(
+        "energy of 1M output tokens", KILOWATT_HOURS
+    ),
+    "energy.kwh_per_thousand_requests": ServiceFigure("energy of 1,000 requests", KILOWATT_HOURS),
+    "energy.kg_co2e_per_thousand_requests": ServiceFigure("emissions of 1,000 requests", KILOGRAM),
+}
+"""Figures of services by dotted path, in the order of tables."""

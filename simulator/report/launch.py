@@ -19,6 +19,10 @@ from simulator.units import SECOND, show
 _PARTED: Final = re.compile(r"(?P<machine>.+)-(?P<count>\d+)x(?P<device>\w+)")
 """A machine that is rented with accelerators put into it."""
 _PLAIN: Final = re.compile(r"[A-Za-z][\w.-]*")
+SKYPILOT_CLOUDS: Final = ("aws", "azure", "gcp", "lambda")
+"""Clouds by the names that both our profiles and SkyPilot give them."""
+
+
 PROGRAM: Final = "train.py"
 _LAUNCHED: Final = frozenset({Stack.CUDA, Stack.ROCM})
 """Accelerator software for which PyTorch starts one identical process per device."""

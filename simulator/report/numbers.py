@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from simulator.report.labels import is_share
+from simulator.report.labels import SERVICE_FIGURES, is_share
 from simulator.report.text import count, printable
 from simulator.results.metrics import (
     TOKEN,
     TOKEN_PER_SECOND,
     USD_PER_HOUR,
     Value,
+    is_utilization,
     number_at,
     select,
 )
@@ -276,3 +277,19 @@ def metric_figure(name: str, value: Value) -> str:
     if is_share(name) and isinstance(value, float):
         return share_known(value)
     return figure(value, select(name)[0].unit)
+
+
+def service_figure(name: str, value: float | None) -> str:
+    """Return a figure of a service to three digits; empty without a value.
+
+    Examples
+    --------
+    >>> service_figure("first_token_s.p99", 0.0234), service_figure("slo.attainment", 0.981)
+    ('23.4 ms', '98%')
+    """
+    if value is None:
+        return ""
+    if name == "slo.attainment" or is_utilization(name):
+        return share_known(value)
+    shown = SERVICE_FIGURES.get(name)
+    return quantity(value, None if shown is None else shown.unit, 3)

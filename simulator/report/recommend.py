@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from textwrap import shorten
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from simulator.report.compare import even_text
 from simulator.report.document import (
@@ -22,7 +22,7 @@ from simulator.report.document import (
     section,
 )
 from simulator.report.labels import bottleneck_called, metric_called
-from simulator.report.launch import Launch
+from simulator.report.launch import SKYPILOT_CLOUDS, Launch, launch_of
 from simulator.report.numbers import (
     GUESSES,
     INTERVAL,
@@ -58,9 +58,14 @@ from simulator.studies.recommend.recommendation import (
     Loser,
     PinPrice,
     Recommendation,
+    common_machine,
 )
 from simulator.units import BYTE, HOUR, SECOND, USD, Unit, show
 from simulator.version import __version__
+
+if TYPE_CHECKING:
+    from simulator.studies.service_sizing import Sized as SizedService
+    from simulator.studies.subject import Recommended
 
 SCHEMA: Final = 1
 DIGITS: Final = 3
@@ -108,7 +113,41 @@ _BREAKS: Final = {
 }
 
 
-def document(answer: Recommendation, launch: Launch | None) -> Document:
+def document(found: Sequence[Recommended] | SizedService, typed: str = "") -> Document:
+    """Return the recommendation for one or several jobs, or for a service.
+
+    `typed` is the job or service as it was typed after the verb.
+    """
+    if not isinstance(found, Sequence):
+        from simulator.report.service_sizing import document as service_document
+
+        return service_document(found, typed)
+    answers, launches = [each.answer for each in found], list(map(launch_of_best, found))
+    if len(answers) == 1:
+        return one_document(answers[0], launches[0])
+    together = all(answer.winner for answer in answers)
+    return several(answers, launches, common_machine(answers) if together else None)
+
+
+def none_found(found: Sequence[Recommended] | SizedService) -> list[str]:
+    """Return why there is no best choice for jobs, for tables that cannot say so."""
+    lines = list[str]()
+    for each in found if isinstance(found, Sequence) else ():
+        if each.answer.winner is None:
+            lines.append(f"{each.answer.scenario.name}: no choice will do")
+            lines += nothing_texts(each.answer)
+    return lines
+
+
+def launch_of_best(found: Recommended) -> Launch | None:
+    """Return how to start a job on the recommended machines; None if there are none."""
+    lost = found.answer.lost
+    if found.best is None:
+        return None
+    return launch_of(found.best, SKYPILOT_CLOUDS, None if lost is None else lost.interval)
+
+
+def one_document(answer: Recommendation, launch: Launch | None) -> Document:
     """Return the recommendation for one scenario."""
     scenario = answer.scenario
     if answer.missing or answer.winner is None:
@@ -146,7 +185,7 @@ def _found(answer: Recommendation, launch: Launch | None) -> tuple[Section, ...]
         *section("Time against cost: nothing searched is better in both", *_front(answer)),
         *section(BUYING, notes(buying_texts(answer))),
         *(part for title, texts in reasons(answer) for part in section(title, notes(texts))),
-        *section("To start it", _launch(launch)),
+        *section("To start it", launch_code(launch)),
     )
 
 
@@ -279,6 +318,19 @@ def _front(answer: Recommendation) -> tuple[Table | None, Notes]:
     return grid((), lines, ">>><<"), notes(texts)
 
 
+def front_table(answer: Recommendation) -> Table | None:
+    """Return the front with a head and its marks in words; without the goal where it is empty."""
+    rows, _ = front_rows(answer)
+    marked = [
+        (*row[:-1], ", ".join(["best"] * ("best" in row[-1]) + [UNMEASURED] * (BEYOND in row[-1])))
+        for row in rows
+    ]
+    head = ("time", "cost", "goal", "machines", "")
+    kept = [i for i in range(len(head)) if head[i] != "goal" or any(row[i] for row in rows)]
+    align = "".join(">><<<"[i] for i in kept)
+    return grid([head[i] for i in kept], [[row[i] for i in kept] for row in marked], align)
+
+
 def front_rows(answer: Recommendation) -> tuple[list[tuple[str, ...]], int]:
     """Return points of the front (time, cost, value, machines, marks), and the number left out."""
     objective = answer.goal.objective
@@ -408,15 +460,12 @@ def _excluded(answer: Recommendation, name: str, count: int) -> str:
     )
 
 
-def _launch(launch: Launch | None) -> Code:
-    return Code(lines=tuple(launch_lines(launch)))
-
-
-def launch_lines(launch: Launch | None) -> list[str]:
+def launch_code(launch: Launch | None) -> Code:
     """Return how to start the best choice: a command, the loader, resources as YAML."""
     if launch is None:
-        return []
-    return [launch.command, launch.loader, *launch.notes, *launch.resources.splitlines()]
+        return Code(lines=())
+    lines = [launch.command, launch.loader, *launch.notes, *launch.resources.splitlines()]
+    return Code(lines=tuple(lines))
 
 
 def best_title(answer: Recommendation) -> str:

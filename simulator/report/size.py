@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from simulator.report.document import Cell, Code, Document, Notes, Table, grid, notes, section
 from simulator.report.numbers import quantity, significant
@@ -12,6 +12,10 @@ from simulator.schema.machines import short_name
 from simulator.studies.levers.catalogue import Resource
 from simulator.studies.size import Offer, Size, SizeAnswer, Sized
 from simulator.units import BYTE, PER_SECOND, PERCENT, USD, USD_PER_SECOND, show
+
+if TYPE_CHECKING:
+    from simulator.schema.serving import Service
+    from simulator.studies.service_sizing import Need
 
 DIGITS: Final = 3
 CENT: Final = 0.01
@@ -27,8 +31,15 @@ _SMALLEST: Final = {
 }
 
 
-def document(found: SizeAnswer) -> Document:
-    """Return the smallest sufficient amount for each number of machines."""
+def document(found: SizeAnswer | tuple[Service, Sequence[Need]], typed: str = "") -> Document:
+    """Return the smallest sufficient amount for each number of machines.
+
+    `typed` is the job or service as it was typed after the verb.
+    """
+    if not isinstance(found, SizeAnswer):
+        from simulator.report.service_sizing import needs_document
+
+        return needs_document(*found, typed)
     what = _SMALLEST.get(found.resource, str(found.resource))
     head, loss = _head(found), f"{found.loss * PERCENT:.3g}"
     return Document(

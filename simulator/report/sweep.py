@@ -6,13 +6,12 @@ import importlib.util
 import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from simulator.errors import PlanError
-from simulator.report.document import Document, Table, notes, section
-from simulator.report.labels import metric_called, setting_called
-from simulator.report.numbers import metric_figure
-from simulator.report.render import as_csv
+from simulator.report.document import Document, Section, Table, as_csv, grid, notes, section
+from simulator.report.labels import metric_called, setting_called, settings_called
+from simulator.report.numbers import metric_figure, service_figure
 from simulator.report.text import count, percent, printable
 from simulator.results.metrics import JOB_METRICS, SOLVER, Value
 from simulator.schema.goal import Objective, Sense
@@ -47,11 +46,12 @@ _FATES: Final = {
 }
 
 
-def document(found: Findings, name: str) -> Document:
-    """Return the answer of a sweep of the scenario `name`."""
+def document(found: Findings | Sequence[Outcome], name: str) -> Document:
+    """Return the answer of a sweep of the job or service `name`."""
+    if not isinstance(found, Findings):
+        return _variants(found)
     over = ", ".join(f"{printable(key)} ({n:,})" for key, n in found.values.items())
     idle = ", ".join(map(printable, found.idle))
-    rejected = (Status.INFEASIBLE, Status.REFUSED, Status.FAILED, Status.BUG)
     best = found.best
     return Document(
         title=f"{name}: {len(found.outcomes):,} configurations over {over or 'nothing'}",
@@ -60,14 +60,8 @@ def document(found: Findings, name: str) -> Document:
             ("No effect", f"{idle} (all values give the same figures)" if idle else ""),
         ),
         sections=(
-            *(
-                part
-                for status in rejected
-                for part in section(
-                    _FATES[status].capitalize(), notes(reason_texts(found.reasons(status)))
-                )
-            ),
-            *section(f"Pareto front: {_against(found.objectives)}", *_front(found)),
+            *rejections(found),
+            *section(_front_title(found.objectives), *_front(found)),
             *section(
                 f"Best {len(best)} by {objective_text(found.objectives[0])}",
                 _candidates(best, found) if best else None,
@@ -79,6 +73,15 @@ def document(found: Findings, name: str) -> Document:
     )
 
 
+def rejections(found: Findings) -> tuple[Section, ...]:
+    """Return the most frequent reasons for which candidates were not predicted, by status."""
+    return tuple(
+        part
+        for status in (Status.INFEASIBLE, Status.REFUSED, Status.FAILED, Status.BUG)
+        for part in section(_FATES[status].capitalize(), notes(reason_texts(found.reasons(status))))
+    )
+
+
 def _empty(found: Findings) -> str:
     """Return why the front is empty."""
     if not found.counts[Status.PREDICTED]:
@@ -87,16 +90,18 @@ def _empty(found: Findings) -> str:
     return f"{names} is unknown for all configurations; plan explain shows what is missing"
 
 
-def nothing_found(found: Findings) -> str:
-    """Return why there is no answer, in a line."""
+def none_found(found: Findings | Sequence[Outcome]) -> tuple[str, ...]:
+    """Return why a sweep of a job has no answer; that of a service says so in its report."""
+    if not isinstance(found, Findings):
+        return ()
     if found.counts[Status.PREDICTED]:
-        return _empty(found)
+        return (_empty(found),)
     parts = [
         f"{n:,} {_FATES[status]}, most often: {found.reasons(status)[0].text}"
         for status, n in found.counts.items()
         if n and status not in {Status.PREDICTED, Status.SCREENED}
     ]
-    return f"no candidate can run; {'; '.join(parts) or 'there is none'}"
+    return (f"no candidate can run; {'; '.join(parts) or 'there is none'}",)
 
 
 def all_candidates(found: Findings) -> Table:
@@ -115,7 +120,7 @@ def best_candidates(found: Findings) -> Table:
         rows=tuple(
             (
                 outcome.candidate.index,
-                *(outcome.candidate.settings.get(key) for key in found.values),
+                *(outcome.settings.get(key) for key in found.values),
                 *(_plain_value(outcome, name) for name in names),
             )
             for outcome in shown
@@ -142,8 +147,9 @@ def reason_texts(reasons: Sequence[Reason]) -> Iterator[str]:
         yield f"{sum(reason.count for reason in rest):,} for {len(rest):,} other reasons"
 
 
-def _against(objectives: Sequence[Objective]) -> str:
-    return " against ".join(objective_text(objective) for objective in objectives)
+def _front_title(objectives: Sequence[Objective]) -> str:
+    texts = " and ".join(map(objective_text, objectives))
+    return f"Pareto front: {texts}" if len(objectives) > 1 else f"Best: {texts}"
 
 
 def objective_text(objective: Objective) -> str:
@@ -159,7 +165,8 @@ def _front(found: Findings) -> tuple[Any, ...]:
     if len(found.front) > MAX_SHOWN:
         texts.append(f"{len(found.front) - MAX_SHOWN:,} more are in --json, --csv and --parquet")
     if equal:
-        texts.append(f"{equal:,} others are exactly as good as one of these")
+        others = "1 other is" if equal == 1 else f"{equal:,} others are"
+        texts.append(f"{others} exactly as good as one of these")
     if found.margin:
         texts.append(f"within {percent(found.margin)} of the front: {len(found.near):,}")
     table = _candidates([place.outcome for place in places], found) if places else None
@@ -174,13 +181,12 @@ def _candidates(outcomes: Sequence[Outcome], found: Findings) -> Table:
     rows = tuple(
         (
             str(outcome.candidate.index),
-            *(setting_called(key, outcome.candidate.settings.get(key, "")) for key in keys),
+            *(setting_called(key, outcome.settings.get(key, "")) for key in keys),
             *(_figure(outcome, name) for name in kept),
         )
         for outcome in outcomes
     )
-    sides = "".join("<" if _is_text(rows, column) else ">" for column in range(len(head)))
-    return Table(head=head, rows=rows, align=sides)
+    return Table(head=head, rows=rows, align=sides_of(rows))
 
 
 def _figure(outcome: Outcome, name: str) -> str:
@@ -192,8 +198,12 @@ def _figure(outcome: Outcome, name: str) -> str:
     return metric_figure(name, value)
 
 
-def _is_text(rows: Sequence[Sequence[str]], column: int) -> bool:
-    return not all(row[column][:1] in "0123456789$-." for row in rows)
+def sides_of(rows: Sequence[Sequence[str]]) -> str:
+    """Return the alignment of columns of texts: those of numbers to the right."""
+    return "".join(
+        ">" if all(text[:1] in "0123456789$-." for text in column) else "<"
+        for column in zip(*rows, strict=True)
+    )
 
 
 def _shown_metrics(objectives: Sequence[Objective]) -> tuple[str, ...]:
@@ -213,6 +223,65 @@ def _short(keys: Sequence[str]) -> tuple[str, ...]:
 def csv_text(found: Findings) -> str:
     """Return every candidate in a line of CSV, under the columns of the frame."""
     return f"{as_csv(all_candidates(found))}\n"
+
+
+_TOKENS: Final = {
+    "first_token_s.p50": "TTFT p50",
+    "first_token_s.p99": "TTFT p99",
+    "per_token_s.p50": "TPOT p50",
+    "per_token_s.p99": "TPOT p99",
+    "output_tokens_per_s": "tokens/s",
+    "slo.attainment": "within SLO",
+    "saturation.headroom": "headroom",
+    "cost.usd_per_million_output_tokens": "1M out",
+}
+"""Headings of figures of variants that a table shows: of services that write tokens."""
+_BATCHES: Final = {
+    "end_to_end_s.p50": "latency p50",
+    "end_to_end_s.p99": "latency p99",
+    "requests_per_s": "requests/s",
+    "slo.attainment": "within SLO",
+    "saturation.headroom": "headroom",
+    "utilization.accelerator": "busy",
+    "cost.usd_per_thousand_requests": "1,000 req",
+}
+"""Those of models that answer in one pass."""
+
+
+def _variants(found: Sequence[Outcome]) -> Document:
+    """Return variants of a service: the figures that matter, a row each."""
+    mistakes = (f"{settings_called(one.settings)}: {one.reason}" for one in found if one.reason)
+    # Those of services are numbers only.
+    figures = [cast("Mapping[str, float | None]", one.figures) for one in found]
+    of_tokens = any("cost.usd_per_million_tokens" in one for one in figures)
+    heads = _TOKENS if of_tokens else _BATCHES
+    keys = tuple(dict.fromkeys(key for one in found for key in one.settings))
+    names = tuple(dict.fromkeys(name for one in figures for name in one))
+    rows = [
+        (
+            *(setting_called(key, one.settings.get(key, "")) for key in keys),
+            *(service_figure(name, own.get(name)) for name in heads),
+        )
+        for one, own in zip(found, figures, strict=True)
+    ]
+    cells = tuple(
+        (*map(one.settings.get, keys), *map(own.get, names))
+        for one, own in zip(found, figures, strict=True)
+    )
+    return Document(
+        sections=(
+            *section("", grid((*_short(keys), *heads.values()), rows, sides_of(rows))),
+            *section("Rejected", notes(mistakes)),
+        ),
+        data=lambda: {
+            "schema": SCHEMA,
+            "variants": [
+                {"settings": dict(v.settings), **dict(v.figures), "mistake": v.reason or None}
+                for v in found
+            ],
+        },
+        table=lambda: Table(head=(*keys, *names), rows=cells),
+    )
 
 
 def check_parquet() -> None:
@@ -276,7 +345,7 @@ def as_object(found: Findings, name: str) -> dict[str, Any]:
 def _candidate(outcome: Outcome) -> dict[str, Any]:
     return {
         "candidate": outcome.candidate.index,
-        "settings": outcome.candidate.settings,
+        "settings": outcome.settings,
         "status": str(outcome.status),
         "reason": outcome.reason,
         "metrics": {name: _plain(value) for name, value in outcome.figures.items()},

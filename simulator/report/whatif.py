@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from simulator.report.document import Cell, Document, Notes, Section, Table, grid, notes, section
 from simulator.report.labels import batch_called, limit_called, metric_called
-from simulator.report.numbers import digits_of, figure, metric_figure, quantity, rate_known
-from simulator.report.prediction.settings import setting_rows
+from simulator.report.numbers import (
+    digits_of,
+    figure,
+    metric_figure,
+    quantity,
+    rate_known,
+    significant,
+)
+from simulator.report.prediction.rows import setting_rows
 from simulator.report.prediction.verdict import verdict
 from simulator.report.text import count, percent, printable
-from simulator.results.metrics import number_at, select
+from simulator.results.metrics import number_at, select, service_figures
 from simulator.results.prediction import Prediction
 from simulator.studies.levers.lever import SPEED, Knob
 from simulator.studies.sensitivity import Bar, Sensitivity
@@ -27,6 +34,10 @@ from simulator.studies.whatif import (
     turning_point,
 )
 from simulator.units import SECOND, USD, show
+
+if TYPE_CHECKING:
+    from simulator.results.serving import ServicePrediction
+    from simulator.studies.service_sizing import Worth as ServiceWorth
 
 SCHEMA: Final = 1
 DIGITS: Final = 3
@@ -50,8 +61,12 @@ _ENOUGH: Final = (
 """The three definitions of enough, each with a figure of its own."""
 
 
-def document(found: WhatIf) -> Document:
-    """Return the worth of changes of a job, and where its limit moves."""
+def document(
+    found: WhatIf | tuple[ServicePrediction, Sequence[ServiceWorth]], metric: str
+) -> Document:
+    """Return the worth of changes of a job or a service, by their effect on a metric."""
+    if not isinstance(found, WhatIf):
+        return _service_document(*found, metric)
     margins, base = found.margins, found.margins.base
     scenario = base.scenario
     title = f"{scenario.name}: {scenario.title}" if scenario.title else scenario.name
@@ -72,6 +87,38 @@ def document(found: WhatIf) -> Document:
         ),
         data=lambda: _object(found),
         table=lambda: _table(found),
+    )
+
+
+def _service_document(
+    base: ServicePrediction, worths: Sequence[ServiceWorth], metric: str
+) -> Document:
+    """Return the effect of changes on a metric of a service, the smallest value first."""
+    now = service_figures(base).get(metric)
+    rows: list[tuple[str, float | None, float | None]] = []
+    for worth in worths:
+        value = service_figures(worth.prediction).get(metric)
+        rows.append((worth.name, value, value / now if value is not None and now else None))
+    rows.sort(key=lambda row: (row[2] is None, row[2] or 0.0))
+    head = ("change", metric, "ratio")
+
+    def rounded(value: float | None) -> float | None:
+        return None if value is None else float(f"{value:.3g}")
+
+    table = Table(head=head, rows=tuple((n, rounded(v), rounded(r)) for n, v, r in rows))
+    shown = "none beyond saturation" if now is None else significant(now, 3)
+    return Document(
+        title=f"{base.service.name}: {metric} is {shown}",
+        sections=section("", table),
+        data=lambda: {
+            "schema": SCHEMA,
+            "metric": metric,
+            "base": now,
+            "changes": [
+                {"change": name, "value": value, "ratio": ratio} for name, value, ratio in rows
+            ],
+        },
+        table=lambda: table,
     )
 
 

@@ -258,10 +258,10 @@ _SPLIT: Final = (
     ),
     _time(
         "communication_s.exposed",
-        "timing.communication.exposed",
+        "timing.split.communication",
         "Communication that delays the step.",
     ),
-    _time("communication_s.hidden", "timing.communication.hidden", "Communication under compute."),
+    _time("communication_s.hidden", "timing.hidden_communication", "Communication under compute."),
 )
 _USE: Final = (
     _high(

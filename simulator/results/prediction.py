@@ -150,14 +150,6 @@ class StepSplit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Communication:
-    """Communication per step that delays the step, and that is hidden under compute [s]."""
-
-    exposed: Seconds = 0.0
-    hidden: Seconds = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """Utilization of a resource: `mean` 0..1 over its units, `sum` over units (4.0: four busy)."""
 
@@ -245,7 +237,8 @@ class Timing:
     """Times of a simulated run.
 
     `epoch_time` is that of a warm epoch (the last one), `first_epoch_time` starts with cold
-    caches. `half_width` is the 95% half-width of the mean step (0 for a deterministic run).
+    caches. `hidden_communication` is that of a step under compute; what delays it is in `split`.
+    `half_width` is the 95% half-width of the mean step (0 for a deterministic run).
     `usage` and the bottlenecks go by the names of `Resource`, led by a group's name and a dot for
     machines that don't train. `step_times` are those of the simulated steps of the first epoch,
     `first_steps` what the average rank itself takes for the first step of the first and of a later
@@ -261,12 +254,12 @@ class Timing:
     total_time: Seconds
     throughput: PerSecond
     split: StepSplit
-    communication: Communication
     usage: Mapping[str, Usage]
     bottleneck: str
     next_bottleneck: str | None
     accelerator_utilization: float | None
     ledger: Mapping[str, Seconds] = field(default_factory=dict)
+    hidden_communication: Seconds = 0.0
     half_width: Seconds = 0.0
     simulated_steps: int = 0
     step_times: tuple[Seconds, ...] = ()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.cli import progress
+from simulator.cli import output
 from simulator.cli.main import main
 
 CALL = "import sys; from simulator.cli.main import main; sys.exit(main())"
@@ -37,7 +37,7 @@ def plan(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
     Nothing is told of progress, which depends on how busy the machine is.
     """
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(progress, "WITHOUT_TERMINAL", math.inf)
+    monkeypatch.setattr(output, "WITHOUT_TERMINAL", math.inf)
 
     def run(*arguments: str) -> Outcome:
         code = main(arguments)

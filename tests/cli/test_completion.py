@@ -81,7 +81,7 @@ def test_click_prints_the_script(spawn: Run, shell: str) -> None:
 def test_completing_a_verb_imports_no_verb(root: Path) -> None:
     """Names of verbs come from the table, whatever the verbs would load."""
     code = (
-        "import sys; from simulator.cli.lazy_group import LateGroup;"
+        "import sys; from simulator.cli.main import LateGroup;"
         "from simulator.cli.main import plan;"
         "context = plan.make_context('plan', [], resilient_parsing=True);"
         "print(len(plan.shell_complete(context, '')));"

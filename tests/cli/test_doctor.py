@@ -11,8 +11,8 @@ import pytest
 from simulator.cli.main import main
 from simulator.cli.output import Exit
 from simulator.probe.machine import Installation, Package, installation, look
+from simulator.report.document import Format, render
 from simulator.report.installation import doctor as document
-from simulator.report.render import Format, render
 from simulator.version import __version__
 
 REQUIRES = ["numpy>=1", "no-such-thing-at-all>=2", "torch>=2; extra == 'torch'"]

@@ -9,9 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from simulator.cli import progress
-from simulator.cli.output import check_writable, complain, write_file, write_files
-from simulator.cli.progress import counting_line, progress_line
+from simulator.cli import output
+from simulator.cli.output import (
+    check_writable,
+    complain,
+    counting_line,
+    progress_line,
+    write_file,
+    write_files,
+)
 from simulator.errors import InputError
 
 
@@ -93,7 +99,7 @@ def test_progress_off_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     with progress_line("working") as show:
         show(0.5)
     assert log.getvalue() == ""
-    monkeypatch.setattr(progress, "WITHOUT_TERMINAL", -1.0)
+    monkeypatch.setattr(output, "WITHOUT_TERMINAL", -1.0)
     with progress_line("working") as show:
         show(0.01)
     assert log.getvalue() == "working: 1%\n"
@@ -112,7 +118,7 @@ def test_long_runs_show_a_line_and_wipe_it(monkeypatch: pytest.MonkeyPatch) -> N
     """After a while a bar shows how far it is, and it is gone in the end."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "QUIET_FOR", -1.0)
+    monkeypatch.setattr(output, "QUIET_FOR", -1.0)
     with progress_line("working") as show:
         show(0.5)
         show(0.6)
@@ -129,7 +135,7 @@ def test_a_search_off_a_terminal_writes_a_line_now_and_then(
         show(0.1, "3 predicted")
     assert log.getvalue() == ""
     moments = iter([0.0, 20.0, 21.0, 40.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(moments))
+    monkeypatch.setattr(output.time, "monotonic", lambda: next(moments))
     with counting_line("searching") as show:
         show(0.25, "1 of 4 settled")
         show(0.4, "2 of 4 settled")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from simulator.cli import subjects
+from simulator.cli import options
 from simulator.cli.output import Exit
 
 Run = Callable[..., Any]
@@ -37,7 +37,7 @@ LATE = (
 @pytest.fixture(autouse=True)
 def _day(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask on a day that is always the same."""
-    monkeypatch.setattr(subjects, "today", lambda: date(2027, 6, 1))
+    monkeypatch.setattr(options, "today", lambda: date(2027, 6, 1))
 
 
 @pytest.mark.parametrize(

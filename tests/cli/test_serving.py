@@ -231,7 +231,7 @@ def test_a_classifier_has_no_tokens(capsys: pytest.CaptureFixture[str]) -> None:
     _, told, _ = run(capsys, "simulate", CLASSIFIER, "--json")
     assert "token" not in json.dumps({k: v for k, v in json.loads(told).items() if k != "engine"})
     _, swept, _ = run(capsys, "sweep", CLASSIFIER, "--over", "serving.max_batch=8,32")
-    assert "end_to_end_s.p99" in swept
+    assert "latency p99" in swept
     assert "token" not in swept
     _, explained, _ = run(capsys, "explain", CLASSIFIER, "--json")
     batches = json.loads(explained)["batches"]

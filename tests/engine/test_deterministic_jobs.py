@@ -98,5 +98,5 @@ def test_gradients_are_hidden_and_exposed() -> None:
     """Four devices with links of their own exchange gradients, and nothing of it is shared."""
     job = with_gradients(scenario(machine=host(gpus=4), workers=2, batch_cpu=0.01))
     timing = solve(inputs_of(job), Options())
-    assert timing.communication.exposed > 0.0
-    assert timing.communication.hidden > 0.0
+    assert timing.split.communication > 0.0
+    assert timing.hidden_communication > 0.0

@@ -93,7 +93,7 @@ def test_d3_compiled_models_are_faster() -> None:
 
 def all_reduce(found: Prediction) -> float:
     """Time of a step's all-reduce, hidden or not [s]."""
-    return found.timing.communication.exposed + found.timing.communication.hidden
+    return found.timing.split.communication + found.timing.hidden_communication
 
 
 def test_d4_all_reduce_over_pcie_and_over_nvlink() -> None:
@@ -117,11 +117,11 @@ def test_d4_all_reduce_over_pcie_and_over_nvlink() -> None:
 def test_d4_when_pcie_suffices(model: str, batch: float, *, suffices: bool) -> None:
     """25 M parameters hide behind 91 ms of compute; 335 M behind 129 ms do not."""
     found = predict(data_parallel(G5, model, batch))
-    exposed = found.timing.communication.exposed / found.timing.step_time.mean
+    exposed = found.timing.split.communication / found.timing.step_time.mean
     assert (exposed < 0.03) is suffices
     assert (exposed > 0.15) is not suffices
     other = predict(data_parallel(P4D, model, batch)).timing
-    assert other.communication.exposed < 0.1 * other.step_time.mean
+    assert other.split.communication < 0.1 * other.step_time.mean
 
 
 def without_volume_limits(host: Host) -> Host:

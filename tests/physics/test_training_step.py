@@ -319,7 +319,7 @@ def test_the_engine_takes_the_step_apart(name: str) -> None:
     assert timing.split.bubble == pytest.approx(float(step.bubble), rel=1e-6)
     waited = float(step.micro_batches * step.exchange + step.gradients)
     assert timing.split.communication == pytest.approx(waited, rel=1e-6)
-    assert timing.communication.hidden == pytest.approx(float(step.hidden), rel=1e-6)
+    assert timing.hidden_communication == pytest.approx(float(step.hidden), rel=1e-6)
     assert timing.step_time.mean == pytest.approx(float(step.total), rel=1e-3)
     samples = scenario.job.train.batch_size * scenario.job.train.accumulation * scenario.ranks
     assert timing.throughput == pytest.approx(samples / timing.step_time.mean, rel=1e-9)

@@ -21,7 +21,7 @@ from simulator import load
 from simulator.engine.closed_form import estimate
 from simulator.predict import predict
 from simulator.report.prediction.explain import document
-from simulator.report.render import Format, render
+from simulator.report.document import Format, render
 from simulator.studies.screening import best_cases
 
 found = {}

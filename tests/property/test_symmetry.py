@@ -129,9 +129,9 @@ def test_a_folded_run_is_the_run_of_every_rank(job: Scenario) -> None:
     assert reduction.first_steps == pytest.approx(full.first_steps, rel=1e-9)
     nothing = 1e-9 * full.step_time.mean
     assert astuple(reduction.split) == pytest.approx(astuple(full.split), rel=1e-9, abs=nothing)
-    hidden, exposed = reduction.communication.hidden, reduction.communication.exposed
-    assert hidden == pytest.approx(full.communication.hidden, rel=1e-9, abs=nothing)
-    assert exposed == pytest.approx(full.communication.exposed, rel=1e-9, abs=nothing)
+    hidden, exposed = reduction.hidden_communication, reduction.split.communication
+    assert hidden == pytest.approx(full.hidden_communication, rel=1e-9, abs=nothing)
+    assert exposed == pytest.approx(full.split.communication, rel=1e-9, abs=nothing)
     assert reduction.usage.keys() == full.usage.keys()
     for name, usage in full.usage.items():
         assert astuple(reduction.usage[name]) == pytest.approx(

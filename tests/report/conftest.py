@@ -13,7 +13,6 @@ from simulator.pipeline.stages.base import Path, Resource, StageDemands, asking
 from simulator.predict import predict
 from simulator.results.prediction import (
     Bounds,
-    Communication,
     Cost,
     Counter,
     CpuNeed,
@@ -131,7 +130,7 @@ def timing(trace: Trace) -> Timing:
         total_time=105.0,
         throughput=25600.0,
         split=StepSplit(data_stall=0.016, h2d=0.001, compute=0.022, communication=0.001),
-        communication=Communication(exposed=0.001, hidden=0.004),
+        hidden_communication=0.004,
         usage={
             Resource.GPU: Usage(mean=0.6, total=2.4, units=4, busiest=0.61),
             Resource.CPU: Usage(mean=0.99, total=47.5, units=48, busiest=0.99),

@@ -12,7 +12,7 @@ import pytest
 from simulator.calibration.calibrate import Calibrated, Estimate, Residual, identifiability
 from simulator.calibration.samples import Samples
 from simulator.report.calibration import document
-from simulator.report.render import Format, render
+from simulator.report.document import Format, render
 from simulator.schema.measurement import Parameter
 from simulator.uncertainty.calibration import Envelope
 

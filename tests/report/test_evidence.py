@@ -11,10 +11,10 @@ from html.parser import HTMLParser
 import pytest
 from support.evidence import steps, validated
 
+from simulator.report.document import Format, render
 from simulator.report.evidence import accuracy_page, document
 from simulator.report.html.evidence import as_html
 from simulator.report.plot import Dots, predicted_against_measured
-from simulator.report.render import Format, render
 from simulator.report.text import WIDTH
 from simulator.schema.measurement import Baseline
 from simulator.validation.validate import Validated

@@ -10,9 +10,9 @@ from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.report import labels
 from simulator.report.advise import document
+from simulator.report.document import Format, render
 from simulator.report.labels import batch_called, bill_called, device_called
 from simulator.report.prediction.rows import cost_rows
-from simulator.report.render import Format, render
 from simulator.results.assumptions import warnings
 from simulator.studies.advise import Advice, Setting
 from simulator.uncertainty.components import Grade

@@ -7,8 +7,8 @@ import io
 import json
 
 from simulator.reading.model_library import model_names
+from simulator.report.document import Format, render
 from simulator.report.library import models_document
-from simulator.report.render import Format, render
 
 NAMES = model_names()
 

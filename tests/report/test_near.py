@@ -7,15 +7,14 @@ from dataclasses import replace
 
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
+from simulator.report.document import Format, render
 from simulator.report.evidence import headline, near_document
 from simulator.report.html.prediction import as_page
-from simulator.report.render import Format, render
 from simulator.report.text import WIDTH
 from simulator.results.prediction import Prediction
 from simulator.schema.measurement import Row, Split
 from simulator.validation.local_coverage import Near, Neighbourhood
-from simulator.validation.scores import Point, Score, score
-from simulator.validation.validate import Judged
+from simulator.validation.scores import Judged, Point, Score, score
 
 
 def as_text(found: Neighbourhood) -> str:

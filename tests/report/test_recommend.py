@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from simulator.reading.scenario import load_scenario
-from simulator.report.recommend import about_texts, best_title, caveats, document
-from simulator.report.render import Format, render
+from simulator.report.document import Format, render
+from simulator.report.recommend import about_texts, best_title, caveats, one_document
 from simulator.schema.goal import Goal
 from simulator.studies.data_migration import Move
 from simulator.studies.recommend.limits import Program
@@ -71,7 +71,7 @@ def test_outside_of_the_evidence_stands_in_the_title(answer: Recommendation) -> 
     text = "outside the evidence: accelerator gpu/x (measured: gpu/y)"
     far = replace(best, outcome=replace(best.outcome, warnings=(text,)))
     found = replace(answer, ranked=(far, *answer.ranked[1:]), front=(far,))
-    whole = render(document(found, None), Format.TABLE)
+    whole = render(one_document(found, None), Format.TABLE)
     assert "Best (nothing similar was measured)" in whole
     assert text in caveats(found)
     assert "best*" in whole

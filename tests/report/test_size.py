@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.report.render import Format, render
+from simulator.report.document import Format, render
 from simulator.report.size import document
 from simulator.studies.levers.catalogue import Resource
 from simulator.studies.size import Offer, SizeAnswer, Sized

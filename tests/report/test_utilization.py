@@ -10,7 +10,7 @@ import pytest
 from simulator.importers.utilization import Quantity, Series, Utilization
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
-from simulator.report.render import Format, render
+from simulator.report.document import Format, render
 from simulator.report.utilization import document, observed, predicted
 from simulator.results.prediction import Prediction
 

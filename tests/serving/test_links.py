@@ -8,8 +8,8 @@ from simulator.physics.forward_pass import ScaledPass, SpeculativePass
 from simulator.predict import predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
+from simulator.report.document import Format, render
 from simulator.report.prediction.service import document
-from simulator.report.render import Format, render
 from simulator.results.metrics import service_figures
 from simulator.results.serving import ServicePrediction
 from simulator.schema.machines import LinkKind

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from simulator.reading.measured.measurement_set import load_set
-from simulator.report.render import Format, render
+from simulator.report.document import Format, render
 from simulator.report.unseen import document, page
 from simulator.validation.unseen import REFITTED_KERNELS, LeftOut, leave_out
 from simulator.validation.validate import EVERY_FAMILY

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from support.evidence import PREDICTED, forecast, steps, validated
 
+from simulator.report.document import Format, render
 from simulator.report.evidence import accuracy_page, as_object, document
-from simulator.report.render import Format, render
 from simulator.schema.measurement import Split
 from simulator.validation.forecast import Forecast
 from simulator.validation.validate import EVERY_FAMILY, Family, Validated

@@ -15,11 +15,12 @@ from simulator.report.evidence import (
     cells,
     tolerance_rows,
 )
-from simulator.report.html.page import rendered
+from simulator.report.html.page import filled
 from simulator.report.plot import COLOURS, dots_of, predicted_against_measured
 from simulator.results.metrics import measurable
 from simulator.schema.measurement import MeasurementSet, Split
-from simulator.validation.validate import Judged, Validated
+from simulator.validation.scores import Judged
+from simulator.validation.validate import Validated
 
 TEMPLATE: Final = "evidence.html.j2"
 WORST: Final = 20
@@ -29,7 +30,7 @@ OTHERS: Final = "others"
 
 def as_html(found: Validated) -> str:
     """The report as one HTML document that loads nothing from elsewhere."""
-    return rendered(
+    return filled(
         TEMPLATE,
         legend=LEGEND,
         head=HEAD,

@@ -1,35 +1,26 @@
-"""The templates, with every text escaped."""
+"""A page: a verdict and blocks below it, which are items of a document, headings and drawings.
+
+The template writes every text escaped, with control characters as escapes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
+from simulator.report.document import Item, Section, sides
+from simulator.report.text import printable
 from simulator.version import __version__
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("simulator.report.html"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def rendered(template: str, **context: Any) -> str:  # noqa: ANN401 - whatever the template asks for
-    """The template of that name, filled in."""
-    return _environment().get_template(template).render(version=__version__, **context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """What stands at the top of a page, so that it can be made again.
+    """The origin of a page, at its top, so that it can be made again.
 
     `date` is a day such as 2026-11-23, `command` what was typed; either is empty where
     unknown. `seed` is that of the simulations; `asked` are the scenarios with their settings as
@@ -40,3 +31,117 @@ class Made:
     command: str = ""
     seed: int | None = None
     asked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """One of the few figures at the top."""
+
+    name: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What only pages have: `what` the macro of that name in the template shows."""
+
+    macro: str
+    what: Any
+    about: str = ""
+
+
+Block: TypeAlias = Item | Shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """An answer: its name and title, `about` it, its verdict, and blocks below that."""
+
+    name: str
+    title: str = ""
+    about: tuple[str, ...] = ()
+    verdict: str
+    good: bool
+    blocks: tuple[Block, ...]
+
+
+def heading(text: str, level: int = 2, place: str = "") -> Shown:
+    """Return a heading; `place` is its anchor."""
+    return Shown(macro="heading", what=(text, level), about=place)
+
+
+def section_blocks(sections: Iterable[Section], level: int = 2) -> list[Block]:
+    """Return sections of a document as blocks."""
+    found: list[Block] = []
+    for part in sections:
+        found += [*([heading(part.title, level)] if part.title else []), *part.items]
+    return found
+
+
+def titled(title: str, *blocks: Block | None, level: int = 2, place: str = "") -> list[Block]:
+    """Return blocks under a heading; nothing without blocks."""
+    found = [block for block in blocks if block is not None]
+    return [heading(title, level, place), *found] if found else []
+
+
+def tiles(found: Iterable[Tile]) -> Shown:
+    """Return figures as tiles."""
+    return Shown(macro="tiles", what=tuple(found))
+
+
+def soft(text: str) -> list[Block]:
+    """Return a remark in a soft colour; nothing if it is empty."""
+    return [Shown(macro="soft", what=text)] if text else []
+
+
+def rendered(pages: Sequence[Page], window: str, made: Made) -> str:
+    """Return pages as one HTML document that loads nothing; `window` is its title."""
+    return _template("page.html.j2").render(
+        pages=pages, window=window, made=made, version=__version__
+    )
+
+
+def fragment(name: str, verdict: str, blocks: Sequence[Block], *, good: bool) -> str:
+    """Return blocks as a ``<div>`` for a notebook, whose style touches nothing else."""
+    return _template("fragment.html.j2").render(
+        name=name, verdict=verdict, blocks=blocks, good=good
+    )
+
+
+def filled(template: str, **context: Any) -> str:  # noqa: ANN401 - as the template needs
+    """Return the template of that name, filled in."""
+    return _template(template).render(version=__version__, **context)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("simulator.report.html"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_safe,
+    )
+    environment.filters["macro"] = _macro
+    environment.filters["numbers"] = _numbers
+    return environment
+
+
+def _template(name: str) -> Any:  # noqa: ANN401 - a template, whose types jinja2 does not export
+    return _environment().get_template(name)
+
+
+def _safe(value: object) -> object:
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _macro(block: Block) -> str:
+    """Return the name of the macro that shows a block."""
+    return block.macro if isinstance(block, Shown) else f"{type(block).__name__.lower()}_item"
+
+
+def _numbers(table: Any) -> tuple[int, ...]:  # noqa: ANN401 - a table of the template
+    """Return the columns of numbers."""
+    return tuple(place for place, side in enumerate(sides(table)) if side == ">")

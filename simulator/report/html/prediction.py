@@ -2,97 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from markupsafe import Markup
 
 from simulator.report import goodput
-from simulator.report.document import Row
+from simulator.report.document import Actions, Code, Rows, grid, notes, rows, section
 from simulator.report.evidence import about, apart, headline, score_texts
-from simulator.report.html.charts import Bar, Stack, busy, idle, stack, waterfall
-from simulator.report.html.page import Made, rendered
-from simulator.report.html.timeline import Timeline, timeline
-from simulator.report.labels import batch_called, batches_called, limit_called
+from simulator.report.html.charts import busy, idle, stack, waterfall
+from simulator.report.html.page import (
+    Block,
+    Made,
+    Page,
+    Shown,
+    Tile,
+    fragment,
+    heading,
+    rendered,
+    section_blocks,
+    soft,
+    tiles,
+    titled,
+)
+from simulator.report.html.timeline import timeline
+from simulator.report.labels import batch_called, batches_called, device_called, limit_called
 from simulator.report.numbers import GUESSES, digits_of, known, quantity, share_known
-from simulator.report.plot import Dots, predicted_against_measured
+from simulator.report.plot import dots_of, predicted_against_measured
 from simulator.report.prediction.rows import (
-    bill_in_all,
     cost_rows,
     hidden_exchange,
     run_rows,
+    setting_rows,
     token_rows,
 )
-from simulator.report.prediction.settings import setting_rows
-from simulator.report.prediction.verdict import device_word, marks, verdict
-from simulator.report.text import printable
+from simulator.report.prediction.verdict import marks, verdict
 from simulator.results.metrics import number_at, select
 from simulator.results.prediction import Prediction
 from simulator.schema.training import Mode
-from simulator.uncertainty.provenance import Assumption
 from simulator.units import USD_PER_SECOND
 from simulator.validation.local_coverage import Neighbourhood, widened
 
-FEW: Final = 3
+MIN_PLOTTED: Final = 3
 """Measured rows from which on a drawing of them says more than the table."""
 PLOT: Final = (4.4, 4.0)
 """Width and height of the plot of evidence [inch]: its text can be read on a phone."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tile:
-    """One of the few figures at the top."""
-
-    name: str
-    value: str
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceRow:
-    """A measured row near the scenario."""
-
-    name: str
-    split: str
-    distance: str
-    error: str
-    apart: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """The measured rows near the scenario, and how wrong the model is there."""
-
-    about: str
-    rows: tuple[EvidenceRow, ...]
-    scores: tuple[str, ...]
-    plot: Markup | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """All that a page says of one prediction, ready to be written."""
-
-    verdict: str
-    fits: bool
-    tiles: tuple[Tile, ...]
-    inputs: tuple[Row, ...]
-    batch: str
-    waterfall: tuple[Bar, ...]
-    hidden: str
-    busy: tuple[Bar, ...]
-    idle: str
-    timeline: Timeline | None
-    stacks: tuple[Stack, ...]
-    run: tuple[Row, ...]
-    tokens: tuple[Row, ...]
-    cost: tuple[Row, ...]
-    long_run: tuple[Row, ...]
-    evidence: Evidence | None
-    warnings: tuple[str, ...]
-    assumptions: tuple[Assumption, ...]
-    next_steps: tuple[str, ...] = ()
 
 
 def as_page(
@@ -101,7 +56,7 @@ def as_page(
     next_steps: Sequence[str] = (),
     made: Made | None = None,
 ) -> str:
-    """The prediction as one HTML document that loads nothing from elsewhere.
+    """Return the prediction as one HTML document that loads nothing from elsewhere.
 
     Parameters
     ----------
@@ -115,137 +70,165 @@ def as_page(
         How the page came to be; without it the page says which seed and version it is of.
     """
     scenario = prediction.scenario
-    return rendered(
-        "prediction.html.j2",
-        name=printable(scenario.name),
-        title=printable(scenario.title),
-        made=made or Made(seed=prediction.seed),
-        shown=replace(shown(prediction, near), next_steps=tuple(map(printable, next_steps))),
-    )
-
-
-def shown(prediction: Prediction, near: Neighbourhood | None = None) -> Shown:
-    """What any page says of a prediction; parameters as for `as_page`."""
-    hidden = hidden_exchange(prediction.timing)
-    said = verdict(prediction)
-    if near is not None:
-        said = f"{said} {headline(prediction, near)}".rstrip()
-        prediction = widened(prediction, near)
-    return Shown(
-        verdict=printable(said),
-        fits=prediction.fits,
-        tiles=tuple(tiles(prediction)),
-        inputs=_inputs(prediction),
-        batch=batch_called(prediction.scenario),
-        waterfall=_steps_parts(prediction),
-        hidden=f"{hidden}." if hidden else "",
-        busy=busy(prediction),
-        idle=idle(prediction),
-        timeline=_timeline(prediction),
-        stacks=_stacks(prediction),
-        run=tuple(run_figures(prediction)),
-        tokens=tuple(token_rows(prediction)),
-        cost=tuple(cost_figures(prediction)),
-        long_run=() if prediction.outlook is None else tuple(goodput.rows(prediction.outlook)),
-        evidence=None if near is None else _evidence(near),
-        warnings=tuple(
-            printable(line) for line in prediction.warnings if not line.startswith(GUESSES)
+    said, prediction = _measured(prediction, near)
+    steps = (Actions(texts=tuple(next_steps)),) if next_steps else ()
+    page = Page(
+        name=scenario.name,
+        title=scenario.title,
+        verdict=said,
+        good=prediction.fits,
+        blocks=(
+            tiles(figures(prediction)),
+            *titled("Do next", *steps, place="next"),
+            *titled("Settings", _settings(prediction), place="asked"),
+            *whole(prediction, near),
         ),
-        assumptions=tuple(sorted(prediction.assumptions, key=lambda one: one.source.verified)),
     )
+    return rendered([page], scenario.name, made or Made(seed=prediction.seed))
 
 
-def _steps_parts(prediction: Prediction) -> tuple[Bar, ...]:
-    """The parts of a step; none where samples only pass through."""
+def in_full(prediction: Prediction, near: Neighbourhood | None, command: str) -> list[Block]:
+    """Return the best of many candidates in full, with the command that shows it alone."""
+    said, prediction = _measured(prediction, near)
+    return [
+        heading("Best candidate in full"),
+        Shown(macro="text", what=said),
+        tiles(figures(prediction)),
+        _settings(prediction),
+        *whole(prediction, near, level=3),
+        Shown(macro="text", what="With a timeline of its steps:"),
+        Code(lines=(command,)),
+    ]
+
+
+def as_fragment(prediction: Prediction) -> str:
+    """Return the same short, for a notebook."""
+    bars = [
+        Shown(
+            macro="bar_chart",
+            what=waterfall(prediction),
+            about="the mean step as a sum of its parts",
+        ),
+        Shown(macro="bar_chart", what=busy(prediction), about="busy share of each resource"),
+    ]
+    blocks = [tiles(figures(prediction)), *bars]
+    return fragment(prediction.scenario.name, verdict(prediction), blocks, good=prediction.fits)
+
+
+def _measured(prediction: Prediction, near: Neighbourhood | None) -> tuple[str, Prediction]:
+    """Return the verdict with what was measured, and the prediction with intervals that hold it."""
+    if near is None:
+        return verdict(prediction), prediction
+    return f"{verdict(prediction)} {headline(prediction, near)}".rstrip(), widened(prediction, near)
+
+
+def whole(prediction: Prediction, near: Neighbourhood | None = None, level: int = 2) -> list[Block]:
+    """Return all that a page says of a prediction below its verdict and settings."""
+    timing, batch = prediction.timing, batch_called(prediction.scenario)
+    step = waterfall(prediction)
+    bars = Shown(macro="bar_chart", what=step, about=f"the mean {batch} as a sum of its parts")
     prepares = prediction.scenario.job.mode is Mode.PREPARE
-    return () if prepares else waterfall(prediction)
-
-
-def _stacks(prediction: Prediction) -> tuple[Stack, ...]:
-    ram = stack("Host RAM of one machine", prediction.host_ram)
-    if prediction.memory is None:
-        return (ram,)
-    return ram, stack(f"Memory of one {device_word(prediction)}", prediction.memory)
-
-
-def _timeline(prediction: Prediction) -> Timeline | None:
-    timing = prediction.timing
-    if timing.trace is None:
-        return None
+    hidden = hidden_exchange(timing)
+    used = Shown(macro="bar_chart", what=busy(prediction), about="busy share of each resource")
     many = batches_called(prediction.scenario)
-    return timeline(timing.trace, timing.step_time.mean, many)
+    lanes = None if timing.trace is None else timeline(timing.trace, timing.step_time.mean, many)
+    memories = [stack("Host RAM of one machine", prediction.host_ram)]
+    if prediction.memory is not None:
+        device = device_called(prediction.scenario)
+        memories.append(stack(f"Memory of one {device}", prediction.memory))
+    warnings = [text for text in prediction.warnings if not text.startswith(GUESSES)]
+    outlook = prediction.outlook
+    parts = (
+        *section("Run", rows(run_rows(prediction, full=False))),
+        *section("Tokens", rows(token_rows(prediction))),
+        *section("Cost", rows(cost_rows(prediction, full=False))),
+        *section("Run with failures", rows(() if outlook is None else goodput.rows(outlook))),
+    )
+    assumed = sorted(prediction.assumptions, key=lambda one: one.source.verified)
+    return [
+        *titled(
+            f"{batch.capitalize()} time",
+            None if prepares or not step else bars,
+            *soft(f"{hidden}." if hidden and step and not prepares else ""),
+            level=level,
+        ),
+        *titled("Utilization", used, *soft(idle(prediction)), level=level),
+        *titled("Timeline", lanes and Shown(macro="lanes", what=lanes), level=level),
+        *titled("Memory", *(Shown(macro="stacked", what=one) for one in memories), level=level),
+        *section_blocks(parts, level),
+        *titled("Uncertainty", *([] if near is None else _evidence(near)), level=level),
+        *section_blocks(section("Warnings", notes(warnings)), level),
+        *titled("Assumptions and sources", Shown(macro="assumptions", what=assumed), level=level),
+    ]
 
 
-def _inputs(prediction: Prediction) -> tuple[Row, ...]:
-    """Yield the settings: machine, data, loader, model, and what the machines cost."""
+def _settings(prediction: Prediction) -> Rows:
+    """Return the settings: machine, data, loader, model, and what the machines cost."""
     rent = prediction.cost.per_second
     price = "none is known" if rent is None else quantity(rent, USD_PER_SECOND, 4)
-    rows = (*setting_rows(prediction.scenario), ("Rent", price))
-    return tuple((name, printable(text)) for name, text in rows)
+    return Rows(rows=(*setting_rows(prediction.scenario), ("Rent", price)))
 
 
-def tiles(prediction: Prediction) -> list[Tile]:
-    """The few figures that say most."""
-    timing, device = prediction.timing, device_word(prediction)
-    metrics = [
-        (batch_called(prediction.scenario), "step_time_s.mean"),
+def figures(prediction: Prediction) -> list[Tile]:
+    """Return the few figures that say most."""
+    timing, scenario = prediction.timing, prediction.scenario
+    found = list[Tile]()
+    for name, metric in (
+        (batch_called(scenario), "step_time_s.mean"),
         ("run time", "total_time_s"),
         ("cost", "cost.usd_to_train"),
         ("tokens/s", "tokens_per_s"),
-    ]
-    found = [
-        Tile(name=name, value=value, note=note)
-        for name, metric in metrics
-        for value, note in [_figure(prediction, metric)]
-        if value
-    ]
+    ):
+        value = number_at(prediction, metric)
+        if value is not None:
+            said = quantity(value, select(metric)[0].unit, digits_of(prediction, metric))
+            between = known(prediction, metric).removeprefix(said).strip(" ()")
+            said = said.removesuffix(" tokens/s")
+            found.append(Tile(name=name, value=said, note=between and f"80%: {between}"))
     mfu = number_at(prediction, "mfu")
     if timing.accelerator_utilization is not None:
         digits = digits_of(prediction, "step_time_s.mean")
         note = "of the time" if mfu is None else f"of the time; MFU {100.0 * mfu:.{digits}g}%"
         computing = share_known(timing.accelerator_utilization)
-        found.append(Tile(name=f"{device}s compute", value=computing, note=note))
+        found.append(Tile(name=f"{device_called(scenario)}s compute", value=computing, note=note))
     said = marks(prediction)[timing.bottleneck]
-    notes = [] if said == "bottleneck" else [said]
+    remarks = [] if said == "bottleneck" else [said]
     if timing.next_bottleneck is not None:
-        notes.append(f"next: {limit_called(timing.next_bottleneck, prediction.scenario)}")
-    limit = limit_called(timing.bottleneck, prediction.scenario)
-    return [*found, Tile(name="bottleneck", value=limit, note="; ".join(notes))]
+        remarks.append(f"next: {limit_called(timing.next_bottleneck, scenario)}")
+    limit = limit_called(timing.bottleneck, scenario)
+    return [*found, Tile(name="bottleneck", value=limit, note="; ".join(remarks))]
 
 
-def _figure(prediction: Prediction, metric: str) -> tuple[str, str]:
-    """A metric to the precision of its interval, and the interval; empty where it has no value."""
-    value = number_at(prediction, metric)
-    if value is None:
-        return "", ""
-    said = quantity(value, select(metric)[0].unit, digits_of(prediction, metric))
-    whole = known(prediction, metric).removeprefix(said)
-    said = said.removesuffix(" tokens/s")
-    return said, f"80%: {whole.strip(' ()')}" if whole else ""
-
-
-def _evidence(near: Neighbourhood) -> Evidence:
-    """Rows within reach only: what is further off says nothing about this job."""
+def _evidence(near: Neighbourhood) -> list[Block]:
+    """Return the rows within reach, and the errors there: rows further off say nothing."""
     close = replace(near, rows=tuple(r for r in near.rows if r.distance <= near.reach))
-    rows = tuple(
-        EvidenceRow(
-            name=printable(f"{one.set}: {one.row.id}"),
-            split=str(one.row.split),
-            distance=f"{one.distance:.1f}",
-            error=f"{one.judged[0].error:+.1%}" if one.judged else "",
-            apart=printable(apart(one)),
-        )
-        for one in close.rows
+    if not close.rows:
+        return [Shown(macro="text", what=_far(near))]
+    table = grid(
+        ("measured row", "split", "distance", "error", "what differs"),
+        [
+            (
+                f"{one.set}: {one.row.id}",
+                str(one.row.split),
+                f"{one.distance:.1f}",
+                f"{one.judged[0].error:+.1%}" if one.judged else "",
+                apart(one),
+            )
+            for one in close.rows
+        ],
+        "<<>><",
     )
-    said = about(close) if rows else _far(near)
-    scores = tuple(score_texts(close)) if rows else ()
-    return Evidence(
-        about=said, rows=rows, scores=scores, plot=_plot(close) if len(rows) >= FEW else None
-    )
+    plot = _plot(close) if len(close.rows) >= MIN_PLOTTED else None
+    return [
+        Shown(macro="text", what=about(close)),
+        *([] if plot is None else [Shown(macro="plotted", what=plot)]),
+        Shown(macro="words", what=table),
+        *(Shown(macro="text", what=text) for text in score_texts(close)),
+    ]
 
 
 def _far(near: Neighbourhood) -> str:
-    """That nothing near was measured, and how far the nearest is."""
+    """Return that nothing near was measured, and how far the nearest is."""
     nearest = min((one.distance for one in near.rows), default=None)
     if nearest is None:
         return "No measured run can be compared with this job: its error is unknown."
@@ -256,68 +239,15 @@ def _far(near: Neighbourhood) -> str:
 
 
 def _plot(near: Neighbourhood) -> Markup | None:
-    """Predicted over measured values of the metric that most of the rows have."""
+    """Return predicted over measured values of the metric that most of the rows have."""
     judged = [one for row in near.rows for one in row.judged if not one.absolute]
     names = [one.metric for one in judged]
     if not names:
         return None
     metric = max(dict.fromkeys(names), key=names.count)
-    shown = [one for one in judged if one.metric == metric]
-    points = {
-        split: [one.point for one in shown if one.split is split]
-        for split in dict.fromkeys(one.split for one in shown)
-    }
+    same = [one for one in judged if one.metric == metric]
     dots = {
-        f"{split} rows": Dots(
-            measured=[p.measured for p in own],
-            predicted=[p.predicted for p in own],
-            low=[p.predicted if p.p10 is None else p.p10 for p in own],
-            high=[p.predicted if p.p90 is None else p.p90 for p in own],
-        )
-        for split, own in points.items()
+        f"{split} rows": dots_of([one for one in same if one.split is split])
+        for split in dict.fromkeys(one.split for one in same)
     }
     return Markup(predicted_against_measured(dots, metric, "", size=PLOT))  # noqa: S704 - drawn here, names escaped by matplotlib
-
-
-def as_fragment(prediction: Prediction) -> str:
-    """The same short, for a notebook: a ``<div>`` with its own style that touches nothing else."""
-    return rendered(
-        "fragment.html.j2",
-        name=printable(prediction.scenario.name),
-        verdict=printable(verdict(prediction)),
-        fits=prediction.fits,
-        tiles=tiles(prediction),
-        waterfall=waterfall(prediction),
-        busy=busy(prediction),
-    )
-
-
-_ASIDE = frozenset({"throughput", "epoch", "first epoch", "total", "bounds"})
-"""Rows of the full report that are said here in fewer words, or that only experts ask for."""
-
-
-def run_figures(prediction: Prediction) -> Iterator[Row]:
-    """Speed, epochs, the whole run, and what is done once."""
-    timing, batch = prediction.timing, batch_called(prediction.scenario)
-    first = f"first {batch}"
-    many = "batches" if batch == "batch" else f"{batch}s"
-    yield "speed", known(prediction, "throughput_samples_per_s")
-    yield f"{first} ends after", known(prediction, "first_step_s")
-    if timing.total_time > 1.5 * timing.epoch_time:
-        epoch = known(prediction, "epoch_time_s")
-        yield "an epoch", f"{epoch}, {prediction.steps_per_epoch:,} {many}"
-    yield "run time", f"{known(prediction, 'total_time_s')}, {prediction.total_steps:,} {many}"
-    yield from (row for row in run_rows(prediction) if row[0] not in {*_ASIDE, first})
-
-
-def cost_figures(prediction: Prediction) -> Iterator[Row]:
-    """The bill; what a single step costs is in `plan simulate --full`."""
-    metrics = {"samples per $": "cost.samples_per_usd"}
-    whole = bill_in_all(prediction, known(prediction, "cost.usd_to_train"))
-    for name, text in cost_rows(prediction):
-        if name in {batch_called(prediction.scenario), "1,000 samples"}:
-            continue
-        if name in {"to train", "bill"} and whole:
-            yield name, whole
-        else:
-            yield name, known(prediction, metrics[name]) if name in metrics else text

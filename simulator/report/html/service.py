@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from simulator.report.document import Actions, notes, rows, section
 from simulator.report.html.charts import Axis, Dot, Scatter, Tick, axis
-from simulator.report.html.page import Made, rendered
-from simulator.report.html.prediction import Tile
+from simulator.report.html.page import (
+    Made,
+    Page,
+    Shown,
+    Tile,
+    rendered,
+    section_blocks,
+    tiles,
+    titled,
+)
 from simulator.report.numbers import bracketed, interval, quantity, significant
 from simulator.report.prediction import service as report
 from simulator.results.metrics import service_figures
@@ -54,32 +63,41 @@ def as_page(
     next_steps : sequence of str
         What to do next, one text each; none: the section is left out.
     """
-    latencies = report.latency_table(prediction)
-    drawn = DRAWN if prediction.service.one_pass is None else OF_BATCHES
+    service = prediction.service
+    drawn = DRAWN if service.one_pass is None else OF_BATCHES
     drawings = [(title, drawing(loads, name, prediction)) for name, title in drawn.items()]
-    return rendered(
-        "service.html.j2",
-        name=prediction.service.name,
-        title=prediction.service.title,
-        made=made or Made(),
+    steps = (Actions(texts=tuple(next_steps)),) if next_steps else ()
+    page = Page(
+        name=service.name,
+        title=service.title,
         verdict=report.verdict(prediction),
-        kept=prediction.keeps_limits,
-        tiles=list(_tiles(prediction)),
-        inputs=report.setting_rows(prediction.service),
-        drawings=[(title, chart) for title, chart in drawings if chart is not None],
-        tables=[
-            ("Rates", list(report.rate_rows(prediction))),
-            (report.memory_title(prediction), list(report.memory_rows(prediction))),
-            ("Cost", list(report.cost_rows(prediction))),
-            ("Energy", list(report.energy_rows(prediction))),
-        ],
-        head=() if latencies is None else latencies.head,
-        latencies=() if latencies is None else latencies.rows,
-        numbers=(1, 2, 3, 4),
-        next_steps=next_steps,
-        warnings=prediction.warnings,
-        assumptions=prediction.assumptions,
+        good=prediction.keeps_limits,
+        blocks=(
+            tiles(_tiles(prediction)),
+            *titled("Do next", *steps, place="next"),
+            *titled("Settings", rows(report.setting_rows(service)), place="asked"),
+            *section_blocks(section("Latency", report.latency_table(prediction))),
+            *(
+                block
+                for title, chart in drawings
+                for block in titled(title, chart and Shown(macro="line", what=chart))
+            ),
+            *section_blocks(
+                (
+                    *section("Rates", rows(report.rate_rows(prediction))),
+                    *section(report.memory_title(prediction), rows(report.memory_rows(prediction))),
+                    *section("Cost", rows(report.cost_rows(prediction))),
+                    *section("Energy", rows(report.energy_rows(prediction))),
+                    *section("Warnings", notes(prediction.warnings)),
+                )
+            ),
+            *titled(
+                "Assumptions and sources",
+                Shown(macro="assumptions", what=prediction.assumptions),
+            ),
+        ),
     )
+    return rendered([page], f"{service.name}: service", made or Made())
 
 
 def _tiles(prediction: ServicePrediction) -> Iterator[Tile]:

@@ -9,25 +9,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from simulator.reading.settings import unit_of
+from simulator.report import sweep as report
+from simulator.report.document import Code, Table
 from simulator.report.html.charts import Point, Scatter, scaling, scatter
-from simulator.report.html.page import Made, rendered
-from simulator.report.html.prediction import Tile, shown
-from simulator.report.labels import (
-    bottleneck_called,
-    is_share,
-    key_called,
-    metric_called,
-    said,
+from simulator.report.html.page import (
+    Block,
+    Made,
+    Page,
+    Shown,
+    Tile,
+    rendered,
+    section_blocks,
+    tiles,
+    titled,
 )
+from simulator.report.html.prediction import in_full
+from simulator.report.labels import bottleneck_called, is_share, key_called, metric_called, said
 from simulator.report.numbers import figure, metric_figure, quantity
 from simulator.report.prediction.rows import DIGITS
-from simulator.report.sweep import (
-    MAIN_METRICS,
-    best_candidates,
-    fates_text,
-    objective_text,
-    reason_texts,
-)
 from simulator.report.text import printable
 from simulator.results.metrics import JOB_METRICS, USD_PER_HOUR
 from simulator.results.prediction import Prediction
@@ -96,11 +95,10 @@ class HeatMap:
 def as_page(
     found: Findings,
     name: str,
-    best: Prediction | None = None,
-    near: Neighbourhood | None = None,
+    best: tuple[Prediction, Neighbourhood | None] | None = None,
     made: Made | None = None,
 ) -> str:
-    """A sweep as one HTML document that loads nothing from elsewhere.
+    """Return a sweep as one HTML document that loads nothing from elsewhere.
 
     Parameters
     ----------
@@ -108,49 +106,61 @@ def as_page(
         What came out.
     name : str
         The scenario's.
-    best : Prediction, optional
-        Of the best candidate, to be shown in full with what it rests on.
-    near : Neighbourhood, optional
-        Measured rows like that candidate, with the errors there.
+    best : pair, optional
+        The prediction of the best candidate, to be shown in full, and measured runs like it.
     made : Made, optional
         How the page came to be.
     """
-    head, rows = _table(found)
     how = made or Made()
-    asked = how.asked[0] if how.asked else shlex.quote(name)
-    return rendered(
-        "sweep.html.j2",
-        name=printable(name),
-        made=how,
+    growth, dots, heat = scaling(found), _scatter(found), _heat_map(found)
+    page = Page(
+        name=name,
+        about=(f"Candidates: {report.fates_text(found)}",),
         verdict=_verdict(found),
-        tiles=_tiles(found),
-        scaling=scaling(found),
-        counts=fates_text(found),
-        command=_command(found, asked),
-        best=None if best is None else shown(best, near),
-        scatter=_scatter(found),
-        heat=_heat_map(found),
-        head=[key_called(metric_called(printable(name))) for name in head],
-        rows=rows,
-        numbers=[i for i in range(len(head)) if all(_is_number(row[i]) for row in rows)],
-        reasons=[
-            (str(status), list(reason_texts(found.reasons(status))))
-            for status in (Status.INFEASIBLE, Status.REFUSED, Status.FAILED, Status.BUG)
-            if found.reasons(status)
-        ],
+        good=bool(found.front),
+        blocks=(
+            *([tiles(_tiles(found))] if found.front else []),
+            *titled("Scaling", growth and Shown(macro="scaling", what=growth)),
+            *titled("Candidates by both objectives", dots and Shown(macro="scatter", what=dots)),
+            *(titled(_title(heat), Shown(macro="heat_map", what=heat)) if heat else []),
+            *titled("Best candidates", _table(found) if found.front else None),
+            *section_blocks(report.rejections(found)),
+            *_best(found, best, how.asked[0] if how.asked else shlex.quote(name)),
+        ),
     )
+    return rendered([page], f"{name}: sweep", how)
 
 
-def _table(found: Findings) -> tuple[list[str], list[list[str]]]:
-    """The best candidates as texts, without the columns in which nothing is known."""
-    table = best_candidates(found)
+def _title(heat: HeatMap) -> str:
+    return f"{heat.title[:1].upper()}{heat.title[1:]} by {heat.across} and {heat.up}"
+
+
+def _best(
+    found: Findings, best: tuple[Prediction, Neighbourhood | None] | None, asked: str
+) -> list[Block]:
+    """Return the best candidate in full, or the command that shows it; nothing without one."""
+    if not found.front:
+        return []
+    settings = found.front[0].outcome.settings
+    options = (f"--set {shlex.quote(f'{key}={value}')}" for key, value in settings.items())
+    command = f"plan report {asked} {' '.join(options)}"
+    if best is not None:
+        return in_full(*best, command)
+    text = "All of the best one, with what it rests on and where that is from:"
+    return [Shown(macro="text", what=text), Code(lines=(command,))]
+
+
+def _table(found: Findings) -> Table:
+    """Return the best candidates, without the columns in which nothing is known."""
+    table = report.best_candidates(found)
     kept = [i for i in range(len(table.head)) if any(row[i] is not None for row in table.rows)]
-    head = [str(table.head[i]) for i in kept]
-    return head, [[_cell(row[i], str(table.head[i])) for i in kept] for row in table.rows]
-
-
-def _is_number(text: str) -> bool:
-    return text[:1] in "0123456789$-" if text else True
+    names = [table.head[i] for i in kept]
+    rows = tuple(
+        tuple(_cell(row[i], name) for i, name in zip(kept, names, strict=True))
+        for row in table.rows
+    )
+    head = tuple(key_called(metric_called(name)) for name in names)
+    return Table(head=head, rows=rows, align=report.sides_of(rows))
 
 
 def _tiles(found: Findings) -> list[Tile]:
@@ -158,7 +168,7 @@ def _tiles(found: Findings) -> list[Tile]:
     if not found.front:
         return []
     best = found.front[0].outcome
-    names = dict.fromkeys((*(o.metric for o in found.objectives), *MAIN_METRICS))
+    names = dict.fromkeys((*(o.metric for o in found.objectives), *report.MAIN_METRICS))
     return [
         Tile(name=metric_called(name), value=_cell(value, name))
         for name in names
@@ -175,7 +185,7 @@ def _verdict(found: Findings) -> str:
     shown = "" if value is None else f" ({_short_figure(value, _UNITS.get(objective.metric))})"
     others = len(found.front) - 1
     rest = f" {_better(others)} in {_other(found)}." if others else ""
-    told_best = objective_text(objective).capitalize()
+    told_best = report.objective_text(objective).capitalize()
     first = _FIRST.get((objective.metric, objective.sense), told_best)
     return f"{first}{shown}: {_settings(best)}.{rest}"
 
@@ -190,22 +200,13 @@ def _other(found: Findings) -> str:
     return metric_called(rest[0].metric) if len(rest) == 1 else "something else"
 
 
-def _command(found: Findings, asked: str) -> str:
-    """What shows all of the best candidate: its step, memory, cost, sources; empty without one."""
-    if not found.front:
-        return ""
-    settings = found.front[0].outcome.candidate.settings
-    given = (f"--set {shlex.quote(f'{key}={value}')}" for key, value in settings.items())
-    return printable(f"plan report {asked} {' '.join(given)}")
-
-
 def _short_figure(value: float, unit: Unit | None) -> str:
     """A figure to three digits, which is as much as a prediction can claim."""
     return figure(value, unit) if unit == USD_PER_HOUR else quantity(value, unit, DIGITS)
 
 
 def _settings(outcome: Outcome) -> str:
-    return ", ".join(said(key, value) for key, value in outcome.candidate.settings.items())
+    return ", ".join(said(key, value) for key, value in outcome.settings.items())
 
 
 def _cell(value: object, name: str) -> str:
@@ -252,7 +253,7 @@ def _label(outcome: Outcome, found: Findings) -> str:
     """The values that set a candidate apart, in a few words."""
     label = ""
     for key, number in found.values.items():
-        value = outcome.candidate.settings.get(key)
+        value = outcome.settings.get(key)
         plain = str(value).rpartition("/")[2] if isinstance(value, str) else ""
         text = plain or said(key, value)
         longer = f"{label}, {text}" if label else text

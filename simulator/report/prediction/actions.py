@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from simulator.report.document import Columns, record
 from simulator.report.numbers import bracketed, interval, joined, quantity, significant
 from simulator.report.prediction.service import kept_share
 from simulator.results.prediction import Prediction
@@ -37,23 +38,33 @@ SAME_TIME: Final = 0.005
 """Relative change of a run time below which it counts as the same."""
 
 
-def action_texts(found: Sequence[Action], base: Prediction) -> list[str]:
+def action_texts(
+    found: Sequence[Action] | Sequence[ServiceAction], base: Prediction | ServicePrediction
+) -> list[str]:
     """Return one text per action, best first; a single one that says so where nothing helps."""
-    nothing = NOTHING_FITS if is_too_large(base) else NOTHING_HELPS
+    if isinstance(base, Prediction):
+        nothing = NOTHING_FITS if is_too_large(base) else NOTHING_HELPS
+    else:
+        nothing = CHEAPEST if base.keeps_limits else BEST_KEPT
     return [action_text(action, base) for action in found] or [nothing]
 
 
-def action_text(action: Action, base: Prediction) -> str:
+def action_text(action: Action | ServiceAction, base: Prediction | ServicePrediction) -> str:
     """Return what to change, the gain, the price, and the keys to set."""
-    parts = [
-        _gain(action, base),
-        _price(action, base),
-        action.change.note,
-        _copied(action),
-        *_space(action),
-    ]
+    if isinstance(action, Action) and isinstance(base, Prediction):
+        parts = [
+            _gain(action, base),
+            _price(action, base),
+            action.change.note,
+            _copied(action),
+            *_space(action),
+        ]
+        settings = action.settings
+    else:
+        parts = [_served(action.prediction), _service_price(action, base), action.change.note]
+        settings = action.change.settings
     said = "; ".join(part for part in parts if part)
-    return f"{action.change.name}: {said}. Set {lines(action.settings)}"
+    return f"{action.change.name}: {said}. Set {lines(settings)}"
 
 
 def _copied(action: Action) -> str:
@@ -136,41 +147,49 @@ def hourly(rent: float | None) -> str:
     return f"{quantity(abs(rent), USD_PER_SECOND, 3)} {'more' if rent > 0.0 else 'less'}"
 
 
-def action_objects(found: Sequence[Action]) -> list[dict[str, Any]]:
+def action_objects(found: Sequence[Action] | Sequence[ServiceAction]) -> list[dict[str, Any]]:
     """Return the actions as plain values, in SI units; shares from 0 to 1."""
     return [
-        {
-            "what": action.change.name,
-            "kind": action.change.kind,
-            "settings": dict(action.settings),
-            "total_time_s": float(action.time),
-            "shorter": {"mean": float(action.shorter), "p10": action.low, "p90": action.high},
-            "rent_usd_per_s": action.rent,
-            "usd_to_train": action.bill,
-            "fits": action.prediction.fits,
-            "note": action.change.note,
-            "copies": {"s": waited(action.copies), "usd": action.copying},
-        }
+        record(_ACTION, action) if isinstance(action, Action) else record(_SERVICE_ACTION, action)
         for action in found
     ]
+
+
+_ACTION: Final[Columns[Action]] = {
+    "what": lambda action: action.change.name,
+    "kind": lambda action: action.change.kind,
+    "settings": lambda action: dict(action.settings),
+    "total_time_s": lambda action: float(action.time),
+    "shorter": lambda action: {
+        "mean": float(action.shorter),
+        "p10": action.low,
+        "p90": action.high,
+    },
+    "rent_usd_per_s": lambda action: action.rent,
+    "usd_to_train": lambda action: action.bill,
+    "fits": lambda action: action.prediction.fits,
+    "note": lambda action: action.change.note,
+    "copies": lambda action: {"s": waited(action.copies), "usd": action.copying},
+}
+_SERVICE_ACTION: Final[Columns[ServiceAction]] = {
+    "what": lambda action: action.change.name,
+    "kind": lambda action: action.change.kind,
+    "settings": lambda action: dict(action.change.settings),
+    "keeps_limits": lambda action: action.prediction.keeps_limits,
+    "attainment": lambda action: (
+        action.prediction.answered and action.prediction.answered.attainment
+    ),
+    "carried_per_s": lambda action: carried_rate(action.prediction),
+    "usd": lambda action: price_of_answers(action.prediction),
+    "rent_usd_per_s": lambda action: action.rent,
+    "note": lambda action: action.change.note,
+}
 
 
 CHEAPEST: Final = f"No tested setting cuts cost by more than {MIN_GAIN:.0%} within the SLO."
 BEST_KEPT: Final = (
     "No tested setting brings more requests within the SLO; plan recommend searches all machines."
 )
-
-
-def service_action_texts(found: Sequence[ServiceAction], base: ServicePrediction) -> list[str]:
-    """Return one text per action, best first; a single one that says so where nothing helps."""
-    nothing = CHEAPEST if base.keeps_limits else BEST_KEPT
-    return [_service_text(action, base) for action in found] or [nothing]
-
-
-def _service_text(action: ServiceAction, base: ServicePrediction) -> str:
-    parts = (_served(action.prediction), _service_price(action, base), action.change.note)
-    said = "; ".join(part for part in parts if part)
-    return f"{action.change.name}: {said}. Set {lines(action.change.settings)}"
 
 
 def _served(after: ServicePrediction) -> str:
@@ -201,23 +220,3 @@ def _service_price(action: ServiceAction, base: ServicePrediction) -> str:
     of = "per 1,000 requests" if base.service.one_pass is not None else "per 1M output tokens"
     instead = "" if before is None else f" instead of {quantity(before, USD, 2)}"
     return f"{hourly(action.rent)}, {quantity(now, USD, 2)} {of}{instead}"
-
-
-def service_action_objects(found: Sequence[ServiceAction]) -> list[dict[str, Any]]:
-    """Return the actions as plain values, in SI units; shares from 0 to 1."""
-    return [
-        {
-            "what": action.change.name,
-            "kind": action.change.kind,
-            "settings": dict(action.change.settings),
-            "keeps_limits": action.prediction.keeps_limits,
-            "attainment": None
-            if action.prediction.answered is None
-            else action.prediction.answered.attainment,
-            "carried_per_s": carried_rate(action.prediction),
-            "usd": price_of_answers(action.prediction),
-            "rent_usd_per_s": action.rent,
-            "note": action.change.note,
-        }
-        for action in found
-    ]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
+from simulator.predict import DominantUncertainty, dominant_uncertainties
 from simulator.report.document import (
     Actions,
     Bar,
@@ -40,11 +41,11 @@ from simulator.report.prediction.rows import (
     metric_table,
     parts,
     run_rows,
+    setting_rows,
     store_share,
     unpriced,
     ways_to_price,
 )
-from simulator.report.prediction.settings import setting_rows
 from simulator.report.prediction.verdict import device_word, marks, part_labels, verdict
 from simulator.report.text import count, percent, printable
 from simulator.results.binding import PARTS
@@ -53,7 +54,6 @@ from simulator.results.energy import missing
 from simulator.results.metrics import JOB_METRICS, Value, number_at, training_log
 from simulator.results.prediction import Prediction
 from simulator.schema.training import Mode
-from simulator.studies.sensitivity import DominantUncertainty, dominant_uncertainties
 from simulator.uncertainty.provenance import Assumption
 from simulator.units import (
     BYTE,
@@ -69,7 +69,8 @@ from simulator.version import __version__
 
 if TYPE_CHECKING:
     from simulator.calibration.observed import Explained
-    from simulator.studies.actions import Action
+    from simulator.results.serving import ServicePrediction
+    from simulator.studies.actions import Action, ServiceAction
 
 SCHEMA: Final = 1
 """Version of the names in ``--json``: keys may be added, never renamed without a new one."""
@@ -105,68 +106,55 @@ def document(
     observed: Explained | None = None,
     every: int | None = None,
 ) -> Document:
-    """Return the answer about a job.
-
-    Parameters
-    ----------
-    prediction : Prediction
-        With its intervals.
-    found : sequence of Action, optional
-        Changes that help, best first; without it nothing is said of them.
-    full : bool
-        Show every resource, item of memory and assumption.
-    observed : Explained, optional
-        What the user observed of the real job, and what explains it.
-    every : int, optional
-        Also show the training log, with one line per `every` steps.
-    """
+    """Return the answer about a job; parameters as for `report.prediction.document`."""
     scenario = prediction.scenario
-    steps = () if found is None else _action_texts(found, prediction)
+    steps = actions_section(found, prediction)
     body = _full(prediction, steps) if full else _short(prediction, steps)
-    preface = () if observed is None else _observed(observed)
     log = () if every is None else section("", training_log_table(prediction, every))
+    if observed is None:
+        seen, preface = {}, log
+    else:
+        from simulator.report.prediction import observed as report
 
-    def data() -> dict[str, Any]:
-        tree = as_object(prediction)
-        if observed is not None:
-            from simulator.report.prediction.observed import as_object as observed_object
-
-            tree["observed"] = observed_object(observed)
-        if found is not None:
-            from simulator.report.prediction.actions import action_objects
-
-            tree["actions"] = action_objects(found)
-        return tree
-
+        preface = (*report.sections(observed), *log)
+        seen = {"observed": report.as_object(observed)}
     return Document(
         title=f"{scenario.name}: {scenario.title}" if scenario.title else scenario.name,
         question=tuple(setting_rows(scenario)),
         verdict=(verdict(prediction),),
         sections=body,
-        preface=(*preface, *log),
-        data=data,
+        preface=preface,
+        data=lambda: {**as_object(prediction), **seen, **actions_object(found)},
         table=lambda: metric_table(prediction),
     )
 
 
-def _action_texts(found: Sequence[Action], base: Prediction) -> tuple[str, ...]:
+def actions_section(
+    found: Sequence[Action] | Sequence[ServiceAction] | None, base: Prediction | ServicePrediction
+) -> tuple[Section, ...]:
+    """Return what to do next, best first; nothing if it was not looked for."""
+    if found is None:
+        return ()
     from simulator.report.prediction.actions import action_texts
 
-    return tuple(action_texts(found, base))
+    return section("Do next", Actions(texts=tuple(action_texts(found, base))))
 
 
-def _observed(found: Explained) -> tuple[Section, ...]:
-    from simulator.report.prediction.observed import sections
+def actions_object(found: Sequence[Action] | Sequence[ServiceAction] | None) -> dict[str, Any]:
+    """Return the actions for the object of ``--json``; nothing if they were not looked for."""
+    if found is None:
+        return {}
+    from simulator.report.prediction.actions import action_objects
 
-    return sections(found)
+    return {"actions": action_objects(found)}
 
 
-def _short(prediction: Prediction, steps: Sequence[str]) -> tuple[Section, ...]:
+def _short(prediction: Prediction, steps: tuple[Section, ...]) -> tuple[Section, ...]:
     return (
         *section("", *_step(prediction), rows(_result_rows(prediction))),
         *_long_run(prediction, "", full=False),
         *section("Largest uncertainties", notes(_uncertainties(prediction))),
-        *section("Do next", Actions(texts=tuple(steps))),
+        *steps,
         *section("Warnings", notes(_short_warnings(prediction))),
     )
 
@@ -181,7 +169,7 @@ def _long_run(prediction: Prediction, title: str, *, full: bool) -> tuple[Sectio
     return tuple(section(title, rows(goodput.rows(outlook)), remarks))
 
 
-def _full(prediction: Prediction, steps: Sequence[str]) -> tuple[Section, ...]:
+def _full(prediction: Prediction, steps: tuple[Section, ...]) -> tuple[Section, ...]:
     many = batches_called(prediction.scenario)
     memory = prediction.memory
     return (
@@ -195,7 +183,7 @@ def _full(prediction: Prediction, steps: Sequence[str]) -> tuple[Section, ...]:
         *_long_run(prediction, "Long run, with interruptions", full=True),
         *section("Assumptions", notes(assumption_texts(prediction.assumptions))),
         *section("Warnings", notes(prediction.warnings)),
-        *section("Do next", Actions(texts=tuple(steps))),
+        *steps,
     )
 
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from simulator.report.document import (
-    Actions,
     Cell,
     Document,
     Row,
@@ -28,8 +27,14 @@ from simulator.report.numbers import (
     share_known,
     significant,
 )
-from simulator.report.prediction.job import SCHEMA, assumption_object, place
-from simulator.report.prediction.settings import machine_called
+from simulator.report.prediction.job import (
+    SCHEMA,
+    actions_object,
+    actions_section,
+    assumption_object,
+    place,
+)
+from simulator.report.prediction.rows import machine_called
 from simulator.results.cost import listed_price
 from simulator.results.energy import is_known
 from simulator.results.metrics import service_figures
@@ -115,16 +120,6 @@ def document(
         Show all assumptions with their sources.
     """
     service = prediction.service
-    steps = () if found is None else _action_texts(found, prediction)
-
-    def data() -> dict[str, Any]:
-        tree = as_object(prediction)
-        if found is not None:
-            from simulator.report.prediction.actions import service_action_objects
-
-            tree["actions"] = service_action_objects(found)
-        return tree
-
     return Document(
         title=f"{service.name}: {service.title}" if service.title else service.name,
         question=tuple(setting_rows(service)),
@@ -135,18 +130,12 @@ def document(
             *section(memory_title(prediction), rows(memory_rows(prediction))),
             *section("Cost and energy", _bill(prediction), _store(prediction)),
             *section("Largest uncertainties", notes(_assumptions(prediction, full=full))),
-            *section("Do next", Actions(texts=steps)),
+            *actions_section(found, prediction),
             *section("Warnings", notes(prediction.warnings)),
         ),
-        data=data,
+        data=lambda: {**as_object(prediction), **actions_object(found)},
         table=lambda: as_table(prediction),
     )
-
-
-def _action_texts(found: Sequence[ServiceAction], base: ServicePrediction) -> tuple[str, ...]:
-    from simulator.report.prediction.actions import service_action_texts
-
-    return tuple(service_action_texts(found, base))
 
 
 def setting_rows(service: Service) -> list[tuple[str, str]]:

@@ -95,7 +95,7 @@ def test_a_scale_where_more_is_better(found: Findings) -> None:
 
 def test_the_best_is_shown_in_full(found: Findings, prediction: Prediction) -> None:
     """What it rests on, with sources, and its warnings stand on the page itself."""
-    page = unescape(as_page(found, "mine", prediction))
+    page = unescape(as_page(found, "mine", (prediction, None)))
     assert prediction.warnings[0] in page
     for one in prediction.assumptions:
         assert one.what in page

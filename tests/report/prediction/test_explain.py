@@ -11,8 +11,8 @@ from support.catalogue import each
 from simulator.errors import UnknownName
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
+from simulator.report.document import Format, render
 from simulator.report.prediction.explain import document
-from simulator.report.render import Format, render
 from simulator.report.text import WIDTH
 from simulator.results.metrics import JOB_METRICS
 from simulator.results.prediction import Prediction

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from simulator.pipeline.stages.base import Resource
+from simulator.report.document import Format, render
 from simulator.report.prediction.job import as_object, document
-from simulator.report.render import Format, render
 from simulator.results.metrics import JOB_METRICS
 from simulator.results.prediction import Prediction
 

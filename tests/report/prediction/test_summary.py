@@ -11,9 +11,9 @@ import pytest
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
 from simulator.reading.shipped import scenario_names
+from simulator.report.document import Format, render
 from simulator.report.numbers import known, quantity, significant
 from simulator.report.prediction.job import document
-from simulator.report.render import Format, render
 from simulator.results.prediction import Prediction
 from simulator.units import SECOND, USD
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from simulator.physics.footprint import Verdict
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
+from simulator.report.document import Format, render
 from simulator.report.prediction import explain
 from simulator.report.prediction.job import document, step_bars, training_log_table
-from simulator.report.render import Format, render
 from simulator.report.text import WIDTH, item_lines
-from simulator.results.prediction import Communication, Prediction
+from simulator.results.prediction import Prediction
 
 
 def as_text(prediction: Prediction) -> str:
@@ -71,7 +71,6 @@ def test_a_step_of_no_length_prints(prediction: Prediction) -> None:
         timing,
         step_time=replace(timing.step_time, mean=0.0),
         split=replace(timing.split, data_stall=0.0, h2d=0.0, compute=0.0, communication=0.0),
-        communication=Communication(),
     )
     assert step_lines(replace(prediction, timing=still))
 

@@ -12,9 +12,9 @@ from simulator.physics.footprint import Verdict
 from simulator.pipeline.stages.base import Resource
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
+from simulator.report.document import Format, render
 from simulator.report.prediction.job import document
 from simulator.report.prediction.verdict import marks, verdict
-from simulator.report.render import Format, render
 from simulator.results.binding import Part
 from simulator.results.prediction import Prediction, StepSplit, Usage
 from simulator.schema.machines import CpuPool

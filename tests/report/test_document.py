@@ -17,14 +17,16 @@ from simulator.report.document import (
     Cell,
     Code,
     Document,
+    Format,
     Notes,
     Rows,
     Table,
+    as_csv,
+    render,
     section,
 )
 from simulator.report.markdown import as_markdown
 from simulator.report.prediction.rows import metric_table
-from simulator.report.render import Format, as_csv, render
 from simulator.report.text import table_lines as as_columns
 from simulator.results.prediction import Prediction
 
