@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.predict import predict
+from simulator.predict import dominant_uncertainties, predict
 from simulator.reading.scenario import load_scenario
-from simulator.studies.sensitivity import dominant_uncertainties
 from simulator.uncertainty.components import Rate
 
 
@@ -35,5 +34,5 @@ def test_each_end_is_a_prediction_at_that_rate() -> None:
 
 def test_nothing_in_doubt_is_nothing_to_hang_on() -> None:
     """Without uncertainties there is no list."""
-    scenario = replace(load_scenario("resnet50-imagenet-p4d"), uncertainties=())
+    scenario = replace(load_scenario("resnet50-imagenet-p4d"), stated=None, uncertainties=())
     assert dominant_uncertainties(predict(scenario)) == ()
