@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import pytest
 
+from simulator.confidence.uncertainty import with_uncertainties
 from simulator.physics.device_memory import OptimizerState, training_memory
 from simulator.physics.footprint import MemoryFit, Verdict, assumptions, host_ram, memory_fit
 from simulator.physics.parameters import layers_footprint
@@ -493,7 +494,7 @@ def test_activations_that_nobody_stated_leave_the_fit_open() -> None:
     assert fit is not None
     assert fit.verdict is Verdict.YES
     assert (fit.known_verdict, fit.probability) == (None, None)
-    known = memory_fit(load_scenario("rl-actors", overrides=stated))
+    known = memory_fit(with_uncertainties(load_scenario("rl-actors", overrides=stated)))
     assert known is not None
     assert known.known_verdict is Verdict.YES
     assert known.probability is not None
