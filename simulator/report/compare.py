@@ -233,7 +233,7 @@ def _job_sections(sides: Sequence[Side]) -> tuple[Section, ...]:
     return (
         *section("Differences", _differences(sides)),
         *section(
-            "Predicted (in brackets: ratio to [1])",
+            "Predicted (xN: ratio to [1])",
             grid(("", *_heads(sides)), _figure_rows(sides), "<" + ">" * len(sides)),
         ),
         *section("Price and performance", notes(_rules(sides))),
@@ -469,7 +469,7 @@ def _service_sections(sides: Sequence[ServiceSide]) -> tuple[Section, ...]:
     return (
         *section("Differences", _differences(sides)),
         *section(
-            "Predicted (in brackets: ratio to [1]; below: 80% interval)",
+            "Predicted (xN: ratio to [1]; below: 80% interval)",
             grid(("", *_heads(sides)), _service_figures(sides), "<" + ">" * len(sides)),
         ),
         *section("Price and performance", notes(_service_rules(sides))),

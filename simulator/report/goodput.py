@@ -177,10 +177,16 @@ def _checkpoints(found: Outlook) -> Iterator[str]:
     if math.isinf(saving.interval):
         yield "None are written: each interruption restarts the run."
         return
-    waits = f"Training waits {_time(saving.blocking)}{_between(found)} for each"
-    durable = saving.durable > saving.blocking
-    late = f", which is durable after {_time(saving.durable)}" if durable else ""
-    yield f"{waits}{late}; one every {_time(saving.interval)} of work."
+    between = _between(found)
+    late = (
+        f", and is durable after {_time(saving.durable)}"
+        if saving.durable > saving.blocking
+        else ""
+    )
+    yield (
+        f"Each checkpoint blocks training for {_time(saving.blocking)}{between}{late}; one is "
+        f"written every {_time(saving.interval)} of work."
+    )
     if known is not None:
         yield (
             f"Best interval: {_time(known.simulated)} by simulation, {_time(known.daly)} by Daly's "
