@@ -241,7 +241,8 @@ def rows(found: Outlook) -> list[Row]:
 
 def _chances(texts: Sequence[str]) -> str:
     """Return quantiles in a line."""
-    return ", ".join(f"{text} ({q:.0%})" for text, q in zip(texts, QUANTILES, strict=True))
+    names = (_NAMES.get(q, f"{q:.0%}") for q in QUANTILES)
+    return ", ".join(f"{text} ({name})" for text, name in zip(texts, names, strict=True))
 
 
 def as_object(found: Outlook) -> dict[str, Any]:
