@@ -33,7 +33,6 @@ from fitting import distance
 from fitting.language_models import Runs, runs
 from fitting.unseen import groups, without
 from foreign import score
-from simulator.confidence.uncertainty import unseen_groups
 from simulator.physics import collectives, communication, kernels, operators, training_step
 from simulator.physics.kernels import PassTimes
 from simulator.physics.transformer import TransformerStep
@@ -44,6 +43,7 @@ from simulator.reading.fitted.kernels import DeviceShares
 from simulator.reading.training import HabitTable
 from simulator.schema.software import MemoryFormat
 from simulator.terms import Term, stated
+from simulator.uncertainty.scenario import unseen_groups
 
 Vector = NDArray[np.float64]
 Errors = Mapping[str, tuple[Vector, NDArray[np.bool_]]]

@@ -53,8 +53,8 @@ from simulator.results.cost import listed_price
 from simulator.results.energy import missing
 from simulator.results.metrics import JOB_METRICS, Value, number_at, training_log
 from simulator.results.prediction import Prediction
+from simulator.schema.provenance import Assumption
 from simulator.schema.training import Mode
-from simulator.uncertainty.provenance import Assumption
 from simulator.units import (
     BYTE,
     FLOP_PER_SECOND,
