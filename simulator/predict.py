@@ -49,11 +49,10 @@ from simulator.schema.uncertainty import LARGEST, P90, Rate, UncertaintyComponen
 from simulator.uncertainty.scenario import with_uncertainties
 
 if TYPE_CHECKING:
-    from simulator.physics.forward_pass import ForwardPass
+    from simulator.physics.forward_pass import ForwardPass, Pass
     from simulator.results.serving import Answered, AtSaturation, Saturation, ServicePrediction
     from simulator.schema.serving import Service, Serving
     from simulator.serving.layout import Layout, Reading
-    from simulator.serving.replica import Pass
 
 
 PREDICTED_SIZES: Final = 4

@@ -73,14 +73,15 @@ def recommend(  # noqa: PLR0913 - one parameter an option
     first = subjects[0]
     refuse_unavailable(first, {"goal": goal, "html": html})
     from simulator.report.recommend import document, launch_of_best, none_found
+    from simulator.studies.subject import StudyOptions
 
-    study = first.recommend(
-        subjects,
+    options = StudyOptions(
         goal=goal,
         open_backend=partial(search_backend, means, stored_only=not search),
         seed=seed,
         progress=progress_line,
     )
+    study = first.recommend(subjects, options)
     complain(*study.notes)
     if html is not None:
         from simulator.report.html.recommend import as_page

@@ -165,7 +165,7 @@ def resolve(file: UnresolvedScenario, default_name: str) -> Scenario:
         cluster=cluster_of(
             trainers,
             file.data.placement,
-            cache_drives(file),
+            cache_drives(file.hardware, file.host, file.cache),
             file.remote,
             file.helper,
             file.helper_storage,

@@ -64,12 +64,16 @@ class MistakeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What is wrong at a `path` within a table, and what is allowed."""
+    """What is wrong at a `path` within a table, and what is allowed.
+
+    `show`: the value there is part of the message.
+    """
 
     path: KeyPath
     message: str
     hint: str = ""
     kind: MistakeKind = MistakeKind.VALUE
+    show: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,7 +59,7 @@ class Choice:
     @property
     def settings(self) -> Mapping[str, Plain]:
         """Return the settings that differ from the scenario."""
-        return self.outcome.candidate.settings
+        return self.outcome.settings
 
     @property
     def index(self) -> int:

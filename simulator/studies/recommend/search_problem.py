@@ -325,7 +325,7 @@ class SearchProblem:
 
     def judged(self, outcome: Outcome) -> Choice:
         """A candidate's outcome as the goal sees it."""
-        settings = outcome.candidate.settings
+        settings = outcome.settings
         machine, count = self.machine(settings), self.count(settings)
         figures = self.counted(outcome.candidate, outcome.figures)
         subject = RuledOffer(machine=machine, count=count, figures={**settings, **figures})
