@@ -2,7 +2,7 @@
 
 A user's job is of no series: this says how far a prediction of it may be off. Figures of kernels
 and of memory are fitted once without each group of ``siblings.toml`` that has rows of split
-``fit``; then all rows of the group, whatever their split, are predicted with them. A group that
+``fit``; then all rows of the group, in either split, are predicted with them. A group that
 nothing was fitted to ships without figures: the shipped ones have not seen it.
 """
 
