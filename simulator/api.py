@@ -455,7 +455,7 @@ class ServiceConfiguration(_Configuration[ServiceSubject]):
             If a key is none of a service.
         """
         from simulator.reading.service.scenario import variants
-        from simulator.studies.service_sizing import sweep
+        from simulator.studies.service_sizing import variant_outcomes
 
         points = [
             variants([f"{key}={values}"])
@@ -464,18 +464,18 @@ class ServiceConfiguration(_Configuration[ServiceSubject]):
             for key, values in over.items()
         ]
         settings = [{k: v for part in parts for k, v in part.items()} for parts in product(*points)]
-        found = sweep(self.subject.read, settings, seed=seed)
+        found = variant_outcomes(self.subject.read, settings, seed=seed)
         return pd.DataFrame(
-            [{**each.settings, **each.figures, "mistake": each.mistake} for each in found]
+            [{**each.settings, **each.figures, "mistake": each.reason} for each in found]
         )
 
     def recommend(self, *, seed: int = 0) -> pd.DataFrame:
         """Return the machines of its [goal] within its limits, the cheapest first: one row each."""
         from simulator.report.service_sizing import choices_table
-        from simulator.studies.service_sizing import size
+        from simulator.studies.service_sizing import cheapest_machines
 
         reader = self.subject.reader
-        found = size(reader.read, reader.candidates(), seed=seed)
+        found = cheapest_machines(reader.read, reader.candidates(), seed=seed)
         table = choices_table(found)
         return pd.DataFrame(table.rows, columns=table.head)
 

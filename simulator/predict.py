@@ -7,16 +7,15 @@ energy and assumptions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from simulator.confidence.uncertainty import with_uncertainties
 from simulator.engine.closed_form import bounds
-from simulator.engine.intervals import with_intervals
+from simulator.engine.intervals import figures, uncertainty_components, with_intervals
 from simulator.engine.recorder import MAX_STEPS
 from simulator.engine.run import Options, SimulationInput, solve
 from simulator.errors import NotModelled
@@ -46,14 +45,14 @@ from simulator.schema.data_loading import Placement
 from simulator.schema.long_run import Interruptions
 from simulator.schema.scenario import Scenario
 from simulator.schema.transformers import Transformer
-from simulator.uncertainty.components import P90
+from simulator.schema.uncertainty import LARGEST, P90, Rate, UncertaintyComponent
+from simulator.uncertainty.scenario import with_uncertainties
 
 if TYPE_CHECKING:
-    from simulator.physics.forward_pass import ForwardPass
+    from simulator.physics.forward_pass import ForwardPass, Pass
     from simulator.results.serving import Answered, AtSaturation, Saturation, ServicePrediction
     from simulator.schema.serving import Service, Serving
     from simulator.serving.layout import Layout, Reading
-    from simulator.serving.replica import Pass
 
 
 PREDICTED_SIZES: Final = 4
@@ -281,6 +280,78 @@ def streaming(scenario: Scenario) -> Scenario:
     )
     cluster = replace(scenario.cluster, groups=groups)
     return replace(scenario, cluster=cluster, jobs=(replace(job, dataset=dataset),))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DominantUncertainty:
+    """Relative change of the run's time with one uncertain rate at its P90 and at its P10.
+
+    `fast` is the change with the faster rate (at most 0, nearly always), `slow` with the slower.
+    """
+
+    component: UncertaintyComponent
+    fast: float
+    slow: float
+
+    @property
+    def width(self) -> float:
+        """How far the two lie apart."""
+        return abs(self.slow - self.fast)
+
+
+def dominant_uncertainties(prediction: Prediction) -> tuple[DominantUncertainty, ...]:
+    """What is uncertain, what moves the run's time most first.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        Of any job; nothing is simulated again, the closed form of intervals says what rates do.
+    """
+    inputs = simulation_input(prediction.scenario)
+    uncertainties = _by_rate(uncertainty_components(inputs, prediction))
+    if not uncertainties:
+        return ()
+    ends = [end for component in uncertainties for end in _quantile_factors(component)]
+    speeds = {
+        rate: np.array(
+            [
+                end if uncertainties[place // 2].rate is rate else 1.0
+                for place, end in enumerate(ends)
+            ]
+        )
+        for rate in dict.fromkeys(component.rate for component in uncertainties)
+    }
+    times = figures(inputs, prediction, speeds).get("total_time_s")
+    if times is None:
+        return ()
+    changes = np.asarray(times) / prediction.timing.total_time - 1.0
+    found = [
+        DominantUncertainty(
+            component=component, fast=float(changes[2 * n]), slow=float(changes[2 * n + 1])
+        )
+        for n, component in enumerate(uncertainties)
+    ]
+    return tuple(sorted(found, key=lambda one: -one.width))
+
+
+def _quantile_factors(component: UncertaintyComponent) -> tuple[float, float]:
+    far = math.exp(P90 * min(LARGEST, component.log_sd))
+    return far, 1.0 / far
+
+
+def _by_rate(uncertainties: Sequence[UncertaintyComponent]) -> tuple[UncertaintyComponent, ...]:
+    """One uncertainty a rate: the widest one's name with the deviation of all of them."""
+    found = []
+    for rate in Rate:
+        own = [
+            component
+            for component in uncertainties
+            if component.rate is rate and component.log_sd > 0.0
+        ]
+        if own:
+            whole = math.sqrt(sum(component.log_sd**2 for component in own))
+            found.append(replace(max(own, key=lambda component: component.log_sd), log_sd=whole))
+    return tuple(found)
 
 
 def predict_service(

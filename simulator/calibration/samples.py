@@ -19,8 +19,8 @@ from simulator.calibration.fitting import (
 from simulator.calibration.solvers import solve
 from simulator.errors import InputError, Problem
 from simulator.reading.scenario import load_scenario
+from simulator.schema.calibration import Envelope
 from simulator.schema.measurement import MeasurementSet, Parameter, Row, Split
-from simulator.uncertainty.calibration import Envelope
 
 FALLBACK_ERROR: Final = 0.1
 """Log error of an anchor beyond which fallbacks are fitted."""

@@ -73,21 +73,22 @@ def recommend(  # noqa: PLR0913 - one parameter an option
     first = subjects[0]
     refuse_unavailable(first, {"goal": goal, "html": html})
     from simulator.report.recommend import document, launch_of_best, none_found
+    from simulator.studies.subject import StudyOptions
 
-    study = first.recommend(
-        subjects,
+    options = StudyOptions(
         goal=goal,
         open_backend=partial(search_backend, means, stored_only=not search),
         seed=seed,
         progress=progress_line,
     )
+    study = first.recommend(subjects, options)
     complain(*study.notes)
     if html is not None:
         from simulator.report.html.recommend import as_page
 
         whole = partial(in_full, seed=seed, jobs=means.jobs, profiles=profiles, evidence=evidence)
         best = [None if each.best is None else whole(each.best) for each in study.found]
-        answers = [each.answer for each in study.found]
+        answers = list(study.found)
         launches = list(map(launch_of_best, study.found))
         how = made(seed, *(as_typed(subject) for subject in subjects))
         write_file(html, as_page(answers, launches, best, how), "--html")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from simulator.calibration.observed import Explained
     from simulator.schema.scenario import Scenario
     from simulator.studies.subject import JobSubject, Subject
-    from simulator.validation.local_coverage import Outside
+    from simulator.validation.local_coverage import Here
 
 
 @click.command(
@@ -287,13 +287,15 @@ def with_measured(job: Scenario | None, prediction: Any, profiles: tuple[Path, .
     return replace(wider, warnings=(*wider.warnings, *notes))
 
 
-def _note(miss: Outside) -> str:
+def _note(miss: Here) -> str:
     from simulator.report.numbers import figure
     from simulator.results.metrics import measurable
 
     metric = measurable(miss.metric)
     unit = None if metric is None else metric.unit
-    measured, predicted = (figure(value, unit) for value in (miss.measured, miss.predicted))
+    measured, predicted = (
+        figure(value, unit) for value in (miss.measured, miss.measured / miss.ratio)
+    )
     name = miss.metric
     if unit is not None:
         name = name.removesuffix("_samples_per_s").split("_s")[0]

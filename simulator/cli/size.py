@@ -75,16 +75,13 @@ def size(  # noqa: PLR0913 - one parameter an option
         msg = f"{resource} cannot be sized for {subject.plural}, only {_listed(subject.resources)}"
         raise click.UsageError(msg)
     from simulator.report.size import document
+    from simulator.studies.subject import StudyOptions
 
     typed = as_typed(subject)
-    study = subject.size(
-        resource,
-        loss=_share(loss),
-        counts=_counts(counts),
-        seed=seed,
-        typed=typed,
-        progress=progress_line,
+    options = StudyOptions(
+        loss=_share(loss), counts=_counts(counts), seed=seed, typed=typed, progress=progress_line
     )
+    study = subject.size(resource, options)
     answer(document(study.found, typed), form)
     return study_ended(study)
 

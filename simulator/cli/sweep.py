@@ -132,12 +132,12 @@ def sweep(  # noqa: PLR0913 - one parameter an option
     files = {"--csv": csv, "--parquet": parquet, "--plot": plot, "--html": html}
     _refuse_same_file(files)
     from simulator.report import sweep as report
-    from simulator.studies.subject import SweepOptions
+    from simulator.studies.subject import StudyOptions
 
     if parquet is not None:
         report.check_parquet()
     study = subject.sweep(
-        SweepOptions(
+        StudyOptions(
             over=over,
             where=where,
             sample=sample,
@@ -147,9 +147,9 @@ def sweep(  # noqa: PLR0913 - one parameter an option
             margin=margin,
             exhaustive=exhaustive,
             seed=seed,
-        ),
-        partial(run_search, means=means),
-        progress=progress_line,
+            search=partial(run_search, means=means),
+            progress=progress_line,
+        )
     )
     complain(*study.notes)
     found, name = study.found, subject.name
@@ -166,7 +166,7 @@ def sweep(  # noqa: PLR0913 - one parameter an option
 
         best = None
         if found.front:
-            scenario = subject.read(found.front[0].outcome.candidate.settings)
+            scenario = subject.read(found.front[0].outcome.settings)
             best = in_full(
                 scenario,
                 seed=seed,

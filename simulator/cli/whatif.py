@@ -74,10 +74,10 @@ def whatif(  # noqa: PLR0913 - one parameter an option
     """
     from simulator.report.labels import device_called
     from simulator.report.whatif import document
+    from simulator.studies.subject import StudyOptions
 
     chosen = metric or subject.default_metric
-    study = subject.whatif(
-        chosen,
+    options = StudyOptions(
         prices=prices,
         gpus=gpus,
         tornado=tornado or plot is not None,
@@ -85,6 +85,7 @@ def whatif(  # noqa: PLR0913 - one parameter an option
         device=device_called(subject.job),
         progress=progress_line,
     )
+    study = subject.whatif(chosen, options)
     if plot is not None and study.found.tornado is not None:
         from simulator.report.plot import as_bytes, tornado_figure
 

@@ -118,6 +118,7 @@ class EpochCacheKey:
                 title="",
                 notes=(),
                 uncertainties=(),
+                stated=None,
                 cost=CostPlan(),
                 cluster=cluster,
                 jobs=(job,),

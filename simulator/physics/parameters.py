@@ -463,10 +463,6 @@ def _unfused_scores(step: TransformerStep) -> Bytes | Real:
     return where(step.work.fused_attention > 0, 0.0, kept * shape.heads * shape.sequence)
 
 
-def _keeps_narrow(step: TransformerStep, memory_model: MemoryFigures) -> Real:
-    return where((step.work.low > 0) & (memory_model.narrow > 0), 1.0, 0.0)
-
-
 def _inputs_kept(step: TransformerStep) -> tuple[Real, Real]:
     """Return 1 where a gradient reads the input of attention's output, and of the MLP's products.
 
@@ -485,7 +481,7 @@ def _kept_in_full(step: TransformerStep, memory_model: MemoryFigures) -> Bytes |
     narrow copy of attention's output too, which attention needs in 16 bit. What only the gradient
     of a frozen weight would read is not kept.
     """
-    shape, narrow = step.shape, _keeps_narrow(step, memory_model)
+    shape, narrow = step.shape, where((step.work.low > 0) & (memory_model.narrow > 0), 1.0, 0.0)
     width = where(narrow > 0, step.work.width, step.work.element)
     read, read_inside = _inputs_kept(step)
     wide = step.work.element * _RESIDUALS + width * (1.0 + read_inside) + _MASKS * shape.dropout

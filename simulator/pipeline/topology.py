@@ -27,7 +27,7 @@ from simulator.schema.machines import Group, Host, PcieSwitch, Role
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope
 from simulator.schema.training import Mode
-from simulator.uncertainty.components import Rate
+from simulator.schema.uncertainty import Rate
 from simulator.units import Real, anywhere, where
 
 WeightedRoute = tuple[tuple[str, Real], ...]
@@ -109,7 +109,10 @@ class Topology:
     @property
     def ranks_alike(self) -> bool:
         """True if all units are shared by all ranks, so that all ranks are equal."""
-        return not any(_of_one_rank(name) for name in self.units)
+        return not any(
+            name.removeprefix("pcie ").removeprefix("nvlink ").startswith("gpu")
+            for name in self.units
+        )
 
     @property
     def representatives(self) -> tuple[tuple[int, float], ...]:
@@ -135,11 +138,6 @@ class Topology:
     def has(self, name: str) -> bool:
         """Return True if there is such a unit."""
         return name in self.units
-
-
-def _of_one_rank(unit: str) -> bool:
-    """Return True if a unit is an accelerator's own link."""
-    return unit.removeprefix("pcie ").removeprefix("nvlink ").startswith("gpu")
 
 
 def build(scenario: Scenario) -> Topology:

@@ -193,7 +193,7 @@ class ModelSection(Section):
     """Bytes of a sample as the device takes it."""
     output_bytes_per_sample: ByteOrZeroField | None = None
     """Bytes of results copied back to the host."""
-    step_times: list[StepTimeTable] = field(default_factory=list)
+    step_times: tuple[StepTimeTable, ...] = ()
     """Your own measurements, at one batch size or several; they win over everything else."""
     step_time: TimeField | None = None
     """The same at one batch size, such as 120 ms; instead of step_times."""

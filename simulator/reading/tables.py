@@ -36,7 +36,7 @@ from simulator.schema.fields import (
     Sourceable,
     nearest_hint,
 )
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 
 Reader: TypeAlias = Callable[[Any, KeyPath, "Reading"], Any]
 BROKEN: Final = object()
@@ -64,12 +64,16 @@ class MistakeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What is wrong at a `path` within a table, and what is allowed."""
+    """What is wrong at a `path` within a table, and what is allowed.
+
+    `show`: the value there is part of the message.
+    """
 
     path: KeyPath
     message: str
     hint: str = ""
     kind: MistakeKind = MistakeKind.VALUE
+    show: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

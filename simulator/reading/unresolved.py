@@ -24,7 +24,7 @@ from simulator.reading.sections import (
     ScenarioFile,
     StepTimeTable,
 )
-from simulator.reading.tables import FileTable, Reading, table_keys
+from simulator.reading.tables import FileTable, Mistake, Reading, table_keys
 from simulator.schema.accelerators import EMULATED, Gpu
 from simulator.schema.cost import EnergyPlan, EnergySection, Ownership, Purchase, StorePlan
 from simulator.schema.data_loading import Dataset, InputPipeline, LoaderKind, Remote
@@ -174,6 +174,11 @@ class UnresolvedScenario:
         return self.document.problem(path, message, hint=hint, show=show)
 
     @property
+    def pipeline(self) -> InputPipeline:
+        """The [input] section."""
+        return self.input
+
+    @property
     def mode(self) -> Mode:
         """What the job does."""
         return self.train.mode
@@ -190,7 +195,7 @@ class UnresolvedScenario:
         if model is None:
             return ()
         if model.step_time is None or model.step_times:
-            return tuple(model.step_times)
+            return model.step_times
         batch = model.step_time_batch or self._step_batch or int(self.train.batch_size)
         return _one_step(model, batch)
 
@@ -467,19 +472,53 @@ def _without(name: str, document: Document) -> object:
     return PartialTable(table, values, broken)
 
 
-Check: TypeAlias = Callable[[UnresolvedScenario], Iterable[Problem]]
-"""Finds mistakes that no key has by itself."""
+Check: TypeAlias = Callable[..., Iterable[Mistake]]
+"""Finds mistakes that no key has by itself.
+
+Its parameters name the parts of an `UnresolvedScenario` that it reads.
+"""
 
 
 def find_problems(file: UnresolvedScenario, checks: Iterable[Check]) -> tuple[Problem, ...]:
-    """Return what checks find; one that reads what follows from a mistake finds nothing."""
+    """Return the mistakes that checks find.
+
+    A check that reads what follows from another mistake finds nothing more.
+    """
     problems: list[Problem] = []
     for check in checks:
         try:
-            problems += tuple(check(file))
+            mistakes = check(**{name: getattr(file, name) for name in _parts_of(check)})
+            problems += (
+                file.problem(one.path, one.message, hint=one.hint, show=one.show)
+                for one in mistakes
+            )
         except BrokenKeyError:
             continue
+    for derive in (stated_interruptions, energy_of):
+        try:
+            derive(file)
+        except BrokenKeyError:
+            continue
+        except InputError as error:
+            problems += error.problems
     return tuple(problems)
+
+
+@cache
+def _parts_of(check: Check) -> tuple[str, ...]:
+    return tuple(inspect.signature(check).parameters)
+
+
+@cache
+def parts_read(checks: tuple[Check, ...]) -> tuple[str, ...]:
+    """Return the names of the parts of a scenario that some check reads."""
+    return tuple(dict.fromkeys(name for check in checks for name in _parts_of(check)))
+
+
+@cache
+def reading_any(checks: tuple[Check, ...], names: tuple[str, ...]) -> tuple[Check, ...]:
+    """Return the checks that read one of these parts of a scenario."""
+    return tuple(check for check in checks if not set(names).isdisjoint(_parts_of(check)))
 
 
 def stated_interruptions(file: UnresolvedScenario) -> Interruptions | None:

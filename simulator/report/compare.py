@@ -56,13 +56,12 @@ from simulator.results.metrics import (
     service_figures,
 )
 from simulator.results.prediction import Prediction
+from simulator.results.serving import ServicePrediction
 from simulator.schema.cost import Purchase
 from simulator.schema.machines import LinkKind, short_name
 from simulator.studies.compare import (
-    ComparedSide,
     PricePerformance,
     ServiceRatio,
-    ServiceSide,
     Side,
     differing,
     error,
@@ -104,13 +103,14 @@ _USED: Final = {
     "utilization.answers": "busy: decode replicas",
 }
 
-_Sides: TypeAlias = Sequence[Side] | Sequence[ServiceSide]
+JobSide: TypeAlias = Side[Prediction]
+ServiceSide: TypeAlias = Side[ServicePrediction]
 
 
-def document(sides: _Sides) -> Document:
+def document(sides: Sequence[Side[Any]]) -> Document:
     """Return jobs, or services, next to each other; ratios are to the first."""
-    of_services = [side for side in sides if isinstance(side, ServiceSide)]
-    of_jobs = [side for side in sides if isinstance(side, Side)]
+    of_services = [side for side in sides if isinstance(side.prediction, ServicePrediction)]
+    of_jobs = [side for side in sides if isinstance(side.prediction, Prediction)]
     if of_services:
         return Document(
             question=tuple(_service_rows(of_services)),
@@ -126,22 +126,22 @@ def document(sides: _Sides) -> Document:
     )
 
 
-def _heads(sides: _Sides) -> list[str]:
+def _heads(sides: Sequence[Side[Any]]) -> list[str]:
     return [f"[{number}]" for number in range(1, len(sides) + 1)]
 
 
-def _labelled_heads(sides: _Sides) -> tuple[str, ...]:
+def _labelled_heads(sides: Sequence[Side[Any]]) -> tuple[str, ...]:
     labels = [side.label for side in sides]
     return tuple(f"[{number}] {label}" for number, label in enumerate(labels, start=1))
 
 
-def _text(side: ComparedSide, name: str) -> str | None:
+def _text(side: Side[Any], name: str) -> str | None:
     """Return the value of a key as text; None if the side has no such key."""
     value = side.inputs.get(name)
     return None if value is None else value.text
 
 
-def _differences(sides: _Sides) -> Item | None:
+def _differences(sides: Sequence[Side[Any]]) -> Item | None:
     names = differing(sides)
     if not names:
         return notes(["none: all keys have the same values"])
@@ -152,7 +152,7 @@ def _differences(sides: _Sides) -> Item | None:
     return grid(("", *_heads(sides)), lines, "<" * (len(sides) + 1))
 
 
-def _keys_object(sides: _Sides) -> dict[str, list[str | None]]:
+def _keys_object(sides: Sequence[Side[Any]]) -> dict[str, list[str | None]]:
     return {name: [_text(side, name) for side in sides] for name in differing(sides)}
 
 
@@ -218,7 +218,7 @@ def even_text(even: RentOrBuy) -> str:
     )
 
 
-def _job_rows(sides: Sequence[Side]) -> Iterator[Row]:
+def _job_rows(sides: Sequence[JobSide]) -> Iterator[Row]:
     for number, side in enumerate(sides, start=1):
         scenario = side.prediction.scenario
         settings = dict(setting_rows(scenario))
@@ -228,7 +228,7 @@ def _job_rows(sides: Sequence[Side]) -> Iterator[Row]:
         yield "", "; ".join(machines)
 
 
-def _job_sections(sides: Sequence[Side]) -> tuple[Section, ...]:
+def _job_sections(sides: Sequence[JobSide]) -> tuple[Section, ...]:
     prices = prices_of(side.prediction.scenario for side in sides)
     sources = dict.fromkeys(row.source for side in sides for row in side.published)
     return (
@@ -249,7 +249,7 @@ def _job_sections(sides: Sequence[Side]) -> tuple[Section, ...]:
     )
 
 
-def _figure_rows(sides: Sequence[Side]) -> list[tuple[str, ...]]:
+def _figure_rows(sides: Sequence[JobSide]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for metric in METRICS:
         values = [number_at(side.prediction, metric) for side in sides]
@@ -268,7 +268,7 @@ def _figure_rows(sides: Sequence[Side]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _said_before(metric: str, sides: Sequence[Side], values: Sequence[float | None]) -> bool:
+def _said_before(metric: str, sides: Sequence[JobSide], values: Sequence[float | None]) -> bool:
     """Return whether another row says the same."""
     if metric == "step_split_s.data_stall":
         devices = [side.prediction.timing.accelerator_utilization for side in sides]
@@ -282,7 +282,7 @@ def _said_before(metric: str, sides: Sequence[Side], values: Sequence[float | No
     return other is not None and list(values) == [number_at(s.prediction, other) for s in sides]
 
 
-def _metric_called(metric: str, sides: Sequence[Side]) -> str:
+def _metric_called(metric: str, sides: Sequence[JobSide]) -> str:
     """Return the label of a metric: owned machines have no rent, inference has no steps."""
     if metric == "cost.usd_per_h" and any(
         side.prediction.scenario.cost.purchase is Purchase.OWNED for side in sides
@@ -293,7 +293,7 @@ def _metric_called(metric: str, sides: Sequence[Side]) -> str:
     return metric_called(metric).replace("step", "batch")
 
 
-def _cells(metric: str, sides: Sequence[Side], values: Sequence[float | None]) -> Iterator[str]:
+def _cells(metric: str, sides: Sequence[JobSide], values: Sequence[float | None]) -> Iterator[str]:
     texts = [
         "-" if value is None else _value(metric, value, side.prediction)
         for side, value in zip(sides, values, strict=True)
@@ -310,7 +310,7 @@ def _value(metric: str, value: float, prediction: Prediction) -> str:
     return quantity(value, unit, digits_of(prediction, metric))
 
 
-def _resources(sides: Sequence[Side]) -> tuple[str, ...]:
+def _resources(sides: Sequence[JobSide]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for s in sides for name in s.prediction.timing.usage))
 
 
@@ -319,7 +319,7 @@ def _busy(prediction: Prediction, name: str) -> float | None:
     return None if usage is None else usage.mean
 
 
-def _rules(sides: Sequence[Side]) -> Iterator[str]:
+def _rules(sides: Sequence[JobSide]) -> Iterator[str]:
     for number, other in enumerate(sides[1:], start=2):
         for source, found in (
             ("", price_performance(sides[0], other)),
@@ -332,7 +332,7 @@ def _rules(sides: Sequence[Side]) -> Iterator[str]:
                 yield f"[{number}] vs [1]{source}: {price} at {speed}: cost per sample {cost}"
 
 
-def _rent_or_buy(sides: Sequence[Side]) -> Iterator[str]:
+def _rent_or_buy(sides: Sequence[JobSide]) -> Iterator[str]:
     """Yield, for every owned side, the break-even with the cheapest rented one."""
     predictions = [side.prediction for side in sides]
     for number, owned in enumerate(predictions, start=1):
@@ -344,14 +344,14 @@ def _rent_or_buy(sides: Sequence[Side]) -> Iterator[str]:
             yield f"[{number}] owned vs [{cheapest + 1}] rented: {even_text(even)}"
 
 
-def _cheapest(sides: Sequence[Side]) -> Iterator[str]:
+def _cheapest(sides: Sequence[JobSide]) -> Iterator[str]:
     for number, side in enumerate(sides, start=1):
         if side.prediction.outlook is not None:
             for text in goodput.cheapest(side.prediction.outlook.ways):
                 yield f"[{number}] {text}"
 
 
-def _published(sides: Sequence[Side]) -> Item | None:
+def _published(sides: Sequence[JobSide]) -> Item | None:
     names = dict.fromkeys(name for side in sides for name in side.measured)
     head = ("", *(f"{h} {what}" for h in _heads(sides) for what in ("published", "plan", "error")))
     lines = [
@@ -361,7 +361,7 @@ def _published(sides: Sequence[Side]) -> Item | None:
     return grid(head, lines, "<" + ">>>" * len(sides))
 
 
-def _errors(side: Side, metric: str) -> tuple[str, str, str]:
+def _errors(side: JobSide, metric: str) -> tuple[str, str, str]:
     known = side.measured.get(metric)
     if known is None:
         return "-", "-", "-"
@@ -374,7 +374,7 @@ def _published_figure(metric: str, value: float) -> str:
     return percent(value) if is_share(metric) else figure(value, select(metric)[0].unit)
 
 
-def _jobs_table(sides: Sequence[Side]) -> Table:
+def _jobs_table(sides: Sequence[JobSide]) -> Table:
     """Return a row for each key that differs and for each figure, in SI units."""
     rows: list[tuple[Cell, ...]] = [
         ("key", name, "", *(_text(side, name) for side in sides)) for name in differing(sides)
@@ -393,7 +393,7 @@ def _jobs_table(sides: Sequence[Side]) -> Table:
     return Table(head=("what", "name", "unit", *names), rows=kept)
 
 
-def _jobs_object(sides: Sequence[Side]) -> dict[str, Any]:
+def _jobs_object(sides: Sequence[JobSide]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "scenarios": [_job_object(sides[0], side) for side in sides],
@@ -402,7 +402,7 @@ def _jobs_object(sides: Sequence[Side]) -> dict[str, Any]:
     }
 
 
-def _even_object(sides: Sequence[Side], owned: Side) -> dict[str, float | int | None] | None:
+def _even_object(sides: Sequence[JobSide], owned: JobSide) -> dict[str, float | int | None] | None:
     predictions = [side.prediction for side in sides]
     cheapest = cheapest_rent(owned.prediction, predictions)
     if cheapest is None:
@@ -417,7 +417,7 @@ def _even_object(sides: Sequence[Side], owned: Side) -> dict[str, float | int | 
     }
 
 
-def _job_object(first: Side, side: Side) -> dict[str, Any]:
+def _job_object(first: JobSide, side: JobSide) -> dict[str, Any]:
     timing = side.prediction.timing
     return {
         "label": side.label,

@@ -29,9 +29,9 @@ from simulator.results.metrics import measurable, select
 from simulator.results.prediction import Prediction
 from simulator.schema.measurement import MeasurementSet, Tolerance
 from simulator.validation.local_coverage import Near, Neighbourhood, measured_here
-from simulator.validation.scores import COVERAGE, FAMILY_COVERAGE, MIN_FIGURES, Bands
+from simulator.validation.scores import COVERAGE, FAMILY_COVERAGE, MIN_FIGURES, Bands, Judged
 from simulator.validation.unseen import LeftOut
-from simulator.validation.validate import EVERY_FAMILY, LEVELS, Family, Judged, Left, Validated
+from simulator.validation.validate import EVERY_FAMILY, LEVELS, Family, Left, Validated
 from simulator.version import __version__
 
 SCHEMA: Final = 1

@@ -12,7 +12,7 @@ from simulator.report.document import rows as rows_of
 from simulator.report.numbers import interval, joined, rough_usd
 from simulator.report.text import percent
 from simulator.results.prediction import QUANTILES, USEFUL, Outlook, Way
-from simulator.uncertainty.components import P90
+from simulator.schema.uncertainty import P90
 from simulator.units import SECOND, Seconds, Usd, show
 
 if TYPE_CHECKING:

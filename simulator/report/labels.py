@@ -16,7 +16,7 @@ from simulator.schema.machines import short_name
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope
 from simulator.schema.training import Mode
-from simulator.uncertainty.components import Grade, Rate
+from simulator.schema.uncertainty import Grade, Rate
 from simulator.units import BYTE, KILOGRAM, KILOWATT_HOURS, SECOND, USD, WATT, Unit
 
 

@@ -34,7 +34,8 @@ from simulator.studies.search.outcome import Outcome, Status
 from simulator.studies.search.scoring import value_of
 from simulator.studies.sensitivity import Sensitivity
 from simulator.units import BYTE, PER_SECOND, SECOND, Unit, parse, scale
-from simulator.validation.validate import Judged, Validated
+from simulator.validation.scores import Judged
+from simulator.validation.validate import Validated
 
 COLOURS: Final = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
@@ -433,7 +434,7 @@ def _dots(axes: Axes, found: Findings, rows: Sequence[tuple[Outcome, tuple[float
     key = min(varied, key=lambda name: found.values[name], default=None)
     groups: dict[str, list[tuple[float, float]]] = {}
     for outcome, point in rows:
-        group = "" if key is None else str(outcome.candidate.settings.get(key, ""))
+        group = "" if key is None else str(outcome.settings.get(key, ""))
         groups.setdefault(group, []).append(point)
     for number, (group, points) in enumerate(groups.items()):
         across, up = zip(*points, strict=True)
@@ -459,7 +460,7 @@ def _numbers(key: str, outcomes: Sequence[Outcome]) -> dict[int, float] | None:
     unit = unit_of(key)
     found: dict[int, float] = {}
     for outcome in outcomes:
-        value = outcome.candidate.settings.get(key)
+        value = outcome.settings.get(key)
         if isinstance(value, str) and unit is not None:
             value = parse(value, unit)
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -68,7 +68,6 @@ from simulator.version import __version__
 
 if TYPE_CHECKING:
     from simulator.studies.service_sizing import Sized as SizedService
-    from simulator.studies.subject import Recommended
 
 SCHEMA: Final = 1
 DIGITS: Final = 3
@@ -114,7 +113,7 @@ _BREAKS: Final = {
 }
 
 
-def document(found: Sequence[Recommended] | SizedService, typed: str = "") -> Document:
+def document(found: Sequence[Recommendation] | SizedService, typed: str = "") -> Document:
     """Return the recommendation for one or several jobs, or for a service.
 
     `typed` is the job or service as it was typed after the verb.
@@ -123,26 +122,26 @@ def document(found: Sequence[Recommended] | SizedService, typed: str = "") -> Do
         from simulator.report.service_sizing import document as service_document
 
         return service_document(found, typed)
-    answers, launches = [each.answer for each in found], list(map(launch_of_best, found))
+    answers, launches = list(found), list(map(launch_of_best, found))
     if len(answers) == 1:
         return one_document(answers[0], launches[0])
     together = all(answer.winner for answer in answers)
     return several(answers, launches, common_machine(answers) if together else None)
 
 
-def none_found(found: Sequence[Recommended] | SizedService) -> list[str]:
+def none_found(found: Sequence[Recommendation] | SizedService) -> list[str]:
     """Return why there is no best choice for jobs, for tables that cannot say so."""
     lines = list[str]()
     for each in found if isinstance(found, Sequence) else ():
-        if each.answer.winner is None:
-            lines.append(f"{each.answer.scenario.name}: no choice will do")
-            lines += nothing_texts(each.answer)
+        if each.winner is None:
+            lines.append(f"{each.scenario.name}: no choice will do")
+            lines += nothing_texts(each)
     return lines
 
 
-def launch_of_best(found: Recommended) -> Launch | None:
+def launch_of_best(found: Recommendation) -> Launch | None:
     """Return how to start a job on the recommended machines; None if there are none."""
-    lost = found.answer.lost
+    lost = found.lost
     if found.best is None:
         return None
     return launch_of(found.best, SKYPILOT_CLOUDS, None if lost is None else lost.interval)

@@ -6,7 +6,7 @@ import importlib.util
 import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, cast
 
 from simulator.errors import PlanError
 from simulator.report.document import Document, Section, Table, as_csv, grid, notes, section
@@ -18,9 +18,6 @@ from simulator.schema.goal import Objective, Sense
 from simulator.studies.search.findings import MAX_SHOWN, Findings, Reason, column_names, frame, row
 from simulator.studies.search.outcome import Outcome, Status
 from simulator.version import __version__
-
-if TYPE_CHECKING:
-    from simulator.studies.service_sizing import Variant
 
 SCHEMA: Final = 1
 MAX_REASONS: Final = 3
@@ -49,7 +46,7 @@ _FATES: Final = {
 }
 
 
-def document(found: Findings | Sequence[Variant], name: str) -> Document:
+def document(found: Findings | Sequence[Outcome], name: str) -> Document:
     """Return the answer of a sweep of the job or service `name`."""
     if not isinstance(found, Findings):
         return _variants(found)
@@ -93,7 +90,7 @@ def _empty(found: Findings) -> str:
     return f"{names} is unknown for all configurations; plan explain shows what is missing"
 
 
-def none_found(found: Findings | Sequence[Variant]) -> tuple[str, ...]:
+def none_found(found: Findings | Sequence[Outcome]) -> tuple[str, ...]:
     """Return why a sweep of a job has no answer; that of a service says so in its report."""
     if not isinstance(found, Findings):
         return ()
@@ -123,7 +120,7 @@ def best_candidates(found: Findings) -> Table:
         rows=tuple(
             (
                 outcome.candidate.index,
-                *(outcome.candidate.settings.get(key) for key in found.values),
+                *(outcome.settings.get(key) for key in found.values),
                 *(_plain_value(outcome, name) for name in names),
             )
             for outcome in shown
@@ -184,7 +181,7 @@ def _candidates(outcomes: Sequence[Outcome], found: Findings) -> Table:
     rows = tuple(
         (
             str(outcome.candidate.index),
-            *(setting_called(key, outcome.candidate.settings.get(key, "")) for key in keys),
+            *(setting_called(key, outcome.settings.get(key, "")) for key in keys),
             *(_figure(outcome, name) for name in kept),
         )
         for outcome in outcomes
@@ -251,22 +248,25 @@ _BATCHES: Final = {
 """Those of models that answer in one pass."""
 
 
-def _variants(found: Sequence[Variant]) -> Document:
+def _variants(found: Sequence[Outcome]) -> Document:
     """Return variants of a service: the figures that matter, a row each."""
-    mistakes = (f"{settings_called(one.settings)}: {one.mistake}" for one in found if one.mistake)
-    of_tokens = any("cost.usd_per_million_tokens" in one.figures for one in found)
+    mistakes = (f"{settings_called(one.settings)}: {one.reason}" for one in found if one.reason)
+    # Those of services are numbers only.
+    figures = [cast("Mapping[str, float | None]", one.figures) for one in found]
+    of_tokens = any("cost.usd_per_million_tokens" in one for one in figures)
     heads = _TOKENS if of_tokens else _BATCHES
     keys = tuple(dict.fromkeys(key for one in found for key in one.settings))
-    names = tuple(dict.fromkeys(name for one in found for name in one.figures))
+    names = tuple(dict.fromkeys(name for one in figures for name in one))
     rows = [
         (
             *(setting_called(key, one.settings.get(key, "")) for key in keys),
-            *(service_figure(name, one.figures.get(name)) for name in heads),
+            *(service_figure(name, own.get(name)) for name in heads),
         )
-        for one in found
+        for one, own in zip(found, figures, strict=True)
     ]
     cells = tuple(
-        (*map(one.settings.get, keys), *(one.figures.get(name) for name in names)) for one in found
+        (*map(one.settings.get, keys), *map(own.get, names))
+        for one, own in zip(found, figures, strict=True)
     )
     return Document(
         sections=(
@@ -276,7 +276,7 @@ def _variants(found: Sequence[Variant]) -> Document:
         data=lambda: {
             "schema": SCHEMA,
             "variants": [
-                {"settings": dict(v.settings), **dict(v.figures), "mistake": v.mistake or None}
+                {"settings": dict(v.settings), **dict(v.figures), "mistake": v.reason or None}
                 for v in found
             ],
         },
@@ -345,7 +345,7 @@ def as_object(found: Findings, name: str) -> dict[str, Any]:
 def _candidate(outcome: Outcome) -> dict[str, Any]:
     return {
         "candidate": outcome.candidate.index,
-        "settings": outcome.candidate.settings,
+        "settings": outcome.settings,
         "status": str(outcome.status),
         "reason": outcome.reason,
         "metrics": {name: _plain(value) for name, value in outcome.figures.items()},

@@ -12,6 +12,7 @@ from simulator.report.document import Cell, Document, Table, grid, notes, sectio
 from simulator.report.evidence import ALL, NAME_WIDTH, WORST_HEAD, share, worst_rows
 from simulator.report.markdown import escaped, table
 from simulator.report.text import printable
+from simulator.validation.scores import Judged
 from simulator.validation.unseen import (
     MIN_UNSEEN_FIGURES,
     UNSEEN_COVERAGE,
@@ -20,7 +21,7 @@ from simulator.validation.unseen import (
     Speedup,
     Unseen,
 )
-from simulator.validation.validate import EVERY_FAMILY, Judged
+from simulator.validation.validate import EVERY_FAMILY
 from simulator.version import __version__
 
 HEAD: Final = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from simulator.physics import footprint
@@ -18,10 +18,10 @@ from simulator.results.prediction import Timing
 from simulator.schema.accelerators import Gpu
 from simulator.schema.cost import MOST_IN_BLOCKS, Purchase
 from simulator.schema.machines import Group, Host, Link, short_name
+from simulator.schema.provenance import Assumption, Part, Source, bearing
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope, Storage
 from simulator.schema.training import Sharding
-from simulator.uncertainty.provenance import Assumption, Part, Source, bearing
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,
@@ -54,13 +54,9 @@ def assumptions(scenario: Scenario) -> tuple[Assumption, ...]:
     return (
         *scenario.notes,
         *_machine(scenario),
-        *bearing(_compute(scenario), Part.DEVICE),
-        *bearing(_offload(scenario), Part.DEVICE),
+        *bearing(_device_time(scenario), Part.DEVICE),
         *_processors(scenario),
-        *bearing(_software(scenario), Part.DEVICE),
-        *bearing(_launches(scenario), Part.DEVICE),
-        *bearing(_relative(scenario), Part.DEVICE),
-        *bearing(_outdone(scenario), Part.DEVICE),
+        *bearing(_kernels(scenario), Part.DEVICE),
         *footprint.assumptions(scenario),
     )
 
@@ -236,84 +232,51 @@ def _processors(scenario: Scenario) -> tuple[Assumption, ...]:
     return bearing(found, Part.INPUT, *([Part.DEVICE] if computes else []))
 
 
-def _compute(scenario: Scenario) -> tuple[Assumption, ...]:
+def _device_time(scenario: Scenario) -> Iterator[Assumption]:
+    """Return the device time of a batch, and that of an optimizer on the host."""
     time = device_time(scenario)
     if time is None:
-        return ()
-    return (
-        Assumption(
-            what=f"device time of a batch, by {time.equation}",
-            value=show(float(time.total), SECOND),
-            source=time.source,
-        ),
-    )
-
-
-def _offload(scenario: Scenario) -> tuple[Assumption, ...]:
-    """Return the rate of an optimizer on the host, with its source."""
-    time = device_time(scenario) if scenario.job.parallelism.offload_optimizer else None
-    if time is None or time.step is None:
-        return ()
-    return (
-        Assumption(
+        return
+    what = f"device time of a batch, by {time.equation}"
+    yield Assumption(what=what, value=show(float(time.total), SECOND), source=time.source)
+    if scenario.job.parallelism.offload_optimizer and time.step is not None:
+        yield Assumption(
             what="update by the host's processors",
             value=show(float(time.step.host.update), SECOND),
             source=kernels_of(scenario).sources["update_host"],
-        ),
-    )
+        )
 
 
-def _software(scenario: Scenario) -> tuple[Assumption, ...]:
-    """Return the assumed effect of a compiler on a device time computed by operator."""
-    time, k = device_time(scenario), scenario.job.software.kernels
-    if time is None or time.measured or time.step is not None or k is None:
-        return ()
-    if k.kernel.others == 1.0:
-        return ()
-    what = "memory that compiled norms, activations and sums move, of eager ones"
-    return (Assumption(what=what, value=f"{k.kernel.others:.0%}", source=k.launch.source),)
-
-
-def _launches(scenario: Scenario) -> tuple[Assumption, ...]:
-    """Return the launch time of a kernel, if the device time is computed by kernel."""
-    time, k = device_time(scenario), scenario.job.software.kernels
-    if time is None or time.measured or time.step is not None or k is None:
-        return ()
-    return (
-        Assumption(
-            what="launching a kernel",
-            value=show(k.launch.kernel, SECOND),
-            source=k.launch.source,
-        ),
-    )
-
-
-def _relative(scenario: Scenario) -> tuple[Assumption, ...]:
-    """Return the device whose fitted kernels are used, or the evidence for its own."""
+def _kernels(scenario: Scenario) -> Iterator[Assumption]:
+    """Return what a computed device time takes from other devices and from the software."""
     time, gpu = device_time(scenario), scenario.cluster.trainers.host.gpu
-    if time is None or time.measured or gpu is None:
-        return ()
+    if time is None or time.measured:
+        return
     kernels = scenario.job.software.kernels
+    if time.step is None and kernels is not None:
+        launch, others = kernels.launch, kernels.kernel.others
+        if others != 1.0:
+            what = "memory that compiled norms, activations and sums move, of eager ones"
+            yield Assumption(what=what, value=f"{others:.0%}", source=launch.source)
+        value = show(launch.kernel, SECOND)
+        yield Assumption(what="launching a kernel", value=value, source=launch.source)
+    if gpu is None:
+        return
     if time.step is not None and kernels is not None and kernels.apart is not None:
         factor, source = kernels.apart
-        others = f"relative to others of {gpu.architecture}, measured"
-        what = f"{_of('matrix products', gpu)} {others}"
-        return (Assumption(what=what, value=f"{factor:.0%}", source=source),)
-    if gpu.relative is None:
-        return ()
-    value = f"{gpu.reach:.0%} of those of {gpu.relative.device}"
-    what = f"{_of('kernels', gpu)}, to which no figures were fitted"
-    return (Assumption(what=what, value=value, source=gpu.relative.source),)
-
-
-def _outdone(scenario: Scenario) -> tuple[Assumption, ...]:
-    """Return the measured shortfall of newer devices that memory limits."""
-    time, gpu = device_time(scenario), scenario.cluster.trainers.host.gpu
-    if time is None or time.measured or gpu is None or gpu.outdone is None:
-        return ()
-    more = f"relative to kernels of {gpu.outdone.architecture}, measured"
-    what = f"{_of('share of the memory bandwidth', gpu)} {more}"
-    return (Assumption(what=what, value=f"{gpu.outdone.ratio:.1%}", source=gpu.outdone.source),)
+        of_others = f"relative to others of {gpu.architecture}, measured"
+        what = f"{_of('matrix products', gpu)} {of_others}"
+        yield Assumption(what=what, value=f"{factor:.0%}", source=source)
+    elif gpu.relative is not None:
+        what = f"{_of('kernels', gpu)}, to which no figures were fitted"
+        value = f"{gpu.reach:.0%} of those of {gpu.relative.device}"
+        yield Assumption(what=what, value=value, source=gpu.relative.source)
+    if gpu.outdone is not None:
+        # Newer devices that memory limits fall short of what their bandwidth says.
+        more = f"relative to kernels of {gpu.outdone.architecture}, measured"
+        what = f"{_of('share of the memory bandwidth', gpu)} {more}"
+        value = f"{gpu.outdone.ratio:.1%}"
+        yield Assumption(what=what, value=value, source=gpu.outdone.source)
 
 
 def warnings(
@@ -324,44 +287,61 @@ def warnings(
     rests_on: tuple[Assumption, ...],
 ) -> tuple[str, ...]:
     """Return the warnings: what may make the prediction wrong or the job fail."""
-    found: list[str] = []
-    again = "step" if scenario.job.mode.learns else "batch"
-    many = "steps" if scenario.job.mode.learns else "batches"
-    if memory is not None and memory.known_verdict not in {None, Verdict.YES}:
-        total, capacity = show(memory.total, BYTE), show(memory.capacity, BYTE)
-        word = "does not fit" if memory.verdict is Verdict.NO else "may not fit"
-        found.append(f"GPU memory: the job {word}: {total} of {capacity}")
-    found += _sharded_for_nothing(scenario, memory)
-    found += [text for text in (footprint.paging_warning(ram),) if text]
+    found = (
+        _short_memory(memory),
+        _sharded_for_nothing(scenario, memory),
+        footprint.paging_warning(ram),
+        *_unsure_steps(scenario, timing),
+        _stragglers_of_an_epoch(scenario, timing),
+        _drives(scenario),
+        *_volumes(scenario),
+        *elsewhere(scenario),
+        _helpers(scenario),
+        _spot(scenario),
+        _blocks(scenario),
+        _failures(scenario, timing),
+        *(component.warning for component in scenario.uncertainties),
+        _unverified(rests_on),
+        "the price is undated" if _is_undated(scenario) else "",
+    )
+    return tuple(text for text in found if text)
+
+
+def _short_memory(memory: MemoryFit | None) -> str:
+    if memory is None or memory.known_verdict in {None, Verdict.YES}:
+        return ""
+    total, capacity = show(memory.total, BYTE), show(memory.capacity, BYTE)
+    word = "does not fit" if memory.verdict is Verdict.NO else "may not fit"
+    return f"GPU memory: the job {word}: {total} of {capacity}"
+
+
+def _unsure_steps(scenario: Scenario, timing: Timing) -> Iterator[str]:
+    learns, number = scenario.job.mode.learns, f"the {timing.simulated_steps:,}"
+    one, many = ("step", "steps") if learns else ("batch", "batches")
     if timing.half_width > SHAKY_WIDTH * timing.step_time.mean:
-        found.append(
-            f"{many} differ so much that the mean of the {timing.simulated_steps:,} simulated ones "
-            f"is off by up to {timing.half_width / timing.step_time.mean:.0%} by chance"
+        off = timing.half_width / timing.step_time.mean
+        yield (
+            f"{many} differ so much that the mean of {number} simulated ones is off by up to "
+            f"{off:.0%} by chance"
         )
     if timing.bounded:
-        found.append(
-            f"the {timing.simulated_steps:,} simulated {many} use prefetched data only: the time "
-            f"of a {again} is the lower bound of a sustained run"
+        yield (
+            f"{number} simulated {many} use prefetched data only: the time of a {one} is the lower "
+            "bound of a sustained run"
         )
-    found += _stragglers_of_an_epoch(scenario, timing)
-    found += _drives(scenario)
-    found += _volumes(scenario)
-    found += elsewhere(scenario)
-    found += _helpers(scenario)
-    found += _spot(scenario)
-    found += _blocks(scenario)
-    found += _failures(scenario, timing)
-    found += [component.warning for component in scenario.uncertainties if component.warning]
-    unverified = [a.what for a in rests_on if not a.source.verified]
-    if unverified:
-        found.append(f"rests on unverified figures: {', '.join(unverified)}")
+
+
+def _unverified(rests_on: Sequence[Assumption]) -> str:
+    names = [a.what for a in rests_on if not a.source.verified]
+    return f"rests on unverified figures: {', '.join(names)}" if names else ""
+
+
+def _is_undated(scenario: Scenario) -> bool:
     price = listed_price(scenario, scenario.cluster.trainers)
-    if price is not None and price.source.date == "undated":
-        found.append("the price is undated")
-    return tuple(found)
+    return price is not None and price.source.date == "undated"
 
 
-def _sharded_for_nothing(scenario: Scenario, memory: MemoryFit | None) -> list[str]:
+def _sharded_for_nothing(scenario: Scenario, memory: MemoryFit | None) -> str:
     """Say so where sharded gradients need more memory than a sharded optimizer alone.
 
     FSDP's SHARD_GRAD_OP keeps a shard of all parameters in addition to the full ones during a pass.
@@ -369,39 +349,37 @@ def _sharded_for_nothing(scenario: Scenario, memory: MemoryFit | None) -> list[s
     """
     job = scenario.job
     if memory is None or job.parallelism.sharding is not Sharding.GRADIENTS:
-        return []
+        return ""
     less = replace(job, parallelism=replace(job.parallelism, sharding=Sharding.OPTIMIZER))
     other = footprint.memory_fit(replace(scenario, jobs=(less,)))
     if other is None or other.total >= memory.total:
-        return []
+        return ""
     few = "there are few", "a pipeline adds up whole ones first"
     more, why = show(memory.total - other.total, BYTE), few[job.parallelism.pipeline > 1]
     needs = f"with sharded gradients the job needs {more} more than with a sharded optimizer alone"
     whole = "full parameters stay in addition to their shards (FSDP's SHARD_GRAD_OP)"
-    return [f"GPU memory: {needs}: {whole}, and of gradients {why}"]
+    return f"GPU memory: {needs}: {whole}, and of gradients {why}"
 
 
-def _stragglers_of_an_epoch(scenario: Scenario, timing: Timing) -> list[str]:
+def _stragglers_of_an_epoch(scenario: Scenario, timing: Timing) -> str:
     """Say so where an epoch takes far longer than its steps: its last batches come late."""
     steps = lengths(scenario).steps * timing.step_time.mean
     if timing.epoch_time - timing.first_step <= 2.0 * steps:
-        return []
+        return ""
     whole, own = show(timing.epoch_time, SECOND), show(steps, SECOND)
-    return [
-        f"an epoch takes {whole}, its steps {own}: workers far slower than others delay its end"
-    ]
+    return f"an epoch takes {whole}, its steps {own}: workers far slower than others delay its end"
 
 
-def _drives(scenario: Scenario) -> list[str]:
+def _drives(scenario: Scenario) -> str:
     """Say so where the data do not fit the drives they are said to lie on."""
     group, job = scenario.cluster.trainers, scenario.job
     if group.storage.capacity is None or group.storage.scope is not Scope.LOCAL:
-        return []
+        return ""
     there = group.storage.capacity * drives_used(group)
     needed = job.stored_total
     if needed <= there:
-        return []
-    return [f"the data ({show(needed, BYTE)}) do not fit the drives ({show(there, BYTE)})"]
+        return ""
+    return f"the data ({show(needed, BYTE)}) do not fit the drives ({show(there, BYTE)})"
 
 
 def _volumes(scenario: Scenario) -> list[str]:
@@ -417,10 +395,10 @@ def _volumes(scenario: Scenario) -> list[str]:
     ]
 
 
-def _spot(scenario: Scenario) -> list[str]:
+def _spot(scenario: Scenario) -> str:
     """Say so where machines may be taken away, which no time here counts."""
     if scenario.cost.purchase is not Purchase.SPOT:
-        return []
+        return ""
     told = scenario.interruptions
     counted = (
         "[spot] states them, and [goal.spot] for plan recommend"
@@ -430,41 +408,39 @@ def _spot(scenario: Scenario) -> list[str]:
     said = f"bought as spot capacity: time and cost of the run leave interruptions out; {counted}"
     price = listed_price(scenario, scenario.cluster.trainers)
     if price is None or price.low == price.high:
-        return [said]
+        return said
     between = f"{show(price.low, USD_PER_SECOND)} to {show(price.high, USD_PER_SECOND)}"
-    return [f"{said}; the price is the middle of {between}"]
+    return f"{said}; the price is the middle of {between}"
 
 
-def _blocks(scenario: Scenario) -> list[str]:
+def _blocks(scenario: Scenario) -> str:
     """Say so where more machines are bought as capacity blocks than are sold so."""
     machines = sum(group.count for group in scenario.cluster.groups)
     if scenario.cost.purchase is not Purchase.CAPACITY_BLOCK or machines <= MOST_IN_BLOCKS:
-        return []
-    return [f"capacity blocks hold {MOST_IN_BLOCKS} machines at a time, and these are {machines:,}"]
+        return ""
+    return f"capacity blocks hold {MOST_IN_BLOCKS} machines at a time, and these are {machines:,}"
 
 
-def _failures(scenario: Scenario, timing: Timing) -> list[str]:
+def _failures(scenario: Scenario, timing: Timing) -> str:
     """Say so where a job as large and long would be interrupted, and nothing is said of that."""
     trainers = scenario.cluster.trainers
     accelerators = trainers.count * trainers.gpus_per_host
     stops = timing.total_time * accelerators / BETWEEN_STOPS
     if scenario.interruptions is not None or accelerators < LEAST_STOPPED or stops < 1.0:
-        return []
-    return [
-        (
-            "no failures are counted in time and cost (jobs of 1,024 GPUs were stopped every "
-            "7.9 h, arXiv 2410.21680): plan goodput counts them"
-        )
-    ]
+        return ""
+    return (
+        "no failures are counted in time and cost (jobs of 1,024 GPUs were stopped every 7.9 h, "
+        "arXiv 2410.21680): plan goodput counts them"
+    )
 
 
-def _helpers(scenario: Scenario) -> list[str]:
+def _helpers(scenario: Scenario) -> str:
     """Say so where machines of remote workers are short of RAM."""
     remote = scenario.job.remote
     if remote is None:
-        return []
+        return ""
     ram = footprint.host_ram(helpers_alone(scenario, remote))
     if ram.verdict is Verdict.YES:
-        return []
+        return ""
     needed, there = show(ram.total, BYTE), show(ram.capacity, BYTE)
-    return [f"RAM of group '{remote.name}' is short: {needed} needed, {there} there"]
+    return f"RAM of group '{remote.name}' is short: {needed} needed, {there} there"

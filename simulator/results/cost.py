@@ -34,7 +34,6 @@ from simulator.results.energy import (
     standing,
 )
 from simulator.results.prediction import Cost, StorageBill, Timing
-from simulator.results.serving import Answered, Saturation, ServiceCost
 from simulator.schema.cost import Location, Price, Purchase, price_of
 from simulator.schema.data_loading import CachePolicy, Placement, Preparation
 from simulator.schema.machines import Group, short_name
@@ -62,6 +61,7 @@ from simulator.units import (
 )
 
 if TYPE_CHECKING:
+    from simulator.results.serving import Answered, Saturation, ServiceCost
     from simulator.schema.serving import Service
 
 
@@ -684,6 +684,8 @@ def service_cost(
 
     Under autoscaling the machines that were there on average count; owned ones stay.
     """
+    from simulator.results.serving import ServiceCost  # noqa: PLC0415 - no job needs it
+
     found, owned = told or saturation, service.owned is not None
     drawn = service_energy(service, told, saturation).power if owned else None
     price = service_price(service, drawn)

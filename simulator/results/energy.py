@@ -18,12 +18,11 @@ from simulator.equations.cost import (
 from simulator.pipeline.run_length import lengths
 from simulator.pipeline.stages.base import Resource
 from simulator.results.prediction import Energy, Timing
-from simulator.results.serving import Answered, Saturation, ServiceEnergy
 from simulator.schema.cost import EnergyPlan, Purchase
 from simulator.schema.machines import Group, short_name
+from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 from simulator.terms import Term, term
-from simulator.uncertainty.provenance import Source
 from simulator.units import (
     MILLION,
     THOUSAND,
@@ -39,6 +38,7 @@ from simulator.units import (
 )
 
 if TYPE_CHECKING:
+    from simulator.results.serving import Answered, Saturation, ServiceEnergy
     from simulator.schema.serving import Service
 
 _TEADS: Final = (
@@ -416,6 +416,8 @@ def service_energy(
     Accelerators that no replica uses stand idle. Under autoscaling the machines that were there on
     average count.
     """
+    from simulator.results.serving import ServiceEnergy  # noqa: PLC0415 - no job needs it
+
     found = told or saturation
     if found is None or not found.output_rate or not is_known(service.group):
         return ServiceEnergy()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Generic, TypeVar
 
 from simulator.equations.cost import cost_ratio, saving
 from simulator.reading.effective_settings import Input
@@ -15,25 +15,15 @@ from simulator.results.serving import ServicePrediction
 from simulator.schema.measurement import Row
 from simulator.units import PerSecond, UsdPerSecond
 
-
-class ComparedSide(Protocol):
-    """A thing that is compared: it has a name and keys."""
-
-    @property
-    def label(self) -> str:
-        """Return its name."""
-
-    @property
-    def inputs(self) -> Mapping[str, Input]:
-        """Its keys by dotted name."""
+Predicted = TypeVar("Predicted", Prediction, ServicePrediction)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """One scenario: how it is called, its prediction, its keys, and what was measured of it."""
+class Side(Generic[Predicted]):
+    """One job or service: its name, its prediction, its keys, and what was measured of it."""
 
     label: str
-    prediction: Prediction
+    prediction: Predicted
     inputs: Mapping[str, Input] = field(default_factory=dict)
     published: tuple[Row, ...] = ()
 
@@ -67,13 +57,13 @@ class PricePerformance:
         return float(saving(1.0, self.cost))
 
 
-def differing(sides: Sequence[ComparedSide]) -> tuple[str, ...]:
+def differing(sides: Sequence[Side[Any]]) -> tuple[str, ...]:
     """Keys whose values are not the same in all scenarios, in the order of their sections."""
     names = dict.fromkeys(name for side in sides for name in side.inputs)
     return tuple(name for name in names if _differs(name, sides))
 
 
-def _differs(name: str, sides: Sequence[ComparedSide]) -> bool:
+def _differs(name: str, sides: Sequence[Side[Any]]) -> bool:
     """Return whether a stated value differs between the sides; derived values do not count."""
     found = [side.inputs.get(name) for side in sides]
     if not any(one is not None and one.given for one in found):
@@ -82,7 +72,7 @@ def _differs(name: str, sides: Sequence[ComparedSide]) -> bool:
     return any((one and one.value) != (first and first.value) for one in found)
 
 
-def price_performance(first: Side, other: Side) -> PricePerformance | None:
+def price_performance(first: Side[Prediction], other: Side[Prediction]) -> PricePerformance | None:
     """The price-performance rule for two predictions; None where a price is unknown."""
     return rule_of(_paid(first.prediction), _paid(other.prediction))
 
@@ -103,7 +93,9 @@ def rule_of(
     return PricePerformance(price=now / was, time=slow / fast)
 
 
-def published_price_performance(first: Side, other: Side) -> PricePerformance | None:
+def published_price_performance(
+    first: Side[Prediction], other: Side[Prediction]
+) -> PricePerformance | None:
     """The same as published: prices by the hour, and times of steps of equally many samples."""
     price, step = "cost.usd_per_h", "step_time_s.mean"
     here, there = first.measured, other.measured
@@ -113,25 +105,16 @@ def published_price_performance(first: Side, other: Side) -> PricePerformance | 
     return PricePerformance(price=there[price] / here[price], time=there[step] / here[step])
 
 
-def _samples(side: Side) -> float:
+def _samples(side: Side[Prediction]) -> float:
     scenario = side.prediction.scenario
     train = scenario.job.train
     return float(train.batch_size * train.accumulation * scenario.ranks * scenario.job.copies)
 
 
-def error(side: Side, metric: str) -> float | None:
+def error(side: Side[Prediction], metric: str) -> float | None:
     """Return the relative error of the prediction against the published figure."""
     known, ours = side.measured.get(metric), number_at(side.prediction, metric)
     return None if not known or ours is None else ours / known - 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceSide:
-    """One service: how it is called, its prediction, its keys."""
-
-    label: str
-    prediction: ServicePrediction
-    inputs: Mapping[str, Input] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +138,9 @@ class ServiceRatio:
         return None if self.cost is None else float(saving(1.0, self.cost))
 
 
-def service_ratio(first: ServiceSide, other: ServiceSide) -> ServiceRatio | None:
+def service_ratio(
+    first: Side[ServicePrediction], other: Side[ServicePrediction]
+) -> ServiceRatio | None:
     """Compare a service with the first; None where one of them does not fit its devices."""
     was, now = first.prediction, other.prediction
     if was.saturation is None or now.saturation is None or not was.saturation.request_rate:

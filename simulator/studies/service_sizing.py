@@ -17,6 +17,7 @@ from simulator.results.serving import Answered, ServiceCost, ServicePrediction
 from simulator.schema.goal import Plain
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import OpenLoop, Service
+from simulator.schema.uncertainty import P90
 from simulator.serving.answers import lack, uncertain
 from simulator.serving.layout import Layout
 from simulator.serving.load import usual_count
@@ -30,8 +31,7 @@ from simulator.serving.run import (
 )
 from simulator.serving.sizing import LIMITS, Sizing, times
 from simulator.studies.levers.catalogue import variants
-from simulator.studies.search.outcome import Progress, tracked
-from simulator.uncertainty.components import P90
+from simulator.studies.search.outcome import Candidate, Outcome, Progress, Status, tracked
 from simulator.units import SECOND, THOUSAND, PerSecond, Seconds, Usd, UsdPerSecond, show
 
 SINGLE_REQUESTS: Final = 2000
@@ -285,7 +285,7 @@ class _Candidate:
         return self.sizing.least_price(self.each)
 
 
-def size(
+def cheapest_machines(
     read: Read,
     candidates: Sequence[Mapping[str, Plain]],
     *,
@@ -470,31 +470,29 @@ def cost_at(choice: Choice) -> ServiceCost:
     return service_cost(choice.service, choice.answered, None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
-    """A service with some settings, and its figures; a mistake where it has none."""
-
-    settings: Mapping[str, Plain]
-    figures: Mapping[str, float | None]
-    mistake: str = ""
-
-
-def sweep(
+def variant_outcomes(
     read: Read,
     candidates: Sequence[Mapping[str, Plain]],
     *,
     seed: int = 0,
     progress: Progress | None = None,
-) -> tuple[Variant, ...]:
-    """The figures of variants of a service, without intervals, in their order."""
-    found = []
-    for settings in tracked(candidates, progress):
+) -> tuple[Outcome, ...]:
+    """Return the figures of variants of a service, without intervals, in their order."""
+
+    def figures(settings: Mapping[str, Plain]) -> dict[str, float | None] | PlanError:
         try:
-            figures = service_figures(predict_service(read(settings), seed=seed, intervals=False))
-            found.append(Variant(settings=settings, figures=figures))
+            return service_figures(predict_service(read(settings), seed=seed, intervals=False))
         except PlanError as mistake:
-            found.append(Variant(settings=settings, figures={}, mistake=str(mistake)))
-    return tuple(found)
+            return mistake
+
+    return tuple(
+        Outcome(candidate=candidate, status=Status.REFUSED, reason=str(found))
+        if isinstance(found, PlanError)
+        else Outcome(candidate=candidate, status=Status.PREDICTED, figures=found)
+        for index, settings in enumerate(tracked(candidates, progress))
+        for candidate in (Candidate(index=index, settings=settings),)
+        for found in (figures(settings),)
+    )
 
 
 LOAD_SHARES: Final = (0.05, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95)
@@ -522,7 +520,7 @@ class Worth:
     prediction: ServicePrediction
 
 
-def whatif(service: Service, *, seed: int = 0) -> tuple[ServicePrediction, tuple[Worth, ...]]:
+def worths(service: Service, *, seed: int = 0) -> tuple[ServicePrediction, tuple[Worth, ...]]:
     """The service as it is, and with each of some changes."""
     base = predict_service(service, seed=seed, intervals=False)
     found = [

@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from simulator.results.cost import Listed
     from simulator.results.prediction import Prediction
     from simulator.results.serving import ServicePrediction
-    from simulator.schema.goal import Axes, Goal, Plain
+    from simulator.schema.goal import Axes, Goal
     from simulator.schema.scenario import Scenario
     from simulator.schema.serving import Service
-    from simulator.studies.compare import ServiceSide, Side
-    from simulator.studies.recommend.ranking import Choice
+    from simulator.studies.compare import Side
+    from simulator.studies.levers import Settings
     from simulator.studies.recommend.recommendation import Recommendation
     from simulator.studies.recommend.search_problem import SearchBackend
     from simulator.studies.search.explore import Request
     from simulator.studies.search.findings import Findings
     from simulator.studies.search.outcome import Outcome
-    from simulator.studies.service_sizing import Need, Variant, Worth
+    from simulator.studies.service_sizing import Need, Worth
     from simulator.studies.service_sizing import Sized as SizedService
     from simulator.studies.size import SizeAnswer
     from simulator.studies.whatif import WhatIf
@@ -46,7 +46,6 @@ Described = TypeVar("Described")
 """The type that a file is read to: `Scenario` or `Service`."""
 Predicted = TypeVar("Predicted")
 """The type of its prediction: `Prediction` or `ServicePrediction`."""
-Settings: TypeAlias = "Mapping[str, Plain]"
 Progress: TypeAlias = Callable[[float], None]
 """Takes the finished share, 0 to 1."""
 ProgressLine: TypeAlias = Callable[[str], AbstractContextManager[Progress | None]]
@@ -77,9 +76,48 @@ class Study(Generic[Found]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepOptions:
-    """The variants of a sweep, and which of them are wanted; as `plan sweep` has them."""
+class StudyOptions:
+    """What a study is asked for and how it runs; each verb reads the options that it has.
 
+    Parameters
+    ----------
+    seed : int
+        Seed of all random draws.
+    progress : callable
+        Shows progress, where `search` and `open_backend` do not.
+    loss : float
+        Share of a job's speed that may be lost by sizing.
+    counts : sequence of int
+        Numbers of machines to size for; its own by default.
+    typed : str
+        The subject as the user typed it.
+    prices : sequence of str
+        What changes add to the rent, such as ``vCPUs x2=$0.50/h``.
+    gpus : str, optional
+        Accelerators to try, names and patterns; none by default.
+    tornado : bool
+        Also vary each uncertain rate.
+    device : str
+        The word for its accelerators in names of changes.
+    over, where, sample, points, by, top, margin, exhaustive
+        The variants of a sweep, and which of them are wanted; as `plan sweep` has them.
+    search : callable, optional
+        Explores the candidates of a job, with the workers and the store of the caller.
+    goal : pathlib.Path, optional
+        A file with the goal of all subjects; that of each by default.
+    open_backend : callable, optional
+        Opens the search of candidates, with the workers and the store of the caller.
+    """
+
+    seed: int = 0
+    progress: ProgressLine = no_progress
+    loss: float = 0.05
+    counts: Sequence[int] = ()
+    typed: str = ""
+    prices: Sequence[str] = ()
+    gpus: str | None = None
+    tornado: bool = False
+    device: str = "GPU"
     over: Sequence[str] = ()
     where: str | None = None
     sample: str | None = None
@@ -88,7 +126,9 @@ class SweepOptions:
     top: int | None = None
     margin: str = "0%"
     exhaustive: bool = False
-    seed: int = 0
+    search: Callable[[Request], Sequence[Outcome]] | None = None
+    goal: Path | None = None
+    open_backend: Callable[[], AbstractContextManager[SearchBackend]] | None = None
 
 
 class Subject(ABC, Generic[Described, Predicted]):
@@ -192,112 +232,21 @@ class Subject(ABC, Generic[Described, Predicted]):
         """Return one column of a comparison: the prediction with all keys."""
 
     @abstractmethod
-    def size(  # noqa: PLR0913 - what is asked
-        self,
-        resource: str,
-        *,
-        loss: float = 0.05,
-        counts: Sequence[int] = (),
-        seed: int = 0,
-        typed: str = "",
-        progress: ProgressLine = no_progress,
-    ) -> Study[Any]:
-        """Find the least of a resource that is enough.
-
-        Parameters
-        ----------
-        resource : str
-            One of `resources`.
-        loss : float
-            Share of a job's speed that may be lost.
-        counts : sequence of int
-            Numbers of machines to size for; its own by default.
-        seed : int
-            Seed of all random draws.
-        typed : str
-            The subject as the user typed it.
-        progress : callable
-            Shows progress.
-        """
+    def size(self, resource: str, options: StudyOptions) -> Study[Any]:
+        """Find the least of a resource, one of `resources`, that is enough."""
 
     @abstractmethod
-    def whatif(  # noqa: PLR0913 - what is asked
-        self,
-        metric: str,
-        *,
-        prices: Sequence[str] = (),
-        gpus: str | None = None,
-        tornado: bool = False,
-        seed: int = 0,
-        device: str = "GPU",
-        progress: ProgressLine = no_progress,
-    ) -> Study[Any]:
-        """Find the effect of more of each resource on a metric.
-
-        Parameters
-        ----------
-        metric : str
-            A figure by its dotted name.
-        prices : sequence of str
-            What changes add to the rent, such as ``vCPUs x2=$0.50/h``.
-        gpus : str, optional
-            Accelerators to try, names and patterns; none by default.
-        tornado : bool
-            Also vary each uncertain rate.
-        seed : int
-            Seed of all random draws.
-        device : str
-            The word for its accelerators in names of changes.
-        progress : callable
-            Shows progress.
-        """
+    def whatif(self, metric: str, options: StudyOptions) -> Study[Any]:
+        """Find the effect of more of each resource on a metric, by its dotted name."""
 
     @abstractmethod
-    def sweep(
-        self,
-        options: SweepOptions,
-        search: Callable[[Request], Sequence[Outcome]],
-        *,
-        progress: ProgressLine = no_progress,
-    ) -> Study[Any]:
-        """Predict variants.
-
-        Parameters
-        ----------
-        options : SweepOptions
-            The variants, and which of them are wanted.
-        search : callable
-            Explores the candidates of a job, with the workers and the store of the caller.
-        progress : callable
-            Shows progress, where `search` does not.
-        """
+    def sweep(self, options: StudyOptions) -> Study[Any]:
+        """Predict variants."""
 
     @classmethod
     @abstractmethod
-    def recommend(
-        cls,
-        subjects: Sequence[Any],
-        *,
-        goal: Path | None,
-        open_backend: Callable[[], AbstractContextManager[SearchBackend]],
-        seed: int = 0,
-        progress: ProgressLine = no_progress,
-    ) -> Study[Any]:
-        """Find the best machines for one or several subjects of this kind.
-
-        Parameters
-        ----------
-        subjects : sequence of Subject
-            All of this kind.
-        goal : pathlib.Path, optional
-            A file with the goal of all; that of each by default.
-        open_backend : callable
-            Opens the search of candidates, with the workers and the store of the caller.
-        seed : int
-            Seed of all random draws.
-        progress : callable
-            Shows progress, where `open_backend` does not.
-        """
+    def recommend(cls, subjects: Sequence[Any], options: StudyOptions) -> Study[Any]:
+        """Find the best machines for one or several subjects, all of this kind."""
 
     @property
     def job(self) -> Scenario | None:
@@ -377,7 +326,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         found = actions(self.reader, base, Catalogue.default(self.profiles), met=met)
         return found, met.reasons
 
-    def side(self, label: str, *, seed: int) -> Side:
+    def side(self, label: str, *, seed: int) -> Side[Prediction]:
         """Return one column of a comparison, with figures published for the shipped scenario."""
         from simulator.predict import predict
         from simulator.reading.effective_settings import inputs
@@ -394,43 +343,24 @@ class JobSubject(Subject["Scenario", "Prediction"]):
             published=() if self._is_changed else published(self.name_or_path),
         )
 
-    def size(  # noqa: PLR0913 - what is asked
-        self,
-        resource: str,
-        *,
-        loss: float = 0.05,
-        counts: Sequence[int] = (),
-        seed: int = 0,
-        typed: str = "",
-        progress: ProgressLine = no_progress,
-    ) -> Study[SizeAnswer]:
+    def size(self, resource: str, options: StudyOptions) -> Study[SizeAnswer]:
         """Find the least of a resource that loses little speed; see `Subject.size`."""
         from simulator.studies.levers.catalogue import Resource
         from simulator.studies.size import size_answer
 
-        with progress("sizing") as line:
+        with options.progress("sizing") as line:
             found = size_answer(
                 self.reader,
                 Resource(resource),
-                loss,
-                counts=counts,
-                seed=seed,
-                typed=typed,
+                options.loss,
+                counts=options.counts,
+                seed=options.seed,
+                typed=options.typed,
                 progress=line,
             )
         return Study(found=found, good=True)
 
-    def whatif(  # noqa: PLR0913 - what is asked
-        self,
-        metric: str,
-        *,
-        prices: Sequence[str] = (),
-        gpus: str | None = None,
-        tornado: bool = False,
-        seed: int = 0,
-        device: str = "GPU",
-        progress: ProgressLine = no_progress,
-    ) -> Study[WhatIf]:
+    def whatif(self, metric: str, options: StudyOptions) -> Study[WhatIf]:
         """Find the effect of more of each resource on a metric; see `Subject.whatif`."""
         from simulator.studies import sensitivity, whatif
         from simulator.studies.levers.catalogue import knobs
@@ -438,11 +368,12 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         from simulator.studies.whatif import accelerators, flips, generations
 
         whatif.check_number(metric)
-        met, turned = BugLog(), knobs(self.described, device)
+        seed, gpus = options.seed, options.gpus
+        met, turned = BugLog(), knobs(self.described, options.device)
         changes = whatif.knob_steps(turned)
-        priced = whatif.prices_of(prices, changes)
+        priced = whatif.prices_of(options.prices, changes)
         swaps = None if gpus is None else accelerators(gpus, self.reader.names("hardware.gpu"))
-        with progress("trying changes") as line:
+        with options.progress("trying changes") as line:
             margins = whatif.margins(
                 self.read,
                 changes,
@@ -452,14 +383,14 @@ class JobSubject(Subject["Scenario", "Prediction"]):
                 progress=line,
                 met=met,
             )
-        with progress("looking for other limits") as line:
+        with options.progress("looking for other limits") as line:
             moved = flips(self.read, turned, seed=seed, progress=line, met=met)
         swapped, bars = None, None
         if swaps is not None:
-            with progress("swapping accelerators") as line:
+            with options.progress("swapping accelerators") as line:
                 swapped = generations(self.read, swaps, seed=seed, progress=line, met=met)
-        if tornado:
-            with progress("varying rates") as line:
+        if options.tornado:
+            with options.progress("varying rates") as line:
                 bars = sensitivity.tornado(self.described, metric, seed=seed, progress=line)
         found = whatif.WhatIf(
             margins=margins,
@@ -470,13 +401,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         )
         return Study(found=found, good=margins.base.fits, bugs=met.reasons)
 
-    def sweep(
-        self,
-        options: SweepOptions,
-        search: Callable[[Request], Sequence[Outcome]],
-        *,
-        progress: ProgressLine = no_progress,  # noqa: ARG002 - that of the search
-    ) -> Study[Findings]:
+    def sweep(self, options: StudyOptions) -> Study[Findings]:
         """Search the variants of the job; see `Subject.sweep`."""
         from simulator.results.cost import prices_of
         from simulator.results.metrics import old_names
@@ -489,7 +414,10 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         axes = self._axes(options)
         margin = share_of(options.margin, "--margin")
         objectives = tuple(objective_of(text) for text in options.by) or TIME_AND_COST
-        outcomes = search(
+        if options.search is None:
+            msg = "a sweep of a job needs a search"
+            raise TypeError(msg)
+        outcomes = options.search(
             Request(
                 reader=self.reader,
                 candidates=expand(axes, self.reader),
@@ -503,7 +431,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         )
         found = findings(outcomes, objectives, top=options.top, margin=margin)
         shown = [place.outcome for place in found.front[:MAX_SHOWN]] + list(found.best)
-        prices = prices_of(self.read(outcome.candidate.settings) for outcome in shown)
+        prices = prices_of(self.read(outcome.settings) for outcome in shown)
         return Study(
             found=replace(found, prices=prices),
             good=bool(found.front),
@@ -513,7 +441,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
             notes=old_names(axes.where, *options.by),
         )
 
-    def _axes(self, options: SweepOptions) -> Axes:
+    def _axes(self, options: StudyOptions) -> Axes:
         """Return the axes of the file with those of the options."""
         from simulator.reading.search.axes import parse_axis, with_axes
         from simulator.schema.goal import Sampling
@@ -538,36 +466,35 @@ class JobSubject(Subject["Scenario", "Prediction"]):
 
     @classmethod
     def recommend(
-        cls,
-        subjects: Sequence[JobSubject],
-        *,
-        goal: Path | None,
-        open_backend: Callable[[], AbstractContextManager[SearchBackend]],
-        seed: int = 0,
-        progress: ProgressLine = no_progress,  # noqa: ARG003 - that of the search
-    ) -> Study[Sequence[Recommended]]:
+        cls, subjects: Sequence[JobSubject], options: StudyOptions
+    ) -> Study[Sequence[Recommendation]]:
         """Search the machines for the goal of each job, and for all; see `Subject.recommend`."""
+        from simulator.reading.hardware.rented import RentingReader
         from simulator.results.cost import listed_prices
         from simulator.results.metrics import old_names
 
-        goals = [subject.goal(goal) for subject in subjects]
+        if options.open_backend is None:
+            msg = "a recommendation for jobs needs a search"
+            raise TypeError(msg)
+        goals = [subject.goal(options.goal) for subject in subjects]
         several = len(subjects) > 1
-        with open_backend() as backend:
+        with options.open_backend() as backend:
             found = [
-                subject.recommended(wanted, backend, seed=seed, everywhere=several)
+                subject.recommended(wanted, backend, seed=options.seed, everywhere=several)
                 for subject, wanted in zip(subjects, goals, strict=True)
             ]
 
         def prices() -> Iterable[Listed]:
-            for each in found:
+            for subject, each in zip(subjects, found, strict=True):
+                reader = RentingReader(subject.reader)
                 for choice in each.weighed:
-                    yield from listed_prices(each.reader.read(choice.settings).scenario)
+                    yield from listed_prices(reader.read(choice.settings).scenario)
 
         notes = [old_names(each.objective.metric, each.limits.where) for each in goals]
         return Study(
             found=found,
-            good=all(each.answer.winner for each in found),
-            bugs=[reason for each in found for reason in each.answer.bugs],
+            good=all(each.winner for each in found),
+            bugs=[reason for each in found for reason in each.bugs],
             notes=[note for each in notes for note in each],
             prices=prices,
         )
@@ -597,7 +524,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
 
     def recommended(
         self, goal: Goal, backend: SearchBackend, *, seed: int, everywhere: bool
-    ) -> Recommended:
+    ) -> Recommendation:
         """Search the machines for a goal of this job.
 
         Parameters
@@ -631,14 +558,14 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         problem = define_problem(baseline_of(reader, catalogue, machines), goal, seeds)
         answer = recommend(problem, backend, seeds=seeds, seed=seed, everywhere=everywhere)
         if answer.winner is None:
-            return Recommended(answer=answer, reader=reader)
+            return answer
         best = reader.read(answer.winner.settings).scenario
-        answer = replace(
+        return replace(
             answer,
+            best=best,
             buying=buying_option(reader, answer.winner, catalogue, seed),
             prices=tuple(dated_prices(best)),
         )
-        return Recommended(answer=answer, reader=reader, best=best)
 
     @property
     def _is_changed(self) -> bool:
@@ -715,122 +642,82 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
 
         return service_actions(self.reader.read, base, self.reader.catalogue), []
 
-    def side(self, label: str, *, seed: int) -> ServiceSide:
+    def side(self, label: str, *, seed: int) -> Side[ServicePrediction]:
         """Return one column of a comparison."""
         from simulator.predict import predict_service
         from simulator.reading.effective_settings import service_inputs
-        from simulator.studies.compare import ServiceSide
+        from simulator.studies.compare import Side
 
         service = self.described
-        return ServiceSide(
+        return Side(
             label=f"{service.name} with {label}" if label else service.name,
             prediction=predict_service(service, seed=seed),
             inputs=service_inputs(self.reader.document(), service),
         )
 
-    def size(  # noqa: PLR0913 - what is asked
+    def size(
         self,
         resource: str,  # noqa: ARG002 - machines
-        *,
-        loss: float = 0.05,  # noqa: ARG002 - of jobs
-        counts: Sequence[int] = (),  # noqa: ARG002 - of jobs
-        seed: int = 0,
-        typed: str = "",  # noqa: ARG002 - the report adds it
-        progress: ProgressLine = no_progress,
+        options: StudyOptions,
     ) -> Study[tuple[Service, Sequence[Need]]]:
         """Find the fewest machines within the limits, by rate; see `Subject.size`."""
         from simulator.studies.service_sizing import check_limits, needs
 
         service = check_limits(self.reader)
-        with progress("sizing") as line:
-            found = needs(service, seed=seed, progress=line)
+        with options.progress("sizing") as line:
+            found = needs(service, seed=options.seed, progress=line)
         return Study(found=(service, found), good=found[0].machines is not None)
 
-    def whatif(  # noqa: PLR0913 - what is asked
-        self,
-        metric: str,
-        *,
-        prices: Sequence[str] = (),  # noqa: ARG002 - of jobs
-        gpus: str | None = None,  # noqa: ARG002 - of jobs
-        tornado: bool = False,  # noqa: ARG002 - of jobs
-        seed: int = 0,
-        device: str = "GPU",  # noqa: ARG002 - of jobs
-        progress: ProgressLine = no_progress,  # noqa: ARG002 - it takes a second
+    def whatif(
+        self, metric: str, options: StudyOptions
     ) -> Study[tuple[ServicePrediction, tuple[Worth, ...]]]:
         """Find the effect of changes on a metric; see `Subject.whatif`."""
         from simulator.results.metrics import service_figures
         from simulator.schema.fields import nearest_hint
-        from simulator.studies.service_sizing import whatif
+        from simulator.studies.service_sizing import worths
 
-        found = whatif(self.described, seed=seed)
+        found = worths(self.described, seed=options.seed)
         known = tuple(service_figures(found[0]))
         if found[0].answered is not None and metric not in known:
             msg = f"unknown figure '{metric}' of a service; {nearest_hint(metric, known)}"
             raise UnknownName(msg)
         return Study(found=found, good=found[0].fits)
 
-    def sweep(
-        self,
-        options: SweepOptions,
-        search: Callable[[Request], Sequence[Outcome]],  # noqa: ARG002 - of jobs
-        *,
-        progress: ProgressLine = no_progress,
-    ) -> Study[Sequence[Variant]]:
+    def sweep(self, options: StudyOptions) -> Study[Sequence[Outcome]]:
         """Predict every combination of the values of some keys; see `Subject.sweep`."""
         from simulator.reading.service.scenario import variants
-        from simulator.studies.service_sizing import sweep
+        from simulator.studies.service_sizing import variant_outcomes
 
         if not options.over:
             msg = "nothing to vary: give --over KEY=VALUES, such as 'load.rate=1 /s,2 /s,4 /s'"
             raise PlanError(msg)
         settings = variants(options.over)
-        with progress("trying variants") as line:
-            found = sweep(self.read, settings, seed=options.seed, progress=line)
-        return Study(found=found, good=any(not variant.mistake for variant in found))
+        with options.progress("trying variants") as line:
+            found = variant_outcomes(self.read, settings, seed=options.seed, progress=line)
+        return Study(found=found, good=any(not outcome.reason for outcome in found))
 
     @classmethod
     def recommend(
-        cls,
-        subjects: Sequence[ServiceSubject],
-        *,
-        goal: Path | None,  # noqa: ARG003 - of jobs
-        open_backend: Callable[[], AbstractContextManager[SearchBackend]],  # noqa: ARG003 - of jobs
-        seed: int = 0,
-        progress: ProgressLine = no_progress,
+        cls, subjects: Sequence[ServiceSubject], options: StudyOptions
     ) -> Study[SizedService]:
         """Size the machines that the goal of one service allows; see `Subject.recommend`."""
         from simulator.results.cost import listed_prices
-        from simulator.studies.service_sizing import check_limits, size
+        from simulator.studies.service_sizing import cheapest_machines, check_limits
 
         if len(subjects) > 1:
             msg = "recommend takes one service at a time: each has limits of its own"
             raise PlanError(msg)
         reader = subjects[0].reader
         check_limits(reader)
-        with progress("sizing") as line:
-            found = size(reader.read, reader.candidates(), seed=seed, progress=line)
+        with options.progress("sizing") as line:
+            found = cheapest_machines(
+                reader.read, reader.candidates(), seed=options.seed, progress=line
+            )
 
         def prices() -> Iterable[Listed]:
             return [price for choice in found.choices for price in listed_prices(choice.service)]
 
         return Study(found=found, good=bool(found.choices), prices=prices)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recommended:
-    """The recommendation for one job; `best` is the job on the best machines, if there are any."""
-
-    answer: Recommendation
-    reader: CandidateReader
-    best: Scenario | None = None
-
-    @property
-    def weighed(self) -> tuple[Choice, ...]:
-        """The choices that the answer compares, each once."""
-        answer = self.answer
-        lost = [loser.choice for loser in answer.losers]
-        every = [answer.winner, *answer.front, *answer.equals, *lost]
-        return tuple({one.index: one for one in every if one is not None}.values())
 
 
 def read_subject(

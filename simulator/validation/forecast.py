@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from simulator.calibration.samples import anchored
-from simulator.confidence.uncertainty import before, calibrated, known_elsewhere
 from simulator.errors import BrokenInvariant, InputError, NotModelled, PlanError, Problem
 from simulator.predict import predict, predict_service
 from simulator.reading.hardware.catalogue import Catalogue
@@ -21,98 +20,21 @@ from simulator.reading.service.figures import unseen
 from simulator.reading.service.scenario import ServiceReader
 from simulator.results.envelope import placed
 from simulator.results.metrics import number_at, service_figures
+from simulator.schema.calibration import TransferError
 from simulator.schema.measurement import Baseline, MeasurementSet, Parameter, Row
 from simulator.schema.serving import ClosedLoop, Service
+from simulator.schema.uncertainty import Axis
 from simulator.studies.search.outcome import bug_reason
 from simulator.studies.search.workers import Progress, Workers
-from simulator.uncertainty.calibration import TransferError
-from simulator.uncertainty.components import Axis
+from simulator.uncertainty.scenario import before, calibrated, known_elsewhere
 from simulator.validation.features import Features, features_of
-
-Figures = Mapping[str, float]
-Intervals = Mapping[str, tuple[float, float]]
-
-
-def is_service(base: str) -> bool:
-    """Return whether a base describes a service."""
-    return _reader(base, ()) is not None
 
 
 @cache
 def _reader(base: str, profiles: tuple[Path, ...]) -> ServiceReader | None:
+    """Return the reader of a base that describes a service; None for one of jobs."""
     chain = chain_of(base)
     return ServiceReader(chain, base, profiles=profiles) if describes_service(chain) else None
-
-
-def forecast_service(
-    base: str,
-    overrides: Sequence[str],
-    wanted: Sequence[str],
-    profiles: tuple[Path, ...] = (),
-    *,
-    intervals: bool = True,
-) -> tuple[Figures, Intervals, Features]:
-    """Predict a service: figures, their P10 and P90, and its features.
-
-    Parameters
-    ----------
-    base : str
-        File of the service.
-    overrides : sequence of str
-        ``section.key=value`` over it.
-    wanted : sequence of str
-        Names of figures.
-    profiles : tuple of pathlib.Path
-        Folders of hardware profiles that come before the usual ones.
-    intervals : bool
-        Whether to work out intervals.
-
-    Raises
-    ------
-    InputError, NotModelled, PlanError
-        As `ServiceReader.read` does; TypeError if the base is not a service.
-    """
-    reader = _reader(base, profiles)
-    if reader is None:
-        raise TypeError(base)
-    pairs = (override.partition("=") for override in overrides)
-    settings = {key: value for key, _, value in pairs}
-    service = unseen(reader.read(settings), settings.get("model.name", ""))
-    prediction = predict_service(service, intervals=intervals)
-    every = service_figures(prediction)
-    figures = {name: value for name in wanted if (value := every.get(name)) is not None}
-    bands = {name: prediction.interval.get(name, {}) for name in wanted}
-    ends = {
-        name: (low, high)
-        for name, band in bands.items()
-        if (low := band.get("p10")) is not None and (high := band.get("p90")) is not None
-    }
-    return figures, ends, _features(service)
-
-
-def _features(service: Service) -> Features:
-    """Return the features of a service."""
-    serving, load = service.serving, service.load
-    ways = load.arrivals
-    at_once = ways.concurrency if isinstance(ways, ClosedLoop) else load.requests or 1
-    gpu = service.group.host.gpu
-    return Features(
-        devices=serving.tensor * serving.replicas,
-        samples=float(at_once),
-        operations=None,
-        peak=None,
-        numbers={
-            "requests at once": float(at_once),
-            "prompt": load.prompt.mean,
-            "output": load.output.mean,
-            "devices": float(serving.tensor * serving.replicas),
-        },
-        words={
-            "engine": serving.rules.name,
-            "weights": str(serving.weights),
-            "accelerator": "" if gpu is None else gpu.name,
-        },
-    )
 
 
 GroupKey: TypeAlias = tuple[str, tuple[str, ...]]
@@ -174,6 +96,11 @@ class Fitting:
     metrics: tuple[str, ...]
     profiles: tuple[Path, ...] = ()
 
+    @property
+    def weight(self) -> float:
+        """Predictions that it takes, roughly; for progress only."""
+        return FIT_WEIGHT * len(self.anchors) * len(self.fit)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
@@ -190,22 +117,21 @@ class Fitted:
     noise: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forecasts:
-    """The forecast of every row by set and id, and what was fitted for each group."""
-
-    rows: Mapping[tuple[str, str], Forecast]
-    groups: tuple[Fitted, ...]
-
-
 def forecast_all(
     sets: Sequence[MeasurementSet],
     workers: Workers,
     *,
     progress: Progress | None = None,
     profiles: tuple[Path, ...] = (),
-) -> Forecasts:
+) -> tuple[dict[tuple[str, str], Forecast], list[Fitted]]:
     """Fit every group's constants to its anchors, then predict every row that is not excluded.
+
+    Returns
+    -------
+    dict
+        The forecast of every row by set and id.
+    list of Fitted
+        What was fitted for each group.
 
     Raises
     ------
@@ -216,7 +142,7 @@ def forecast_all(
     forecast.cache_clear()
     known_profiles.cache_clear()
     wanted = sum(len(found.rows) for found in sets)
-    weight = sum(FIT_WEIGHT * len(f.anchors) * len(f.fit) for f in _all_fittings(sets, profiles))
+    weight = sum(f.weight for found in sets for f in _fittings(found, profiles))
     share = weight / ((weight + wanted) or 1.0)
     groups = fitted_groups(sets, workers, part(progress, 0.0, share), profiles)
     constants = {group.key: group for group in groups}
@@ -226,8 +152,7 @@ def forecast_all(
         for row in found.rows
         if not row.excluded
     }
-    rows = forecast_cases(asked, workers, part(progress, share, 1.0))
-    return Forecasts(rows=rows, groups=tuple(groups))
+    return forecast_cases(asked, workers, part(progress, share, 1.0)), groups
 
 
 def fitted_groups(
@@ -237,9 +162,8 @@ def fitted_groups(
     profiles: tuple[Path, ...] = (),
 ) -> list[Fitted]:
     """The constants of every group of the sets, fitted to its anchors."""
-    fittings = _all_fittings(sets, profiles)
-    weights = [FIT_WEIGHT * len(f.anchors) * len(f.fit) for f in fittings]
-    return workers.map(fitted_group, fittings, progress, weights)
+    fittings = [fitting for found in sets for fitting in _fittings(found, profiles)]
+    return workers.map(fitted_group, fittings, progress, [f.weight for f in fittings])
 
 
 def forecast_cases(
@@ -257,10 +181,6 @@ def forecast_cases(
     rows = {place: answers[case] for place, case in asked.items()}
     _raise_problems(rows)
     return rows
-
-
-def _all_fittings(sets: Sequence[MeasurementSet], profiles: tuple[Path, ...]) -> list[Fitting]:
-    return [fitting for found in sets for fitting in _fittings(found, profiles)]
 
 
 def part(progress: Progress | None, start: float, end: float) -> Progress | None:
@@ -374,8 +294,9 @@ def _refusal(row: Row, task: Fitting) -> str:
 def forecast(case: Case) -> Forecast:
     """Predict one case; what it lacks or asks too much is said in the forecast."""
     try:
-        if is_service(case.base):
-            return _of_service(case)
+        reader = _reader(case.base, case.profiles)
+        if reader is not None:
+            return _of_service(case, reader)
         catalogue = known_profiles(case.profiles)
         scenario = load_scenario(case.base, overrides=case.overrides, catalogue=catalogue)
         if case.fitted:
@@ -406,10 +327,47 @@ def forecast(case: Case) -> Forecast:
     )
 
 
-def _of_service(case: Case) -> Forecast:
-    given = case.base, case.overrides, case.metrics, case.profiles
-    figures, intervals, features = forecast_service(*given, intervals=case.intervals)
-    return Forecast(figures=figures, intervals=intervals, features=features)
+def _of_service(case: Case, reader: ServiceReader) -> Forecast:
+    """Predict a case of a service."""
+    settings = dict(override.split("=", 1) for override in case.overrides)
+    service = unseen(reader.read(settings), settings.get("model.name", ""))
+    prediction = predict_service(service, intervals=case.intervals)
+    every = service_figures(prediction)
+    bands = {name: prediction.interval.get(name, {}) for name in case.metrics}
+    return Forecast(
+        figures={name: found for name in case.metrics if (found := every.get(name)) is not None},
+        intervals={
+            name: (low, high)
+            for name, band in bands.items()
+            if (low := band.get("p10")) is not None and (high := band.get("p90")) is not None
+        },
+        features=_features(service),
+    )
+
+
+def _features(service: Service) -> Features:
+    """Return the features of a service."""
+    serving, load = service.serving, service.load
+    ways = load.arrivals
+    at_once = ways.concurrency if isinstance(ways, ClosedLoop) else load.requests or 1
+    gpu = service.group.host.gpu
+    return Features(
+        devices=serving.tensor * serving.replicas,
+        samples=float(at_once),
+        operations=None,
+        peak=None,
+        numbers={
+            "requests at once": float(at_once),
+            "prompt": load.prompt.mean,
+            "output": load.output.mean,
+            "devices": float(serving.tensor * serving.replicas),
+        },
+        words={
+            "engine": serving.rules.name,
+            "weights": str(serving.weights),
+            "accelerator": "" if gpu is None else gpu.name,
+        },
+    )
 
 
 @cache

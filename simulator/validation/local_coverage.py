@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from simulator.errors import PlanError
 from simulator.reading.hardware.catalogue import Catalogue
@@ -19,8 +19,7 @@ from simulator.validation.features import Features, features_of
 
 if TYPE_CHECKING:
     from simulator.studies.search.workers import Progress, Workers
-    from simulator.validation.scores import Score
-    from simulator.validation.validate import Judged
+    from simulator.validation.scores import Judged, Score
 
 MAX_NEIGHBOURS: Final = 10
 """Rows that are shown."""
@@ -66,13 +65,6 @@ class Neighbourhood:
     scores: Mapping[str, Score]
     compared: int
     reach: float = SCALE
-
-
-@dataclass(frozen=True, slots=True)
-class _Ask:
-    base: str
-    overrides: tuple[str, ...]
-    profiles: tuple[Path, ...]
 
 
 def nearest(  # noqa: PLR0913 - what to compare, and how
@@ -137,7 +129,7 @@ def _all_facts(
 ) -> dict[tuple[str, str], Features]:
     """The facts of every row whose scenario can be read, by set and id."""
     asked = {
-        (one.name, row.id): _Ask(row.base, row.overrides, profiles)
+        (one.name, row.id): (row.base, row.overrides, profiles)
         for one in sets
         for row in one.rows
         if not row.excluded
@@ -149,12 +141,14 @@ def _all_facts(
     return {place: features for place, ask in asked.items() if (features := known[ask]) is not None}
 
 
-def _facts(ask: _Ask) -> Features | None:
+def _facts(ask: tuple[str, tuple[str, ...], tuple[Path, ...]]) -> Features | None:
+    """Return the features of a base with overrides; None if its scenario has mistakes."""
     from simulator.validation.forecast import known_profiles  # noqa: PLC0415 - few need it
 
     try:
-        catalogue = known_profiles(ask.profiles)
-        return features_of(load_scenario(ask.base, overrides=ask.overrides, catalogue=catalogue))
+        base, overrides, profiles = ask
+        catalogue = known_profiles(profiles)
+        return features_of(load_scenario(base, overrides=overrides, catalogue=catalogue))
     except PlanError:
         return None
 
@@ -259,8 +253,8 @@ _RATES: Final = ("throughput_samples_per_s", "cost.samples_per_usd")
 class Here:
     """One figure measured at the configuration that is predicted.
 
-    `ratio` is the measured over the predicted value, both of the row; `outside` says whether the
-    interval of the prediction left it out.
+    `ratio` is the measured over the predicted value, both of the row; `outside`: the interval of
+    the prediction leaves it out.
     """
 
     set: str
@@ -271,120 +265,88 @@ class Here:
     outside: bool
 
 
-class Run(NamedTuple):
-    """A measured row that differs from a scenario in nothing that is compared, and its set."""
-
-    set: str
-    row: Row
-
-
-class Outside(NamedTuple):
-    """A figure that a run of the very configuration measured beyond the interval predicted."""
-
-    set: str
-    id: str
-    metric: str
-    measured: float
-    predicted: float
-
-
 def runs_of(
-    scenario: Scenario, alike: Sequence[tuple[str, Row]], profiles: tuple[Path, ...] = ()
-) -> tuple[Run, ...]:
-    """Of rows that may be runs of a scenario, each with its set's name, those that are.
+    scenario: Scenario, rows: Sequence[tuple[str, Row]], profiles: tuple[Path, ...] = ()
+) -> tuple[tuple[str, Row], ...]:
+    """Return those of `rows` (each with its set) that are runs of a scenario.
 
-    They differ from it in nothing that is compared (`nearest.distance`).
+    They differ from it in nothing that is compared (`distance`).
     """
-    own = features_of(scenario)
-    catalogue = Catalogue.default(profiles)
-    return tuple(Run(name, row) for name, row in alike if _is_same(row, own, catalogue))
+    own, catalogue = features_of(scenario), Catalogue.default(profiles)
+
+    def same(row: Row) -> bool:
+        try:
+            other = load_scenario(row.base, overrides=row.overrides, catalogue=catalogue)
+            return distance(own, features_of(other)) < SAME_SHARE
+        except PlanError:
+            return False
+
+    return tuple((name, row) for name, row in rows if same(row))
 
 
-def holding(prediction: Prediction, runs: Sequence[Run]) -> tuple[Prediction, tuple[Outside, ...]]:
-    """The prediction with intervals that hold what runs of it measured, and what lay outside.
+def holding(
+    prediction: Prediction, runs: Sequence[tuple[str, Row]]
+) -> tuple[Prediction, tuple[Here, ...]]:
+    """Return the prediction with intervals that hold its measured runs, and figures outside.
 
-    With many runs a tenth of them may stay beyond either end. What lies inside changes nothing.
+    `runs` are sets and rows. With many of them a tenth may stay beyond either end. What lies inside
+    changes nothing.
     """
-    stretches: dict[str, list[float]] = {}
-    outside: list[Outside] = []
-    for run in runs:
-        for metric, measured in run.row.measured.items():
-            own = number_at(prediction, metric)
-            if own is None or metric not in prediction.interval or not own > 0.0 < measured:
-                continue
-            for other, ratio in _implied(metric, measured / own):
-                stretches.setdefault(other, []).append(ratio)
-        outside.extend(_beyond(prediction, run))
-    interval = {
-        name: _holding(name, band, stretches.get(name, ()), prediction)
-        for name, band in prediction.interval.items()
-    }
-    moved = (one for one in outside if interval[one.metric] != prediction.interval[one.metric])
-    return replace(prediction, interval=interval), tuple(moved)
-
-
-def _is_same(row: Row, own: Features, catalogue: Catalogue) -> bool:
-    try:
-        scenario = load_scenario(row.base, overrides=row.overrides, catalogue=catalogue)
-        return distance(own, features_of(scenario)) < SAME_SHARE
-    except PlanError:
-        return False
-
-
-def _beyond(prediction: Prediction, run: Run) -> Iterator[Outside]:
-    """Return what a run measured beyond the intervals of a prediction."""
-    for metric, measured in run.row.measured.items():
-        own, band = number_at(prediction, metric), prediction.interval.get(metric)
-        if own is None or band is None or not own > 0.0 < measured:
-            continue
-        if not band["p10"] <= measured <= band["p90"]:
-            yield Outside(run.set, run.row.id, metric, measured, own)
+    here = [
+        _here(prediction, (name, row.id, metric), measured, own)
+        for name, row in runs
+        for metric, measured in row.measured.items()
+        if metric in prediction.interval
+        and (own := number_at(prediction, metric)) is not None
+        and own > 0.0 < measured
+    ]
+    wider = _held(prediction, here)
+    before, after = prediction.interval, wider.interval
+    moved = (one for one in here if one.outside and after[one.metric] != before[one.metric])
+    return wider, tuple(moved)
 
 
 def measured_here(prediction: Prediction, near: Neighbourhood) -> tuple[Here, ...]:
-    """Figures of rows that differ from the scenario in nothing, nearest first."""
+    """Return figures of rows that differ from the scenario in nothing, nearest first."""
+    same = (row for row in near.rows if row.distance < SAME_SHARE)
     return tuple(
-        Here(
-            set=judged.set,
-            id=judged.id,
-            metric=judged.metric,
-            measured=judged.point.measured,
-            ratio=judged.point.measured / judged.point.predicted,
-            outside=_is_outside(prediction, judged),
-        )
-        for judged in _own_judged(near.rows)
+        _here(prediction, (one.set, one.id, one.metric), one.point.measured, one.point.predicted)
+        for row in same
+        for one in row.judged
+        if not one.absolute and one.point.predicted > 0.0 < one.point.measured
     )
 
 
+def _here(
+    prediction: Prediction, place: tuple[str, str, str], measured: float, predicted: float
+) -> Here:
+    name, row, metric = place
+    band, own = prediction.interval.get(metric), number_at(prediction, metric)
+    outside = False
+    if band is not None and own is not None:
+        outside = not band["p10"] <= own * (measured / predicted) <= band["p90"]
+    ratio = measured / predicted
+    return Here(set=name, id=row, metric=metric, measured=measured, ratio=ratio, outside=outside)
+
+
 def widened(prediction: Prediction, near: Neighbourhood) -> Prediction:
-    """The prediction with intervals that hold what was measured at its configuration.
+    """Return the prediction with intervals that hold what was measured at its configuration.
 
     With many such rows a tenth of them may stay beyond either end.
     """
-    stretches: dict[str, list[float]] = {}
-    for here in measured_here(prediction, near):
-        for metric, ratio in _implied(here.metric, here.ratio):
-            stretches.setdefault(metric, []).append(ratio)
+    return _held(prediction, measured_here(prediction, near))
+
+
+def _held(prediction: Prediction, here: Iterable[Here]) -> Prediction:
+    ratios: dict[str, list[float]] = {}
+    for one in here:
+        for metric, ratio in _implied(one.metric, one.ratio):
+            ratios.setdefault(metric, []).append(ratio)
     interval = {
-        name: _holding(name, band, stretches.get(name, ()), prediction)
+        name: _holding(name, band, ratios.get(name, ()), prediction)
         for name, band in prediction.interval.items()
     }
     return replace(prediction, interval=interval)
-
-
-def _own_judged(rows: Sequence[Near]) -> Iterator[Judged]:
-    same = [near for near in rows if near.distance < SAME_SHARE]
-    for judged in (judged for near in same for judged in near.judged):
-        if not judged.absolute and judged.point.predicted > 0.0 < judged.point.measured:
-            yield judged
-
-
-def _is_outside(prediction: Prediction, judged: Judged) -> bool:
-    band, own = prediction.interval.get(judged.metric), number_at(prediction, judged.metric)
-    if band is None or own is None:
-        return False
-    here = own * judged.point.measured / judged.point.predicted
-    return not band["p10"] <= here <= band["p90"]
 
 
 def _implied(metric: str, ratio: float) -> Iterator[tuple[str, float]]:

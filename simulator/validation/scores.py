@@ -77,13 +77,8 @@ def score(points: Sequence[Point], *, absolute: bool = False) -> Score | None:
     size = np.abs(signed)
     known = [p for p in points if p.p10 is not None and p.p90 is not None]
     rival = [p for p in points if p.baseline is not None]
-    naive = np.abs(
-        errors(
-            _values([p.baseline for p in rival]),
-            _values([p.measured for p in rival]),
-            absolute=absolute,
-        )
-    )
+    naive, there = _values([p.baseline for p in rival]), _values([p.measured for p in rival])
+    naive = np.abs(errors(naive, there, absolute=absolute))
     return Score(
         rows=len(points),
         median=float(np.median(size)),
@@ -133,8 +128,7 @@ def rank_correlation(predicted: Vector, measured: Vector) -> float | None:
 
 def _ranks(values: Vector) -> Vector:
     """Ranks from 0, equal values at the mean of their ranks."""
-    distinct, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    del distinct
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(count) - 1.0
     middle = last - (count - 1.0) / 2.0
     return np.asarray(middle[place], dtype=np.float64)
@@ -235,13 +229,24 @@ MIN_FIGURES: Final = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """One predicted figure: where it belongs, and the point."""
+class Judged:
+    """One measured figure of one row with its prediction."""
 
+    set: str
+    id: str
     family: str
     split: Split
+    metric: str
     point: Point
-    absolute: bool
+    anchor: bool = False
+    absolute: bool = False
+    spread: float | None = None
+
+    @property
+    def error(self) -> float:
+        """Signed error: a share of the measured value, or a difference."""
+        difference = self.point.predicted - self.point.measured
+        return difference if self.absolute else difference / self.point.measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +270,7 @@ class Bands:
         return low <= self.coverage <= high and not self.off
 
 
-def bands(figures: Sequence[Figure]) -> Bands | None:
+def bands(figures: Sequence[Judged]) -> Bands | None:
     """Judge the intervals of the test figures; None where there are none."""
     known = [f for f in figures if f.point.p10 is not None and f.point.p90 is not None]
     held = [f for f in known if f.split is Split.TEST]
@@ -273,26 +278,23 @@ def bands(figures: Sequence[Figure]) -> Bands | None:
     if whole is None:
         return None
     tested = [f.point for f in held if not f.absolute]
-    fitted = [f.point for f in known if f.split is Split.FIT and not f.absolute]
-    width = constant_width(fitted)
+    width = constant_width([f.point for f in known if f.split is Split.FIT and not f.absolute])
+    low, high = FAMILY_COVERAGE
+    families: dict[str, list[Point]] = defaultdict(list)
+    for figure in held:
+        families[f"{figure.set}, {figure.family}, {figure.metric}"].append(figure.point)
+    shares = {
+        name: coverage(points) or 0.0
+        for name, points in families.items()
+        if len(points) >= MIN_FIGURES
+    }
     return Bands(
         figures=len(held),
         coverage=whole,
         interval_score=interval_score(tested),
         constant_score=None if width is None else interval_score(with_width(tested, width)),
-        off=tuple(_off(held)),
+        off=tuple((name, share) for name, share in shares.items() if not low <= share <= high),
     )
-
-
-def _off(held: Sequence[Figure]) -> list[tuple[str, float]]:
-    low, high = FAMILY_COVERAGE
-    found = []
-    for name in dict.fromkeys(figure.family for figure in held):
-        own = [figure.point for figure in held if figure.family == name]
-        share = coverage(own) or 0.0
-        if len(own) >= MIN_FIGURES and not low <= share <= high:
-            found.append((name, share))
-    return found
 
 
 STEP_METRICS = ("step_time_s.mean", "step_time_s")
@@ -316,9 +318,8 @@ def is_speed(metric: str) -> bool:
 
 def baseline(found: MeasurementSet, seen: Sequence[Seen], metric: str) -> Mapping[str, float]:
     """Return the set's naive prediction of `metric`, by row id."""
-    rule: Rule = _RULES[found.baseline]
     rows = [one for one in seen if metric in one.row.measured]
-    return dict(rule(found, rows, metric))
+    return dict(_RULES[found.baseline](found, rows, metric))
 
 
 Rule = Callable[[MeasurementSet, Sequence[Seen], str], Iterator[tuple[str, float]]]

@@ -13,16 +13,15 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.confidence.uncertainty import siblings, sign_of
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.keys import Key, numeric_key
+from simulator.schema.calibration import TransferError
 from simulator.schema.measurement import MeasurementSet, Parameter, Row
 from simulator.studies.search.workers import Progress, cores, local_workers
-from simulator.uncertainty.calibration import TransferError
+from simulator.uncertainty.scenario import siblings, sign_of
 from simulator.validation.forecast import (
     Case,
     Fitted,
-    Forecasts,
     GroupKey,
     case_of,
     fitted_groups,
@@ -30,6 +29,7 @@ from simulator.validation.forecast import (
     part,
 )
 from simulator.validation.scores import (
+    Judged,
     Point,
     Score,
     constant_width,
@@ -37,7 +37,7 @@ from simulator.validation.scores import (
     score,
     with_width,
 )
-from simulator.validation.validate import EVERY_FAMILY, Judged, judge
+from simulator.validation.validate import EVERY_FAMILY, judge
 
 MIN_LOG_SD: Final = 0.05
 """Log deviation that a constant differs by from one system to another, at least."""
@@ -52,12 +52,8 @@ Submitter: TypeAlias = tuple[str, ...]
 Vector: TypeAlias = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Constants:
-    """Constants fitted to one group of a submitter: texts by key."""
-
-    submitter: Submitter
-    values: Mapping[str, str]
+Constants: TypeAlias = tuple[Submitter, Mapping[str, str]]
+"""A submitter, and texts by key of the constants fitted to one group of its runs."""
 
 
 def carried(
@@ -77,7 +73,7 @@ def carried(
     if not others:
         return (), ()
     weights = _weights(others)
-    submitters = len({one.submitter for one in others})
+    submitters = len({submitter for submitter, _ in others})
     logs = {one.key: _logs(found, row, one, others) for one in found.fit}
     bounds = {one.key: _bounds(one) for one in found.fit}
     overrides = tuple(
@@ -156,8 +152,8 @@ def correlation(one: Vector, other: Vector, weights: Vector) -> float:
 
 
 def _weights(others: Sequence[Constants]) -> Vector:
-    groups = Counter(one.submitter for one in others)
-    return np.array([1.0 / (groups[one.submitter] * len(groups)) for one in others])
+    groups = Counter(submitter for submitter, _ in others)
+    return np.array([1.0 / (groups[submitter] * len(groups)) for submitter, _ in others])
 
 
 def _middle(parameter: Parameter, logs: Vector, weights: Vector) -> float:
@@ -180,25 +176,20 @@ def _logs(
 ) -> Vector:
     """Logarithms of the constants that others have, each carried over to the row's system."""
     kind = numeric_key(parameter.key)
-    there = [math.log(kind.value(one.values.get(parameter.key, parameter.start))) for one in others]
+    texts = (values.get(parameter.key, parameter.start) for _, values in others)
+    there = [math.log(kind.value(text)) for text in texts]
     if not parameter.pace:
         return np.array(there)
-    paces = {
-        submitter: dict(_paces(found, parameter.pace, submitter))
-        for submitter in _submitters(found)
-    }
+    submitters = {row.key(found.submitter) for row in found.rows}
+    paces = {one: dict(_paces(found, parameter.pace, one)) for one in submitters}
     own = paces[row.key(found.submitter)]
-    slower = [_slower(own, paces[one.submitter]) for one in others]
+    slower = [_slower(own, paces[submitter]) for submitter, _ in others]
     return np.array([log + more for log, more in zip(there, slower, strict=True)])
 
 
 def _slower(own: Mapping[Submitter, float], theirs: Mapping[Submitter, float]) -> float:
     both = own.keys() & theirs.keys()
     return float(np.mean([own[one] - theirs[one] for one in both])) if both else 0.0
-
-
-def _submitters(found: MeasurementSet) -> set[Submitter]:
-    return {row.key(found.submitter) for row in found.rows}
 
 
 def _paces(
@@ -261,7 +252,8 @@ def speedups(
             continue
         gpu, count = _accelerators(rows[one.id], catalogue)
         if gpu:
-            job = _all_but_hardware(rows[one.id])
+            keys = sorted(_keys(rows[one.id]).items())
+            job = tuple(item for item in keys if not item[0].startswith(_HARDWARE))
             alike[one.family, one.metric, rows[one.id].base, job, count].append((gpu, one))
     return tuple(pair for runs in alike.values() for pair in _pairs(runs))
 
@@ -299,10 +291,6 @@ def _accelerators(row: Row, catalogue: Catalogue) -> tuple[str, int]:
         return "", 0
     in_one = int(keys.get("hardware.gpus", host.gpu_count))
     return keys.get("hardware.gpu", host.gpu.name), in_one * int(keys.get("hardware.count", "1"))
-
-
-def _all_but_hardware(row: Row) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(item for item in _keys(row).items() if not item[0].startswith(_HARDWARE)))
 
 
 def _keys(row: Row) -> Mapping[str, str]:
@@ -402,26 +390,23 @@ def leave_out(
     with local_workers(processes or cores()) as workers:
         groups = fitted_groups(able, workers, part(progress, 0.0, 0.2), profiles)
         constants = {group.key: group for group in groups}
-        seen = {
-            (found.name, row.id): case_of(found, row, constants, profiles)
-            for found in able
-            for row in _rows(found)
-        }
-        unseen = {
-            (found.name, row.id): _case(found, row, constants, profiles)
-            for found in able
-            for row in _rows(found)
-        }
-        known = forecast_cases(seen, workers, part(progress, 0.2, 0.6))
-        found_out = forecast_cases(unseen, workers, part(progress, 0.6, 1.0))
+        places = [(found, row) for found in able for row in _rows(found)]
+        known, found_out = (
+            forecast_cases(
+                {(one.name, row.id): case(one, row, constants, profiles) for one, row in places},
+                workers,
+                part(progress, start, start + 0.4),
+            )
+            for case, start in ((case_of, 0.2), (_case, 0.6))
+        )
     families: list[Unseen] = []
     judged: list[Judged] = []
     ratios: list[Speedup] = []
     catalogue = Catalogue.default(profiles)
     for found in able:
         kept = replace(found, rows=tuple(_rows(found)))
-        own = list(judge(kept, Forecasts(rows=found_out, groups=())))
-        families += _families(kept, own, list(judge(kept, Forecasts(rows=known, groups=()))))
+        own = list(judge(kept, found_out))
+        families += _families(kept, own, list(judge(kept, known)))
         ratios += speedups(kept, own, catalogue)
         judged += own
     return LeftOut(
@@ -478,7 +463,7 @@ def _elsewhere(
     }
     own = row.key(found.submitter)
     others = [
-        Constants(submitter=submitter, values=dict(text.split("=", 1) for text in group.overrides))
+        (submitter, dict(text.split("=", 1) for text in group.overrides))
         for key, group in constants.items()
         if group.overrides and (submitter := submitters.get(key, own)) != own
     ]

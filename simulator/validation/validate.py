@@ -7,10 +7,10 @@ alone. Test rows are judged against the set's tolerances, fit rows are shown nex
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from simulator.results.metrics import measurable
 from simulator.schema.measurement import (
@@ -22,11 +22,10 @@ from simulator.schema.measurement import (
     Tolerance,
 )
 from simulator.studies.search.workers import Progress, cores, local_workers
-from simulator.units import Unit
-from simulator.validation.forecast import Forecasts, GroupKey, forecast_all
+from simulator.validation.forecast import Forecast, GroupKey, forecast_all
 from simulator.validation.scores import (
     Bands,
-    Figure,
+    Judged,
     Point,
     Score,
     Seen,
@@ -38,34 +37,18 @@ from simulator.validation.scores import (
     with_width,
 )
 
+Forecasts: TypeAlias = Mapping[tuple[str, str], Forecast]
+"""The forecast of every row by set and id."""
+
 EVERY_FAMILY: Final = "*"
 """The family of a tolerance that holds for all rows of a set together."""
+SPLITS: Final = (Split.TEST, Split.FIT)
+"""Order in which the parts of a set are shown."""
 LEVELS: Final = ("median", "mean", "p90", "largest")
 FAR_OFF: Final = 100.0
 """Factor between predicted and measured beyond which a slip of units is more likely."""
 TOLD: Final = 3
 """Rows of a set that are named one by one in a warning."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """One measured figure of one row with its prediction."""
-
-    set: str
-    id: str
-    family: str
-    split: Split
-    metric: str
-    point: Point
-    anchor: bool = False
-    absolute: bool = False
-    spread: float | None = None
-
-    @property
-    def error(self) -> float:
-        """Signed error: a share of the measured value, or a difference."""
-        difference = self.point.predicted - self.point.measured
-        return difference if self.absolute else difference / self.point.measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +137,7 @@ def validate(
         With all mistakes in the scenarios of rows at once.
     """
     with local_workers(processes or cores()) as workers:
-        forecasts = forecast_all(sets, workers, progress=progress, profiles=profiles)
+        forecasts, groups = forecast_all(sets, workers, progress=progress, profiles=profiles)
     judged = tuple(one for found in sets for one in judge(found, forecasts))
     left = tuple(one for found in sets for one in _left(found, forecasts))
     families, totals, regimes = [], [], []
@@ -171,17 +154,12 @@ def validate(
         families=tuple(families),
         totals=tuple(totals),
         regimes=tuple(regimes),
-        constants={group.key: group.overrides for group in forecasts.groups if group.overrides},
-        unfitted={group.key: group.unfitted for group in forecasts.groups if group.unfitted},
-        bands=bands([_figure(one) for one in judged]),
+        constants={group.key: group.overrides for group in groups if group.overrides},
+        unfitted={group.key: group.unfitted for group in groups if group.unfitted},
+        bands=bands(judged),
         warnings=tuple(text for found in sets for text in _implausible(found, judged)),
-        bugs=tuple(one.refused for one in forecasts.rows.values() if one.bug),
+        bugs=tuple(one.refused for one in forecasts.values() if one.bug),
     )
-
-
-def _figure(one: Judged) -> Figure:
-    name = f"{one.set}, {one.family}, {one.metric}"
-    return Figure(family=name, split=one.split, point=one.point, absolute=one.absolute)
 
 
 def judge(found: MeasurementSet, forecasts: Forecasts) -> Iterator[Judged]:
@@ -189,12 +167,12 @@ def judge(found: MeasurementSet, forecasts: Forecasts) -> Iterator[Judged]:
     seen = [
         Seen(row=row, features=answer.features)
         for row in found.rows
-        if (answer := forecasts.rows.get((found.name, row.id))) and answer.features is not None
+        if (answer := forecasts.get((found.name, row.id))) and answer.features is not None
     ]
     for metric in found.metrics:
         naive = baseline(found, seen, metric)
         for one in seen:
-            answer = forecasts.rows[found.name, one.row.id]
+            answer = forecasts[found.name, one.row.id]
             if metric not in one.row.measured or metric not in answer.figures:
                 continue
             low, high = answer.intervals.get(metric, (None, None))
@@ -205,21 +183,17 @@ def judge(found: MeasurementSet, forecasts: Forecasts) -> Iterator[Judged]:
                 p90=high,
                 baseline=naive.get(one.row.id),
             )
-            yield _judged(found, one.row, metric, point)
-
-
-def _judged(found: MeasurementSet, row: Row, metric: str, point: Point) -> Judged:
-    return Judged(
-        set=found.name,
-        id=row.id,
-        family=row.family,
-        split=row.split,
-        metric=metric,
-        point=point,
-        anchor=row.anchor,
-        absolute=metric in found.absolute,
-        spread=row.spread.get(metric),
-    )
+            yield Judged(
+                set=found.name,
+                id=one.row.id,
+                family=one.row.family,
+                split=one.row.split,
+                metric=metric,
+                point=point,
+                anchor=one.row.anchor,
+                absolute=metric in found.absolute,
+                spread=one.row.spread.get(metric),
+            )
 
 
 def _left(found: MeasurementSet, forecasts: Forecasts) -> Iterator[Left]:
@@ -231,7 +205,7 @@ def _left(found: MeasurementSet, forecasts: Forecasts) -> Iterator[Left]:
 
 
 def _refusal(found: MeasurementSet, row: Row, forecasts: Forecasts) -> str:
-    answer = forecasts.rows[found.name, row.id]
+    answer = forecasts[found.name, row.id]
     if answer.refused:
         return answer.refused if answer.bug else f"not modelled: {answer.refused}"
     judged = [metric for metric in found.metrics if metric in row.measured]
@@ -243,117 +217,108 @@ def _refusal(found: MeasurementSet, row: Row, forecasts: Forecasts) -> str:
 def _families(
     found: MeasurementSet, judged: Sequence[Judged], left: Sequence[Left]
 ) -> Iterator[Family]:
-    """Every family in both splits, in the order of the rows; test rows first."""
-    names = dict.fromkeys(row.family for row in found.rows)
-    widths = {metric: _width(judged, metric) for metric in found.metrics}
-    for name in names:
-        for split in (Split.TEST, Split.FIT):
-            out = [one for one in left if (one.family, one.split) == (name, split)]
-            own = [one for one in judged if (one.family, one.split) == (name, split)]
-            metrics = [m for m in found.metrics if any(one.metric == m for one in own)]
-            for metric in metrics or (found.metrics[:1] if out else ()):
-                rows = [one for one in own if one.metric == metric]
-                family = _family(found, name, split, metric, rows)
-                yield _finished(family, rows, len(out), widths[metric])
+    """Return every family in both splits, in the order of the rows; test rows first."""
+    for name, split in product(dict.fromkeys(row.family for row in found.rows), SPLITS):
+        out = sum((one.family, one.split) == (name, split) for one in left)
+        own = [one for one in judged if (one.family, one.split) == (name, split)]
+        metrics = [m for m in found.metrics if any(one.metric == m for one in own)]
+        for metric in metrics or (found.metrics[:1] if out else ()):
+            rows = [one for one in own if one.metric == metric]
+            tolerances = _tolerances(found, name, metric)
+            yield _family(found, name, (split, metric), rows, judged, out, tolerances)
 
 
 def _totals(
     found: MeasurementSet, judged: Sequence[Judged], left: Sequence[Left]
 ) -> Iterator[Family]:
-    """All rows of the set together, in both splits."""
-    for split in (Split.TEST, Split.FIT):
+    """Return all rows of the set together, in both splits."""
+    for split, metric in product(SPLITS, found.metrics):
+        rows = [one for one in judged if (one.split, one.metric) == (split, metric)]
         out = sum(one.split is split for one in left)
-        for metric in found.metrics:
-            rows = [one for one in judged if (one.metric, one.split) == (metric, split)]
-            if rows:
-                family = _family(found, EVERY_FAMILY, split, metric, rows)
-                yield _finished(family, rows, out, _width(judged, metric))
+        if rows:
+            tolerances = _tolerances(found, EVERY_FAMILY, metric)
+            yield _family(found, EVERY_FAMILY, (split, metric), rows, judged, out, tolerances)
 
 
 def _regimes(found: MeasurementSet, judged: Sequence[Judged]) -> Iterator[Family]:
-    """Rows of each regime together, in both splits; a row may lie in several."""
+    """Return rows of each regime together, in both splits; a row may lie in several."""
     if not found.regime:
         return
     lie = {row.id: row.labels.get(found.regime, "").split(REGIME_SEPARATOR) for row in found.rows}
     names = sorted({name for regimes in lie.values() for name in regimes if name})
-    widths = {metric: _width(judged, metric) for metric in found.metrics}
-    for metric, name, split in product(found.metrics, names, (Split.TEST, Split.FIT)):
+    for metric, name, split in product(found.metrics, names, SPLITS):
         own = [one for one in judged if (one.metric, one.split) == (metric, split)]
         rows = [one for one in own if name in lie[one.id]]
         if rows:
-            family = replace(_family(found, name, split, metric, rows), tolerances=())
-            yield _finished(family, rows, 0, widths[metric])
+            yield _family(found, name, (split, metric), rows, judged, 0, ())
 
 
-def _family(
-    found: MeasurementSet, name: str, split: Split, metric: str, rows: Sequence[Judged]
+def _family(  # noqa: PLR0913, PLR0917 - rows, and what they are judged by
+    found: MeasurementSet,
+    name: str,
+    part: tuple[Split, str],
+    rows: Sequence[Judged],
+    judged: Sequence[Judged],
+    excluded: int,
+    tolerances: Sequence[Tolerance],
 ) -> Family:
-    absolute = metric in found.absolute
+    """Return the errors of some rows; `judged` are all of the set."""
+    split, metric = part
+    absolute, points = metric in found.absolute, [one.point for one in rows]
+    scored = score(points, absolute=absolute)
+    tolerances = tuple(tolerances) if split is Split.TEST else ()
+    fit = [one.point for one in judged if (one.metric, one.split) == (metric, Split.FIT)]
+    width = constant_width(fit, absolute=absolute)
+    rival = None
+    if width is not None:
+        rival = interval_score(with_width(points, width, absolute=absolute), absolute=absolute)
     return Family(
         set=found.name,
         name=name,
         split=split,
         metric=metric,
         absolute=absolute,
-        score=score([one.point for one in rows], absolute=absolute),
-        excluded=0,
+        score=scored,
+        excluded=excluded,
         baseline=found.baseline,
-        tolerances=tuple(_tolerances(found, name, metric)) if split is Split.TEST else (),
+        tolerances=tolerances,
+        over=() if scored is None else tuple(_over(scored, tolerances)),
+        constant_width_score=rival,
     )
 
 
-def _finished(family: Family, rows: Sequence[Judged], excluded: int, width: float | None) -> Family:
-    points = [one.point for one in rows]
-    rival = None
-    if width is not None:
-        with_one = with_width(points, width, absolute=family.absolute)
-        rival = interval_score(with_one, absolute=family.absolute)
-    over = tuple(_over(family))
-    return replace(family, excluded=excluded, over=over, constant_width_score=rival)
-
-
-def _width(judged: Sequence[Judged], metric: str) -> float | None:
-    rows = [one for one in judged if one.metric == metric and one.split is Split.FIT]
-    return constant_width([one.point for one in rows], absolute=any(o.absolute for o in rows))
-
-
-def _tolerances(found: MeasurementSet, family: str, metric: str) -> Iterator[Tolerance]:
+def _tolerances(found: MeasurementSet, family: str, metric: str) -> Sequence[Tolerance]:
     """Return the tolerances of a family: its own, else those of every family."""
     about = [t for t in found.tolerances if t.metric == metric]
     own = [t for t in about if t.family == family]
     general = [t for t in about if not t.family] if family != EVERY_FAMILY else []
-    yield from own or general
+    return own or general
 
 
-def _over(family: Family) -> Iterator[str]:
-    """The tolerances that a family exceeds, in words."""
-    for tolerance in family.tolerances if family.score is not None else ():
-        for level in LEVELS:
-            allowed, reached = getattr(tolerance, level), getattr(family.score, level)
-            if allowed is not None and reached > allowed:
-                yield f"{level} error {100.0 * reached:.3g}%, tolerance {100.0 * allowed:.3g}%"
+def _over(scored: Score, tolerances: Sequence[Tolerance]) -> Iterator[str]:
+    """Return the tolerances that errors exceed, in words."""
+    for tolerance, level in product(tolerances, LEVELS):
+        allowed, reached = getattr(tolerance, level), getattr(scored, level)
+        if allowed is not None and reached > allowed:
+            yield f"{level} error {100.0 * reached:.3g}%, tolerance {100.0 * allowed:.3g}%"
 
 
 def _implausible(found: MeasurementSet, judged: Sequence[Judged]) -> Iterator[str]:
     """Measured figures so far from the predicted ones that their unit may be another."""
     for metric in found.metrics if judged else ():
-        unit = _unit(metric)
+        known = measurable(metric)
+        unit = "the right unit" if known is None or not known.unit else known.unit.symbol
         own = [one for one in judged if (one.set, one.metric) == (found.name, metric)]
         far = [one for one in own if not one.absolute and _factor(one.point) >= FAR_OFF]
         for one in far[:TOLD]:
             yield (
                 f"{found.name}, row {one.id}: measured.{metric} is {one.point.measured:.4g}, "
                 f"{one.point.predicted:.4g} is predicted: a factor of {_factor(one.point):,.0f}. "
-                f"Is it in {unit.symbol if unit else 'the right unit'}?"
+                f"Is it in {unit}?"
             )
         if len(far) > TOLD:
             more = f"{len(far) - TOLD} more of {len(own)} rows"
             yield f"{found.name}: measured.{metric} is as far from what is predicted in {more}"
-
-
-def _unit(metric: str) -> Unit | None:
-    known = measurable(metric)
-    return None if known is None else known.unit
 
 
 def _factor(point: Point) -> float:

@@ -139,7 +139,7 @@ def test_a_card_is_a_machine_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> Non
     assert written["hardware"]["gpu"] == "rtx4090"
     batch = written["train"]["batch_size"]
     assert written["model"] == {"step_time": "120 ms", "step_time_batch": batch}
-    assert sum("Time of a batch" in text for text in asked) == 2
+    assert sum("Measured time of a batch" in text for text in asked) == 2
 
 
 def test_a_model_that_is_not_known_is_told_in_the_words_of_the_question(

@@ -14,8 +14,7 @@ from simulator.report.text import WIDTH
 from simulator.results.prediction import Prediction
 from simulator.schema.measurement import Row, Split
 from simulator.validation.local_coverage import Near, Neighbourhood
-from simulator.validation.scores import Point, Score, score
-from simulator.validation.validate import Judged
+from simulator.validation.scores import Judged, Point, Score, score
 
 
 def as_text(found: Neighbourhood) -> str:

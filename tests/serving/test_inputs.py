@@ -19,7 +19,7 @@ from simulator.serving.fleet import Fleet, Inputs, with_inputs
 from simulator.serving.fleet import run as run_fleet
 from simulator.serving.layout import Reading
 from simulator.serving.load import Requests
-from simulator.studies.service_sizing import whatif
+from simulator.studies.service_sizing import worths
 from tests.support.serving import MadePass, fleet, settings
 
 BULK = (
@@ -107,7 +107,7 @@ def test_more_readers_and_requests_that_are_there_are_never_slower() -> None:
     """Until the device limits, reading more at a time helps."""
     less = "load.requests=2000"
     few, more, many = (duration(less, f"load.inputs.readers={n}") for n in (4, 16, 256))
-    base, changes = whatif(service(less, "load.inputs.readers=4"))
+    base, changes = worths(service(less, "load.inputs.readers=4"))
     there = next(one for one in changes if one.name == "requests that are there already")
     assert few > 1.5 * more
     assert more > many

@@ -8,6 +8,7 @@ from simulator.predict import predict
 from simulator.reading.effective_settings import inputs
 from simulator.reading.measured.measurement_set import published
 from simulator.reading.search.candidates import CandidateReader
+from simulator.results.prediction import Prediction
 from simulator.studies.compare import (
     Side,
     differing,
@@ -18,7 +19,7 @@ from simulator.studies.compare import (
 )
 
 
-def side(name: str, *overrides: str) -> Side:
+def side(name: str, *overrides: str) -> Side[Prediction]:
     """A shipped scenario with its keys and what was published of it."""
     reader = CandidateReader(name, overrides=overrides)
     scenario = reader.read({}).scenario

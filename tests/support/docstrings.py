@@ -1,4 +1,4 @@
-"""Pages of the documentation that are made of docstrings: formulas, symbols and the Python API."""
+"""Pages of the documentation that are made of docstrings: formulas and the Python API."""
 
 from __future__ import annotations
 
@@ -28,14 +28,7 @@ class Formula(NamedTuple):
     text: str
     sources: tuple[str, ...]
     units: dict[str, str]
-
-
-class Symbol(NamedTuple):
-    """An argument of formulas, and its unit in them."""
-
-    name: str
-    unit: str
-    formulas: str
+    function: Callable[..., Any]
 
 
 def formulas() -> Iterator[Formula]:
@@ -61,26 +54,8 @@ def formula_of(module: str, function: Callable[..., Any]) -> Formula:
         "\n\n".join(part for part in text if not part.endswith(":")),
         tuple(" ".join(one.split()) for part in sources for one in part.split("Source: ")[1:]),
         {name: "" if unit is None else unit.symbol for name, unit in known.items()},
+        function,
     )
-
-
-def symbols() -> list[Symbol]:
-    """Every argument of every formula, by name and unit."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for formula in formulas():
-        for name, unit in formula.units.items():
-            found.setdefault((name, unit), []).append(f"{formula.module}.{formula.name}")
-    return [
-        Symbol(name, unit, ", ".join(f"`{one}`" for one in dict.fromkeys(used)))
-        for (name, unit), used in sorted(found.items())
-    ]
-
-
-def symbol_table() -> str:
-    """The symbols of all formulas as a Markdown table."""
-    head = "| symbol | unit | in |\n|---|---|---|\n"
-    rows = (f"| `{one.name}` | {cell(one.unit)} | {one.formulas} |" for one in symbols())
-    return head + "\n".join(rows) + "\n"
 
 
 def formula_sheet() -> str:
@@ -183,11 +158,6 @@ def _arguments(body: str) -> str:
         f"- `{match['names']}` ({match['kind']}): {' '.join(match['text'].split())}\n"
         for match in ARGUMENT.finditer(body)
     ).replace("``", "`")
-
-
-def cell(text: str) -> str:
-    """Text for a cell of a table."""
-    return escaped(text).replace("|", "\\|")
 
 
 def escaped(text: str) -> str:

@@ -11,7 +11,7 @@ from simulator.reading.measured.measurement_set import parse_set
 from simulator.schema.measurement import MeasurementSet
 from simulator.validation import validate as study
 from simulator.validation.features import Features
-from simulator.validation.forecast import Fitted, Forecast, Forecasts
+from simulator.validation.forecast import Fitted, Forecast
 from simulator.validation.validate import Validated
 
 STEPS = """
@@ -87,12 +87,10 @@ def validated(
     """A validation of the set with what is predicted given."""
     found = one or steps()
     known = {row: forecast(row) for row in PREDICTED} if forecasts is None else forecasts
-    answer = Forecasts(
-        rows={(found.name, row): value for row, value in known.items()},
-        groups=(
-            Fitted(key=(found.name, ("m1",)), overrides=("input.decode=4.2 ms",)),
-            Fitted(key=(found.name, ("m2",)), unfitted="no anchor"),
-        ),
-    )
-    monkeypatch.setattr(study, "forecast_all", lambda *_, **__: answer)
+    rows = {(found.name, row): value for row, value in known.items()}
+    groups = [
+        Fitted(key=(found.name, ("m1",)), overrides=("input.decode=4.2 ms",)),
+        Fitted(key=(found.name, ("m2",)), unfitted="no anchor"),
+    ]
+    monkeypatch.setattr(study, "forecast_all", lambda *_, **__: (rows, groups))
     return study.validate([found], processes=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simulator.schema.measurement import Split
-from simulator.validation.scores import MIN_FIGURES, Figure, Point, bands
+from simulator.validation.scores import MIN_FIGURES, Judged, Point, bands
 
 
 def figures(  # noqa: PLR0913 - each part of a figure
@@ -16,11 +16,14 @@ def figures(  # noqa: PLR0913 - each part of a figure
     split: Split = Split.TEST,
     width: float | None = 0.1,
     absolute: bool = False,
-) -> list[Figure]:
+) -> list[Judged]:
     """Equal figures, all predicted as 1."""
     low, high = (None, None) if width is None else (1.0 - width, 1.0 + width)
     point = Point(predicted=1.0, measured=measured, p10=low, p90=high)
-    return [Figure(family=family, split=split, point=point, absolute=absolute)] * count
+    figure = Judged(
+        set="s", id="1", family=family, split=split, metric="m", point=point, absolute=absolute
+    )
+    return [figure] * count
 
 
 def test_coverage_is_that_of_test_figures_with_intervals() -> None:
@@ -49,7 +52,7 @@ def test_too_narrow_and_too_wide_are_both_off(inside: int, *, holds: bool) -> No
 def test_a_large_family_is_judged_by_itself() -> None:
     """30 figures all inside are off although the whole holds; 29 are not judged."""
     rest = [*figures(10, 1.05, family="b"), *figures(10, 1.2, family="b")]
-    for count, off in ((MIN_FIGURES, (("a", 1.0),)), (MIN_FIGURES - 1, ())):
+    for count, off in ((MIN_FIGURES, (("s, a, m", 1.0),)), (MIN_FIGURES - 1, ())):
         found = bands([*figures(count, 1.05), *rest])
         assert found is not None
         assert found.off == off

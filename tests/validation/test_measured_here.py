@@ -16,14 +16,12 @@ from simulator.validation.local_coverage import (
     SAME_SHARE,
     Near,
     Neighbourhood,
-    Run,
     holding,
     measured_here,
     runs_of,
     widened,
 )
-from simulator.validation.scores import Point
-from simulator.validation.validate import Judged
+from simulator.validation.scores import Judged, Point
 
 RATE = "throughput_samples_per_s"
 
@@ -106,11 +104,11 @@ def test_what_cannot_be_a_ratio_is_left_out(prediction: Prediction) -> None:
     assert measured_here(prediction, around(none, shares)) == ()
 
 
-def run(ratio: float, prediction: Prediction, name: str = "r") -> Run:
+def run(ratio: float, prediction: Prediction, name: str = "r") -> tuple[str, Row]:
     """A run of the prediction's own configuration, with `ratio` times its rate."""
     measured = {RATE: ratio * prediction.timing.throughput}
     row = Row(id=name, base="", overrides=(), measured=measured, family="f")
-    return Run("s", row)
+    return ("s", row)
 
 
 def test_a_run_outside_the_interval_is_held_and_told(prediction: Prediction) -> None:
@@ -158,7 +156,7 @@ def test_a_run_with_other_links_or_another_layout_is_another_one(change: str) ->
 
 def rows_of(scenario: Scenario) -> tuple[tuple[str, Row], ...]:
     """Runs of a scenario among the shipped ones."""
-    return tuple((one.set, one.row) for one in runs_of(scenario, rows_alike(scenario)))
+    return runs_of(scenario, rows_alike(scenario))
 
 
 def test_the_published_run_of_a_scenario_is_one_of_it() -> None:

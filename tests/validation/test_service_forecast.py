@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from simulator.errors import InputError
 from simulator.reading.measured.measurement_set import load_set, parse_set
+from simulator.reading.merge_documents import chain_of, describes_service
 from simulator.reading.service.figures import file_without, serving_file
-from simulator.validation.forecast import forecast_service, is_service
+from simulator.validation.forecast import Case, forecast
 from simulator.validation.validate import validate
 
 SET = """
@@ -31,7 +33,7 @@ def test_the_shipped_set_names_services() -> None:
     """Its rows are runs of services, each with a latency or a rate."""
     found = load_set("serving")
     assert found.serves
-    assert all(is_service(row.base) for row in found.rows)
+    assert all(describes_service(chain_of(row.base)) for row in found.rows)
     assert len({row.family for row in found.rows}) == 9
 
 
@@ -60,12 +62,15 @@ def test_a_measured_model_is_predicted_as_if_it_had_not_been() -> None:
     assert file_without("gpt2") == serving_file()
     row = next(row for row in load_set("serving").rows if "deepseek" in row.family)
     names = ("per_token_s.p50",)
-    unseen = forecast_service(row.base, row.overrides, names, intervals=False)[0]
+
+    def figures(overrides: tuple[str, ...]) -> Mapping[str, float]:
+        case = Case(base=row.base, overrides=overrides, metrics=names, intervals=False)
+        return forecast(case).figures
+
+    unseen = figures(row.overrides)
     other = [one for one in row.overrides if not one.startswith("model.name")]
     assert unseen["per_token_s.p50"] > 0.0
-    known = forecast_service(row.base, (*other, "model.name=llama-3.1-8b"), names, intervals=False)[
-        0
-    ]
+    known = figures((*other, "model.name=llama-3.1-8b"))
     assert unseen != known
 
 

@@ -8,10 +8,9 @@ import pytest
 
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.schema.measurement import MeasurementSet, Row, Split
-from simulator.uncertainty.provenance import Source
-from simulator.validation.scores import Point
+from simulator.schema.provenance import Source
+from simulator.validation.scores import Judged, Point
 from simulator.validation.unseen import speedups
-from simulator.validation.validate import Judged
 
 MEASURED: Final = {"a100": 4.0, "h100": 2.0, "h100 of 16": 1.0, "longer": 3.0, "again": 2.5}
 PREDICTED: Final = {"a100": 4.4, "h100": 2.0, "h100 of 16": 1.0, "longer": 3.0, "again": 2.0}

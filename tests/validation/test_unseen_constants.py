@@ -9,11 +9,11 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from simulator.confidence.uncertainty import known_elsewhere
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.scenario import load_scenario
-from simulator.uncertainty.components import Rate, covariance
-from simulator.validation.unseen import Constants, carried, correlation, deviation
+from simulator.schema.uncertainty import Rate, covariance
+from simulator.uncertainty.scenario import known_elsewhere
+from simulator.validation.unseen import carried, correlation, deviation
 
 KEYS = ("input.collate", "input.receive_per_sample")
 """What a hand-over of the decoding benchmark takes in the worker and in the main process."""
@@ -67,7 +67,7 @@ def test_a_constant_goes_with_the_pace_of_the_cores() -> None:
     fast = tuple(text.replace("=4 ms", "=2 ms") for text in slow)
     there = replace(mine, overrides=fast, labels={**mine.labels, "platform": "another"})
     two = replace(whole, rows=(here, there))
-    measured = Constants(submitter=("another",), values={KEYS[0]: "0.1 ms", KEYS[1]: "0.3 ms"})
+    measured = (("another",), {KEYS[0]: "0.1 ms", KEYS[1]: "0.3 ms"})
     overrides, _ = carried(two, here, [measured])
     assert overrides == ("input.collate=0.2 ms", "input.receive_per_sample=0.6 ms")
     plain = replace(two, fit=tuple(replace(one, pace="") for one in two.fit))
@@ -82,10 +82,7 @@ def test_bounds_have_no_mean() -> None:
     whole = load_set("mlperf_storage")
     row = next(row for row in whole.rows if not row.excluded)
     rates = {"a": "1 GB/s", "b": "2 TB/s", "c": "2 TB/s"}
-    others = [
-        Constants(submitter=(name,), values={"hardware.storage_bandwidth": rate})
-        for name, rate in rates.items()
-    ]
+    others = [((name,), {"hardware.storage_bandwidth": rate}) for name, rate in rates.items()]
     assert "hardware.storage_bandwidth=2 TB/s" in carried(whole, row, others)[0]
 
 
@@ -99,8 +96,8 @@ def test_a_small_part_of_the_work_is_a_small_doubt() -> None:
     assert wide == ()
     values = {KEYS[0]: "0.1 ms", KEYS[1]: "0.1 ms"}
     others = [
-        Constants(submitter=("AMD-EPYC-9B14",), values=values),
-        Constants(submitter=("Neoverse-N1",), values={**values, KEYS[0]: "0.2 ms"}),
+        (("AMD-EPYC-9B14",), values),
+        (("Neoverse-N1",), {**values, KEYS[0]: "0.2 ms"}),
     ]
     _, wide = carried(
         replace(whole, fit=tuple(replace(p, pace="") for p in whole.fit)), row, others

@@ -44,7 +44,9 @@ from simulator.reading.unresolved import (
     UnresolvedScenario,
     batch_of_step,
     find_problems,
+    parts_read,
     read_sections,
+    reading_any,
 )
 from simulator.schema.goal import Axes, Goal, Plain
 from simulator.schema.scenario import Scenario
@@ -172,6 +174,7 @@ class CandidateReader:
         self._step_batch = batch_of_step(self._document)
         self._tables: dict[tuple[str, ...], Any] = {}
         self._known: dict[tuple[Any, ...], Any] = {}
+        self._sound: dict[str, Any] = {}
 
     def _without_problems(self) -> UnresolvedScenario | None:
         """Return the sections of the scenario itself; None if they have mistakes."""
@@ -245,9 +248,15 @@ class CandidateReader:
             document, problems = self._joined(texts)
             return from_document(document, self._catalogue, problems)
         looking = file.look_up(self._catalogue, self._known)
-        problems = (*looking, *find_problems(file, CHECKS))
+        if looking:
+            refuse((*looking, *find_problems(file, CHECKS)), self._document.origin)
+        # What a check reads may be as in a candidate without mistakes.
+        parts = {name: getattr(file, name) for name in parts_read(CHECKS)}
+        changed = [name for name, part in parts.items() if part is not self._sound.get(name, self)]
+        problems = find_problems(file, reading_any(CHECKS, tuple(changed)))
         if problems:
             refuse(problems, self._document.origin)
+        self._sound = parts
         return file
 
     def _exchanged(self, texts: Sequence[str]) -> UnresolvedScenario | None:
@@ -371,6 +380,7 @@ _WORKED_OUT: Final = frozenset(
         "_base",
         "_tables",
         "_known",
+        "_sound",
         "_default_name",
         "_step_batch",
     }

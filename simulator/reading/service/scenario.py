@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 
 from simulator.errors import InputError, NotModelled, PlanError, Problem
 from simulator.physics.operators import core_rates
-from simulator.reading.checks import service_price_problems
+from simulator.reading.checks import owned_price_problems, price_problems
 from simulator.reading.document import Document, check
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.hardware.devices import core_notes
@@ -81,12 +81,12 @@ from simulator.schema.fields import nearest_hint
 from simulator.schema.goal import Plain
 from simulator.schema.machines import Group, Host, Role
 from simulator.schema.models import Model
+from simulator.schema.provenance import Assumption, Source
 from simulator.schema.scenario import CostPlan, Scenario
 from simulator.schema.serving import OnePass, Service, Serving, Slo
 from simulator.schema.software import ProductFigures, ServingFigures
 from simulator.schema.storage import NO_STORE
 from simulator.schema.transformers import Transformer
-from simulator.uncertainty.provenance import Assumption, Source
 
 Thing = TypeVar("Thing")
 DECODERS: Final = ("gpt", "llama", "moe")
@@ -258,7 +258,7 @@ class _Draft:
         """
         parts = _Parts(self)
         load = load_problems(self.file.load, self.document, one_pass=self.at_once)
-        prices = service_price_problems(self.document, self.file, parts.host)
+        prices = self._price_problems(parts.host)
         problems = [*parts.problems, *load, *prices, *self._scaling_problems(), *self._in_time()]
         if problems or parts.host is None or parts.model is None or parts.settings is None:
             ordered = sorted(problems, key=lambda problem: problem.line or 0)
@@ -289,6 +289,12 @@ class _Draft:
         notes = (*self._notes(found), *load_notes(file.load), *sent, *bill_notes(found))
         noted = replace(found, notes=notes)
         return unknown_version(noted, given)
+
+    def _price_problems(self, host: Host | None) -> Iterator[Problem]:
+        cost = self.file.cost or CostPlan()
+        owned = owned_price_problems(cost, self.file.owned, host)
+        for one in chain(price_problems(cost, host), owned):
+            yield self.document.problem(one.path, one.message, hint=one.hint)
 
     @property
     def is_owned(self) -> bool:

@@ -329,7 +329,7 @@ def _rates(found: Findings) -> tuple[str, dict[int, float]]:
     for metric in RATES:
         rates: dict[int, float] = {}
         for outcome in alike:
-            value, count = outcome.figures.get(metric), outcome.candidate.settings.get(MACHINES)
+            value, count = outcome.figures.get(metric), outcome.settings.get(MACHINES)
             if isinstance(value, float) and isinstance(count, int) and math.isfinite(value):
                 rates[count] = value
         if rates:
@@ -339,7 +339,7 @@ def _rates(found: Findings) -> tuple[str, dict[int, float]]:
 
 def _others(outcome: Outcome) -> dict[str, Plain]:
     """The settings of a candidate but for how many machines it has."""
-    settings = outcome.candidate.settings
+    settings = outcome.settings
     return {key: value for key, value in settings.items() if key != MACHINES}
 
 

@@ -19,7 +19,8 @@ from simulator.report.html.page import filled
 from simulator.report.plot import COLOURS, dots_of, predicted_against_measured
 from simulator.results.metrics import measurable
 from simulator.schema.measurement import MeasurementSet, Split
-from simulator.validation.validate import Judged, Validated
+from simulator.validation.scores import Judged
+from simulator.validation.validate import Validated
 
 TEMPLATE: Final = "evidence.html.j2"
 WORST: Final = 20

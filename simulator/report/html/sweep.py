@@ -141,7 +141,7 @@ def _best(
     """Return the best candidate in full, or the command that shows it; nothing without one."""
     if not found.front:
         return []
-    settings = found.front[0].outcome.candidate.settings
+    settings = found.front[0].outcome.settings
     options = (f"--set {shlex.quote(f'{key}={value}')}" for key, value in settings.items())
     command = f"plan report {asked} {' '.join(options)}"
     if best is not None:
@@ -206,7 +206,7 @@ def _short_figure(value: float, unit: Unit | None) -> str:
 
 
 def _settings(outcome: Outcome) -> str:
-    return ", ".join(said(key, value) for key, value in outcome.candidate.settings.items())
+    return ", ".join(said(key, value) for key, value in outcome.settings.items())
 
 
 def _cell(value: object, name: str) -> str:
@@ -253,7 +253,7 @@ def _label(outcome: Outcome, found: Findings) -> str:
     """The values that set a candidate apart, in a few words."""
     label = ""
     for key, number in found.values.items():
-        value = outcome.candidate.settings.get(key)
+        value = outcome.settings.get(key)
         plain = str(value).rpartition("/")[2] if isinstance(value, str) else ""
         text = plain or said(key, value)
         longer = f"{label}, {text}" if label else text

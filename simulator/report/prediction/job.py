@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from simulator.physics.footprint import HostRam, MemoryFit, Verdict
+from simulator.predict import DominantUncertainty, dominant_uncertainties
 from simulator.report.document import (
     Actions,
     Bar,
@@ -52,9 +53,8 @@ from simulator.results.cost import listed_price
 from simulator.results.energy import missing
 from simulator.results.metrics import JOB_METRICS, Value, number_at, training_log
 from simulator.results.prediction import Prediction
+from simulator.schema.provenance import Assumption
 from simulator.schema.training import Mode
-from simulator.studies.sensitivity import DominantUncertainty, dominant_uncertainties
-from simulator.uncertainty.provenance import Assumption
 from simulator.units import (
     BYTE,
     FLOP_PER_SECOND,

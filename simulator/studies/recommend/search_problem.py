@@ -23,13 +23,12 @@ from simulator.studies.baseline import (
     MACHINE_KEYS,
     Baseline,
     Machine,
-    Settings,
     keeps_pin,
     keeps_pins,
     pinned_seeds,
 )
 from simulator.studies.data_migration import Move, moves, with_copies
-from simulator.studies.levers import COUNT, MACHINE, PURCHASE, STORE
+from simulator.studies.levers import COUNT, MACHINE, PURCHASE, STORE, Settings
 from simulator.studies.levers.catalogue import RELIEF, SEARCH, candidates, relief
 from simulator.studies.levers.lever import SearchPoint, Shortage, UnfitError
 from simulator.studies.levers.machines import carried_cpu_times
@@ -325,7 +324,7 @@ class SearchProblem:
 
     def judged(self, outcome: Outcome) -> Choice:
         """A candidate's outcome as the goal sees it."""
-        settings = outcome.candidate.settings
+        settings = outcome.settings
         machine, count = self.machine(settings), self.count(settings)
         figures = self.counted(outcome.candidate, outcome.figures)
         subject = RuledOffer(machine=machine, count=count, figures={**settings, **figures})

@@ -36,7 +36,7 @@ def frame(outcomes: Sequence[Outcome]) -> pd.DataFrame:
 
 def column_names(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
     """The columns of a table of these outcomes, the candidate's index first."""
-    keys = dict.fromkeys(key for outcome in outcomes for key in outcome.candidate.settings)
+    keys = dict.fromkeys(key for outcome in outcomes for key in outcome.settings)
     there = {name for outcome in outcomes for name, _ in _flat(outcome)}
     known: list[str] = []
     for metric in JOB_METRICS:
@@ -51,7 +51,7 @@ def row(outcome: Outcome, names: Sequence[str]) -> tuple[Cell, ...]:
     """An outcome's cells under some columns."""
     cells: dict[str, Cell] = {
         _FIRST: outcome.candidate.index,
-        **outcome.candidate.settings,
+        **outcome.settings,
         "status": str(outcome.status),
         "reason": outcome.reason,
         **dict(_flat(outcome)),
@@ -183,7 +183,7 @@ def findings(
 def _makes_no_difference(key: str, outcomes: Sequence[Outcome]) -> bool:
     groups: dict[tuple[tuple[str, object], ...], list[Outcome]] = {}
     for outcome in outcomes:
-        others = tuple(item for item in outcome.candidate.settings.items() if item[0] != key)
+        others = tuple(item for item in outcome.settings.items() if item[0] != key)
         groups.setdefault(others, []).append(outcome)
     several = [group for group in groups.values() if len(group) > 1]
     return bool(several) and all(
@@ -194,6 +194,6 @@ def _makes_no_difference(key: str, outcomes: Sequence[Outcome]) -> bool:
 def _values(outcomes: Sequence[Outcome]) -> dict[str, int]:
     found: dict[str, set[object]] = {}
     for outcome in outcomes:
-        for key, value in outcome.candidate.settings.items():
+        for key, value in outcome.settings.items():
             found.setdefault(key, set()).add(value)
     return {key: len(values) for key, values in found.items()}

@@ -63,6 +63,11 @@ class Outcome:
     warnings: tuple[str, ...] = ()
     key: str = ""
 
+    @property
+    def settings(self) -> Mapping[str, Plain]:
+        """The settings of its candidate."""
+        return self.candidate.settings
+
 
 def bug_reason(error: Exception) -> str:
     """Return the text of an internal error as a reason for a missing figure.

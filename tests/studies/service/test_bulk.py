@@ -15,7 +15,7 @@ from simulator.report.document import Format, render
 from simulator.report.service_sizing import document as sized_document
 from simulator.schema.serving import Service
 from simulator.studies import service_sizing as bulk
-from simulator.studies.service_sizing import BulkSizing, Sized, size
+from simulator.studies.service_sizing import BulkSizing, Sized, cheapest_machines
 
 NAME = "nightly-summaries"
 SHORT = ("load.requests=600", "load.prompt.tokens=600", "load.output.tokens=40")
@@ -31,7 +31,7 @@ def reader(*overrides: str) -> ServiceReader:
 def sized(*overrides: str) -> Sized:
     """The machines for them."""
     asked = reader(*overrides)
-    return size(asked.read, asked.candidates())
+    return cheapest_machines(asked.read, asked.candidates())
 
 
 def service(*overrides: str) -> Service:

@@ -11,17 +11,18 @@ from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
 from simulator.report.compare import document
 from simulator.report.document import Format, render
-from simulator.studies.compare import ServiceRatio, ServiceSide, differing, service_ratio
+from simulator.results.serving import ServicePrediction
+from simulator.studies.compare import ServiceRatio, Side, differing, service_ratio
 
 CHAT = "llama3-8b-chat-h100"
 
 
-def side(*overrides: str) -> ServiceSide:
+def side(*overrides: str) -> Side[ServicePrediction]:
     """The chat service with some settings."""
     reader = ServiceReader(chain_of(CHAT), CHAT, overrides=overrides)
     service, document = reader.read({}), reader.document()
     assert isinstance(document, Document)
-    return ServiceSide(
+    return Side(
         label=CHAT,
         prediction=predict_service(service, intervals=False),
         inputs=service_inputs(document, service),

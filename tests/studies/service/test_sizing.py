@@ -16,7 +16,7 @@ from simulator.schema.serving import ClosedLoop, Service, Slo
 from simulator.serving import answers
 from simulator.serving.run import alone
 from simulator.serving.sizing import MAX_HALVINGS, Sizing
-from simulator.studies.service_sizing import size, sweep, whatif
+from simulator.studies.service_sizing import cheapest_machines, variant_outcomes, worths
 
 CHAT = "llama3-8b-chat-h100"
 
@@ -66,14 +66,14 @@ def test_more_machines_keep_the_limits_better() -> None:
 
 def test_a_limit_that_no_machine_keeps_is_named() -> None:
     """A token in a microsecond is beyond any number of machines, and the answer says which."""
-    found = size(reader("slo.per_token=1 us").read, [{}])
+    found = cheapest_machines(reader("slo.per_token=1 us").read, [{}])
     assert found.choices == ()
     assert "the limit per token is kept by" in found.refused[0].reason
 
 
 def test_a_model_that_fits_nowhere_is_refused() -> None:
     """Candidates too small for the model are told with what takes their memory."""
-    found = size(reader("model.name=llama-3.1-405b").read, [{}])
+    found = cheapest_machines(reader("model.name=llama-3.1-405b").read, [{}])
     assert "does not fit" in found.refused[0].reason
 
 
@@ -89,7 +89,7 @@ def test_sizing_needs_a_rate() -> None:
 def test_the_cheapest_comes_first() -> None:
     """Choices are in the order of their price, and what was left out costs more."""
     asked = reader("load.rate=40 /s")
-    found = size(asked.read, asked.candidates())
+    found = cheapest_machines(asked.read, asked.candidates())
     prices = [choice.price for choice in found.choices]
     assert prices == sorted(prices)
     assert all(one.least > prices[0] for one in found.dearer)
@@ -100,9 +100,9 @@ def test_the_cheapest_comes_first() -> None:
 def test_variants_are_predicted_in_their_order() -> None:
     """Every combination has figures; a mistake stands in the place of its own."""
     points = variants(["load.rate=1 /s,10 /s", "serving.tensor=1,2"])
-    found = sweep(reader().read, points)
+    found = variant_outcomes(reader().read, points)
     assert [one.settings for one in found] == list(points)
-    assert [bool(one.mistake) for one in found] == [False, True, False, True]
+    assert [bool(one.reason) for one in found] == [False, True, False, True]
     first, second = (found[n].figures["per_token_s.mean"] for n in (0, 2))
     assert first is not None
     assert second is not None
@@ -119,8 +119,8 @@ def test_variants_of_no_key(text: str) -> None:
 @pytest.mark.slow
 def test_changes() -> None:
     """More bandwidth shortens tokens, more load lengthens them."""
-    base, worths = whatif(reader().read({}))
-    by_name = {worth.name: worth.prediction for worth in worths}
+    base, changed = worths(reader().read({}))
+    by_name = {worth.name: worth.prediction for worth in changed}
     own = base.answered
     fast, full = (by_name[name].answered for name in ("memory bandwidth x1.25", "load x1.25"))
     assert own is not None

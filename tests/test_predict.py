@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from simulator.predict import predict
+from simulator.predict import dominant_uncertainties, predict
 from simulator.reading.scenario import load_scenario
-from simulator.studies.sensitivity import dominant_uncertainties
-from simulator.uncertainty.components import Rate
+from simulator.schema.uncertainty import Rate
 
 
 def test_the_limiting_rate_comes_first() -> None:
@@ -35,5 +34,5 @@ def test_each_end_is_a_prediction_at_that_rate() -> None:
 
 def test_nothing_in_doubt_is_nothing_to_hang_on() -> None:
     """Without uncertainties there is no list."""
-    scenario = replace(load_scenario("resnet50-imagenet-p4d"), uncertainties=())
+    scenario = replace(load_scenario("resnet50-imagenet-p4d"), stated=None, uncertainties=())
     assert dominant_uncertainties(predict(scenario)) == ()
