@@ -39,14 +39,14 @@ from simulator.results.energy import LOG_SD as POWER_LOG_SD
 from simulator.results.energy import electricity_of, energy_of, joules_per_step
 from simulator.results.metrics import JOB_METRICS
 from simulator.results.prediction import Cost, Prediction, StepSplit, Timing
-from simulator.uncertainty.components import (
+from simulator.schema.provenance import Source
+from simulator.schema.uncertainty import (
     Rate,
     UncertaintyComponent,
     covariance,
     normal_points,
     within_reason,
 )
-from simulator.uncertainty.provenance import Source
 from simulator.units import Real, Seconds
 
 BITS: Final = 8

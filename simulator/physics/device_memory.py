@@ -51,12 +51,12 @@ from simulator.physics.parameters import (
 from simulator.physics.transformer import FULL, TransformerStep, describe_memory
 from simulator.schema.convnets import ConvNet
 from simulator.schema.models import Model
+from simulator.schema.provenance import Assumption
 from simulator.schema.scenario import Job, Scenario
 from simulator.schema.software import MemoryFigures
 from simulator.schema.training import Mode, Sharding, Train
 from simulator.schema.transformers import Transformer
 from simulator.terms import Term, excess_of, product_of, stated, sum_of, term
-from simulator.uncertainty.provenance import Assumption
 from simulator.units import BYTE, Bytes, Real, anywhere, at_least, at_most, show, where
 
 _END_STAGES: Final = 2.0

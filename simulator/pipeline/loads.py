@@ -35,8 +35,8 @@ from simulator.pipeline.topology import CPU, Location, Topology, build
 from simulator.schema.candidates import stack
 from simulator.schema.data_loading import Assignment, Straggler
 from simulator.schema.fields import Shape, Spread
+from simulator.schema.provenance import Assumption, Source
 from simulator.schema.scenario import Scenario
-from simulator.uncertainty.provenance import Assumption, Source
 from simulator.units import Real, Seconds, anywhere, at_least, at_most, where
 
 TINY = 1e-300

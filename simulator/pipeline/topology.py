@@ -28,7 +28,7 @@ from simulator.schema.machines import Group, Host, PcieSwitch, Role
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope
 from simulator.schema.training import Mode
-from simulator.uncertainty.components import Rate
+from simulator.schema.uncertainty import Rate
 from simulator.units import Real, anywhere, where
 
 WeightedRoute = tuple[tuple[str, Real], ...]

@@ -36,9 +36,9 @@ from simulator.schema.goal import Plain
 from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import OpenLoop, Service
-from simulator.schema.storage import Storage
+from simulator.schema.uncertainty import P90
 from simulator.serving.load import usual_count
-from simulator.studies.baseline import Baseline, Machine, machine_of
+from simulator.studies.baseline import Baseline, Machine, machine_of, stores_on_offer
 from simulator.studies.data_migration import Move, moves, rewritten, waited
 from simulator.studies.levers import MACHINE
 from simulator.studies.levers.catalogue import changes, service_changes
@@ -50,7 +50,6 @@ from simulator.studies.levers.lever import (
 from simulator.studies.screening import best_cases
 from simulator.studies.search.outcome import BugLog, attempt
 from simulator.studies.whatif import relative_noise
-from simulator.uncertainty.components import P90
 from simulator.units import Seconds, Usd, UsdPerSecond
 
 MIN_GAIN: Final = 0.03
@@ -230,7 +229,7 @@ def _ground(reader: CandidateReader, scenario: Scenario, catalogue: Catalogue) -
         scenario=scenario,
         own=own,
         machines=tuple(machines_beside(catalogue, own)),
-        stores=tuple(_stores(catalogue)),
+        stores=stores_on_offer(catalogue),
     )
 
 
@@ -248,17 +247,6 @@ def machines_beside(catalogue: Catalogue, own: Machine) -> Iterator[Machine]:
             continue
         if machine.priced:
             yield machine
-
-
-def _stores(catalogue: Catalogue) -> Iterator[Storage]:
-    """Stores that only some clouds reach."""
-    for name in catalogue.names("storage"):
-        try:
-            store = catalogue.storage(name)
-        except (InputError, UnknownName):
-            continue
-        if store.clouds:
-            yield store
 
 
 def _promising(own: _Estimate, found: Iterable[_Estimate | None], slack: float) -> list[_Estimate]:

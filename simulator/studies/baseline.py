@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from simulator.confidence.uncertainty import with_uncertainties
 from simulator.errors import InputError, PlanError, UnknownName
 from simulator.physics.footprint import Verdict, memory_fit
 from simulator.reading.hardware.catalogue import Catalogue
@@ -29,7 +28,9 @@ from simulator.studies.levers import (
     PURCHASE,
     STORE,
     WORKERS,
+    Settings,
 )
+from simulator.uncertainty.scenario import with_uncertainties
 from simulator.units import Bytes, PerSecond, UsdPerSecond
 
 MAX_STORE_RENT: Final = 0.05
@@ -228,8 +229,6 @@ def is_sold_in(region: str, wanted: str) -> bool:
     return bool(region) and (wide or fnmatch.fnmatch(region, wanted))
 
 
-Settings = Mapping[str, Plain]
-
 MEMORY_NEUTRAL = frozenset({MACHINE, STORE, PLACEMENT, PURCHASE, WORKERS, MEASURED_ON})
 """Settings that an accelerator's memory does not depend on."""
 
@@ -340,7 +339,7 @@ def baseline_of(
         scenario=scenario,
         own=machine_of(catalogue.host(own)),
         machines=machines_on_offer(catalogue, (own, *named)),
-        stores=tuple(_stores(catalogue)),
+        stores=stores_on_offer(catalogue),
     )
 
 
@@ -351,8 +350,8 @@ def with_full_name(settings: Settings, catalogue: Catalogue) -> Settings:
     return {**settings, MACHINE: catalogue.host(str(settings[MACHINE])).name}
 
 
-def _stores(catalogue: Catalogue) -> list[Storage]:
-    """Stores that only some clouds reach; a profile with mistakes is left out."""
+def stores_on_offer(catalogue: Catalogue) -> tuple[Storage, ...]:
+    """Return stores that only some clouds reach; a profile with mistakes is left out."""
     found = []
     for name in catalogue.names("storage"):
         try:
@@ -361,7 +360,7 @@ def _stores(catalogue: Catalogue) -> list[Storage]:
             continue
         if store.clouds:
             found.append(store)
-    return found
+    return tuple(found)
 
 
 MACHINE_KEYS = frozenset({MACHINE, GPU_KEY})

@@ -21,8 +21,9 @@ from simulator.schema.goal import Plain
 from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope
+from simulator.studies.levers import Settings
 from simulator.studies.levers.catalogue import SIZE, Resource, knobs
-from simulator.studies.levers.lever import Knob, Read, Settings
+from simulator.studies.levers.lever import Knob, Read
 from simulator.studies.search.outcome import Progress, tracked
 from simulator.units import MONTH, PerSecond, Usd, UsdPerSecond
 

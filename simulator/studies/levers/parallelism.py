@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.confidence.uncertainty import with_uncertainties
 from simulator.errors import InputError, NotModelled
 from simulator.physics.footprint import Verdict, memory_fit
 from simulator.schema.goal import Plain
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import Sharding
+from simulator.uncertainty.scenario import with_uncertainties
 
-Settings = dict[str, Plain]
+Degrees = dict[str, Plain]
+"""Degrees of parallelism."""
 
 MIN_TOKENS: Final = 8192
 """Tokens of a part of a sample: shorter ones are not worth an exchange."""
@@ -31,7 +32,7 @@ class Shape:
     experts: int = 0
 
 
-def ways(gpus: int, machines: int, shape: Shape, batch: int) -> Iterator[Settings]:
+def ways(gpus: int, machines: int, shape: Shape, batch: int) -> Iterator[Degrees]:
     """Degrees of parallelism as settings of a scenario.
 
     Fully sharded data parallelism over all accelerators; tensor parallelism by powers of two within
@@ -96,9 +97,9 @@ def _shardings(tensor: int, pipeline: int, sharers: int) -> Iterator[Sharding]:
         yield Sharding.OPTIMIZER
 
 
-def _way(tensor: int, pipeline: int, context: int, expert: int, sharding: Sharding) -> Settings:
+def _way(tensor: int, pipeline: int, context: int, expert: int, sharding: Sharding) -> Degrees:
     """The settings; degrees of kinds that are seldom used only where they are."""
-    way: Settings = {
+    way: Degrees = {
         "parallelism.tensor": tensor,
         "parallelism.pipeline": pipeline,
         "parallelism.sharding": sharding.value,

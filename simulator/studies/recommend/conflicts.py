@@ -19,8 +19,7 @@ from simulator.results.energy import missing
 from simulator.schema.accelerators import Stack
 from simulator.schema.goal import Goal, Limits, Objective, Sense
 from simulator.schema.machines import short_name
-from simulator.studies.baseline import Settings
-from simulator.studies.levers import COUNT
+from simulator.studies.levers import COUNT, Settings
 from simulator.studies.recommend.limits import RuledOffer, broken, limits_as_text
 from simulator.studies.recommend.ranking import MONEY, TIME, Choice, number
 from simulator.studies.recommend.search_problem import (

@@ -12,8 +12,9 @@ from simulator.results.binding import LIMITS, Part
 from simulator.results.prediction import STARVED
 from simulator.schema.goal import Goal, Objective, Plain, Sense
 from simulator.schema.scenario import Scenario
-from simulator.studies.baseline import Settings, keeps_pins
+from simulator.studies.baseline import keeps_pins
 from simulator.studies.data_migration import Move
+from simulator.studies.levers import Settings
 from simulator.studies.purchase import BuyingOption
 from simulator.studies.recommend.conflicts import Conflict, conflict_of
 from simulator.studies.recommend.limits import Program, Rule
@@ -82,8 +83,8 @@ class Recommendation:
     best that keeps deadline and budget in nearly all cases, with its probability. `off_axes`: the
     scenario as it stands lies off the axes of the search. `program` is what the job's program runs
     on, and `ports` the software of accelerators that were left out as it does not. `buying` says
-    when machines of one's own with the same accelerators are cheaper than the rented ones,
-    `prices` whose prices its bill has, with their dates.
+    when machines of one's own with the same accelerators are cheaper than the rented ones, `best`
+    is the job on the best machines, `prices` whose prices its bill has, with their dates.
     """
 
     scenario: Scenario
@@ -116,6 +117,14 @@ class Recommendation:
     off_axes: bool = False
     program: Program | None = None
     ports: tuple[str, ...] = ()
+    best: Scenario | None = None
+
+    @property
+    def weighed(self) -> tuple[Choice, ...]:
+        """The choices that the answer compares, each once."""
+        lost = [loser.choice for loser in self.losers]
+        every = [self.winner, *self.front, *self.equals, *lost]
+        return tuple({one.index: one for one in every if one is not None}.values())
 
     @property
     def winner(self) -> Choice | None:

@@ -23,13 +23,12 @@ from simulator.studies.baseline import (
     MACHINE_KEYS,
     Baseline,
     Machine,
-    Settings,
     keeps_pin,
     keeps_pins,
     pinned_seeds,
 )
 from simulator.studies.data_migration import Move, moves, with_copies
-from simulator.studies.levers import COUNT, MACHINE, PURCHASE, STORE
+from simulator.studies.levers import COUNT, MACHINE, PURCHASE, STORE, Settings
 from simulator.studies.levers.catalogue import RELIEF, SEARCH, candidates, relief
 from simulator.studies.levers.lever import SearchPoint, Shortage, UnfitError
 from simulator.studies.levers.machines import carried_cpu_times
