@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from simulator.confidence.uncertainty import with_uncertainties
 from simulator.engine.closed_form import bounds
 from simulator.engine.intervals import figures, uncertainty_components, with_intervals
 from simulator.engine.recorder import MAX_STEPS
@@ -46,7 +45,8 @@ from simulator.schema.data_loading import Placement
 from simulator.schema.long_run import Interruptions
 from simulator.schema.scenario import Scenario
 from simulator.schema.transformers import Transformer
-from simulator.uncertainty.components import LARGEST, P90, Rate, UncertaintyComponent
+from simulator.schema.uncertainty import LARGEST, P90, Rate, UncertaintyComponent
+from simulator.uncertainty.scenario import with_uncertainties
 
 if TYPE_CHECKING:
     from simulator.physics.forward_pass import ForwardPass, Pass

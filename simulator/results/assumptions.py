@@ -18,10 +18,10 @@ from simulator.results.prediction import Timing
 from simulator.schema.accelerators import Gpu
 from simulator.schema.cost import MOST_IN_BLOCKS, Purchase
 from simulator.schema.machines import Group, Host, Link, short_name
+from simulator.schema.provenance import Assumption, Part, Source, bearing
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope, Storage
 from simulator.schema.training import Sharding
-from simulator.uncertainty.provenance import Assumption, Part, Source, bearing
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,

@@ -36,6 +36,7 @@ from simulator.schema.goal import Plain
 from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import OpenLoop, Service
+from simulator.schema.uncertainty import P90
 from simulator.serving.load import usual_count
 from simulator.studies.baseline import Baseline, Machine, machine_of, stores_on_offer
 from simulator.studies.data_migration import Move, moves, rewritten, waited
@@ -49,7 +50,6 @@ from simulator.studies.levers.lever import (
 from simulator.studies.screening import best_cases
 from simulator.studies.search.outcome import BugLog, attempt
 from simulator.studies.whatif import relative_noise
-from simulator.uncertainty.components import P90
 from simulator.units import Seconds, Usd, UsdPerSecond
 
 MIN_GAIN: Final = 0.03

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from simulator.confidence.uncertainty import with_uncertainties
 from simulator.errors import InputError, PlanError, UnknownName
 from simulator.physics.footprint import Verdict, memory_fit
 from simulator.reading.hardware.catalogue import Catalogue
@@ -31,6 +30,7 @@ from simulator.studies.levers import (
     WORKERS,
     Settings,
 )
+from simulator.uncertainty.scenario import with_uncertainties
 from simulator.units import Bytes, PerSecond, UsdPerSecond
 
 MAX_STORE_RENT: Final = 0.05

@@ -14,14 +14,14 @@ from simulator.predict import predict, simulation_input
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
 from simulator.schema.scenario import Scenario
-from simulator.studies.search.outcome import Progress, tracked
-from simulator.uncertainty.components import (
+from simulator.schema.uncertainty import (
     P90,
     Rate,
     UncertaintyComponent,
     covariance,
     within_reason,
 )
+from simulator.studies.search.outcome import Progress, tracked
 
 _STRETCHING: Final = frozenset({Rate.STEP, Rate.START})
 """Rates of no resource: they stretch the result, so that nothing need be simulated again."""

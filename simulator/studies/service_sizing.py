@@ -17,6 +17,7 @@ from simulator.results.serving import Answered, ServiceCost, ServicePrediction
 from simulator.schema.goal import Plain
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import OpenLoop, Service
+from simulator.schema.uncertainty import P90
 from simulator.serving.answers import lack, uncertain
 from simulator.serving.layout import Layout
 from simulator.serving.load import usual_count
@@ -31,7 +32,6 @@ from simulator.serving.run import (
 from simulator.serving.sizing import LIMITS, Sizing, times
 from simulator.studies.levers.catalogue import variants
 from simulator.studies.search.outcome import Candidate, Outcome, Progress, Status, tracked
-from simulator.uncertainty.components import P90
 from simulator.units import SECOND, THOUSAND, PerSecond, Seconds, Usd, UsdPerSecond, show
 
 SINGLE_REQUESTS: Final = 2000

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.confidence.uncertainty import with_uncertainties
 from simulator.errors import InputError, NotModelled
 from simulator.physics.footprint import Verdict, memory_fit
 from simulator.schema.goal import Plain
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import Sharding
+from simulator.uncertainty.scenario import with_uncertainties
 
 Degrees = dict[str, Plain]
 """Degrees of parallelism."""

@@ -20,9 +20,9 @@ from scipy.special import ndtr
 from simulator.results.expression import parse_expression
 from simulator.results.metrics import JOB_METRICS, Value
 from simulator.schema.goal import Objective, Plain, Sense
+from simulator.schema.uncertainty import MOST_DIMENSIONS, P90, normal_points
 from simulator.studies.baseline import Machine
 from simulator.studies.search.outcome import Outcome, Status
-from simulator.uncertainty.components import MOST_DIMENSIONS, P90, normal_points
 from simulator.units import PERCENT
 
 TIME = "total_time_s"
