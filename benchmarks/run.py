@@ -21,7 +21,7 @@ END = "<!-- end of results -->\n"
 
 
 def plan_command() -> list[str]:
-    """The installed console script, beside this interpreter or on the path."""
+    """Return the installed console script, next to this interpreter or on the path."""
     beside = Path(sys.executable).with_name("plan")
     found = str(beside) if beside.exists() else shutil.which("plan")
     if found is None:

@@ -30,10 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fitting import distance
+from fitting.deviations import NINETY
 from fitting.language_models import Runs, runs
 from fitting.unseen import groups, without
 from foreign import score
-from simulator.confidence.uncertainty import unseen_groups
 from simulator.physics import collectives, communication, kernels, operators, training_step
 from simulator.physics.kernels import PassTimes
 from simulator.physics.transformer import TransformerStep
@@ -42,8 +42,11 @@ from simulator.reading.fitted import kernels as fitted_kernels
 from simulator.reading.fitted.kernel_files import KernelFile, kernel_files, with_values
 from simulator.reading.fitted.kernels import DeviceShares
 from simulator.reading.training import HabitTable
+from simulator.schema.machines import Regime
 from simulator.schema.software import MemoryFormat
 from simulator.terms import Term, stated
+from simulator.uncertainty.scenario import unseen_groups
+from simulator.units import Real
 
 Vector = NDArray[np.float64]
 Errors = Mapping[str, tuple[Vector, NDArray[np.bool_]]]
@@ -57,7 +60,7 @@ class Mechanism:
     """What is taken away.
 
     `equations` are put instead of functions and constants, by module and name; `figures` in place
-    of figures of kernels: a number, or the name of the figure that stands in. `chosen_on` are the
+    of figures of kernels: a number, or the name of the figure used instead. `chosen_on` are the
     families that it was chosen on.
     """
 
@@ -79,7 +82,7 @@ class Mechanism:
 
 
 def stand_ins(figures: Mapping[str, float | str], fitted: Mapping[str, float]) -> dict[str, float]:
-    """The figures that stand in: numbers, or what another one is."""
+    """Return replacement figures: numbers, or the value of another figure."""
     found = {}
     for name, value in figures.items():
         if isinstance(value, str):
@@ -102,11 +105,11 @@ def _no_time(*_: object, **__: object) -> PassTimes:
     return PassTimes(0.0, 0.0)
 
 
-def _device_alone(_k: object, device: Term | float, *_: object) -> Term:
+def _device_alone(_k: object, device: Real, *_: object) -> Term:
     return stated(device=device)
 
 
-def _layer_alone(_d: object, _k: object, device: Term | float, *_: object) -> Term:
+def _layer_alone(_d: object, _k: object, device: Real, *_: object) -> Term:
     return stated(device=device)
 
 
@@ -118,7 +121,7 @@ def _as_most(_framework: str) -> HabitTable:
     return HabitTable(framework="any", source="most frameworks", date="2026-11-24")
 
 
-def _stated_links(*given: Any) -> list[collectives.Regime]:  # noqa: ANN401 - as what it replaces
+def _stated_links(*given: Any) -> list[Regime]:  # noqa: ANN401 - as what it replaces
     _, ranks, link, host = given
     return [collectives._datasheet_regime(link, collectives.reachable(ranks, host))]  # noqa: SLF001
 
@@ -265,7 +268,7 @@ MECHANISMS: Final = (
         equations=((communication, "all_to_all_bytes", _a_copy_for_each),),
     ),
 )
-"""Those that can be taken away so; those of loading and stores are told by their own sets."""
+"""Mechanisms that can be removed so; their own sets test those of loading and stores."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,7 +292,7 @@ def rows(tables: Path) -> Rows:
         foreign = [row for row in csv.DictReader(file) if row["metric"] != "mem_gb"]
     return Rows(
         found=Runs(found.rows, found.scenarios),
-        half=distance.NINETY * unseen.deviations(x),
+        half=NINETY * unseen.deviations(x),
         foreign=tuple(foreign),
         folder=tables / "foreign_runs",
     )

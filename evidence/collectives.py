@@ -110,7 +110,7 @@ def curves(table: pd.DataFrame) -> Iterator[Curve]:
 
 
 def fitted(link: str, operation: str, ranks: int, rows: pd.DataFrame) -> Curve:
-    """The curve of one operation over so many ranks."""
+    """Return the curve of one operation over a number of ranks."""
     medians = rows.groupby("message_size").latency.median()
     sizes = medians.index.to_numpy(dtype=float) * _ELEMENT
     times = medians.to_numpy(dtype=float) * _MILLI
@@ -152,7 +152,7 @@ def fit(moved: Vector, times: Vector) -> tuple[Vector, Vector]:
     rates = moved / times
     low = np.log([times.min() * 0.5, rates.max() * 1e-3])
     high = np.log([times.max(), rates.max() * 1.25])
-    found = None
+    solutions = []
     for _ in range(STARTS):
         start = np.concatenate(
             [
@@ -161,16 +161,15 @@ def fit(moved: Vector, times: Vector) -> tuple[Vector, Vector]:
             ]
         )
         bounds = (np.repeat(low, REGIMES), np.repeat(high, REGIMES))
-        tried = least_squares(
+        solution = least_squares(
             lambda p: np.log(best(np.exp(p[:REGIMES]), np.exp(p[REGIMES:]), moved) / times),
             np.clip(start, bounds[0] + 1e-9, bounds[1] - 1e-9),
             bounds=bounds,
             loss="soft_l1",
             f_scale=0.1,
         )
-        if found is None or tried.cost < found.cost:
-            found = tried
-    values = np.exp(found.x)
+        solutions.append(solution)
+    values = np.exp(min(solutions, key=lambda solution: solution.cost).x)
     order = np.argsort(values[:REGIMES])
     return values[:REGIMES][order], values[REGIMES:][order]
 

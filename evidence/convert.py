@@ -23,7 +23,7 @@ from simulator.cli.output import check_writable, write_file
 from simulator.errors import InputError, PlanError
 
 _TOLD: Final = 12
-"""Reasons that are told one by one."""
+"""Reasons that are listed one by one."""
 _MISTAKE: Final = 2
 """Exit code where the arguments or the table are wrong."""
 

@@ -18,7 +18,8 @@ shares
     ``data/kernels``: shares of the data sheet that no language model tells, from steps measured on
     one device.
 data-parallel
-    ``data/measured/bases/data-parallel*.toml``: what ranks cost beside the bytes they exchange.
+    ``data/measured/bases/data-parallel*.toml``: cost of ranks in addition to the bytes they
+    exchange.
 serving
     ``data/forward_pass.toml``: what engines that serve language models reach; only with --tables.
 earlier
@@ -34,7 +35,7 @@ uncertainty
 Each part prints its figures, how well the rows determine them, and which of them differ from those
 that ship in four significant digits; ``--write`` puts them into the package. With ``--tables`` rows
 come from the tables of a folder, converted again.
-Parts that are done are kept in a file beside this one, by what they were made from, and not done
+Parts that are done are kept in a file next to this one, by what they were made from, and not done
 again unless ``--fresh``. Nothing is drawn by chance: searches begin where figures are expected, and
 need no seed. Exit code 1 says that a figure differs from the shipped one.
 """
@@ -83,7 +84,7 @@ PARTS: Final[Mapping[str, Part]] = {
 STATE: Final = Path(__file__).resolve().parent / ".fit-state.json"
 _NICE: Final = 10
 _TOLD: Final = 100
-"""Figures that differ and are told one by one."""
+"""Differing figures that are printed one by one."""
 
 
 def say(text: str) -> None:

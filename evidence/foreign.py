@@ -44,7 +44,7 @@ _GB = 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """One published value beside what is predicted, with the 80% interval where there is one."""
+    """One published value and its prediction, with the 80% interval where there is one."""
 
     name: str
     family: str
@@ -74,7 +74,7 @@ class Scored:
 
 
 def stated(row: dict[str, str]) -> tuple[str, ...]:
-    """What a row's publication states beside its scenario, as overrides.
+    """Return facts of a row's publication that its scenario lacks, as overrides.
 
     Examples
     --------
@@ -96,7 +96,7 @@ _ORDERS: Final = {"nhwc": "channels-last", "nchw": "channels-first"}
 
 
 def score(row: dict[str, str], scenarios: Path, *, as_written: bool = False) -> Scored:
-    """Predict one row's scenario and set it beside the published value."""
+    """Predict one row's scenario and compare it with the published value."""
     overrides = () if as_written else stated(row)
     published, scale = float(row["published"]), float(row["scale"] or 1.0)
     predicted, low, high, warned, problem = np.nan, None, None, False, ""

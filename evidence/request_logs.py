@@ -2,7 +2,7 @@
 
     python evidence/request_logs.py vllm_request_logs.csv
 
-What arrived when, and how long it was, becomes a trace beside the set; the row holds what the
+What arrived when, and how long it was, becomes a trace next to the set; the row holds what the
 engine's clocks showed of all requests of the run. Nothing is fitted to these runs.
 """
 

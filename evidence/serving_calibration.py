@@ -35,7 +35,7 @@ from simulator.reading.service.figures import unseen as without
 from simulator.reading.service.scenario import ServiceReader
 from simulator.schema.measurement import Row
 from simulator.schema.software import ServiceFactors
-from simulator.uncertainty.components import P90
+from simulator.schema.uncertainty import P90
 
 FITTED: Final = 3
 LEAST: Final = 6
@@ -52,7 +52,7 @@ SERIES: Final = ("hardware.gpu", "model.name", "serving.engine", "serving.weight
 class Error:
     """A row that was not fitted: log errors of a figure before the fit and after it.
 
-    `beside` is the share of the predicted first token that passes beside iterations.
+    `beside` is the share of the predicted first token that passes outside iterations.
     """
 
     series: str
@@ -143,7 +143,7 @@ def lines(found: Sequence[Error]) -> Iterator[str]:
 
 
 def deviations(found: Sequence[Error]) -> tuple[float, float]:
-    """Deviations of iterations, and of what is beside them, with which intervals hold 80%."""
+    """Return deviations of iterations, and of the time outside, with which intervals hold 80%."""
     tokens = [abs(one.after) for one in found if one.metric == LATER]
     forward = float(np.quantile(tokens, INSIDE)) / P90
     firsts = [one for one in found if one.metric == FIRST]

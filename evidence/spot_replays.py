@@ -3,8 +3,8 @@
     python evidence/spot_replays.py FILE [--restart MINUTES] [--interval MINUTES]
 
 FILE is `spot_spells.csv`: one row a period, with the columns trace, value (1: machines could be
-had) and hours. A job of 24 h is replayed on every trace, and predicted from its means alone. Beside
-that stand the two halves of the trace, each replayed: where those differ by more than the error
+had) and hours. A job of 24 h is replayed on every trace, and predicted from its means alone. Next
+to that stand the two halves of the trace, each replayed: where those differ by more than the error
 that is asked for, no law that knows one half has the other within it. The two figures of the law
 were chosen on the same traces (`simulator/reading/long_run/interruptions.py`). Nothing of this
 ships.
@@ -42,7 +42,7 @@ FEWEST: Final = 4
 
 
 class Ends(NamedTuple):
-    """Half and nine tenths of the lives of a job have ended then [s]."""
+    """Times by which half and nine tenths of the simulated runs have ended [s]."""
 
     half: float
     most: float

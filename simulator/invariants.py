@@ -107,7 +107,7 @@ def _finite(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
 def _negative(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
     rounding = -ROUNDING * prediction.timing.step_time.mean
     for metric, name, number in _numbers(prediction):
-        least = rounding if _is_part(metric.name) else 0.0
+        least = rounding if metric.name.startswith(("step_split_s.", "communication_s.")) else 0.0
         if number < least and not metric.signed:
             yield f"{name} = {number}"
 
@@ -120,11 +120,6 @@ def _numbers(prediction: Prediction) -> Iterator[tuple[Metric, str, float]]:
         for part, number in parts.items():
             if not isinstance(number, str) and number is not None:
                 yield metric, f"{metric.name}{part and '.' + part}", number
-
-
-def _is_part(name: str) -> bool:
-    """Return True for differences of times on a step's timeline, which carry rounding errors."""
-    return name.startswith(("step_split_s.", "communication_s."))
 
 
 def _takes_time(_: SimulationInput, prediction: Prediction) -> Iterator[str]:

@@ -17,7 +17,7 @@ from types import TracebackType
 ONE_RUN = Path(__file__).parent / "one_run.py"
 SPIN = "while True: pass"
 NOISY = 0.05
-"""Cores that others may keep busy beside a run that counts."""
+"""Cores that others may keep busy during a run that counts."""
 
 
 def busy_s() -> tuple[float, float]:
@@ -80,7 +80,7 @@ def wait_for_quiet(end: float) -> None:
 
 
 class Spinners:
-    """So many processes that only compute, for the time of a ``with``."""
+    """Run a number of processes that only compute, for the time of a ``with``."""
 
     def __init__(self, count: int) -> None:
         self.count = count

@@ -33,7 +33,7 @@ def configurations() -> list[Cell]:
 def measure(folder: Path, path: Path, repeats: int, patience_s: float) -> None:
     """Go on with the table at `path` until each configuration has `repeats` quiet runs.
 
-    Runs beside which others kept more than `NOISY` cores busy are written down, but done again.
+    Runs during which others kept more than `NOISY` cores busy are written down, but done again.
     Gives up after `patience_s`.
     """
     rows = read_rows(path) if path.exists() else []

@@ -1,4 +1,4 @@
-"""Predict the grid from the pieces and set it beside what was measured.  See README.md.
+"""Predict the grid from the pieces and compare it with what was measured.  See README.md.
 
 Writes a measurement set: `bases/real-loader.toml` (the scenario), `real_loader.csv` (its rows).
 What a row overrides comes from the configuration and the pieces; nothing measured on the grid
@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 SHIPPED = HERE.parents[1] / "simulator" / "data" / "measured"
 QUIET = 0.05
-"""Cores that others may keep busy beside a run that counts."""
+"""Cores that others may keep busy during a run that counts."""
 SAMPLE_BYTES = 3 * 224 * 224 * 4
 COLUMNS = ("workers", "batch_samples", "prefetch_batches", "consumer_sleep_s")
 STEP, RAM = "step_time_s.mean", "host_ram_bytes.total"

@@ -42,7 +42,7 @@ GRID = ("train.batch_size=32..1024 x2", "input.workers=1..16", "hardware.machine
 
 
 def rate(work: Callable[[], object], number: int, least: float = 1.0) -> float:
-    """Candidates per second of CPU time, over so many seconds at least."""
+    """Candidates per second of CPU time, over a number of seconds at least."""
     work()
     started, rounds = time.process_time(), 0
     while time.process_time() - started < least:

@@ -12,7 +12,7 @@ one):
 - the largest number of accelerators that passes, where a run came within 1.5 points of its
   threshold.
 
-Beside each error stands that of one constant for each workload (of a rate: as a share of what the
+Next to each error is that of one constant for each workload (of a rate: as a share of what the
 accelerators could do), fitted to the very rows it is judged on.
 """
 
@@ -193,7 +193,7 @@ def show(title: str, found: Sequence[Error]) -> None:
 def unseen(found: MeasurementSet) -> Iterator[Error]:
     """Of every submitter's runs but its smallest, by figures without any of its runs.
 
-    The constants beside are without them too.
+    The constants in comparison are without them too.
     """
     for submitter in dict.fromkeys(row.labels["submitter"] for row in found.rows):
         others = [row for row in found.rows if row.labels["submitter"] != submitter]

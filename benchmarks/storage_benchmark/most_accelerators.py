@@ -21,7 +21,7 @@ def most_accelerators(utilization: Callable[[int], float], threshold: float, fir
     Parameters
     ----------
     utilization : callable
-        Utilization (0..1) of so many accelerators; falls, on the whole, with their number.
+        Utilization (0..1) of a number of accelerators; falls, on the whole, with their number.
     threshold : float
         What has to be reached (0..1).
     first : int

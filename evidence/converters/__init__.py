@@ -17,13 +17,13 @@ What `convert` has to keep:
 
 - One row in, one row out, in the same order. A row that cannot be predicted comes out with its
   reason in ``exclude``, never left out and never an error: tables of the same format hold rows
-  that nobody has seen.
+  without a precedent.
 - ``id`` is unique and stays the same when other rows come or go (made of the row's own cells; the
   the converter numbers those that still repeat: ``name``, ``name~2``).
 - A row is converted by its own columns (framework, software, precision, machine), never by the
   name of its series: other series of the same table convert too. What had to be assumed for one
-  stands in its label ``assumed``, and the converter counts how many rows have which.
-- Everything a prediction needs stands in columns with a dot (``input.workers``), text with its
+  is in its label ``assumed``, and the converter counts how many rows have which.
+- Everything a prediction needs is in columns with a dot (``input.workers``), text with its
   unit as for ``--set``, or follows from ``base``: a scenario in ``data/measured/bases/``, named
   without folder and ``.toml``. Columns without a dot are labels and are never predicted from.
 - ``measured.METRIC`` is named as in ``--json`` and holds a bare number in SI units; shares are
@@ -41,7 +41,7 @@ anchor
 
 The shipped set's CSV file is what the converter writes for the whole table with ``--split
 configuration`` and ``-o simulator/data/measured/<SHIPPED>.toml``: a declaration that is there
-already is kept, and only the CSV file beside it is written.
+already is kept, and only the CSV file next to it is written.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from dataclasses import dataclass
 class Columns:
     """The columns of a table, as far as a converter reads them.
 
-    `required` stand in every such table and `filled` of them in every row; `numbers` hold a finite
+    `required` are columns of every such table, `filled` of every row; `numbers` hold a finite
     number or nothing. `measured` are what was measured by the run, or patterns such as ``au_*``.
     Other columns may be there and are not looked at.
     """
@@ -74,7 +74,7 @@ class TableRow:
     cells: Mapping[str, str]
 
     def text(self, column: str) -> str:
-        """What stands in a column; empty where the row or the table lacks it."""
+        """Return the cell of a column; empty where the row or the table lacks it."""
         return self.cells.get(column, "")
 
     def number(self, column: str) -> float | None:

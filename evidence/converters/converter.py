@@ -99,10 +99,10 @@ def import_table(
     path : pathlib.Path
         The CSV file.
     output : pathlib.Path
-        The set's TOML file; the CSV file lies beside it under the same name.
+        The set's TOML file; the CSV file lies next to it under the same name.
     by_configuration : bool or None
-        Whether configurations are held out by their hash; else every row that is no anchor is. By
-        default what the declaration says where the shipped set is written again, else no.
+        Whether configurations are held out by their hash; else every row that is not an anchor is.
+        By default what the declaration says where the shipped set is written again, else no.
     only : mapping of str to str, optional
         Beginnings of cells by column: other rows of the file are not read.
 
@@ -242,7 +242,7 @@ def _odd(toml: str, text: str, output: Path) -> dict[int, str]:
 
 
 def _told(problem: Problem) -> str:
-    """A problem as a reason: what the row names stands beside it anyway."""
+    """Return a problem as a reason; the row's own names are printed next to it."""
     if not problem.key:
         return problem.message
     found = f", found {problem.found}" if problem.found is not None else ""
@@ -351,7 +351,7 @@ def _read_back(toml: str, text: str, output: Path, table: Table) -> MeasurementS
 
 
 def _at_home(problem: Problem, table: Table) -> Problem:
-    """A problem with a row of the set, told of the row of the table it was made from."""
+    """Return a problem with a row of the set as one of the table's row it was made from."""
     row = (problem.line or 0) - 2
     if not problem.origin.endswith(".csv") or not 0 <= row < len(table.lines):
         return problem

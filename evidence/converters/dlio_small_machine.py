@@ -1,13 +1,13 @@
 """Runs of DLIO on a machine with two cores, with an accelerator that sleeps.
 
 What a sample, a batch and a ready batch cost was measured piece by piece on the same machine and
-stands in the base scenarios. A row adds ranks, batch, processes that read (none: the main process
+is in the base scenarios. A row adds ranks, batch, processes that read (none: the main process
 does), batches ahead, compute time, and whether files come from the page cache, the drive, or the
 drive past the cache.
 
 Two constants are fitted to three runs, and to nothing else: how much slower work goes inside the
-loader than in a loop of its own, and what a step takes beside loading and computing. Files of
-another kind, and reading by the main process, make groups of their own.
+loader than in a loop of its own, and what a step takes in addition to loading and computing. Files
+of another kind, and reading by the main process, make groups of their own.
 
 Families say what should limit a row, by the pieces: compute or the cores. Runs that read the drive
 are apart, and so are those whose repeats differ by more than 8%.

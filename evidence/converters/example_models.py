@@ -10,7 +10,7 @@ from simulator.units import THOUSAND
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExampleModel:
-    """What is known of a model beside its rows.
+    """Facts about a model that are not in its rows.
 
     `parameters` are trained ones, `units` how many of the README's units make a sample. `varying`:
     samples differ in length, so ranks finish at different times. `batches`: batch size of a GPU by

@@ -62,8 +62,8 @@ _SIZE: Final = re.compile(r"\d+(?:\.\d+)? ?(?:GiB|GB)")
 class Told:
     """What a row tells: a curve it belongs to, its base and keys, and the scale of its value.
 
-    `least` orders the runs of a curve: the least is the anchor; None: the row is no anchor. With
-    `always` it is one whatever the others are.
+    `least` orders the runs of a curve: the least is the anchor; None: the row is not an anchor.
+    With `always` it is one in any case.
     """
 
     base: str
@@ -151,7 +151,7 @@ def _told(row: TableRow) -> Told | str:
 
 
 def _any_curve(row: TableRow) -> Told | str:
-    """Worker processes over images on so many virtual CPUs, two to a core, whoever measured it."""
+    """Worker processes over images on a number of virtual CPUs, two to a core, from any source."""
     if row.text("metric") == "time to first batch":
         return "the times of listing the files and of starting a worker are not separated"
     workers, threads = _workers(row), re.search(r"(\d+) vCPU", row.text("hardware"))

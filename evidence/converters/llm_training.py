@@ -1,7 +1,7 @@
 """Training steps of language models, from a few accelerators to thousands.
 
 A row says how a model of some shape was spread over how many accelerators, with which software.
-What that software does (kernels, recomputation, what overlaps) stands in `llm.software`; where a
+What that software does (kernels, recomputation, what overlaps) is in `llm.software`; where a
 recipe fixes it run by run, in `llm.recipes`. Nothing follows from the name of a row's series but
 where it is counted and whether figures may be fitted to it.
 
@@ -61,7 +61,7 @@ _KEY: Final = (
     *("layers", "hidden", "heads", "ffn_hidden", "vocab", "seq_len", "gpu", "tp", "pp", "vpp"),
     *("cp", "ep", "dp", "zero_stage_or_fsdp", "precision"),
 )
-"""What makes a configuration, beside its series."""
+"""Columns that make a configuration, in addition to its series."""
 _UNKNOWN: Final = "nan"
 _PREDICTED_TIERS: Final = ("A", "B")
 _TUNED: Final = ("LoRA", "SFT")

@@ -1,14 +1,14 @@
 """Results of MLPerf Inference, datacenter: one submission of one benchmark in one scenario a row.
 
 Predicted are language models on engines that are known, in both scenarios by the most that replicas
-complete without end: offline runs last ten minutes at least, beside which start and end are short,
-and of a server the submitter searches for the highest rate that keeps limits on the slowest percent
-of the requests, which is somewhat less.
+complete without end: offline runs last ten minutes at least, compared with which start and end are
+short, and of a server the submitter searches for the highest rate that meets limits on the slowest
+percent of the requests, which is somewhat less.
 
 A row states the accelerators of a system, not how a model lies on them. As in the code of
 submissions, a replica has the fewest accelerators of which the weights fill half at most, and the
 others hold replicas of their own; what was measured is divided among them. Lengths of prompts stand
-in no row: means are those that the benchmark's data sets are said to have, which nobody checked
+in no row: means are those that the benchmark's data sets are said to have, unchecked
 here; means of answers are those of the results' accuracy runs.
 """
 

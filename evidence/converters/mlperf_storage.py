@@ -7,7 +7,7 @@ the store is stands nowhere: it is fitted to the smallest run of each group, whi
 A group is a store as one submitter describes it, under one workload: the name of the system
 without workload, accelerator and number of accelerators. Its smallest run is the configuration
 with the fewest accelerators (then hosts, then batches a second); all repeats of it are anchors.
-Every run loads its store somehow: with unet3d the first step reads whatever all workers can hold at
+Every run loads its store somehow: with unet3d the first step reads all that workers can hold at
 once, at full speed, so even one accelerator shows what the store gives one host; the others show
 in the accelerators' utilization how late ranks come.
 
@@ -245,7 +245,7 @@ def _overrides(row: TableRow) -> dict[str, str]:
         "train.epochs": row.text("epochs"),
         "data.bytes_per_sample": _own_size(row),
         **_own_step(row),
-        # Nobody waits for others where the barrier was taken out of the program.
+        # No rank waits for others where the barrier was taken out of the program.
         "train.mode": "infer" if _NO_BARRIER.search(row.text("system")) else "",
     }
 

@@ -88,7 +88,7 @@ _SIZES: Final = 3
 _ANCHORS: Final = 2
 
 _STEPS: Final = 6
-"""Steps of an epoch: all but the first are alike."""
+"""Return the steps of an epoch: all but the first are equal."""
 
 Key = tuple[str, str]
 

@@ -71,7 +71,7 @@ _GLOBAL: Final = 1000
 """A batch of BERT from here on is that of all accumulated batches together."""
 
 _STEPS: Final = 6
-"""Steps of an epoch: all but the first are alike."""
+"""Return the steps of an epoch: all but the first are equal."""
 
 Key = tuple[str, ...]
 
@@ -338,7 +338,7 @@ def _overrides(row: TableRow, reference: int) -> dict[str, str]:
         "hardware.count": f"{machines}",
         "data.samples": f"{batch * accumulated * gpus * _STEPS}",
         "model.parameters": f"{features.parameters:.7g}",
-        # The same in all rows of a group: what is fitted is told for it.
+        # The same in all rows of a group: what is fitted holds for the group.
         "model.step_time_batch": f"{reference}",
         "train.batch_size": f"{batch}",
         "train.accumulation": f"{accumulated}",

@@ -25,7 +25,7 @@ _SHORT: Final = 1024
 _NODE: Final = 8
 _HELD: Final = Held(iterations=20, share=0.9)
 _STEP: Final = 64
-"""To whole multiples of which, and with so many to spare, they round."""
+"""Multiple that they round to, and the number to spare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ def deepseek_sglang(run: Run) -> Recipe:
 
 
 def tensorrt_llm(run: Run) -> Recipe:
-    """``dsr1_*_trt``: an iteration has room for a prompt beside all answers."""
+    """``dsr1_*_trt``: an iteration has room for a prompt in addition to all answers."""
     needed = run.concurrency + run.prompt + _STEP
     fraction = 0.8 if run.weights is Precision.FP4 else None
     return Recipe(

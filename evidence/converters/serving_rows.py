@@ -5,7 +5,7 @@ Apache-2.0):
 
 - Expert-parallel rows of some exports hold squared degrees. The number in ``tpX`` of the id is the
   truth; else G = ``moe_ep_size``.
-- One run may stand in several exports: equal latencies of one configuration are one run.
+- One run may be in several exports: equal latencies of one configuration are one run.
 - NVIDIA's own runs count requests of a replica in ``batch_size``, those of InferenceX are in
   ``concurrency``; lengths of InferenceX are uniform from 0.8 of the nominal ones.
 - Engines of InferenceX have the settings of its scripts (`serving_recipes`).
@@ -35,7 +35,7 @@ MODELS: Final = {
     "qwen3-32b": "qwen3-32b",
     "qwen3-235b": "qwen3-235b-a22b",
 }
-"""Shipped models by what the paths of their checkpoints begin with, after the maker's name."""
+"""Shipped models by what the paths of their checkpoints begin with, after the vendor's name."""
 EXPERTS: Final = ("deepseek-v3", "minimax-m2.5", "qwen3-235b-a22b")
 """Those of them whose layers have experts."""
 GPUS: Final = {

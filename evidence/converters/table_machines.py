@@ -13,7 +13,7 @@ _FILE: Final = Path(__file__).resolve().parent / "scaling_tables.toml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableMachine:
-    """A profile of a machine and its `devices`, for accelerators whose names begin alike."""
+    """A profile of a machine and its `devices`, for accelerators whose names begin the same."""
 
     accelerator: str
     machine: str

@@ -1,10 +1,10 @@
-"""What ranks cost beside the bytes they exchange, fitted to rows on several devices.
+"""Cost of ranks in addition to the bytes they exchange, fitted to rows on several devices.
 
 Constants of ``simulator/data/measured/bases/data-parallel*.toml``, and that for samples of varying
 length in the converters, which is printed only. Rows of split ``fit`` on 2 to 80 GPUs of the
-shipped set of NVIDIA's examples, each beside its own row on one GPU; the least mean absolute log
-error, cut at 0.4, since rows held up by their input say nothing of the exchange. Test rows are read
-only to print the error there. In closed form: a step, what the backward pass doesn't hide,
+shipped set of NVIDIA's examples, each compared with its own row on one GPU; the least mean absolute
+log error, cut at 0.4, since rows held up by their input say nothing of the exchange. Test rows are
+read only to print the error there. In closed form: a step, what the backward pass doesn't hide,
 contention of what it hides, delay, and the latest of the ranks.
 """
 
@@ -58,7 +58,7 @@ STARTS = ([0.02, 0.07, 0.01, 0.003, 0.4], [0.01, 0.05, 0.015, 0.001, 0.1])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A row beside the one on one GPU: what is known of it, and the efficiency it reached."""
+    """A row compared with the one on one GPU: its facts, and the efficiency it reached."""
 
     held_out: float
     horovod: float

@@ -5,11 +5,11 @@ Each series of language-model runs is predicted by figures that it and its sibli
 fitted to; predictions by the shipped figures say how far where something was fitted. The deviations
 that come out score best (Winkler) over both: a base by what the step is made of, one for each
 respect in which a job differs from the runs most like it, and one for each doubling. The same runs
-under a framework that nobody measured then say what it adds that another's kernels stand in. The
+under an unmeasured framework then say what the use of another's kernels adds. The
 memory of an accelerator has two deviations: of a framework that was measured, and what it adds if
 it was not.
 
-Each family counts as the root of its runs; for the framework all count alike, since runs of one
+Each family counts as the root of its runs; for the framework all count equally, since runs of one
 series are off together by what its framework does otherwise. What is expected of deviations before
 any row was looked at (`EXPECTED`) says how they compare: all that steps are made of share one
 factor, all differences another, and both are free. Beyond it each deviation is expected there with
@@ -34,14 +34,6 @@ from scipy.optimize import minimize
 from fitting.deviations import NINETY, OUTSIDE, TARGET
 from fitting.language_models import SET, Runs, runs, stacked
 from fitting.part import Outcome, Say
-from simulator.confidence.grades import (
-    MEMORY,
-    UNLIKE,
-    graded,
-    memory_deviations,
-    shipped_envelope,
-)
-from simulator.confidence.uncertainty import siblings, uncertainties_of, unseen_groups
 from simulator.equations.uncertainty import doublings_outside
 from simulator.physics.training_step import launch_share, small_kernels_share
 from simulator.reading.fitted.kernel_files import kernel_files, with_values
@@ -63,7 +55,15 @@ from simulator.results.envelope import (
     named,
 )
 from simulator.schema.scenario import Scenario
-from simulator.uncertainty.components import Axis, Grade, Rate
+from simulator.schema.uncertainty import Axis, Grade, Rate
+from simulator.uncertainty.grades import (
+    MEMORY,
+    UNLIKE,
+    graded,
+    memory_deviations,
+    shipped_envelope,
+)
+from simulator.uncertainty.scenario import siblings, uncertainties_of, unseen_groups
 
 Vector = NDArray[np.float64]
 GRADES: Final = (Grade.FITTED, Grade.EXPERTS, Grade.PROFILED)
@@ -104,7 +104,7 @@ SPREAD: Final = math.e
 HELD: Final = 0.003
 """Weight of that expectation."""
 FAR: Final = 1e3
-"""Stands for measured runs that there are not."""
+"""Represents measured runs that do not exist."""
 CARRIED: Final = {
     Grade.CARRIED: None,
     Grade.CARRIED_KERNELS: small_kernels_share,
@@ -121,7 +121,7 @@ class Samples:
 
     `errors` are log(measured / predicted), `grade` the number of what the step is made of.
     `carried` has the share of the step that each of `CARRIED` is about, in its columns, 0 where no
-    other framework's kernels stand in. `different` has, for each distinct case,
+    other framework's kernels are used. `different` has, for each distinct case,
     rows of measured runs and columns of `KINDS`: 1 or doublings; `case` is that of each sample.
     """
 
@@ -278,7 +278,7 @@ def _different(
 def fitted(found: Samples) -> Vector:
     """The deviations that score best, in the order of `EXPECTED`.
 
-    What a framework adds that nobody measured is fitted last, to the runs under such a one, with
+    The addition for an unmeasured framework is fitted last, to the runs under such a one, with
     all others held: how far those are off says nothing of series that have kernels of their own.
     """
     stood_in = found.what == STOOD_IN
@@ -301,7 +301,7 @@ def fitted_apart(found: Samples) -> Vector:
 def left_out_deviations(found: Samples) -> Vector:
     """Log deviation of every sample of a series, by deviations fitted without it and its siblings.
 
-    Those of series that stand in no group are fitted to all.
+    Series outside all groups use figures fitted to all rows.
     """
     deviations = found.deviations(np.exp(fitted_apart(found)))
     for group in unseen_groups():
@@ -349,7 +349,7 @@ def of_memory(found: Runs) -> tuple[dict[str, float], Iterator[str]]:
     """Log deviations of memory: as a whole, what being unlike measured runs adds; what they mean.
 
     The former is that of runs predicted without their series, the latter what they are off by more
-    under a framework that nobody measured.
+    under an unmeasured framework.
     """
     found = found.chosen(np.isfinite(found.memory))
     other = Runs(found.rows, tuple(_in_any_framework(scenario) for scenario in found.scenarios))
@@ -382,7 +382,7 @@ def _width_of(errors: Vector, families: NDArray[np.str_]) -> float:
 
 
 def table(found: Samples, deviations: Vector) -> Iterator[str]:
-    """Coverage and score by kind of sample and family, beside one width for all."""
+    """Return coverage and score by kind of sample and family, compared with one width for all."""
     half = NINETY * deviations
     within, scores = np.abs(found.errors) <= half, found.scores(half / NINETY)
     yield f"{'samples':14} {'family':16} {'n':>5} {'within':>7} {'half':>6} {'score':>6} one width"

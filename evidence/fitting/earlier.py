@@ -265,7 +265,7 @@ def part(folder: Path | None, say: Say) -> Outcome:
     folder : pathlib.Path or None
         Where the table of runs lies; without it nothing is fitted.
     say : callable
-        Told what is going on.
+        Called with each line of progress.
     """
     if folder is None or not (folder / TABLE).exists():
         return Outcome(figures={}, shipped={}, lines=("earlier: only with --tables",))

@@ -29,7 +29,7 @@ from simulator.schema.machines import Cluster
 from simulator.schema.measurement import Split
 from simulator.schema.scenario import Scenario
 from simulator.schema.software import Software
-from simulator.uncertainty.components import Axis
+from simulator.schema.uncertainty import Axis
 
 TARGET = DATA / "envelope.toml"
 RANGED = (Axis.MACHINES, Axis.RANKS, Axis.EXCHANGING, Axis.WORKERS)
@@ -40,7 +40,7 @@ LEAST = {
     Axis.EXCHANGING: 2.0,
     Axis.WORKERS: 1.0,
 }
-"""Where a range begins whatever was measured: fewer parts are the simpler case."""
+"""Begin of a range regardless of what was measured: fewer parts are the simpler case."""
 FEWER = frozenset({Axis.RANKS, Axis.TENSOR, Axis.PIPELINE})
 """Axes along which the ranges of single kinds of run begin at one."""
 LIBRARY = "steps of the model library"

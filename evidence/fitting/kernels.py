@@ -1,7 +1,7 @@
 """Fits the figures of ``simulator/data/kernels``: to steps of language models, and to their memory.
 
-What is expected of each figure stands in ``figures.toml``. A fit begins there, so that it ends at
-the same place whatever ships. Rows of split ``fit`` of the set of language models are fitted to;
+``figures.toml`` has the expectation of each figure. A fit begins there, so that it ends at the same
+place regardless of what ships. Rows of split ``fit`` of the set of language models are fitted to;
 the others are read only to print the errors there.
 """
 
@@ -26,7 +26,7 @@ FOLDER: Final = "kernels"
 ALONE: Final = 0.95
 """Share of what rows say of a figure from which on it rests on one series."""
 SAID: Final = 0.6
-"""Correlation from which on two figures are told of together."""
+"""Correlation from which on two figures are reported together."""
 _PARTS: Final[tuple[Part, ...]] = ("step", "memory")
 
 

@@ -1,6 +1,6 @@
 """What decoding threads of one machine cost each other, fitted to the rates of FFCV's threads.
 
-The rates stand in ``[notes.contention]`` of the set ``imread_benchmark``. Threads that decode side
+The rates are in ``[notes.contention]`` of the set ``imread_benchmark``. Threads that decode side
 by side slow one another down: ``threads / (1 + contention (threads - 1) / cores)`` of them are as
 good as alone. Three rates determine the figure and the rate of one thread.
 """
@@ -36,7 +36,7 @@ def fitted(cores: float, threads: Vector, rate: Vector) -> tuple[float, float]:
     return float(best.x[0]), float(np.sqrt(spread * np.linalg.inv(best.jac.T @ best.jac)[0, 0]))
 
 
-def part(tables: Path | None, say: Say) -> Outcome:  # noqa: ARG001 - parts are alike
+def part(tables: Path | None, say: Say) -> Outcome:  # noqa: ARG001 - all parts have one signature
     """The part of ``evidence/fit.py``: shipped in the default profile, with two digits."""
     notes = tomllib.loads(NOTES.read_text(encoding="utf-8"))["notes"][NAME]
     value, error = fitted(notes["cores"], np.array(notes["threads"]), np.array(notes["rate"]))

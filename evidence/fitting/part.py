@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 DATA: Final = Path(__file__).resolve().parents[2] / "simulator" / "data"
 """Where fitted figures are shipped."""
 Say: TypeAlias = Callable[[str], None]
-"""Told what is going on, a line at a time."""
+"""Called with each line of progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ Errors = Callable[[Vector], Vector]
 
 DEVIATIONS: Final = {"step": 0.02, "memory": 0.06}
 """Log error of a step, and of memory, that is taken as none: repeats of a step differ as much; what
-a process holds beside the model is known to about 6%."""
+a process holds in addition to the model is known to about 6%."""
 EACH: Final = 5.0
 MOST: Final = 60
 """Steps after which a search ends."""

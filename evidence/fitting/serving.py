@@ -4,7 +4,7 @@ The time of an output token is that of an iteration in which all requests decode
 their answers, and of the part of a prompt that falls on it: each iteration ends ``concurrency /
 answer`` requests, whose followers' prompts are computed in the same forward pass, or in one of
 their own where the engine computes prompts first; where engines look for requests, or start them,
-every so many iterations only, several at once. The engine itself is simulated when the rows are
+every few iterations only, several at once. The engine itself is simulated when the rows are
 validated; this form is its mean and is used in the fit alone.
 
 Runs in which requests wait for more than half of their answer are left out: what binds there is
@@ -250,7 +250,7 @@ def checked(
     found: Sequence[serving_replies.Simulated],
     replies: Mapping[str, float],
 ) -> Checked:
-    """Rows predicted by a file, as simulated, with what requests take beside iterations."""
+    """Rows predicted by a file, as simulated, with the time of requests outside iterations."""
     beside = serving_replies.beside(rows, found, replies)
     predicted = Predicted(
         per_token=np.array([one.per_token for one in found]),
@@ -261,7 +261,7 @@ def checked(
 
 
 def simulate(rows: Sequence[ServingRow], file: ServingFile) -> list[serving_replies.Simulated]:
-    """What the benchmarks of rows measure, apart from what requests take beside iterations."""
+    """What the benchmarks of rows measure, without the time of requests outside iterations."""
     setups = [setup(row) for row in rows]
     known = passes(list(dict.fromkeys(setups)), file)
     return [
@@ -300,7 +300,7 @@ def part(folder: Path | None, say: Say) -> Outcome:
     folder : pathlib.Path or None
         Where the table of runs lies; without it nothing is fitted.
     say : callable
-        Told what is going on.
+        Called with each line of progress.
     """
     if folder is None or not (folder / TABLE).exists():
         return Outcome(figures={}, shipped={}, lines=("serving: only with --tables",))

@@ -1,11 +1,11 @@
-"""What a request takes beside its iterations: figures of the way to the engine and back.
+"""Time of a request outside its iterations: figures of the way to the engine and back.
 
 Each run is simulated as its benchmark ran it, with its burst of first requests and its end.
 A request that takes time to reach the engine arrives in the midst of an iteration and waits for
 its end: runs are simulated with `BEFORE` that time, which is taken off again. What
 the measured time to the first token has beyond the simulated mean is put down to the request
 itself, to each token of its prompt, and to iterations that pass until a token reaches the client
-(engines schedule one iteration ahead, poll for new requests every so many, and stream in pieces).
+(engines schedule one iteration ahead, poll for new requests every few, and stream in pieces).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Simulated:
 
 
 def simulated(row: ServingRow, one: ForwardPass, catalogue: Catalogue) -> Simulated:
-    """What the benchmark of a row would measure if requests took nothing beside iterations."""
+    """What the benchmark of a row would measure if requests took no time outside iterations."""
     gpu = catalogue.gpu(row.gpu)
     usual = row.recipe.applied(usual_settings(engine_file(row.engine), None, gpu))
     serving = replace(
@@ -111,7 +111,7 @@ def _figures(x: Vector) -> dict[str, float]:
 def beside(
     rows: Sequence[ServingRow], found: Sequence[Simulated], figures: Mapping[str, float]
 ) -> Vector:
-    """What passes beside iterations until the first token of each row [s]."""
+    """Return the time outside iterations until the first token of each row [s]."""
     return np.array(
         [
             figures[f"engine.{row.engine}.request"]

@@ -2,7 +2,7 @@
 
 Output tokens a second are those of a closed loop whose requests each take a first token and the
 rest of an answer: the table has no rate of its own, so that measured and predicted ones are worked
-out alike.
+out equally.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TRIED: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """Rows as predicted [s]: a token, the first one, and of that what passes beside iterations."""
+    """Rows as predicted [s]: a token, the first one, and of that the time outside iterations."""
 
     per_token: Vector
     first_token: Vector
@@ -40,7 +40,7 @@ class Predicted:
 class Checked:
     """Log errors of rows: of a token by the mean form, and simulated of a token, the first, a rate.
 
-    `beside` is the share of the predicted first token that passes beside iterations; `scripted`
+    `beside` is the share of the predicted first token that passes outside iterations; `scripted`
     says for which rows the benchmark's procedure is known.
     """
 
@@ -57,7 +57,7 @@ class Checked:
 
 
 def checked(rows: Sequence[ServingRow], mean: Vector, predicted: Predicted) -> Checked:
-    """Predictions beside what was measured; `mean` are log errors of the mean form."""
+    """Predictions and measured values; `mean` are log errors of the mean form."""
     per_token = np.array([row.per_token for row in rows])
     first = np.array([row.first_token for row in rows])
     later = np.array([0.5 * (1.0 + row.ratio) * row.output - 1.0 for row in rows])
@@ -82,9 +82,9 @@ def together(parts: Mapping[str, Checked]) -> Checked:
 
 
 def deviations(errors: Mapping[str, Checked]) -> dict[str, float]:
-    """Deviations with which intervals hold `INSIDE` of the rows, each model counting alike.
+    """Deviations with which intervals hold `INSIDE` of the rows, each model counting equally.
 
-    That of the forward pass comes from times of a token, that of what passes beside iterations
+    That of the forward pass comes from times of a token, that of the time outside iterations
     from times to the first token of runs whose procedure is known.
     """
     forward = _quantile({name: abs(one.per_token) for name, one in errors.items()}) / P90
@@ -100,7 +100,7 @@ def deviations(errors: Mapping[str, Checked]) -> dict[str, float]:
 
 
 def _quantile(values: Mapping[str, Vector]) -> float:
-    """The value that `INSIDE` of all are below, each family counting alike."""
+    """The value that `INSIDE` of all are below, each family counting equally."""
     every = np.concatenate(list(values.values()))
     weight = np.concatenate([np.full(len(one), 1.0 / len(one)) for one in values.values()])
     order = np.argsort(every)

@@ -1,8 +1,8 @@
 """Shares of the data sheet that no step of a language model tells, fitted to steps on one GPU.
 
-What products reach without matrix units, whatever the model, and what kernels of TensorFlow reach
-of others', by ResNet-50 and BERT-large; all else is as fitted to language models. Least squares on
-the log step time without its optimizer, both models weighted alike. U-Net, DLRM and Mask R-CNN are
+Rates of products without matrix units for any model, and what kernels of TensorFlow reach of
+others', by ResNet-50 and BERT-large; all else is as fitted to language models. Least squares on the
+log step time without its optimizer, both models weighted equally. U-Net, DLRM and Mask R-CNN are
 read only to print their errors.
 """
 
@@ -120,7 +120,7 @@ def fitted() -> tuple[Vector, Vector]:
     return best, np.sqrt(np.diag(spread * np.linalg.pinv(slopes @ slopes.T)))
 
 
-def part(tables: Path | None, say: Say) -> Outcome:  # noqa: ARG001 - parts are alike
+def part(tables: Path | None, say: Say) -> Outcome:  # noqa: ARG001 - all parts have one signature
     """The part of ``evidence/fit.py``."""
     best, errors = fitted()
     lines = [f"{'figure':24} {'value':>8} {'error':>7}"]

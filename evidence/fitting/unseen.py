@@ -2,7 +2,7 @@
 
 A user's job is of no series: this says how far a prediction of it may be off. Figures of kernels
 and of memory are fitted once without each group of ``siblings.toml`` that has rows of split
-``fit``; then all rows of the group, whatever their split, are predicted with them. A group that
+``fit``; then all rows of the group, in either split, are predicted with them. A group that
 nothing was fitted to ships without figures: the shipped ones have not seen it.
 """
 
@@ -20,10 +20,10 @@ from fitting.figures import Part, free, shipped
 from fitting.kernels import expected, fit_part, measured
 from fitting.language_models import SET, Runs, runs
 from fitting.part import Outcome, Say
-from simulator.confidence.uncertainty import unseen_groups
 from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernel_files import with_values
 from simulator.schema.fields import TextField
+from simulator.uncertainty.scenario import unseen_groups
 
 Vector = NDArray[np.float64]
 FILE: Final = "unseen.toml"

@@ -42,11 +42,11 @@ from simulator.calibration.solvers import prior_weights, robust_fit, within_reac
 from simulator.errors import InputError, Problem
 from simulator.reading.keys import numeric_key
 from simulator.reading.scenario import load_scenario
+from simulator.schema.calibration import FACTORS, FactorKind, Fitted, Overlay
 from simulator.schema.measurement import MeasurementSet, Parameter, Split
+from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 from simulator.studies.search.workers import local_workers
-from simulator.uncertainty.calibration import FACTORS, FactorKind, Fitted, Overlay
-from simulator.uncertainty.provenance import Source
 
 MAX_CORRELATION: Final = 0.95
 """Correlation of two estimates above which the rows can't tell the parameters apart."""
@@ -60,14 +60,14 @@ MIN_WEIGHT: Final = 0.3
 class Identifiability:
     """Identifiability; `effects` are singular values over the root of the observations.
 
-    `alike` are pairs that cannot be separated, with the correlation of their estimates. `faint` are
-    directions that the rows barely see: combinations of parameters (weights of the logarithms by
-    key), and the root mean square change of the log errors per unit along them.
+    `correlated` are pairs that cannot be separated, with the correlation of their estimates.
+    `faint` are directions that the rows barely see: combinations of parameters (weights of the
+    logarithms by key), and the root mean square change of the log errors per unit along them.
     """
 
     effects: tuple[float, ...]
     correlations: tuple[tuple[float, ...], ...]
-    alike: tuple[tuple[str, str, float], ...]
+    correlated: tuple[tuple[str, str, float], ...]
     faint: tuple[tuple[dict[str, float], float], ...]
 
 
@@ -93,7 +93,7 @@ def identifiability(names: Sequence[str], jacobian: Vector, prior: Vector) -> Id
     return Identifiability(
         effects=tuple(float(effect) for effect in effects),
         correlations=tuple(tuple(float(c) for c in row) for row in correlations),
-        alike=tuple(
+        correlated=tuple(
             (names[i], names[j], float(correlations[i, j]))
             for i in range(len(names))
             for j in range(i)

@@ -188,10 +188,10 @@ def _make_rank(
         env,
         site.policy(index),
         supply,
-        producer.read,
-        producer.make,
-        receive=producer.receive,
-        send=None if job.remote is None else producer.send,
+        producer.read_samples,
+        producer.make_batch,
+        receive=producer.receive_batch,
+        send=None if job.remote is None else producer.send_batch,
         pin_memory_thread=job.input.pin_memory,
         waited=None if producer.record is None else producer.waited,
     )
@@ -234,6 +234,8 @@ def _make_producer(
         for place in set(places)
     }
     ahead, turns = site.policy(index).reads_ahead, site.turns
+    making_lanes = [f"worker {number}" for number in range(len(producers))] or [MAIN]
+    reads_ahead = ahead and bool(producers)
     reading = {place: [p for p in pieces if p.slot.reads] for place, pieces in work.items()}
     making = {
         place: _in_turns([p for p in pieces if not (ahead and p.slot.reads)], turns)
@@ -250,7 +252,9 @@ def _make_producer(
         sending=[sending[place] for place in places],
         receiving=[task for task, _, _ in site.tasks(Actor.PIN_MEMORY, Location(rank=index))],
         machines=[site.machine.topology.sites[place.site].prefix.strip() for place in places],
-        threads=_threads(len(producers), site.policy(index), pins=job.input.pin_memory),
+        making_lanes=making_lanes,
+        reading_lanes=[f"{name} reader" for name in making_lanes] if reads_ahead else making_lanes,
+        receiving_lane=PIN_MEMORY if job.input.pin_memory and producers else MAIN,
         supply=recorder.supply,
         record=recorder.record if site.plan.trace else None,
     )
@@ -286,17 +290,19 @@ class _Producer:
     sending: Sequence[Sequence[Task]]
     receiving: Sequence[Task]
     machines: Sequence[str]
-    threads: _Threads
+    making_lanes: Sequence[str]
+    reading_lanes: Sequence[str]
+    receiving_lane: str
     supply: Supply
     record: RecordEvent | None
 
-    def read(self, worker: int, batch: int) -> Steps:
+    def read_samples(self, worker: int, batch: int) -> Steps:
         """Read the samples ahead of the thread that works on them."""
-        return self._do(self.reading[worker], self.threads.reading[worker], worker, batch)
+        return self._do(self.reading[worker], self.reading_lanes[worker], worker, batch)
 
-    def make(self, worker: int, batch: int) -> Steps:
+    def make_batch(self, worker: int, batch: int) -> Steps:
         """Work on the samples until the batch is finished."""
-        return self._do(self.making[worker], self.threads.making[worker], worker, batch)
+        return self._do(self.making[worker], self.making_lanes[worker], worker, batch)
 
     def _do(self, pieces: Sequence[_Piece], lane: str, worker: int, batch: int) -> Steps:
         slow = self.supply.slowness(self.rank, worker, batch)
@@ -307,22 +313,22 @@ class _Producer:
             if self.record is not None:
                 self._record(lane, piece.slot.label, started, batch, worker)
 
-    def send(self, worker: int, batch: int) -> Steps:
+    def send_batch(self, worker: int, batch: int) -> Steps:
         """Send a finished batch to where it is trained on."""
         started = self.env.now
         for task in self.sending[worker]:
             yield task(self.supply.share(batch))
         if self.record is not None:
-            lane = f"{self.threads.making[worker]} sender"
+            lane = f"{self.making_lanes[worker]} sender"
             self._record(lane, "send", started, batch, worker)
 
-    def receive(self, batch: int) -> Steps:
+    def receive_batch(self, batch: int) -> Steps:
         """Take a finished batch over."""
         started = self.env.now
         for task in self.receiving:
             yield task(self.supply.share(batch))
         if self.record is not None:
-            lane = self.threads.receiving
+            lane = self.receiving_lane
             event = TraceEvent(
                 rank=self.rank, lane=lane, name="receive", started=started, batch=batch
             )
@@ -330,7 +336,7 @@ class _Producer:
 
     def waited(self, worker: int, since: float, batch: int) -> None:
         """Record that a worker had no batch to make."""
-        self._record(self.threads.making[worker], "waits to be asked", since, batch, worker)
+        self._record(self.making_lanes[worker], "waits to be asked", since, batch, worker)
 
     def _record(self, lane: str, name: str, started: float, batch: int, worker: int) -> None:
         if self.record is not None:
@@ -343,19 +349,3 @@ class _Producer:
                 machine=self.machines[worker],
             )
             self.record(event)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Threads:
-    """Names in a trace of the threads that make and receive the batches of a rank."""
-
-    making: Sequence[str]
-    reading: Sequence[str]
-    receiving: str
-
-
-def _threads(producers: int, policy: LoaderPolicy, *, pins: bool) -> _Threads:
-    making = [f"worker {number}" for number in range(producers)] or [MAIN]
-    reading = [f"{name} reader" for name in making] if policy.reads_ahead and producers else making
-    receiving = PIN_MEMORY if pins and producers else MAIN
-    return _Threads(making=making, reading=reading, receiving=receiving)

@@ -82,29 +82,18 @@ def scored_tokens(step: TransformerStep) -> Real:
     return tokens(step) * step.shape.scored_share
 
 
-@dataclass(frozen=True, slots=True)
-class StageLayers:
-    """Layers of the first stage, of one between, and of the last."""
-
-    first: Real
-    middle: Real
-    last: Real
-
-
 @cached(most=512)
-def stage_layers(step: TransformerStep) -> StageLayers:
-    """Return the layers of the pipeline's stages."""
+def stage_layers(step: TransformerStep) -> tuple[Real, Real, Real]:
+    """Return the layers of the first stage of a pipeline, of one between, and of the last."""
     layers, stages = step.shape.layers, step.layout.pipeline
     ends, between = end_layers(layers, stages), middle_layers(layers, stages)
     if not anywhere(step.layout.by_compute > 0):
-        return StageLayers(ends, between, ends)
+        return ends, between, ends
     head, dealt = _head_in_layers(step), step.layout.by_compute > 0
     front, back = front_layers(layers, stages, head), back_layers(layers, stages, head)
     others = at_least(stages - _END_STAGES, 1.0)
     left = where(stages > _END_STAGES, (layers - front - back) / others, between)
-    return StageLayers(
-        where(dealt, front, ends), where(dealt, left, between), where(dealt, back, ends)
-    )
+    return where(dealt, front, ends), where(dealt, left, between), where(dealt, back, ends)
 
 
 def _head_in_layers(step: TransformerStep) -> Real:
@@ -463,10 +452,6 @@ def _unfused_scores(step: TransformerStep) -> Bytes | Real:
     return where(step.work.fused_attention > 0, 0.0, kept * shape.heads * shape.sequence)
 
 
-def _keeps_narrow(step: TransformerStep, memory_model: MemoryFigures) -> Real:
-    return where((step.work.low > 0) & (memory_model.narrow > 0), 1.0, 0.0)
-
-
 def _inputs_kept(step: TransformerStep) -> tuple[Real, Real]:
     """Return 1 where a gradient reads the input of attention's output, and of the MLP's products.
 
@@ -485,7 +470,7 @@ def _kept_in_full(step: TransformerStep, memory_model: MemoryFigures) -> Bytes |
     narrow copy of attention's output too, which attention needs in 16 bit. What only the gradient
     of a frozen weight would read is not kept.
     """
-    shape, narrow = step.shape, _keeps_narrow(step, memory_model)
+    shape, narrow = step.shape, where((step.work.low > 0) & (memory_model.narrow > 0), 1.0, 0.0)
     width = where(narrow > 0, step.work.width, step.work.element)
     read, read_inside = _inputs_kept(step)
     wide = step.work.element * _RESIDUALS + width * (1.0 + read_inside) + _MASKS * shape.dropout

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -27,7 +28,7 @@ from simulator.schema.machines import Group, Host, PcieSwitch, Role
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope
 from simulator.schema.training import Mode
-from simulator.uncertainty.components import Rate
+from simulator.schema.uncertainty import Rate
 from simulator.units import Real, anywhere, where
 
 WeightedRoute = tuple[tuple[str, Real], ...]
@@ -109,7 +110,10 @@ class Topology:
     @property
     def ranks_alike(self) -> bool:
         """True if all units are shared by all ranks, so that all ranks are equal."""
-        return not any(_of_one_rank(name) for name in self.units)
+        return not any(
+            name.removeprefix("pcie ").removeprefix("nvlink ").startswith("gpu")
+            for name in self.units
+        )
 
     @property
     def representatives(self) -> tuple[tuple[int, float], ...]:
@@ -135,11 +139,6 @@ class Topology:
     def has(self, name: str) -> bool:
         """Return True if there is such a unit."""
         return name in self.units
-
-
-def _of_one_rank(unit: str) -> bool:
-    """Return True if a unit is an accelerator's own link."""
-    return unit.removeprefix("pcie ").removeprefix("nvlink ").startswith("gpu")
 
 
 def build(scenario: Scenario) -> Topology:
@@ -410,28 +409,17 @@ def _to_trainer(topology: Topology, demand: Demand, place: Location) -> Weighted
     return (*wires, *_tree(topology, away, "nics", "down"), *_tree(topology, home, "nics", "up"))
 
 
-def _down(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:
+def _over_pcie(
+    topology: Topology, demand: Demand, place: Location, *, direction: str
+) -> WeightedRoute:
+    """Return the PCIe tree, the link between sockets if it is crossed, and host memory."""
+    home, gpu = topology.memory_socket, place.rank
+    crosses = home is not None and home != _socket_of(topology.host, gpu)
     return (
-        *_host_side(topology, place.rank, "down"),
-        *_across(topology, place.rank, "down"),
+        *_host_side(topology, gpu, direction),
+        *(_present(topology, f"{SOCKET_LINK} {direction}") if crosses else ()),
         *_memory(topology, demand, place),
     )
-
-
-def _up(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:
-    return (
-        *_host_side(topology, place.rank, "up"),
-        *_across(topology, place.rank, "up"),
-        *_memory(topology, demand, place),
-    )
-
-
-def _across(topology: Topology, gpu: int, direction: str) -> WeightedRoute:
-    """Return the link between sockets, for a device on another socket than its batches."""
-    home = topology.memory_socket
-    if home is None or home == _socket_of(topology.host, gpu):
-        return ()
-    return _present(topology, f"{SOCKET_LINK} {direction}")
 
 
 def _switch_of(host: Host, gpu: int) -> tuple[int, PcieSwitch] | None:
@@ -493,8 +481,8 @@ _WAYS = {
     Path.HOST_TO_STORE: _to_store,
     Path.HOST_TO_TRAINER: _to_trainer,
     Path.MEMORY: _memory,
-    Path.HOST_TO_DEVICE: _down,
-    Path.DEVICE_TO_HOST: _up,
+    Path.HOST_TO_DEVICE: partial(_over_pcie, direction="down"),
+    Path.DEVICE_TO_HOST: partial(_over_pcie, direction="up"),
     Path.DEVICE_TO_DEVICE: _to_peer,
     Path.MACHINE_TO_MACHINE: _between_machines,
     Path.EXCHANGE: _exchanged,

@@ -17,7 +17,7 @@ from simulator.report.document import Cell, Document, Notes, Row, Rows, Table, g
 from simulator.report.numbers import figure, joined
 from simulator.report.text import percent, printable
 from simulator.results.metrics import measurable
-from simulator.uncertainty.components import P90
+from simulator.schema.uncertainty import P90
 from simulator.units import show
 from simulator.version import __version__
 
@@ -165,9 +165,9 @@ def _unknown(calibrated: Calibrated) -> list[str]:
     texts = [
         f"{first} and {second} (correlation {correlation:+.3f}): only their "
         "combination is identified. Fix one, or add rows in which only one of them matters."
-        for first, second, correlation in known.alike
+        for first, second, correlation in known.correlated
     ]
-    pairs = [{first, second} for first, second, _ in known.alike]
+    pairs = [{first, second} for first, second, _ in known.correlated]
     for weights, effect in known.faint:
         if len(weights) > 1 and set(weights) not in pairs:
             terms = " ".join(f"{w:+.2f} {name}" for name, w in weights.items())
@@ -256,7 +256,7 @@ def as_object(calibrated: Calibrated) -> dict[str, Any]:
             "correlations": [list(row) for row in known.correlations],
             "alike": [
                 {"first": first, "second": second, "correlation": correlation}
-                for first, second, correlation in known.alike
+                for first, second, correlation in known.correlated
             ],
             "faint": [{"weights": weights, "effect": e} for weights, e in known.faint],
         },

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from heapq import heapreplace
 from typing import Final
 
-from simulator.physics.forward_pass import Iteration
+from simulator.physics.forward_pass import Iteration, Pass
 from simulator.schema.serving import Serving
 from simulator.serving.load import Requests
-from simulator.serving.replica import Pass
 from simulator.serving.scheduler import NOTHING, Batch, Reuse, Scheduler
 from simulator.units import Seconds
 

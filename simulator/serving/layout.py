@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from simulator.errors import NotModelled
+from simulator.physics.forward_pass import Pass, ScaledPass, SpeculativePass
 from simulator.schema.machines import LinkKind
 from simulator.schema.serving import Batching, Load, Service, Serving
-from simulator.serving.replica import Pass, Pool, ScaledPass, SpeculativePass, pool_of
+from simulator.serving.replica import Pool, pool_of
 from simulator.serving.scheduler import Reuse
 from simulator.units import Bytes, PerSecond, Seconds
 

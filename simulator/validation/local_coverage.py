@@ -266,9 +266,9 @@ class Here:
 
 
 def runs_of(
-    scenario: Scenario, alike: Sequence[tuple[str, Row]], profiles: tuple[Path, ...] = ()
+    scenario: Scenario, rows: Sequence[tuple[str, Row]], profiles: tuple[Path, ...] = ()
 ) -> tuple[tuple[str, Row], ...]:
-    """Return those of `alike` (set and row) that are runs of a scenario.
+    """Return those of `rows` (each with its set) that are runs of a scenario.
 
     They differ from it in nothing that is compared (`distance`).
     """
@@ -281,7 +281,7 @@ def runs_of(
         except PlanError:
             return False
 
-    return tuple((name, row) for name, row in alike if same(row))
+    return tuple((name, row) for name, row in rows if same(row))
 
 
 def holding(

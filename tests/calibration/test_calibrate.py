@@ -42,7 +42,7 @@ def test_a_made_up_truth_is_found_between_its_intervals() -> None:
         assert float(one.p10) < truth < float(one.p90)
         assert float(one.p90) / float(one.p10) < 1.15
         assert (one.at_bound, one.identified) == ("", True)
-    assert found.identifiability.alike == ()
+    assert found.identifiability.correlated == ()
     assert found.folds == 5
 
 
@@ -72,9 +72,9 @@ def test_an_outlier_does_not_drag_the_fit() -> None:
 def test_two_parameters_that_only_count_together_are_named() -> None:
     """Their product is known, neither of them is, and the report says so."""
     found = calibrate([made_up()], [CPU, COMPUTE, STORE], predictor=model)
-    pairs = [{first, second} for first, second, _ in found.identifiability.alike]
+    pairs = [{first, second} for first, second, _ in found.identifiability.correlated]
     assert pairs == [{"calibration.cpu", "calibration.compute"}]
-    assert found.identifiability.alike[0][2] < -0.95
+    assert found.identifiability.correlated[0][2] < -0.95
     product = float(estimate(found, "calibration.cpu").value) * float(
         estimate(found, "calibration.compute").value
     )
@@ -289,3 +289,10 @@ def test_a_fold_is_fitted_without_its_rows() -> None:
         assert set(out) == {0, 1}
         found.append(np.exp([out[0] + np.log(wrong), out[1] + np.log(wrong)]))
     assert found[0] == pytest.approx(found[1], rel=1e-6)
+
+
+def test_a_group_with_nothing_but_fallbacks_is_refused() -> None:
+    """Where the constant that its anchors show is fitted alone, what is left fits nothing."""
+    rows = [row for row in made_up().rows if row.split is Split.FIT][:1]
+    with pytest.raises(InputError, match=r"calibration\.cpu"):
+        anchored(rows, [replace(CPU, fallback=True)], [STEP], predictor=model)

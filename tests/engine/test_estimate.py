@@ -9,6 +9,7 @@ from simulator.engine.closed_form import estimate
 from simulator.errors import InputError, NotModelled
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
+from simulator.uncertainty.scenario import with_uncertainties
 
 FED = (
     "megatron-1t",
@@ -24,7 +25,7 @@ FED = (
 @pytest.mark.parametrize("name", FED)
 def test_it_is_the_step_of_the_whole_prediction(name: str) -> None:
     """Length, samples, memory and price; the simulated step has no more to add than a hundredth."""
-    scenario = load_scenario(name)
+    scenario = with_uncertainties(load_scenario(name))
     short, whole = estimate(scenario), predict(scenario, intervals=False)
     assert short.step_time == pytest.approx(whole.timing.step_time.mean, rel=0.01)
     assert short.throughput == pytest.approx(whole.timing.throughput, rel=0.01)

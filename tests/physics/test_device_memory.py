@@ -19,6 +19,7 @@ from simulator.reading.shipped import find_base, set_folder
 from simulator.schema.measurement import Split
 from simulator.schema.scenario import Scenario
 from simulator.schema.transformers import Transformer
+from simulator.uncertainty.scenario import with_uncertainties
 from simulator.units import BYTE, parse
 
 OUTSIDE: Final = ("context", "collective_buffers", "gradient_buckets", "input_batches")
@@ -493,7 +494,7 @@ def test_activations_that_nobody_stated_leave_the_fit_open() -> None:
     assert fit is not None
     assert fit.verdict is Verdict.YES
     assert (fit.known_verdict, fit.probability) == (None, None)
-    known = memory_fit(load_scenario("rl-actors", overrides=stated))
+    known = memory_fit(with_uncertainties(load_scenario("rl-actors", overrides=stated)))
     assert known is not None
     assert known.known_verdict is Verdict.YES
     assert known.probability is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from simulator.physics.forward_pass import ScaledPass, SpeculativePass
 from simulator.predict import predict_service
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
@@ -16,7 +17,7 @@ from simulator.schema.serving import Speculation
 from simulator.serving.fleet import Line, links_of, links_of_both
 from simulator.serving.layout import Layout, Side, Transfer
 from simulator.serving.load import Requests
-from simulator.serving.replica import Pool, ScaledPass, SpeculativePass
+from simulator.serving.replica import Pool
 from simulator.serving.scheduler import Reuse
 from tests.support.serving import MadePass, run, settings
 

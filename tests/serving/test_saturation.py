@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from simulator.physics.forward_pass import Pass, ScaledPass
 from simulator.reading.merge_documents import chain_of
 from simulator.reading.service.scenario import ServiceReader
 from simulator.schema.serving import Service
 from simulator.serving.layout import Layout, Side
-from simulator.serving.replica import Pass, Pool, ScaledPass
+from simulator.serving.replica import Pool
 from simulator.serving.run import saturation_rates
 from simulator.serving.scheduler import Reuse
 from tests.support.serving import MadePass

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import settings as tries
 from hypothesis import strategies as st
 
-from simulator.physics.forward_pass import Iteration
+from simulator.physics.forward_pass import Iteration, SpeculativePass
 from simulator.schema.serving import Serving, Speculation
 from simulator.serving.load import Requests
-from simulator.serving.replica import SpeculativePass
 from tests.serving.test_engine import drawn
 from tests.support.serving import MadePass, run, settings, stays
 

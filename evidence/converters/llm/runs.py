@@ -73,7 +73,7 @@ class GenericTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitTable:
-    """What figures may be fitted to, beside the split by configuration."""
+    """What figures may be fitted to, in addition to the split by configuration."""
 
     series: dict[str, Literal["fit", "test"]]
     """Series that are not split."""

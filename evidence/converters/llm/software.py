@@ -247,7 +247,7 @@ def _encoder(row: TableRow) -> Cells:
 
 
 def _long(row: TableRow) -> Cells:
-    """Llama under DeepSpeed's ZeRO, eager, loss by Liger; cuDNN's attention stands in for FA4's."""
+    """Llama under DeepSpeed's ZeRO, eager, loss by Liger; cuDNN's attention instead of FA4's."""
     sharding = row.text("zero_stage_or_fsdp")
     return {
         "model.family": "llama",

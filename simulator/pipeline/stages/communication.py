@@ -10,7 +10,6 @@ import numpy as np
 from simulator.equations import step
 from simulator.equations.collectives import exchanged_bytes, part_meanwhile, ring_wire_bytes
 from simulator.physics.collectives import Team, pace_between, pace_inside
-from simulator.physics.communication import SentBytes, Traffic
 from simulator.physics.device_time import device_time, device_traffic, uses_fitted_kernels
 from simulator.physics.parameters import learned_in_all
 from simulator.physics.training_step import TrainingStep
@@ -19,7 +18,7 @@ from simulator.schema.accelerators import Precision
 from simulator.schema.machines import Collective, Host, LinkKind
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import Mode
-from simulator.terms import Term, product_of, quotient_of, stated, term
+from simulator.terms import product_of, quotient_of, stated, term
 from simulator.units import Real, Seconds, anywhere, in_common, where
 
 
@@ -159,63 +158,58 @@ decide which of the two ends last."""
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Exposed exchange of a micro-batch.
+    """Exchange between the devices of a spread model, exposed or `hidden` by compute.
 
-    Tensor, pipeline, context and expert parallelism, and gathering of sharded parameters.
+    That of a micro-batch (tensor, pipeline, context and expert parallelism, gathering of sharded
+    parameters), or `once` a step, that of gradients and updated parameters. The passes of the last
+    micro-batch hide the latter.
     """
 
-    name: str = "exchange"
+    name: str
+    once: bool = False
+    hidden: bool = False
 
     def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return the bytes that are exchanged while a micro-batch waits."""
-        step = step_of(scenario)
-        if step is None:
+        """Return the bytes that are exchanged while the device waits, or during compute.
+
+        They are sent in that time, or in that of the passes; time without bytes is a latency.
+        """
+        step, traffic = step_of(scenario), device_traffic(scenario)
+        if step is None or traffic is None:
             return ()
-        return _on_links(scenario, _of_micro_batch(scenario), step.exchange, step.hidden_exchange)
-
-
-@dataclass(frozen=True, slots=True)
-class HiddenExchange:
-    """Exchange of a micro-batch that its compute hides."""
-
-    name: str = "hidden exchange"
-
-    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return the bytes that are exchanged during compute."""
-        step = step_of(scenario)
-        if step is None:
+        if self.once:
+            exposed, hidden = step.gradients, step.hidden_gradients
+            sent, outward = stated(gradients=traffic.gradients.whole), traffic.gradients.outward
+        else:
+            exposed, hidden = step.exchange, step.hidden_exchange
+            sent = term(
+                exchanged_bytes,
+                layers=traffic.layers,
+                tensor=traffic.tensor.whole,
+                experts=traffic.experts.whole,
+                parameters=traffic.parameters.whole,
+                sends=traffic.sends.whole,
+            )
+            outward = traffic.micro_batch.outward
+        meanwhile, otherwise = (hidden, exposed) if self.hidden else (exposed, hidden)
+        amount = term(part_meanwhile, whole=sent, meanwhile=meanwhile, otherwise=otherwise)
+        moves = amount.value > 0.0
+        if not np.any(moves) and not np.any(meanwhile):
             return ()
-        sent = _of_micro_batch(scenario)
-        return _on_links(scenario, sent, step.hidden_exchange, step.exchange, _passes(step))
-
-
-@dataclass(frozen=True, slots=True)
-class GradientExchange:
-    """Exposed exchange of gradients and updated parameters, once a step."""
-
-    name: str = "gradient exchange"
-
-    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return the bytes that are exchanged while the step waits."""
-        step = step_of(scenario)
-        if step is None:
-            return ()
-        return _on_links(scenario, _of_gradients(scenario), step.gradients, step.hidden_gradients)
-
-
-@dataclass(frozen=True, slots=True)
-class HiddenGradients:
-    """Exchange of gradients that the passes of the last micro-batch hide."""
-
-    name: str = "hidden gradients"
-
-    def demands(self, scenario: Scenario, phase: Phase) -> tuple[Demand, ...]:
-        """Return the bytes that are exchanged during compute."""
-        step = step_of(scenario)
-        if step is None:
-            return ()
-        sent = _of_gradients(scenario)
-        return _on_links(scenario, sent, step.hidden_gradients, step.gradients, _passes(step))
+        time = _DONE * (step.forward + step.backward) if self.hidden else meanwhile
+        idle = 0.0 if self.hidden else where(moves, 0.0, meanwhile)
+        group = scenario.cluster.trainers
+        inside = Resource.NVLINK if over_peer_link(group.host) else Resource.PCIE
+        return (
+            asking(
+                amount,
+                Resource.NETWORK if in_common(group.count) > 1 else inside,
+                Path.EXCHANGE,
+                ceiling=where(moves, amount.value / where(moves, time, 1.0), np.inf),
+                latency=stated(idle=idle),
+                outward=outward,
+            ),
+        )
 
 
 def step_of(scenario: Scenario) -> TrainingStep | None:
@@ -228,78 +222,6 @@ def hidden_exchange(scenario: Scenario) -> Seconds:
     """Return the exchange that compute hides in a step [s], all-reduce excluded."""
     step = step_of(scenario)
     return 0.0 if step is None else float(step.hidden)
-
-
-_Sent = tuple[Term, Real]
-"""Bytes that a device sends, and the share that leaves its machine."""
-
-
-def _of_micro_batch(scenario: Scenario) -> _Sent:
-    found = _traffic(scenario)
-    bytes_sent = term(
-        exchanged_bytes,
-        layers=found.layers,
-        tensor=found.tensor.whole,
-        experts=found.experts.whole,
-        parameters=found.parameters.whole,
-        sends=found.sends.whole,
-    )
-    return bytes_sent, found.micro_batch.outward
-
-
-def _of_gradients(scenario: Scenario) -> _Sent:
-    moved = _traffic(scenario).gradients
-    return stated(gradients=moved.whole), moved.outward
-
-
-def _traffic(scenario: Scenario) -> Traffic:
-    found, none = device_traffic(scenario), SentBytes()
-    if found is not None:
-        return found
-    return Traffic(
-        layers=0.0, tensor=none, experts=none, parameters=none, sends=none, gradients=none
-    )
-
-
-def _passes(step: TrainingStep) -> Seconds | Real:
-    return _DONE * (step.forward + step.backward)
-
-
-def _on_links(
-    scenario: Scenario,
-    sent: _Sent,
-    meanwhile: Seconds | Real,
-    otherwise: Seconds | Real,
-    takes: Seconds | Real | None = None,
-) -> tuple[Demand, ...]:
-    """Return the demand for the bytes sent `meanwhile`, in this time or in that which it `takes`.
-
-    Time in which no bytes are sent is a latency.
-    """
-    whole, outward = sent
-    amount = term(part_meanwhile, whole=whole, meanwhile=meanwhile, otherwise=otherwise)
-    moves, time = amount.value > 0.0, meanwhile if takes is None else takes
-    if not np.any(moves) and not np.any(meanwhile):
-        return ()
-    rate = where(moves, amount.value / where(moves, time, 1.0), np.inf)
-    idle = 0.0 if takes is not None else where(moves, 0.0, meanwhile)
-    return (
-        asking(
-            amount,
-            _resource(scenario),
-            Path.EXCHANGE,
-            ceiling=rate,
-            latency=stated(idle=idle),
-            outward=outward,
-        ),
-    )
-
-
-def _resource(scenario: Scenario) -> Resource:
-    group = scenario.cluster.trainers
-    if in_common(group.count) > 1:
-        return Resource.NETWORK
-    return Resource.NVLINK if over_peer_link(group.host) else Resource.PCIE
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.equations.uncertainty import doublings_outside, stretched_deviation
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 from simulator.units import Seconds
 
 LARGEST: Final = 1.5
@@ -209,7 +209,9 @@ def covariance(
     table = np.zeros((len(rates), len(rates)))
     for one in uncertainties:
         for other in uncertainties:
-            share = 1.0 if one is other else _correlation(one, other)
+            share = (
+                1.0 if one is other else one.shared.get(other.name, other.shared.get(one.name, 0.0))
+            )
             i, j = rates.index(one.rate), rates.index(other.rate)
             table[i, j] += share * one.log_sd * other.log_sd
     return table
@@ -220,10 +222,6 @@ def within_reason(table: NDArray[np.float64]) -> NDArray[np.float64]:
     wide = np.sqrt(np.diag(table))
     less = LARGEST / np.maximum(LARGEST, wide)
     return table * np.outer(less, less)
-
-
-def _correlation(one: UncertaintyComponent, other: UncertaintyComponent) -> float:
-    return one.shared.get(other.name, other.shared.get(one.name, 0.0))
 
 
 _POLYNOMIALS: Final = (
