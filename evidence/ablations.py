@@ -34,7 +34,6 @@ from fitting.deviations import NINETY
 from fitting.language_models import Runs, runs
 from fitting.unseen import groups, without
 from foreign import score
-from simulator.confidence.uncertainty import unseen_groups
 from simulator.physics import collectives, communication, kernels, operators, training_step
 from simulator.physics.kernels import PassTimes
 from simulator.physics.transformer import TransformerStep
@@ -46,6 +45,7 @@ from simulator.reading.training import HabitTable
 from simulator.schema.machines import Regime
 from simulator.schema.software import MemoryFormat
 from simulator.terms import Term, stated
+from simulator.uncertainty.scenario import unseen_groups
 from simulator.units import Real
 
 Vector = NDArray[np.float64]

@@ -35,7 +35,7 @@ from simulator.reading.service.figures import unseen as without
 from simulator.reading.service.scenario import ServiceReader
 from simulator.schema.measurement import Row
 from simulator.schema.software import ServiceFactors
-from simulator.uncertainty.components import P90
+from simulator.schema.uncertainty import P90
 
 FITTED: Final = 3
 LEAST: Final = 6

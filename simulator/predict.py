@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
-from simulator.confidence.uncertainty import with_uncertainties
 from simulator.engine.closed_form import bounds
 from simulator.engine.intervals import figures, uncertainty_components, with_intervals
 from simulator.engine.recorder import MAX_STEPS
@@ -46,7 +45,8 @@ from simulator.schema.data_loading import Placement
 from simulator.schema.long_run import Interruptions
 from simulator.schema.scenario import Scenario
 from simulator.schema.transformers import Transformer
-from simulator.uncertainty.components import LARGEST, P90, Rate, UncertaintyComponent
+from simulator.schema.uncertainty import LARGEST, P90, Rate, UncertaintyComponent
+from simulator.uncertainty.scenario import with_uncertainties
 
 if TYPE_CHECKING:
     from simulator.physics.forward_pass import ForwardPass, Pass
@@ -300,7 +300,7 @@ class DominantUncertainty:
 
 
 def dominant_uncertainties(prediction: Prediction) -> tuple[DominantUncertainty, ...]:
-    """What is uncertain, what moves the run's time most first.
+    """Return the uncertain rates by their effect on the time of the run, largest first.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ def _quantile_factors(component: UncertaintyComponent) -> tuple[float, float]:
 
 
 def _by_rate(uncertainties: Sequence[UncertaintyComponent]) -> tuple[UncertaintyComponent, ...]:
-    """One uncertainty a rate: the widest one's name with the deviation of all of them."""
+    """Return one uncertainty a rate: the widest one's name with the deviation of all of them."""
     found = []
     for rate in Rate:
         own = [

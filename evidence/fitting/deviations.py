@@ -28,10 +28,10 @@ from scipy.optimize import minimize
 from fitting.language_models import SET
 from fitting.part import DATA, Outcome, Say
 from fitting.samples import Sample, achieved_over_stated, roofline_errors, samples
-from simulator.confidence.grades import graded
 from simulator.reading.shipped import set_names
 from simulator.schema.measurement import Split
-from simulator.uncertainty.components import Grade, Rate
+from simulator.schema.uncertainty import Grade, Rate
+from simulator.uncertainty.grades import graded
 from simulator.units import SECOND, show
 
 Vector = NDArray[np.float64]

@@ -34,14 +34,6 @@ from scipy.optimize import minimize
 from fitting.deviations import NINETY, OUTSIDE, TARGET
 from fitting.language_models import SET, Runs, runs, stacked
 from fitting.part import Outcome, Say
-from simulator.confidence.grades import (
-    MEMORY,
-    UNLIKE,
-    graded,
-    memory_deviations,
-    shipped_envelope,
-)
-from simulator.confidence.uncertainty import siblings, uncertainties_of, unseen_groups
 from simulator.equations.uncertainty import doublings_outside
 from simulator.physics.training_step import launch_share, small_kernels_share
 from simulator.reading.fitted.kernel_files import kernel_files, with_values
@@ -63,7 +55,15 @@ from simulator.results.envelope import (
     named,
 )
 from simulator.schema.scenario import Scenario
-from simulator.uncertainty.components import Axis, Grade, Rate
+from simulator.schema.uncertainty import Axis, Grade, Rate
+from simulator.uncertainty.grades import (
+    MEMORY,
+    UNLIKE,
+    graded,
+    memory_deviations,
+    shipped_envelope,
+)
+from simulator.uncertainty.scenario import siblings, uncertainties_of, unseen_groups
 
 Vector = NDArray[np.float64]
 GRADES: Final = (Grade.FITTED, Grade.EXPERTS, Grade.PROFILED)

@@ -29,7 +29,7 @@ from simulator.schema.machines import Cluster
 from simulator.schema.measurement import Split
 from simulator.schema.scenario import Scenario
 from simulator.schema.software import Software
-from simulator.uncertainty.components import Axis
+from simulator.schema.uncertainty import Axis
 
 TARGET = DATA / "envelope.toml"
 RANGED = (Axis.MACHINES, Axis.RANKS, Axis.EXCHANGING, Axis.WORKERS)

@@ -11,7 +11,6 @@ from functools import cache
 import numpy as np
 
 from fitting.shares import steps
-from simulator.confidence.uncertainty import calibrated, rate_of, uncertainties_of
 from simulator.engine.intervals import HALF_WIDTH, figures
 from simulator.engine.run import SimulationInput
 from simulator.equations.uncertainty import doublings_outside
@@ -30,8 +29,9 @@ from simulator.results.envelope import placed
 from simulator.schema.measurement import MeasurementSet, Row, Split
 from simulator.schema.models import Model
 from simulator.schema.scenario import Scenario
+from simulator.schema.uncertainty import Axis, Grade, Rate
 from simulator.studies.search.workers import cores, local_workers
-from simulator.uncertainty.components import Axis, Grade, Rate
+from simulator.uncertainty.scenario import calibrated, rate_of, uncertainties_of
 from simulator.validation.forecast import Fitted, Fitting, fitted_group, noise
 
 STEP = 0.1

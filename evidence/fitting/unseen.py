@@ -20,10 +20,10 @@ from fitting.figures import Part, free, shipped
 from fitting.kernels import expected, fit_part, measured
 from fitting.language_models import SET, Runs, runs
 from fitting.part import Outcome, Say
-from simulator.confidence.uncertainty import unseen_groups
 from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernel_files import with_values
 from simulator.schema.fields import TextField
+from simulator.uncertainty.scenario import unseen_groups
 
 Vector = NDArray[np.float64]
 FILE: Final = "unseen.toml"

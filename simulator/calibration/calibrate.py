@@ -42,11 +42,11 @@ from simulator.calibration.solvers import prior_weights, robust_fit, within_reac
 from simulator.errors import InputError, Problem
 from simulator.reading.keys import numeric_key
 from simulator.reading.scenario import load_scenario
+from simulator.schema.calibration import FACTORS, FactorKind, Fitted, Overlay
 from simulator.schema.measurement import MeasurementSet, Parameter, Split
+from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 from simulator.studies.search.workers import local_workers
-from simulator.uncertainty.calibration import FACTORS, FactorKind, Fitted, Overlay
-from simulator.uncertainty.provenance import Source
 
 MAX_CORRELATION: Final = 0.95
 """Correlation of two estimates above which the rows can't tell the parameters apart."""

@@ -21,8 +21,8 @@ from simulator.reading.merge_documents import gather
 from simulator.reading.scenario import load_scenario
 from simulator.reading.sections import ScenarioFile
 from simulator.results.metrics import number_at
+from simulator.schema.calibration import FACTORS
 from simulator.schema.measurement import MeasurementSet, Parameter, Row
-from simulator.uncertainty.calibration import FACTORS
 
 Vector: TypeAlias = NDArray[np.float64]
 Figures: TypeAlias = Mapping[str, float | None]

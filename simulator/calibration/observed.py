@@ -15,15 +15,15 @@ from typing import Final
 
 from scipy.optimize import brentq
 
-from simulator.confidence.uncertainty import uncertainties_of
 from simulator.errors import NotModelled
 from simulator.predict import predict
 from simulator.results.metrics import number_at
 from simulator.results.prediction import Prediction
+from simulator.schema.calibration import FACTORS, FactorKind
 from simulator.schema.goal import Plain
 from simulator.schema.scenario import Scenario
-from simulator.uncertainty.calibration import FACTORS, FactorKind
-from simulator.uncertainty.components import Rate
+from simulator.schema.uncertainty import Rate
+from simulator.uncertainty.scenario import uncertainties_of
 
 Read = Callable[[Mapping[str, Plain]], Scenario]
 

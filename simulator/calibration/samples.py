@@ -19,8 +19,8 @@ from simulator.calibration.fitting import (
 from simulator.calibration.solvers import solve
 from simulator.errors import InputError, Problem
 from simulator.reading.scenario import load_scenario
+from simulator.schema.calibration import Envelope
 from simulator.schema.measurement import MeasurementSet, Parameter, Row, Split
-from simulator.uncertainty.calibration import Envelope
 
 FALLBACK_ERROR: Final = 0.1
 """Log error of an anchor beyond which fallbacks are fitted."""
@@ -56,13 +56,18 @@ def anchored(
     Raises
     ------
     InputError
-        If a parameter cannot be fitted, or an anchor not be predicted.
+        If a parameter cannot be fitted, an anchor not be predicted, or only fallbacks are left.
     """
     seen = observations(rows, metrics)
     if not seen or not fit:
         return ()
     measured = {one.metric for one in seen}
     usual = [p for p in fit if not p.fallback and (not p.told_by or p.told_by in measured)]
+    if not usual:
+        message = "shows none of the constants of its group but fallbacks"
+        hint = f"fit a key that the set does not fit itself; left: {', '.join(p.key for p in fit)}"
+        problem = Problem(origin=f"row {rows[0].id}", message=message, hint=hint)
+        raise InputError((problem,))
     others = [parameter for parameter in fit if parameter not in usual]
     at_start = tuple(f"{p.key}={p.start}" for p in others if not p.fallback)
     overrides, worst, _ = _fitted_overrides(_with(rows, at_start), usual, seen, predictor)

@@ -151,7 +151,7 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     processes = jobs or cores()
     if not names:
         if start or low or high:
-            from simulator.uncertainty.calibration import FACTORS
+            from simulator.schema.calibration import FACTORS
 
             factors = ", ".join(kind.name for kind in FACTORS)
             msg = f"say what to fit: --fit with a key of the scenario, or with a factor: {factors}"

@@ -127,7 +127,7 @@ def import_(  # noqa: PLR0913 - one parameter an option
     from simulator.importers.foreign import changed
     from simulator.importers.prices import read_prices
     from simulator.reading.hardware.catalogue import FOLDER
-    from simulator.uncertainty.provenance import Source
+    from simulator.schema.provenance import Source
 
     folder = Path(FOLDER) if output is None else output
     own = _own(folder, profiles)

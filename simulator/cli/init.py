@@ -23,8 +23,8 @@ from simulator.cli.options import (
     profiles_option,
 )
 from simulator.cli.output import Exit, check_writable, complain, emit, write_file
-from simulator.confidence.uncertainty import with_uncertainties
 from simulator.errors import InputError, NotModelled, PlanError
+from simulator.uncertainty.scenario import with_uncertainties
 
 if TYPE_CHECKING:
     from simulator.schema.machines import Host

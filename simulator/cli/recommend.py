@@ -88,7 +88,7 @@ def recommend(  # noqa: PLR0913 - one parameter an option
 
         whole = partial(in_full, seed=seed, jobs=means.jobs, profiles=profiles, evidence=evidence)
         best = [None if each.best is None else whole(each.best) for each in study.found]
-        answers = [each.answer for each in study.found]
+        answers = list(study.found)
         launches = list(map(launch_of_best, study.found))
         how = made(seed, *(as_typed(subject) for subject in subjects))
         write_file(html, as_page(answers, launches, best, how), "--html")

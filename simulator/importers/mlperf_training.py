@@ -22,7 +22,7 @@ from simulator.errors import Problem
 from simulator.importers.foreign import Entry, read_text, refuse
 from simulator.importers.result import MeasuredRun, measurement_set
 from simulator.reading.reading import fail
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 from simulator.units import Seconds
 
 WANTED: Final = "an MLPerf training log"

@@ -26,7 +26,7 @@ from simulator.reading.reading import fail
 from simulator.reading.shipped import DATA
 from simulator.schema.cost import Price, Purchase, price_of
 from simulator.schema.machines import Host
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 from simulator.units import BYTE, HOUR, UsdPerSecond, parse
 
 MACHINE: Final = "InstanceType"

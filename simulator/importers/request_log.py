@@ -24,7 +24,7 @@ from simulator.importers.result import MeasuredRun, measurement_set
 from simulator.reading.hardware.profile_text import quote
 from simulator.reading.service.load import OWN, moment
 from simulator.reading.table import capped, read_table
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 
 COLUMNS: Final = {
     "arrival": ("arrival", "arrival_s", "arrival_time", "timestamp", "TIMESTAMP", "start"),

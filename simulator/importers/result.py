@@ -14,7 +14,7 @@ from simulator.reading.hardware.devices import to_link, to_storage
 from simulator.reading.hardware.machine import to_host
 from simulator.reading.hardware.profile_text import quote
 from simulator.reading.measured.measurement_set import set_csv
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 
 
 class Kind(StrEnum):

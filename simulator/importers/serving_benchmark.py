@@ -20,7 +20,7 @@ from typing import Final
 from simulator.errors import Problem
 from simulator.importers.foreign import changed, parse_json, read_text, refuse
 from simulator.importers.result import MeasuredRun, measurement_set
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 
 WANTED: Final = "a result of a serving benchmark"
 METRICS: Final = ("per_token_s.p50", "first_token_s.mean", "output_tokens_per_s")

@@ -44,7 +44,7 @@ from simulator.schema.long_run import (
     Saving,
 )
 from simulator.schema.scenario import Scenario
-from simulator.uncertainty.components import P90
+from simulator.schema.uncertainty import P90
 from simulator.units import Seconds, Usd, UsdPerSecond
 
 BY_THE_HOUR: Final = frozenset({Purchase.ON_DEMAND, Purchase.SPOT})

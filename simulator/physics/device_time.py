@@ -38,14 +38,14 @@ from simulator.physics.transformer import (
     transformer_step,
 )
 from simulator.schema.accelerators import Gpu, Precision
+from simulator.schema.calibration import IDENTITY
 from simulator.schema.convnets import ConvNet
 from simulator.schema.models import CustomModel, Kind, Model, Operator, StepTimes
+from simulator.schema.provenance import Source
 from simulator.schema.scenario import Job, Scenario
 from simulator.schema.software import Kernels
 from simulator.schema.training import Mode, Parallelism, Schedule, Train
 from simulator.terms import Term, product_of, stated, sum_of, term
-from simulator.uncertainty.calibration import IDENTITY
-from simulator.uncertainty.provenance import Source
 from simulator.units import Bytes, Real, Seconds
 
 BACKWARD_SHARE = 2.0 / 3.0

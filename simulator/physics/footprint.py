@@ -31,11 +31,11 @@ from simulator.physics.parameters import learned_in_all
 from simulator.schema.data_loading import CachePolicy, LoaderKind, Placement
 from simulator.schema.long_run import Target
 from simulator.schema.models import CustomModel
+from simulator.schema.provenance import Assumption, Part, Source, bearing
 from simulator.schema.scenario import Job, Scenario
 from simulator.schema.training import Sharding
+from simulator.schema.uncertainty import P90
 from simulator.terms import Term, product_of, stated, term
-from simulator.uncertainty.components import P90
-from simulator.uncertainty.provenance import Assumption, Part, Source, bearing
 from simulator.units import BYTE, Bytes, Real, in_common, parse, show
 
 

@@ -42,13 +42,13 @@ from simulator.physics.transformer import NO_RECOMPUTATION, Recomputation, peak_
 from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.machines import Host
 from simulator.schema.models import Kind, Model, Operator, forward_flops
+from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 from simulator.schema.software import Kernels
 from simulator.schema.training import Mode, Recompute, Train
 from simulator.schema.transformer_families import EncoderDecoder
 from simulator.schema.transformers import Transformer
 from simulator.terms import Term, term
-from simulator.uncertainty.provenance import Source
 from simulator.units import BytesPerSecond, FlopsPerSecond, PerSecond, Real, Seconds
 
 Array: TypeAlias = NDArray[np.float64]

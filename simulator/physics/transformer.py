@@ -17,6 +17,7 @@ from simulator.errors import NotModelled
 from simulator.memo import cached
 from simulator.physics.collectives import InMachine, Protocols, in_machine
 from simulator.schema.accelerators import Gpu, Precision
+from simulator.schema.calibration import Calibration
 from simulator.schema.convnets import ConvNet
 from simulator.schema.machines import Cluster, Collective, Host
 from simulator.schema.models import Model
@@ -24,7 +25,6 @@ from simulator.schema.scenario import Job, Scenario
 from simulator.schema.software import CudaGraphs, Kernels
 from simulator.schema.training import Partition, Recompute, Schedule, Sharding, Targets, Train
 from simulator.schema.transformers import Transformer
-from simulator.uncertainty.calibration import Calibration
 from simulator.units import Bytes, BytesPerSecond, FlopsPerSecond, Real, in_common, where
 
 

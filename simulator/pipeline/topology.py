@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -27,7 +28,7 @@ from simulator.schema.machines import Group, Host, PcieSwitch, Role
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope
 from simulator.schema.training import Mode
-from simulator.uncertainty.components import Rate
+from simulator.schema.uncertainty import Rate
 from simulator.units import Real, anywhere, where
 
 WeightedRoute = tuple[tuple[str, Real], ...]
@@ -408,28 +409,17 @@ def _to_trainer(topology: Topology, demand: Demand, place: Location) -> Weighted
     return (*wires, *_tree(topology, away, "nics", "down"), *_tree(topology, home, "nics", "up"))
 
 
-def _down(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:
+def _over_pcie(
+    topology: Topology, demand: Demand, place: Location, *, direction: str
+) -> WeightedRoute:
+    """Return the PCIe tree, the link between sockets if it is crossed, and host memory."""
+    home, gpu = topology.memory_socket, place.rank
+    crosses = home is not None and home != _socket_of(topology.host, gpu)
     return (
-        *_host_side(topology, place.rank, "down"),
-        *_across(topology, place.rank, "down"),
+        *_host_side(topology, gpu, direction),
+        *(_present(topology, f"{SOCKET_LINK} {direction}") if crosses else ()),
         *_memory(topology, demand, place),
     )
-
-
-def _up(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:
-    return (
-        *_host_side(topology, place.rank, "up"),
-        *_across(topology, place.rank, "up"),
-        *_memory(topology, demand, place),
-    )
-
-
-def _across(topology: Topology, gpu: int, direction: str) -> WeightedRoute:
-    """Return the link between sockets, for a device on another socket than its batches."""
-    home = topology.memory_socket
-    if home is None or home == _socket_of(topology.host, gpu):
-        return ()
-    return _present(topology, f"{SOCKET_LINK} {direction}")
 
 
 def _switch_of(host: Host, gpu: int) -> tuple[int, PcieSwitch] | None:
@@ -491,8 +481,8 @@ _WAYS = {
     Path.HOST_TO_STORE: _to_store,
     Path.HOST_TO_TRAINER: _to_trainer,
     Path.MEMORY: _memory,
-    Path.HOST_TO_DEVICE: _down,
-    Path.DEVICE_TO_HOST: _up,
+    Path.HOST_TO_DEVICE: partial(_over_pcie, direction="down"),
+    Path.DEVICE_TO_HOST: partial(_over_pcie, direction="up"),
     Path.DEVICE_TO_DEVICE: _to_peer,
     Path.MACHINE_TO_MACHINE: _between_machines,
     Path.EXCHANGE: _exchanged,

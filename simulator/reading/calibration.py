@@ -2,7 +2,7 @@
 
 Stores and networks are scaled here, where they are described, so that every reader of the
 description sees the same figures. The other factors are applied where the demand arises; see
-`simulator.uncertainty.calibration.FACTORS`.
+`simulator.schema.calibration.FACTORS`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from simulator.reading.fitted.overlay import read_overlay
 from simulator.reading.sections import CalibrationSection
 from simulator.reading.shipped import without_folder
 from simulator.reading.unresolved import UnresolvedScenario
+from simulator.schema.calibration import FACTORS, Calibration, Factor, Overlay
 from simulator.schema.fields import Section
 from simulator.schema.machines import Group, Network
+from simulator.schema.provenance import Assumption, Source
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Storage
-from simulator.uncertainty.calibration import FACTORS, Calibration, Factor, Overlay
-from simulator.uncertainty.provenance import Assumption, Source
 
 _STORE_RATES: Final = (
     "read_bandwidth",

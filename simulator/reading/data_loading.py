@@ -21,7 +21,7 @@ from simulator.schema.data_loading import (
     Transport,
 )
 from simulator.schema.models import Model
-from simulator.uncertainty.provenance import Assumption, Part
+from simulator.schema.provenance import Assumption, Part
 from simulator.units import BYTE, Bytes, show
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from simulator import units
-from simulator.uncertainty.provenance import Assumption, Part, Source
+from simulator.schema.provenance import Assumption, Part, Source
 
 _MEASURED_LOADER: Final = "own measurement, torch 2.13.0 DataLoader, 2-core machine"
 

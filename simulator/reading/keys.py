@@ -16,8 +16,8 @@ from simulator import units
 from simulator.errors import InputError, Problem
 from simulator.reading.sections import ScenarioFile
 from simulator.reading.tables import TableKey, key_at, table_keys
+from simulator.schema.calibration import FACTORS
 from simulator.schema.fields import BadValueError, Number, Quantity, nearest
-from simulator.uncertainty.calibration import FACTORS
 from simulator.units import Unit
 
 DIGITS: Final = 6

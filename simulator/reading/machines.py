@@ -24,9 +24,9 @@ from simulator.schema.machines import (
     Role,
     short_name,
 )
+from simulator.schema.provenance import Assumption
 from simulator.schema.storage import NO_STORE, Scope, Storage
 from simulator.schema.training import Mode
-from simulator.uncertainty.provenance import Assumption
 from simulator.units import BytesPerSecond, PerSecond
 
 _ROLES = {

@@ -35,8 +35,8 @@ from simulator.schema.fields import (
     nearest_hint,
 )
 from simulator.schema.models import CpuOnly, CustomModel, Dlrm, Model, StepTimes
+from simulator.schema.provenance import Source
 from simulator.schema.transformer_families import bert, gpt, llama, moe, t5, vit
-from simulator.uncertainty.provenance import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,10 +43,10 @@ from simulator.reading.unresolved import (
     read_sections,
     stated_interruptions,
 )
+from simulator.schema.calibration import Calibration
 from simulator.schema.models import Model
+from simulator.schema.provenance import Assumption
 from simulator.schema.scenario import Job, Scenario
-from simulator.uncertainty.calibration import Calibration
-from simulator.uncertainty.provenance import Assumption
 
 
 def load_scenario(  # noqa: PLR0913 - where each part may come from

@@ -36,7 +36,7 @@ from simulator.schema.fields import (
     Sourceable,
     nearest_hint,
 )
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 
 Reader: TypeAlias = Callable[[Any, KeyPath, "Reading"], Any]
 BROKEN: Final = object()

@@ -28,6 +28,7 @@ from simulator.schema.data_loading import CostBasis
 from simulator.schema.fields import Choice, TextField
 from simulator.schema.machines import Host, Link
 from simulator.schema.models import CustomModel, Model, StepTimes
+from simulator.schema.provenance import Assumption, Source
 from simulator.schema.software import MemoryFormat, Software
 from simulator.schema.training import (
     Adapters,
@@ -42,7 +43,6 @@ from simulator.schema.training import (
 )
 from simulator.schema.transformer_families import with_attention
 from simulator.schema.transformers import Transformer
-from simulator.uncertainty.provenance import Assumption, Source
 
 _FILE: Final = DATA / "software.toml"
 _ANY: Final = "any"

@@ -34,7 +34,7 @@ def document(found: Advice, next_steps: Sequence[str] = ()) -> Document:
         verdict=tuple(_answer(found)),
         sections=(
             *section(
-                "Settings around it (per process)",
+                "Nearby settings (per GPU process)",
                 grid(_head(found), [_row(found, s) for s in found.table], ">>>>>>><"),
                 notes(f"not possible: {reason}" for reason in impossible),
             ),
@@ -108,8 +108,9 @@ def _chosen(found: Advice) -> str:
     if best is None or best.prediction is None:
         return _none_fits(found)
     return (
-        f"Workers alone cannot help: up to {found.top} were tried, and none gives under {allowed} "
-        f"waiting. {_called(best)} is as good as more: {_waits(best)}. {_limit(best.prediction)}"
+        f"More workers do not help: with up to {found.top} per process, {_who(best.prediction)} "
+        f"more than {allowed} of the time for data. {_called(best)} is as good as more: "
+        f"{_waits(best)}. {_limit(best.prediction)}"
     )
 
 

@@ -17,7 +17,7 @@ from simulator.report.document import Cell, Document, Notes, Row, Rows, Table, g
 from simulator.report.numbers import figure, joined
 from simulator.report.text import percent, printable
 from simulator.results.metrics import measurable
-from simulator.uncertainty.components import P90
+from simulator.schema.uncertainty import P90
 from simulator.units import show
 from simulator.version import __version__
 

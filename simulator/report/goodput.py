@@ -12,7 +12,7 @@ from simulator.report.document import rows as rows_of
 from simulator.report.numbers import interval, joined, rough_usd
 from simulator.report.text import percent
 from simulator.results.prediction import QUANTILES, USEFUL, Outlook, Way
-from simulator.uncertainty.components import P90
+from simulator.schema.uncertainty import P90
 from simulator.units import SECOND, Seconds, Usd, show
 
 if TYPE_CHECKING:
@@ -177,10 +177,16 @@ def _checkpoints(found: Outlook) -> Iterator[str]:
     if math.isinf(saving.interval):
         yield "None are written: each interruption restarts the run."
         return
-    waits = f"Training waits {_time(saving.blocking)}{_between(found)} for each"
-    durable = saving.durable > saving.blocking
-    late = f", which is durable after {_time(saving.durable)}" if durable else ""
-    yield f"{waits}{late}; one every {_time(saving.interval)} of work."
+    between = _between(found)
+    late = (
+        f", and is durable after {_time(saving.durable)}"
+        if saving.durable > saving.blocking
+        else ""
+    )
+    yield (
+        f"Each checkpoint blocks training for {_time(saving.blocking)}{between}{late}; one is "
+        f"written every {_time(saving.interval)} of work."
+    )
     if known is not None:
         yield (
             f"Best interval: {_time(known.simulated)} by simulation, {_time(known.daly)} by Daly's "
@@ -235,7 +241,8 @@ def rows(found: Outlook) -> list[Row]:
 
 def _chances(texts: Sequence[str]) -> str:
     """Return quantiles in a line."""
-    return ", ".join(f"{text} ({q:.0%})" for text, q in zip(texts, QUANTILES, strict=True))
+    names = (_NAMES.get(q, f"{q:.0%}") for q in QUANTILES)
+    return ", ".join(f"{text} ({name})" for text, name in zip(texts, names, strict=True))
 
 
 def as_object(found: Outlook) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from simulator.report.text import INDENT, columns, printable, wrapped
 from simulator.results.cost import Listed
 from simulator.schema.cost import Price
 from simulator.schema.machines import Host, short_name
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 from simulator.units import USD_PER_SECOND, show
 
 SCHEMA: Final = 1

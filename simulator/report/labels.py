@@ -16,7 +16,7 @@ from simulator.schema.machines import short_name
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope
 from simulator.schema.training import Mode
-from simulator.uncertainty.components import Grade, Rate
+from simulator.schema.uncertainty import Grade, Rate
 from simulator.units import BYTE, KILOGRAM, KILOWATT_HOURS, SECOND, USD, WATT, Unit
 
 
@@ -141,7 +141,7 @@ METRICS_CALLED: Final = {
     "bottleneck": "limited by",
     "first_step_s": "first step after",
     "step_split_s.data_stall": "waiting for data",
-    "vcpus_short": "vCPUs missing per GPU",
+    "vcpus_short": "vCPUs missing",
     "host_ram_bytes.total": "RAM needed",
     "gpu_memory_bytes.total": "GPU memory needed",
     "cost.usd_per_step": "cost per step",

@@ -23,8 +23,8 @@ from simulator.schema.machines import (
     PeerTopology,
     VectorUnits,
 )
+from simulator.schema.provenance import Source
 from simulator.schema.storage import Burst, Charges, Storage, Tier
-from simulator.uncertainty.provenance import Source
 from simulator.units import (
     BYTE,
     BYTE_PER_SECOND,

@@ -99,8 +99,10 @@ def _head(found: SizeAnswer) -> tuple[str, ...]:
     devices = ("GPUs",) if found.accelerated else ()
     sizes = (name.removeprefix("storage ").removeprefix("network ") for name in _names(found))
     price = "per month" if found.resource is Resource.STORAGE else "price"
-    speeds = ("samples/s", "unlimited", "now")
-    return ("machines", *devices, *sizes, *speeds, "cheapest offer", price)
+    what = _SMALLEST.get(found.resource, str(found.resource))
+    thing = "storage" if found.resource is Resource.STORAGE else "machine"
+    speeds = ("samples/s at this size", f"with unlimited {what}", "now")
+    return ("machines", *devices, *sizes, *speeds, f"cheapest sufficient {thing}", price)
 
 
 def _rows(found: SizeAnswer) -> Iterator[tuple[str, ...]]:

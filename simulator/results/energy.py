@@ -20,9 +20,9 @@ from simulator.pipeline.stages.base import Resource
 from simulator.results.prediction import Energy, Timing
 from simulator.schema.cost import EnergyPlan, Purchase
 from simulator.schema.machines import Group, short_name
+from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 from simulator.terms import Term, term
-from simulator.uncertainty.provenance import Source
 from simulator.units import (
     MILLION,
     THOUSAND,

@@ -18,11 +18,11 @@ from simulator.physics.device_time import Evidence, evidence_of, uses_fitted_ker
 from simulator.physics.transformer import of_tokens
 from simulator.schema.accelerators import Precision
 from simulator.schema.data_loading import LoaderKind
+from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import Mode
 from simulator.schema.transformers import Transformer
-from simulator.uncertainty.components import Axis, Rate, Reach, UncertaintyComponent, stretched
-from simulator.uncertainty.provenance import Source
+from simulator.schema.uncertainty import Axis, Rate, Reach, UncertaintyComponent, stretched
 from simulator.units import show_count
 
 PATH: Final = "way of timing"

@@ -12,9 +12,9 @@ from simulator.pipeline.stages.base import Phase, StageDemands
 from simulator.pipeline.stages.input import hit_ratio
 from simulator.schema.cost import Purchase
 from simulator.schema.long_run import LongRun, Saving
+from simulator.schema.provenance import Assumption
 from simulator.schema.scenario import Scenario
 from simulator.terms import Term
-from simulator.uncertainty.provenance import Assumption
 from simulator.units import Bytes, Joules, PerSecond, Seconds, Usd, UsdPerSecond, Watts
 
 USEFUL: Final = "useful work"

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Final
 
 from simulator.results.prediction import StorageBill
+from simulator.schema.provenance import Assumption
 from simulator.schema.serving import Service
-from simulator.uncertainty.provenance import Assumption
 from simulator.units import (
     Bytes,
     Joules,

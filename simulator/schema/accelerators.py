@@ -20,7 +20,7 @@ from simulator.schema.fields import (
     Profile,
     TextField,
 )
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 
 
 class Precision(StrEnum):

@@ -20,11 +20,11 @@ import numpy as np
 from simulator.schema.accelerators import Gpu
 from simulator.schema.data_loading import Dataset, InputPipeline
 from simulator.schema.machines import CpuPool, Group, Host, Link, Network
+from simulator.schema.provenance import Source
 from simulator.schema.scenario import CostPlan, Job, Memory, Scenario
 from simulator.schema.storage import Storage
 from simulator.schema.training import Parallelism, Schedule, Sharding, Train
-from simulator.uncertainty.components import UncertaintyComponent
-from simulator.uncertainty.provenance import Source
+from simulator.schema.uncertainty import UncertaintyComponent
 
 ARRAYS: Final[Mapping[type, frozenset[str]]] = {
     Train: frozenset({"batch_size", "accumulation", "epochs", "start_up", "shut_down"}),

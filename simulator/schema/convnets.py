@@ -46,8 +46,8 @@ from simulator.schema.models import (
     activation_element,
     merge,
 )
+from simulator.schema.provenance import Source
 from simulator.schema.training import Recompute
-from simulator.uncertainty.provenance import Source
 from simulator.units import Bytes, Real, Seconds
 
 

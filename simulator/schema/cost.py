@@ -20,7 +20,7 @@ from simulator.schema.fields import (
     TextField,
     TimeField,
 )
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 from simulator.units import KilogramsPerJoule, UsdPerJoule, UsdPerSecond
 
 MOST_IN_BLOCKS: Final = 256

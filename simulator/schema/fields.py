@@ -23,7 +23,7 @@ from typing import Annotated, Any, ClassVar, Final, NoReturn, Protocol
 
 from simulator import units
 from simulator.errors import UnitError
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 from simulator.units import Unit
 
 DERIVED: Final = {"derived": True}

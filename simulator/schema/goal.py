@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 from simulator.units import PerSecond, Seconds, Usd
 
 Plain: TypeAlias = str | int | float | bool

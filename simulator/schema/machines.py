@@ -33,8 +33,8 @@ from simulator.schema.fields import (
     TimeFigure,
     TimeOrZeroField,
 )
+from simulator.schema.provenance import Source
 from simulator.schema.storage import Storage
-from simulator.uncertainty.provenance import Source
 from simulator.units import (
     Bytes,
     BytesPerSecond,

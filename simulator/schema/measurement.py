@@ -18,7 +18,7 @@ from enum import StrEnum
 from typing import Final
 
 from simulator.schema.fields import NumberField, NumberOrZeroField, TextField
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 
 
 class Split(StrEnum):

@@ -32,8 +32,8 @@ import numpy as np
 
 from simulator.errors import NotModelled
 from simulator.schema.accelerators import Precision
+from simulator.schema.provenance import Source
 from simulator.schema.training import Recompute
-from simulator.uncertainty.provenance import Source
 from simulator.units import Bytes, Flops, Real, Seconds
 
 

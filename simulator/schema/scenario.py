@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulator.schema.accelerators import Gpu
+from simulator.schema.calibration import IDENTITY, Calibration
 from simulator.schema.cost import (
     DURING_THE_RUN,
     EnergyPlan,
@@ -24,11 +25,10 @@ from simulator.schema.fields import (
 from simulator.schema.long_run import Interruptions
 from simulator.schema.machines import Cluster, Group, Hardware
 from simulator.schema.models import Model, StepTimes
+from simulator.schema.provenance import Assumption
 from simulator.schema.software import Software
 from simulator.schema.training import ONE_DEVICE, Mode, Parallelism, Train
-from simulator.uncertainty.calibration import IDENTITY, Calibration
-from simulator.uncertainty.components import UncertaintyComponent
-from simulator.uncertainty.provenance import Assumption
+from simulator.schema.uncertainty import UncertaintyComponent
 from simulator.units import Bytes, at_least, in_common
 
 

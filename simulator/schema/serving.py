@@ -27,10 +27,10 @@ from simulator.schema.fields import (
 )
 from simulator.schema.machines import Cluster, Group
 from simulator.schema.models import Model
+from simulator.schema.provenance import Assumption, Source
 from simulator.schema.scenario import CostPlan, Scenario
 from simulator.schema.software import ProductFigures, ServiceFactors, ServingFigures
 from simulator.schema.training import DegreeField
-from simulator.uncertainty.provenance import Assumption, Source
 from simulator.units import Bytes, PerSecond, Seconds
 
 BatchedField = Annotated[int, Number(low=64.0, high=1e6, whole=True)]

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Annotated, Final
 
 from simulator.schema.fields import DEPENDS, DERIVED, Choice, Number, Section, TextField
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 from simulator.units import Bytes, Seconds
 
 SMALL_KERNELS: Final = (22.0, 46.0)

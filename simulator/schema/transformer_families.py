@@ -13,9 +13,9 @@ from typing import Final
 from simulator.errors import NotModelled
 from simulator.schema.accelerators import Precision
 from simulator.schema.models import Forward, Model, Operator, StepTimes, activation_element
+from simulator.schema.provenance import Source
 from simulator.schema.training import Recompute
 from simulator.schema.transformers import Embedding, Experts, Head, Latent, Transformer
-from simulator.uncertainty.provenance import Source
 from simulator.units import Bytes, Real, Seconds, at_least
 
 _WITH_MASK = 2.0

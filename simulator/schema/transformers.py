@@ -45,8 +45,8 @@ from simulator.schema.models import (
     merge,
     pass_over,
 )
+from simulator.schema.provenance import Source
 from simulator.schema.training import Recompute
-from simulator.uncertainty.provenance import Source
 from simulator.units import Bytes, Real, Seconds
 
 

@@ -21,11 +21,11 @@ from simulator.results.serving import (
     ServicePrediction,
 )
 from simulator.schema.serving import OpenLoop, RateCurve, Service, Trace
+from simulator.schema.uncertainty import P90
 from simulator.serving.layout import Layout
 from simulator.serving.load import usual_count
 from simulator.serving.replica import Pool
 from simulator.serving.run import ServiceRun, let_through, offered_rate, saturated, saturation_rates
-from simulator.uncertainty.components import P90
 from simulator.units import BYTE, PerSecond, show
 
 MAX_REQUESTS: Final = 20_000

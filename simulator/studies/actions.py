@@ -36,9 +36,9 @@ from simulator.schema.goal import Plain
 from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import OpenLoop, Service
-from simulator.schema.storage import Storage
+from simulator.schema.uncertainty import P90
 from simulator.serving.load import usual_count
-from simulator.studies.baseline import Baseline, Machine, machine_of
+from simulator.studies.baseline import Baseline, Machine, machine_of, stores_on_offer
 from simulator.studies.data_migration import Move, moves, rewritten, waited
 from simulator.studies.levers import MACHINE
 from simulator.studies.levers.catalogue import changes, service_changes
@@ -50,7 +50,6 @@ from simulator.studies.levers.lever import (
 from simulator.studies.screening import best_cases
 from simulator.studies.search.outcome import BugLog, attempt
 from simulator.studies.whatif import relative_noise
-from simulator.uncertainty.components import P90
 from simulator.units import Seconds, Usd, UsdPerSecond
 
 MIN_GAIN: Final = 0.03
@@ -223,14 +222,14 @@ def _waits(base: Prediction) -> bool:
 
 
 def _ground(reader: CandidateReader, scenario: Scenario, catalogue: Catalogue) -> Baseline:
-    """The scenario, with machines of its own cloud and stores that only some clouds reach."""
+    """Return the baseline with machines of its own cloud and stores that only some clouds reach."""
     own = machine_of(scenario.cluster.trainers.host)
     return Baseline(
         reader=reader,
         scenario=scenario,
         own=own,
         machines=tuple(machines_beside(catalogue, own)),
-        stores=tuple(_stores(catalogue)),
+        stores=stores_on_offer(catalogue),
     )
 
 
@@ -250,19 +249,8 @@ def machines_beside(catalogue: Catalogue, own: Machine) -> Iterator[Machine]:
             yield machine
 
 
-def _stores(catalogue: Catalogue) -> Iterator[Storage]:
-    """Stores that only some clouds reach."""
-    for name in catalogue.names("storage"):
-        try:
-            store = catalogue.storage(name)
-        except (InputError, UnknownName):
-            continue
-        if store.clouds:
-            yield store
-
-
 def _promising(own: _Estimate, found: Iterable[_Estimate | None], slack: float) -> list[_Estimate]:
-    """The best change of each kind by closed forms, best first.
+    """Return the best change of each kind by closed forms, best first.
 
     Workers that take turns on a full resource leave it idle at times: the run takes `slack` times
     its bound, which more of them bring it closer to.
@@ -285,7 +273,7 @@ def _promising(own: _Estimate, found: Iterable[_Estimate | None], slack: float) 
 
 
 def _roomier(own: _Estimate, found: Iterable[_Estimate | None]) -> list[_Estimate]:
-    """The change that costs least of those after which a job that may not fit surely does."""
+    """Return the cheapest change after which a job that may not fit surely does."""
     if not LIKELY_FIT <= own.fitting < SURE_FIT:
         return []
     sure = [tried for tried in found if tried is not None and tried.fitting >= SURE_FIT]
@@ -381,7 +369,7 @@ def _action(
     met: BugLog | None,
     found: Sequence[Action],
 ) -> Action | None:
-    """The change, predicted; None where it is refused, or outdone by what was found before."""
+    """Return the predicted change; None if it is refused, or outdone by an earlier one."""
 
     def predicted() -> tuple[Scenario, UsdPerSecond | None, Prediction] | None:
         scenario = reader.read(change.settings).scenario
@@ -457,7 +445,7 @@ def _interval(
 
 
 def _drawn(prediction: Prediction, seed: int) -> NDArray[np.float64]:
-    """The run's time at many rates [s]; the same seed draws the same rates."""
+    """Return the time of the run at many rates [s]; the same seed draws the same rates."""
     inputs = simulation_input(prediction.scenario)
     uncertainties = uncertainty_components(inputs, prediction)
     figured = np.array([prediction.timing.total_time])
@@ -567,7 +555,7 @@ def _quick_prediction(service: Service, seed: int) -> ServicePrediction:
 
 
 def _shortened(service: Service) -> Service:
-    """The service with few requests where all are there from the start: rates are those of all."""
+    """Return the service with few requests if all are there from the start: rates stay the same."""
     ways, count = service.load.arrivals, usual_count(service.load)
     if not isinstance(ways, OpenLoop) or math.isfinite(ways.rate) or (count or 0) <= MAX_REQUESTS:
         return service
@@ -635,7 +623,7 @@ def service_worth(prediction: ServicePrediction) -> tuple[float, ...]:
 
 
 def _readable(read: ReadService, levers: Iterable[Change]) -> Iterator[tuple[Change, Service]]:
-    """Levers with their services, without those that are refused."""
+    """Return levers with their services, without those that are refused."""
     for change in levers:
         try:
             yield change, read(change.settings)
@@ -699,7 +687,7 @@ def _may_do(service: Service, host: Host) -> bool:
 def _service_action(
     base: ServicePrediction, read: ReadService, change: Change, quickly: ServicePrediction
 ) -> ServiceAction:
-    """A change with its intervals, which a shorter look has chosen."""
+    """Return a change with its intervals, after a shorter prediction selected it."""
     service = read(change.settings)
     after = predict_service(
         service,

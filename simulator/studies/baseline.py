@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from simulator.confidence.uncertainty import with_uncertainties
 from simulator.errors import InputError, PlanError, UnknownName
 from simulator.physics.footprint import Verdict, memory_fit
 from simulator.reading.hardware.catalogue import Catalogue
@@ -29,7 +28,9 @@ from simulator.studies.levers import (
     PURCHASE,
     STORE,
     WORKERS,
+    Settings,
 )
+from simulator.uncertainty.scenario import with_uncertainties
 from simulator.units import Bytes, PerSecond, UsdPerSecond
 
 MAX_STORE_RENT: Final = 0.05
@@ -228,8 +229,6 @@ def is_sold_in(region: str, wanted: str) -> bool:
     return bool(region) and (wide or fnmatch.fnmatch(region, wanted))
 
 
-Settings = Mapping[str, Plain]
-
 MEMORY_NEUTRAL = frozenset({MACHINE, STORE, PLACEMENT, PURCHASE, WORKERS, MEASURED_ON})
 """Settings that an accelerator's memory does not depend on."""
 
@@ -252,11 +251,11 @@ class Baseline:
         return name if name.startswith("storage/") or not name else f"storage/{name}"
 
     def machine(self, name: str) -> Machine:
-        """A machine on offer by its name."""
+        """Return a machine on offer by its name."""
         return next(machine for machine in self.machines if machine.name == name)
 
     def nearby(self, machine: Machine) -> list[Storage]:
-        """Stores of a machine's cloud all of whose prices are known; all if they are of none."""
+        """Return stores of a machine's cloud with known prices; all of them if none is known."""
         there = [
             store
             for store in self.stores
@@ -276,7 +275,7 @@ class Baseline:
         return round(job.train.batch_size) * job.train.accumulation * self.scenario.ranks
 
     def share(self, machine: Machine, settings: Settings) -> int:
-        """Samples that one rank takes in an optimizer step; 0 where they don't come out even.
+        """Return the samples of one rank in an optimizer step; 0 if they cannot be divided evenly.
 
         Those of all ranks together stay as they are where they must; else those of one rank do.
         """
@@ -295,7 +294,7 @@ class Baseline:
         return 0 if on_host or job.mode is Mode.PREPARE else machine.gpus
 
     def ranks(self, machine: Machine, settings: Settings) -> int:
-        """Data-parallel ranks of a candidate."""
+        """Return the data-parallel ranks of a candidate."""
         count = int(settings.get(COUNT, 1))
         devices = max(1, self.gpus(machine) // self.scenario.job.copies) * count
         return max(1, devices // self.replica(settings))
@@ -340,19 +339,19 @@ def baseline_of(
         scenario=scenario,
         own=machine_of(catalogue.host(own)),
         machines=machines_on_offer(catalogue, (own, *named)),
-        stores=tuple(_stores(catalogue)),
+        stores=stores_on_offer(catalogue),
     )
 
 
 def with_full_name(settings: Settings, catalogue: Catalogue) -> Settings:
-    """Settings with the machine called as its profile is, such as ``node/dgx-h100``."""
+    """Return settings with the full name of the machine's profile, such as ``node/dgx-h100``."""
     if MACHINE not in settings:
         return settings
     return {**settings, MACHINE: catalogue.host(str(settings[MACHINE])).name}
 
 
-def _stores(catalogue: Catalogue) -> list[Storage]:
-    """Stores that only some clouds reach; a profile with mistakes is left out."""
+def stores_on_offer(catalogue: Catalogue) -> tuple[Storage, ...]:
+    """Return stores that only some clouds reach; a profile with mistakes is left out."""
     found = []
     for name in catalogue.names("storage"):
         try:
@@ -361,7 +360,7 @@ def _stores(catalogue: Catalogue) -> list[Storage]:
             continue
         if store.clouds:
             found.append(store)
-    return found
+    return tuple(found)
 
 
 MACHINE_KEYS = frozenset({MACHINE, GPU_KEY})

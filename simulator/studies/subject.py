@@ -26,18 +26,17 @@ if TYPE_CHECKING:
     from simulator.results.cost import Listed
     from simulator.results.prediction import Prediction
     from simulator.results.serving import ServicePrediction
-    from simulator.schema.goal import Axes, Goal, Plain
+    from simulator.schema.goal import Axes, Goal
     from simulator.schema.scenario import Scenario
     from simulator.schema.serving import Service
     from simulator.studies.compare import Side
-    from simulator.studies.recommend.ranking import Choice
+    from simulator.studies.levers import Settings
     from simulator.studies.recommend.recommendation import Recommendation
     from simulator.studies.recommend.search_problem import SearchBackend
     from simulator.studies.search.explore import Request
     from simulator.studies.search.findings import Findings
     from simulator.studies.search.outcome import Outcome
-    from simulator.studies.service_sizing import Need, Worth
-    from simulator.studies.service_sizing import Sized as SizedService
+    from simulator.studies.service_sizing import ChangedService, Need, ServiceChoices
     from simulator.studies.size import SizeAnswer
     from simulator.studies.whatif import WhatIf
 
@@ -46,7 +45,6 @@ Described = TypeVar("Described")
 """The type that a file is read to: `Scenario` or `Service`."""
 Predicted = TypeVar("Predicted")
 """The type of its prediction: `Prediction` or `ServicePrediction`."""
-Settings: TypeAlias = "Mapping[str, Plain]"
 Progress: TypeAlias = Callable[[float], None]
 """Takes the finished share, 0 to 1."""
 ProgressLine: TypeAlias = Callable[[str], AbstractContextManager[Progress | None]]
@@ -468,8 +466,9 @@ class JobSubject(Subject["Scenario", "Prediction"]):
     @classmethod
     def recommend(
         cls, subjects: Sequence[JobSubject], options: StudyOptions
-    ) -> Study[Sequence[Recommended]]:
+    ) -> Study[Sequence[Recommendation]]:
         """Search the machines for the goal of each job, and for all; see `Subject.recommend`."""
+        from simulator.reading.hardware.rented import RentingReader
         from simulator.results.cost import listed_prices
         from simulator.results.metrics import old_names
 
@@ -485,15 +484,16 @@ class JobSubject(Subject["Scenario", "Prediction"]):
             ]
 
         def prices() -> Iterable[Listed]:
-            for each in found:
+            for subject, each in zip(subjects, found, strict=True):
+                reader = RentingReader(subject.reader)
                 for choice in each.weighed:
-                    yield from listed_prices(each.reader.read(choice.settings).scenario)
+                    yield from listed_prices(reader.read(choice.settings).scenario)
 
         notes = [old_names(each.objective.metric, each.limits.where) for each in goals]
         return Study(
             found=found,
-            good=all(each.answer.winner for each in found),
-            bugs=[reason for each in found for reason in each.answer.bugs],
+            good=all(each.winner for each in found),
+            bugs=[reason for each in found for reason in each.bugs],
             notes=[note for each in notes for note in each],
             prices=prices,
         )
@@ -523,7 +523,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
 
     def recommended(
         self, goal: Goal, backend: SearchBackend, *, seed: int, everywhere: bool
-    ) -> Recommended:
+    ) -> Recommendation:
         """Search the machines for a goal of this job.
 
         Parameters
@@ -557,14 +557,14 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         problem = define_problem(baseline_of(reader, catalogue, machines), goal, seeds)
         answer = recommend(problem, backend, seeds=seeds, seed=seed, everywhere=everywhere)
         if answer.winner is None:
-            return Recommended(answer=answer, reader=reader)
+            return answer
         best = reader.read(answer.winner.settings).scenario
-        answer = replace(
+        return replace(
             answer,
+            best=best,
             buying=buying_option(reader, answer.winner, catalogue, seed),
             prices=tuple(dated_prices(best)),
         )
-        return Recommended(answer=answer, reader=reader, best=best)
 
     @property
     def _is_changed(self) -> bool:
@@ -669,7 +669,7 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
 
     def whatif(
         self, metric: str, options: StudyOptions
-    ) -> Study[tuple[ServicePrediction, tuple[Worth, ...]]]:
+    ) -> Study[tuple[ServicePrediction, tuple[ChangedService, ...]]]:
         """Find the effect of changes on a metric; see `Subject.whatif`."""
         from simulator.results.metrics import service_figures
         from simulator.schema.fields import nearest_hint
@@ -698,7 +698,7 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
     @classmethod
     def recommend(
         cls, subjects: Sequence[ServiceSubject], options: StudyOptions
-    ) -> Study[SizedService]:
+    ) -> Study[ServiceChoices]:
         """Size the machines that the goal of one service allows; see `Subject.recommend`."""
         from simulator.results.cost import listed_prices
         from simulator.studies.service_sizing import cheapest_machines, check_limits
@@ -717,23 +717,6 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
             return [price for choice in found.choices for price in listed_prices(choice.service)]
 
         return Study(found=found, good=bool(found.choices), prices=prices)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recommended:
-    """The recommendation for one job; `best` is the job on the best machines, if there are any."""
-
-    answer: Recommendation
-    reader: CandidateReader
-    best: Scenario | None = None
-
-    @property
-    def weighed(self) -> tuple[Choice, ...]:
-        """The choices that the answer compares, each once."""
-        answer = self.answer
-        lost = [loser.choice for loser in answer.losers]
-        every = [answer.winner, *answer.front, *answer.equals, *lost]
-        return tuple({one.index: one for one in every if one is not None}.values())
 
 
 def read_subject(

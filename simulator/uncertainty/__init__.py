@@ -1,5 +1,5 @@
-"""How sure a figure is: data types only.
+"""How well the figures of a scenario are known, by the evidence behind each of them.
 
-Where a figure comes from (`provenance`), measured runs (`measurement`), factors and
-parameters fitted to measurements (`calibration`), how far a rate may be off (`uncertainties`).
+The types of uncertainties are in `schema.uncertainty`, the intervals that follow from them in
+`engine.intervals`.
 """

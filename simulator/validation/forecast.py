@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from simulator.calibration.samples import anchored
-from simulator.confidence.uncertainty import before, calibrated, known_elsewhere
 from simulator.errors import BrokenInvariant, InputError, NotModelled, PlanError, Problem
 from simulator.predict import predict, predict_service
 from simulator.reading.hardware.catalogue import Catalogue
@@ -21,12 +20,13 @@ from simulator.reading.service.figures import unseen
 from simulator.reading.service.scenario import ServiceReader
 from simulator.results.envelope import placed
 from simulator.results.metrics import number_at, service_figures
+from simulator.schema.calibration import TransferError
 from simulator.schema.measurement import Baseline, MeasurementSet, Parameter, Row
 from simulator.schema.serving import ClosedLoop, Service
+from simulator.schema.uncertainty import Axis
 from simulator.studies.search.outcome import bug_reason
 from simulator.studies.search.workers import Progress, Workers
-from simulator.uncertainty.calibration import TransferError
-from simulator.uncertainty.components import Axis
+from simulator.uncertainty.scenario import before, calibrated, known_elsewhere
 from simulator.validation.features import Features, features_of
 
 

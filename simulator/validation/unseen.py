@@ -13,12 +13,12 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.confidence.uncertainty import siblings, sign_of
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.keys import Key, numeric_key
+from simulator.schema.calibration import TransferError
 from simulator.schema.measurement import MeasurementSet, Parameter, Row
 from simulator.studies.search.workers import Progress, cores, local_workers
-from simulator.uncertainty.calibration import TransferError
+from simulator.uncertainty.scenario import siblings, sign_of
 from simulator.validation.forecast import (
     Case,
     Fitted,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from simulator import load
-from simulator.confidence.uncertainty import with_uncertainties
 from simulator.engine.closed_form import estimate
 from simulator.errors import InputError, NotModelled
 from simulator.predict import predict
 from simulator.reading.scenario import load_scenario
+from simulator.uncertainty.scenario import with_uncertainties
 
 FED = (
     "megatron-1t",

@@ -22,7 +22,7 @@ from simulator.results.energy import LOG_SD, draws
 from simulator.results.prediction import Prediction
 from simulator.schema.fields import Shape, Spread
 from simulator.schema.scenario import CostPlan, Scenario
-from simulator.uncertainty.components import Rate, UncertaintyComponent
+from simulator.schema.uncertainty import Rate, UncertaintyComponent
 from simulator.units import HOUR
 from tests.support.scenarios import SOURCE, host, inputs_of, scenario
 

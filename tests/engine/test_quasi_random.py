@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, qmc
 
-from simulator.uncertainty.components import MOST_DIMENSIONS, Rate, normal_points, sobol
+from simulator.schema.uncertainty import MOST_DIMENSIONS, Rate, normal_points, sobol
 
 
 @pytest.mark.parametrize("bits", [1, 3, 6, 9])

@@ -23,7 +23,7 @@ from simulator.units import BYTE
 
 HERE = Path(__file__).parent
 ALLOWED_IMPORTS = {"__future__", "collections.abc", "math", "numpy", "numpy.typing", "typing"}
-ALLOWED_IMPORTS |= {"scipy.special", "simulator.units", "simulator.uncertainty.provenance"}
+ALLOWED_IMPORTS |= {"scipy.special", "simulator.units", "simulator.schema.provenance"}
 NAMES = sorted(info.name for info in pkgutil.iter_modules(equations.__path__))
 FIXED: dict[str, Any] = {
     "servers:int": 3,

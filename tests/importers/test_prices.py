@@ -12,7 +12,7 @@ from simulator.errors import InputError
 from simulator.importers.prices import Prices, read_prices
 from simulator.reading.hardware.catalogue import Catalogue, packaged
 from simulator.schema.cost import Price, Purchase, price_of
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 from simulator.units import USD_PER_SECOND, parse
 
 HEADING: Final = (

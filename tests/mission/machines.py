@@ -11,11 +11,11 @@ from simulator.schema.accelerators import Precision
 from simulator.schema.data_loading import CachePolicy, Dataset, InputPipeline
 from simulator.schema.machines import Cluster, Group, Host, Role
 from simulator.schema.models import StepTimes
+from simulator.schema.provenance import Source
 from simulator.schema.scenario import Job, Scenario
 from simulator.schema.software import Software
 from simulator.schema.storage import Storage
 from simulator.schema.training import Mode, Train
-from simulator.uncertainty.provenance import Source
 
 BLOG = Source(
     reference="Improve price performance of your model training using Amazon SageMaker "

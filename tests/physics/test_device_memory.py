@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 import pytest
 
-from simulator.confidence.uncertainty import with_uncertainties
 from simulator.physics.device_memory import OptimizerState, training_memory
 from simulator.physics.footprint import MemoryFit, Verdict, assumptions, host_ram, memory_fit
 from simulator.physics.parameters import layers_footprint
@@ -20,6 +19,7 @@ from simulator.reading.shipped import find_base, set_folder
 from simulator.schema.measurement import Split
 from simulator.schema.scenario import Scenario
 from simulator.schema.transformers import Transformer
+from simulator.uncertainty.scenario import with_uncertainties
 from simulator.units import BYTE, parse
 
 OUTSIDE: Final = ("context", "collective_buffers", "gradient_buckets", "input_batches")

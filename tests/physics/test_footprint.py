@@ -31,7 +31,7 @@ from simulator.schema.software import Software
 from simulator.schema.storage import Scope, Storage
 from simulator.schema.training import Mode, Optimizer, Recompute, Train
 from simulator.schema.transformers import Embedding, Head, Transformer
-from simulator.uncertainty.components import P90
+from simulator.schema.uncertainty import P90
 from simulator.units import BYTE, parse
 
 MIB = parse("1 MiB", BYTE)

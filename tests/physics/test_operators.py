@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from simulator.confidence.uncertainty import uncertainties_of
 from simulator.errors import NotModelled
 from simulator.physics.device_time import Evidence, device_time, evidence_of
 from simulator.physics.kernels import product_times
@@ -28,7 +27,8 @@ from simulator.results.metrics import number_at
 from simulator.schema.accelerators import Precision
 from simulator.schema.models import Kind, Operator, Product
 from simulator.schema.scenario import Scenario
-from simulator.uncertainty.components import Grade, Rate
+from simulator.schema.uncertainty import Grade, Rate
+from simulator.uncertainty.scenario import uncertainties_of
 
 RATES = Rates(matrix=100e12, vector=10e12, memory=1e12, attention=(50e12, 25e12), units=100.0)
 FITTED = kernels_of(load_scenario("llama3-8b-fsdp"))

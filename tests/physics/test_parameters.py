@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 import pytest
 
-from simulator.confidence.uncertainty import uncertainties_of, with_uncertainties
 from simulator.errors import PlanError
 from simulator.physics.communication import traffic
 from simulator.physics.device_memory import device_memory
@@ -35,6 +34,7 @@ from simulator.physics.transformer import (
 )
 from simulator.reading.scenario import load_scenario
 from simulator.schema.scenario import Scenario
+from simulator.uncertainty.scenario import uncertainties_of, with_uncertainties
 from simulator.units import Real
 
 

@@ -14,8 +14,8 @@ from simulator.pipeline.stages.waiting import StragglerWait
 from simulator.reading.scenario import load_scenario
 from simulator.reading.sections import CalibrationSection
 from simulator.reading.tables import table_keys
+from simulator.schema.calibration import FACTORS
 from simulator.schema.scenario import Scenario
-from simulator.uncertainty.calibration import FACTORS
 
 BASE = "resnet50-imagenet-p4d"
 MODEL = "model.name=resnet101"

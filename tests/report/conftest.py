@@ -29,12 +29,12 @@ from simulator.schema.accelerators import Gpu, Precision, Stack
 from simulator.schema.data_loading import CachePolicy, Dataset, InputPipeline
 from simulator.schema.machines import Cluster, CpuPool, Group, Host, Role
 from simulator.schema.models import StepTimes
+from simulator.schema.provenance import Assumption, Source
 from simulator.schema.scenario import Job, Scenario
 from simulator.schema.software import Software
 from simulator.schema.storage import Scope, Storage
 from simulator.schema.training import Mode, Train
 from simulator.terms import term
-from simulator.uncertainty.provenance import Assumption, Source
 
 SHEET = Source(reference="maker's datasheet", date="2020-05")
 GUESS = Source(reference="a guess", date="undated", verified=False)

@@ -13,8 +13,8 @@ from simulator.calibration.calibrate import Calibrated, Estimate, Residual, iden
 from simulator.calibration.samples import Samples
 from simulator.report.calibration import document
 from simulator.report.document import Format, render
+from simulator.schema.calibration import Envelope
 from simulator.schema.measurement import Parameter
-from simulator.uncertainty.calibration import Envelope
 
 
 def as_text(calibrated: Calibrated, worst: int = 5) -> str:

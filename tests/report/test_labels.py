@@ -14,8 +14,8 @@ from simulator.report.document import Format, render
 from simulator.report.labels import batch_called, bill_called, device_called
 from simulator.report.prediction.rows import cost_rows
 from simulator.results.assumptions import warnings
+from simulator.schema.uncertainty import Grade
 from simulator.studies.advise import Advice, Setting
-from simulator.uncertainty.components import Grade
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from simulator.report.hardware import old_price_line
 from simulator.results.cost import Listed, older
 from simulator.schema.cost import Price, Purchase
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 
 DAY = date(2026, 3, 1)
 

@@ -27,7 +27,7 @@ from simulator.results.envelope import (
     placed,
 )
 from simulator.schema.scenario import Scenario
-from simulator.uncertainty.components import Axis, Rate, Reach
+from simulator.schema.uncertainty import Axis, Rate, Reach
 from simulator.units import show_count
 from tests.support.scenarios import SOURCE, scenario
 

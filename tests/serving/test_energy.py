@@ -22,7 +22,7 @@ from simulator.results.energy import (
 )
 from simulator.results.metrics import service_figures
 from simulator.schema.serving import Service
-from simulator.uncertainty.components import P90
+from simulator.schema.uncertainty import P90
 
 
 def read(name: str, **settings: Any) -> Service:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from simulator.schema.measurement import Row
-from simulator.uncertainty.components import Axis
+from simulator.schema.uncertainty import Axis
 from simulator.validation.forecast import Case, forecast, noise
 
 METRIC = "step_time_s.mean"

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from simulator.schema.scenario import Scenario
+from simulator.schema.uncertainty import P90, Rate, UncertaintyComponent
 from simulator.studies.sensitivity import deviations, tornado
-from simulator.uncertainty.components import P90, Rate, UncertaintyComponent
 from tests.support.scenarios import SOURCE
 from tests.support.what_if import made_up
 

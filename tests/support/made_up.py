@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from simulator.schema.measurement import MeasurementSet, Parameter, Row, Split
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 
 BASE = "cpu-starved-p4d"
 STEP = "step_time_s.mean"

@@ -24,11 +24,11 @@ from simulator.schema.machines import (
     Role,
 )
 from simulator.schema.models import StepTimes
+from simulator.schema.provenance import Source
 from simulator.schema.scenario import CostPlan, Job, Memory, Scenario
 from simulator.schema.software import Software
 from simulator.schema.storage import Scope, Storage
 from simulator.schema.training import Mode, Train
-from simulator.uncertainty.provenance import Source
 
 SOURCE = Source(reference="made up for a test", date="2026-11-21")
 BATCH = 32

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.physics.forward_pass import Iteration
+from simulator.schema.provenance import Source
 from simulator.schema.serving import (
     Admission,
     Autoscaling,
@@ -21,7 +22,6 @@ from simulator.serving.fleet import Fleet
 from simulator.serving.fleet import run as run_fleet
 from simulator.serving.load import Requests
 from simulator.serving.scheduler import NOTHING, Reuse
-from simulator.uncertainty.provenance import Source
 
 PLENTY = 10**9
 """Blocks that never run out."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
 from simulator.schema.scenario import Scenario
-from simulator.studies.levers.lever import Read, Settings
+from simulator.studies.levers import Settings
+from simulator.studies.levers.lever import Read
 from tests.support.scenarios import scenario
 
 CATALOGUE = Catalogue.default()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from simulator.schema.measurement import Baseline, MeasurementSet, Row, Split
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 from simulator.validation.features import Features
 from simulator.validation.scores import Seen, baseline, is_speed
 

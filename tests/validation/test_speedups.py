@@ -8,7 +8,7 @@ import pytest
 
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.schema.measurement import MeasurementSet, Row, Split
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 from simulator.validation.scores import Judged, Point
 from simulator.validation.unseen import speedups
 

@@ -9,10 +9,10 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from simulator.confidence.uncertainty import known_elsewhere
 from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.scenario import load_scenario
-from simulator.uncertainty.components import Rate, covariance
+from simulator.schema.uncertainty import Rate, covariance
+from simulator.uncertainty.scenario import known_elsewhere
 from simulator.validation.unseen import carried, correlation, deviation
 
 KEYS = ("input.collate", "input.receive_per_sample")

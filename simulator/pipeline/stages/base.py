@@ -6,9 +6,9 @@ from dataclasses import KW_ONLY, dataclass, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
+from simulator.schema.calibration import Calibration
 from simulator.schema.scenario import Scenario
 from simulator.terms import Term, quotient_of
-from simulator.uncertainty.calibration import Calibration
 from simulator.units import BytesPerSecond, Real, Seconds
 
 

@@ -15,8 +15,8 @@ from simulator.reading.document import check, read_document
 from simulator.reading.shipped import DATA
 from simulator.schema.accelerators import Gpu, Outdone, Relative
 from simulator.schema.fields import Choice, NumberField, NumberOrZeroField, TextField
+from simulator.schema.provenance import Source
 from simulator.schema.software import CudaGraphs, GradientSum, Software
-from simulator.uncertainty.provenance import Source
 
 _FOLDER: Final = DATA / "kernels"
 _SOURCES: Final = "sources"

@@ -24,6 +24,7 @@ from simulator.reading.fitted.kernel_files import (
 )
 from simulator.schema.accelerators import Gpu, Precision, Stack
 from simulator.schema.machines import Link
+from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 from simulator.schema.software import (
     LAYER_KERNELS,
@@ -40,7 +41,6 @@ from simulator.schema.software import (
     Software,
     UpdateFigures,
 )
-from simulator.uncertainty.provenance import Source
 from simulator.units import Bytes
 
 ANY: Final = "any"

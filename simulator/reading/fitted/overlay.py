@@ -18,6 +18,7 @@ from simulator.reading.document import Document, check, read_document
 from simulator.reading.hardware.profile_text import quote
 from simulator.reading.keys import Key, numeric_key
 from simulator.reading.lines import KeyPath
+from simulator.schema.calibration import Envelope, Fitted, Overlay
 from simulator.schema.fields import (
     CountField,
     CountOrZeroField,
@@ -25,8 +26,7 @@ from simulator.schema.fields import (
     NumberOrZeroField,
     TextField,
 )
-from simulator.uncertainty.calibration import Envelope, Fitted, Overlay
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 
 KIND: Final = "calibration"
 SYMMETRIC: Final = 1e-6

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from simulator.results.cost import uses
 from simulator.schema.machines import Group, Hardware
+from simulator.schema.provenance import Assumption, Source
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Burst, Storage
-from simulator.uncertainty.provenance import Assumption, Source
 from simulator.units import BYTE_PER_SECOND, PER_SECOND, Bytes, show
 
 

@@ -33,8 +33,8 @@ from simulator.reading.shipped import shipped_folder
 from simulator.schema.accelerators import Gpu
 from simulator.schema.fields import DateField, TextField
 from simulator.schema.machines import Cpu, Host, Link
+from simulator.schema.provenance import Source
 from simulator.schema.storage import Storage
-from simulator.uncertainty.provenance import Source
 
 Profile: TypeAlias = Host | Gpu | Cpu | Link | Storage
 """What a profile describes."""

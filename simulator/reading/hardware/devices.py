@@ -16,8 +16,8 @@ from simulator.reading.shipped import DATA
 from simulator.schema.accelerators import Gpu
 from simulator.schema.fields import NumberField, PositiveShareField, Profile, TextField
 from simulator.schema.machines import Cpu, Link, VectorUnits
+from simulator.schema.provenance import Assumption, Source
 from simulator.schema.storage import Storage
-from simulator.uncertainty.provenance import Assumption, Source
 
 _PATH: Final = DATA / "processors.toml"
 

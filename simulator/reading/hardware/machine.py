@@ -34,8 +34,8 @@ from simulator.schema.fields import (
     TextField,
 )
 from simulator.schema.machines import Cpu, CpuPool, Host, Link, Network, PcieSwitch, PeerTopology
+from simulator.schema.provenance import Source
 from simulator.schema.storage import Storage
-from simulator.uncertainty.provenance import Source
 
 TopologyFigure = Annotated[PeerTopology, Choice(PeerTopology), SOURCED]
 

@@ -24,7 +24,7 @@ from simulator.schema.fields import (
     TimeFigure,
     nearest_hint,
 )
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 from simulator.units import KILOGRAM_PER_JOULE, USD_PER_JOULE, WATT, Unit, parse
 
 _OWNERSHIP: Final = DATA / "ownership.toml"

@@ -58,9 +58,9 @@ from simulator.schema.measurement import (
     SplitRule,
     Tolerance,
 )
+from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import ServiceMode
-from simulator.uncertainty.provenance import Source
 from simulator.units import Unit
 
 FIRST = ("id", "base", "family")

@@ -25,7 +25,7 @@ from simulator.reading.settings import mistake, setting_names, unknown_hint
 from simulator.schema.accelerators import Precision, Stack
 from simulator.schema.fields import nearest_hint
 from simulator.schema.goal import Goal, Limits, Objective, Plain, Sense, Spot
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 
 _SECTION: Final[KeyPath] = ("goal",)
 

@@ -22,10 +22,10 @@ from simulator.reading.shipped import DATA
 from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.fields import Section, nearest_hint
 from simulator.schema.machines import Host
+from simulator.schema.provenance import Assumption, Source
 from simulator.schema.serving import Autoscaling, Engine, Prefill, Service, Serving, Speculation
 from simulator.schema.transformers import Transformer
-from simulator.uncertainty.components import either_way
-from simulator.uncertainty.provenance import Assumption, Source
+from simulator.schema.uncertainty import either_way
 from simulator.units import SECOND, show
 
 Thing = TypeVar("Thing")

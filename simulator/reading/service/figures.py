@@ -20,6 +20,7 @@ from simulator.reading.shipped import DATA
 from simulator.schema.accelerators import Gpu, Precision, Stack
 from simulator.schema.fields import NumberOrZeroField, TextField
 from simulator.schema.machines import VectorUnits
+from simulator.schema.provenance import Source
 from simulator.schema.serving import Service
 from simulator.schema.software import (
     Kernels,
@@ -28,7 +29,6 @@ from simulator.schema.software import (
     ServingFigures,
     Software,
 )
-from simulator.uncertainty.provenance import Source
 
 _VERSION: Final = re.compile(r"v?(\d+(?:\.\d+)*)(?:[.+-]?[a-z].*)?")
 

@@ -23,6 +23,7 @@ from simulator.reading.scenario import from_document, to_scenario
 from simulator.reading.service.sections import Arrivals, InputsSection, LoadSection, ServiceFile
 from simulator.reading.table import Line, Table, capped, read_table
 from simulator.schema.models import Model
+from simulator.schema.provenance import Assumption, Source
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import (
     ClosedLoop,
@@ -33,7 +34,6 @@ from simulator.schema.serving import (
     Trace,
     Traffic,
 )
-from simulator.uncertainty.provenance import Assumption, Source
 from simulator.units import BYTE, HOUR, Bytes, PerSecond, show
 
 OWN: Final = ("arrival_s", "prompt_tokens", "output_tokens")

@@ -25,9 +25,9 @@ from simulator.reading.service.sections import ServiceFile
 from simulator.reading.shipped import DATA
 from simulator.schema.accelerators import Precision
 from simulator.schema.machines import Host
+from simulator.schema.provenance import Assumption, Source
 from simulator.schema.serving import Dynamic, OnePass, Routing, Serving
-from simulator.uncertainty.components import either_way
-from simulator.uncertainty.provenance import Assumption, Source
+from simulator.schema.uncertainty import either_way
 from simulator.units import BYTE, SECOND, parse, show
 
 TRITON: Final = "triton"

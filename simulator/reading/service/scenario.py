@@ -81,12 +81,12 @@ from simulator.schema.fields import nearest_hint
 from simulator.schema.goal import Plain
 from simulator.schema.machines import Group, Host, Role
 from simulator.schema.models import Model
+from simulator.schema.provenance import Assumption, Source
 from simulator.schema.scenario import CostPlan, Scenario
 from simulator.schema.serving import OnePass, Service, Serving, Slo
 from simulator.schema.software import ProductFigures, ServingFigures
 from simulator.schema.storage import NO_STORE
 from simulator.schema.transformers import Transformer
-from simulator.uncertainty.provenance import Assumption, Source
 
 Thing = TypeVar("Thing")
 DECODERS: Final = ("gpt", "llama", "moe")

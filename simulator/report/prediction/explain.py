@@ -309,10 +309,10 @@ def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section,
     rows = [
         ("rent of all machines", show(cost.per_second, USD_PER_SECOND)),
         (
-            f"x mean {batch_called(prediction.scenario)}",
+            f"mean {batch_called(prediction.scenario)}",
             show(prediction.timing.step_time.mean, SECOND),
         ),
-        ("x billed time", show(float(paid_time(prediction.scenario, cost.time_to_train)), SECOND)),
+        ("billed time", show(float(paid_time(prediction.scenario, cost.time_to_train)), SECOND)),
         ("machines", count(group.count)),
     ]
     known = origins(prediction.scenario)

@@ -11,8 +11,8 @@ from typing import Final
 from simulator.report.profile_figures import units_of
 from simulator.results.metrics import Metric
 from simulator.results.prediction import Prediction
+from simulator.schema.provenance import Assumption, Part, Source
 from simulator.schema.scenario import Scenario
-from simulator.uncertainty.provenance import Assumption, Part, Source
 from simulator.units import Unit
 
 _DEPTH = 8

@@ -15,7 +15,7 @@ from typing import Final
 from simulator.schema.machines import Host
 from simulator.schema.scenario import Scenario
 from simulator.schema.serving import Service
-from simulator.studies.levers import COUNT, data_loading, machines, service, training
+from simulator.studies.levers import COUNT, Settings, data_loading, machines, service, training
 from simulator.studies.levers.lever import (
     TENTH_MORE,
     TWICE,
@@ -27,7 +27,6 @@ from simulator.studies.levers.lever import (
     SearchPoint,
     ServiceLever,
     ServiceSituation,
-    Settings,
     Shortage,
     Situation,
     calibrated_knob,

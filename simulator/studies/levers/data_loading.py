@@ -24,7 +24,7 @@ from simulator.schema.storage import Scope, Storage
 from simulator.schema.training import Mode
 from simulator.schema.transformers import Transformer
 from simulator.studies.baseline import Baseline, Machine, holds_better, worth_renting
-from simulator.studies.levers import PLACEMENT, STORE, WORKERS
+from simulator.studies.levers import PLACEMENT, STORE, WORKERS, Settings
 from simulator.studies.levers.lever import (
     HALF,
     TENTH_MORE,
@@ -32,7 +32,6 @@ from simulator.studies.levers.lever import (
     Change,
     Knob,
     SearchPoint,
-    Settings,
     Shortage,
     Situation,
     UnfitError,

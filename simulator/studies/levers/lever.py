@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from simulator.errors import PlanError
 from simulator.physics.device_time import measured_times
-from simulator.schema.goal import Goal, Plain
+from simulator.schema.goal import Goal
 from simulator.schema.machines import Host
 from simulator.schema.scenario import Job, Scenario
 from simulator.schema.serving import Service
 from simulator.studies.baseline import Baseline, Machine
+from simulator.studies.levers import Settings
 from simulator.units import Unit
 
-Settings: TypeAlias = Mapping[str, Plain]
 Read: TypeAlias = Callable[[Settings], Scenario]
 """Reads the scenario of a study with some keys set; raises what reading a scenario raises."""
 SPEED: Final = Unit("x", "times as fast")
@@ -245,7 +245,7 @@ def turned(read: Read, knob: Knob, value: float) -> Scenario:
 
 
 def _faster_steps(scenario: Scenario, job: Job, speed: float) -> Job:
-    """The job with what was measured of its step taking less time."""
+    """Return the job with its measured steps faster by `speed`."""
     measured = measured_times(scenario)
     if measured is None:
         return job

@@ -11,9 +11,9 @@ from simulator.schema.goal import Plain
 from simulator.schema.machines import Host, short_name
 from simulator.schema.training import Mode
 from simulator.studies.baseline import Baseline, Machine
-from simulator.studies.levers import COUNT, MACHINE, MEASURED_ON, PURCHASE, WORKERS
+from simulator.studies.levers import COUNT, MACHINE, MEASURED_ON, PURCHASE, WORKERS, Settings
 from simulator.studies.levers.data_loading import MAX_WORKERS
-from simulator.studies.levers.lever import Change, SearchPoint, Settings, Shortage, Situation
+from simulator.studies.levers.lever import Change, SearchPoint, Shortage, Situation
 
 MAX_MACHINES: Final = 8
 """Machines that a search tries where no limit says how many there may be."""

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.confidence.uncertainty import with_uncertainties
 from simulator.errors import InputError, NotModelled
 from simulator.physics.footprint import Verdict, memory_fit
 from simulator.schema.goal import Plain
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import Sharding
+from simulator.uncertainty.scenario import with_uncertainties
 
-Settings = dict[str, Plain]
+Degrees = dict[str, Plain]
+"""Degrees of parallelism."""
 
 MIN_TOKENS: Final = 8192
 """Tokens of a part of a sample: shorter ones are not worth an exchange."""
@@ -31,8 +32,8 @@ class Shape:
     experts: int = 0
 
 
-def ways(gpus: int, machines: int, shape: Shape, batch: int) -> Iterator[Settings]:
-    """Degrees of parallelism as settings of a scenario.
+def ways(gpus: int, machines: int, shape: Shape, batch: int) -> Iterator[Degrees]:
+    """Yield degrees of parallelism as settings of a scenario.
 
     Fully sharded data parallelism over all accelerators; tensor parallelism by powers of two within
     a machine, with state sharded over the replicas there are; pipelines with the widest of those
@@ -65,7 +66,7 @@ def ways(gpus: int, machines: int, shape: Shape, batch: int) -> Iterator[Setting
 
 
 def _cuts(gpus: int, machines: int, shape: Shape) -> Iterator[tuple[int, int]]:
-    """Degrees of tensor and pipeline parallelism."""
+    """Yield degrees of tensor and pipeline parallelism."""
     widest = max(_powers(gpus), default=1)
     for tensor in _powers(gpus):
         deep = tensor in (widest, widest // 2)
@@ -96,9 +97,9 @@ def _shardings(tensor: int, pipeline: int, sharers: int) -> Iterator[Sharding]:
         yield Sharding.OPTIMIZER
 
 
-def _way(tensor: int, pipeline: int, context: int, expert: int, sharding: Sharding) -> Settings:
-    """The settings; degrees of kinds that are seldom used only where they are."""
-    way: Settings = {
+def _way(tensor: int, pipeline: int, context: int, expert: int, sharding: Sharding) -> Degrees:
+    """Return the settings, with degrees of seldom used kinds only if above 1."""
+    way: Degrees = {
         "parallelism.tensor": tensor,
         "parallelism.pipeline": pipeline,
         "parallelism.sharding": sharding.value,
@@ -128,7 +129,7 @@ _RECOMPUTED: Final[tuple[TextSettings, ...]] = (
 
 
 def splits_by_simplicity(scenario: Scenario) -> Iterator[TextSettings]:
-    """Ways to spread the model, the simplest first.
+    """Yield ways to split the model, the simplest first.
 
     Every device holds all of it; its state is sharded over all (FSDP, ZeRO-3); ever more of the
     activations are computed again; layers are split over the devices of a machine, and cut into
@@ -161,7 +162,7 @@ def _recomputed(spread: TextSettings) -> Iterator[TextSettings]:
 def first_that_fits(
     scenario: Scenario, read: Callable[[TextSettings], Scenario]
 ) -> tuple[TextSettings, bool]:
-    """The simplest way to spread the model that fits, and whether one does.
+    """Return the simplest way to split the model that fits, and whether one does.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from simulator.schema.accelerators import Precision
 from simulator.schema.cost import Purchase
@@ -288,49 +288,45 @@ def inputs_in_memory(service: Service) -> Variants:
         yield "requests that are there already", replace(service, reading=None)
 
 
+def _serving(service: Service, **changes: Any) -> Service:  # noqa: ANN401 - of any field
+    return replace(service, serving=replace(service.serving, **changes))
+
+
 def no_overhead(service: Service) -> Variants:
     """Leave out all time that is not spent in iterations."""
-    serving = replace(
-        service.serving, request_overhead=0.0, prompt_overhead=0.0, reply_lag=0.0, host_time=0.0
-    )
-    yield "no time between iterations", replace(service, serving=serving)
+    none = dict.fromkeys(("request_overhead", "prompt_overhead", "reply_lag", "host_time"), 0.0)
+    yield "no time between iterations", _serving(service, **none)
 
 
 def least_loaded_routing(service: Service) -> Variants:
     """Send each request to the replica with the fewest requests."""
     if service.serving.replicas > 1:
-        serving = replace(service.serving, router=Routing.LEAST)
-        yield "requests to the replica with the fewest", replace(service, serving=serving)
+        changed = _serving(service, router=Routing.LEAST)
+        yield "requests to the replica with the fewest", changed
 
 
 def batch_sizes(service: Service) -> Variants:
     """Vary the largest batch of a dynamic batcher, and its waiting."""
-    serving = service.serving
-    if serving.dynamic is None:
+    most, rules = service.serving.max_batched_tokens, service.serving.dynamic
+    if rules is None:
         return
-    most = serving.max_batched_tokens
-    for name, size in (
-        ("twice the largest batch", 2 * most),
-        ("half the largest batch", max(1, most // 2)),
-    ):
-        changed = replace(serving, max_batched_tokens=size, max_sequences=size)
-        yield name, replace(service, serving=changed)
-    never = replace(serving.dynamic, delay=0.0, preferred=())
-    yield "batches never wait for others", replace(service, serving=replace(serving, dynamic=never))
+    for name, size in (("twice", 2 * most), ("half", max(1, most // 2))):
+        changed = _serving(service, max_batched_tokens=size, max_sequences=size)
+        yield f"{name} the largest batch", changed
+    never = replace(rules, delay=0.0, preferred=())
+    yield "batches never wait for others", _serving(service, dynamic=never)
 
 
 def iteration_sizes(service: Service) -> Variants:
     """Vary the tokens of an iteration and the concurrent requests."""
     serving = service.serving
+    tokens, requests = serving.max_batched_tokens, serving.max_sequences
     if serving.dynamic is not None:
         return
-    tokens, requests = serving.max_batched_tokens, serving.max_sequences
-    twice = replace(serving, max_batched_tokens=2 * tokens)
-    half = replace(serving, max_batched_tokens=max(1, tokens // 2))
-    fewer = replace(serving, max_sequences=max(1, requests // 2))
-    yield "twice the tokens of an iteration", replace(service, serving=twice)
-    yield "half the tokens of an iteration", replace(service, serving=half)
-    yield "half the requests at once", replace(service, serving=fewer)
+    for name, size in (("twice", 2 * tokens), ("half", max(1, tokens // 2))):
+        yield f"{name} the tokens of an iteration", _serving(service, max_batched_tokens=size)
+    fewer = _serving(service, max_sequences=max(1, requests // 2))
+    yield "half the requests at once", fewer
 
 
 def other_loads(service: Service) -> Variants:

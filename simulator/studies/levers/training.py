@@ -14,7 +14,7 @@ from simulator.schema.scenario import Scenario
 from simulator.schema.training import Mode, Recompute, Sharding, Trained
 from simulator.schema.transformers import Transformer
 from simulator.studies.baseline import Baseline
-from simulator.studies.levers import ACCUMULATION, BATCH, COUNT
+from simulator.studies.levers import ACCUMULATION, BATCH, COUNT, Settings
 from simulator.studies.levers.lever import (
     HALF,
     TENTH_MORE,
@@ -22,7 +22,6 @@ from simulator.studies.levers.lever import (
     Change,
     Knob,
     SearchPoint,
-    Settings,
     Situation,
     calibrated_knob,
     speed_knob,
@@ -331,7 +330,9 @@ def other_degrees(situation: Situation) -> Iterator[Change]:
         batch = round(job.train.batch_size)
         if share * replicas != whole or share % batch:
             continue
-        settings = {**_off(baseline, tensor, pipeline), **way, BATCH: batch}
+        scattered = own.scattered_sends and 1 in {tensor, pipeline}
+        together = {"parallelism.scattered_sends": False} if scattered else {}
+        settings = {**_off(baseline, way), **together, **way, BATCH: batch}
         if baseline.reader.given("train.global_batch_size") is None:
             settings[ACCUMULATION] = share // batch
         sharding = str(way["parallelism.sharding"])
@@ -339,20 +340,18 @@ def other_degrees(situation: Situation) -> Iterator[Change]:
         yield Change(f"tensor {tensor} x pipeline {pipeline}{sharded}", settings)
 
 
-def _off(baseline: Baseline, tensor: int, pipeline: int) -> dict[str, Plain]:
+def _off(baseline: Baseline, way: Mapping[str, Plain]) -> dict[str, Plain]:
     """Switch off options that need tensor parallelism or a pipeline where there is none."""
     own, model = baseline.scenario.job.parallelism, baseline.scenario.job.model
+    tensor, pipeline = int(way["parallelism.tensor"]), int(way["parallelism.pipeline"])
     depth = int(getattr(model, "depth", 0))
     settings: dict[str, Plain] = {}
     if own.interleave > 1 and (pipeline == 1 or depth % (pipeline * own.interleave)):
         settings["parallelism.interleave"] = 1
     with_tensor = {"sequence": own.sequence, "async_tensor": own.async_tensor}
-    settings |= {
+    return settings | {
         f"parallelism.{key}": False for key, on in with_tensor.items() if on and tensor == 1
     }
-    if own.scattered_sends and (tensor == 1 or pipeline == 1):
-        settings["parallelism.scattered_sends"] = False
-    return settings
 
 
 def parallelism_candidates(at: SearchPoint) -> Iterator[Settings]:
@@ -380,22 +379,7 @@ def parallelism_candidates(at: SearchPoint) -> Iterator[Settings]:
     own = {key: 1 for key in ("context", "expert") if getattr(degrees, key) > 1}
     usual = {f"parallelism.{key}": degree for key, degree in own.items()}
     for way in ways(at.machine.gpus, count, shape, batch or 1):
-        yield {**usual, **way, **_off_in_search(baseline, way)}
-
-
-def _off_in_search(baseline: Baseline, way: Mapping[str, Plain]) -> dict[str, Plain]:
-    """Switch off options that these degrees of parallelism do not need."""
-    degrees, depth = baseline.scenario.job.parallelism, baseline.scenario.job.model
-    given = {"sequence": degrees.sequence, "async_tensor": degrees.async_tensor}
-    alone = way["parallelism.tensor"] == 1
-    off: dict[str, Plain] = {
-        f"parallelism.{key}": False for key, on in given.items() if on and alone
-    }
-    pipeline, layers = int(way["parallelism.pipeline"]), int(getattr(depth, "depth", 0))
-    even = pipeline > 1 and layers % (pipeline * degrees.interleave) == 0
-    if degrees.interleave > 1 and not even:
-        off["parallelism.interleave"] = 1
-    return off
+        yield {**usual, **way, **_off(baseline, way)}
 
 
 # checkpoints

@@ -111,7 +111,7 @@ def _marked(row: Iterable[tuple[Plain, ...]]) -> tuple[tuple[tuple[Plain, ...], 
 
 
 def _unit_points(axes: Axes, dimensions: int) -> NDArray[np.float64]:
-    """Points in the unit cube, one column an axis; the same for the same seed."""
+    """Return points in the unit cube, one column an axis; the same for the same seed."""
     from scipy.stats import qmc  # noqa: PLC0415 - takes long to import, and a grid needs none
 
     count, draws = axes.points or 0, np.random.default_rng(axes.seed)
@@ -125,7 +125,7 @@ def _unit_points(axes: Axes, dimensions: int) -> NDArray[np.float64]:
 
 
 def _values_at(axis: Axis, shares: NDArray[np.float64]) -> list[tuple[Plain, ...]]:
-    """The values of an axis at shares of its length, 0 to 1."""
+    """Return the values of an axis at shares of its length, 0 to 1."""
     if axis.span is None:
         count = len(axis.values)
         return [axis.values[min(int(share * count), count - 1)] for share in shares]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fitting import distance
-from simulator.uncertainty.components import Grade
+from simulator.schema.uncertainty import Grade
 
 NAMES = list(distance.EXPECTED)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fitting.figures import free
 from fitting.language_models import SET
 from fitting.unseen import groups
-from simulator.confidence.uncertainty import unseen_groups
 from simulator.reading.measured.measurement_set import load_set
+from simulator.uncertainty.scenario import unseen_groups
 
 
 def test_every_series_stands_in_one_group_or_has_no_siblings() -> None:

@@ -24,11 +24,11 @@ from simulator.pipeline.stages.waiting import (
     slowest_factor,
 )
 from simulator.reading.scenario import load_scenario
+from simulator.schema.calibration import Calibration, Factor
 from simulator.schema.fields import CONSTANT, Shape, Spread
+from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import Mode, Parallelism
-from simulator.uncertainty.calibration import Calibration, Factor
-from simulator.uncertainty.provenance import Source
 
 
 def late(

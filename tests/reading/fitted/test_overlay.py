@@ -9,9 +9,9 @@ import pytest
 from simulator.errors import InputError
 from simulator.reading.fitted.overlay import overlay_text, read_overlay
 from simulator.reading.scenario import load_scenario
+from simulator.schema.calibration import Envelope, Fitted, Overlay
+from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
-from simulator.uncertainty.calibration import Envelope, Fitted, Overlay
-from simulator.uncertainty.provenance import Source
 
 BASE = "resnet50-imagenet-p4d"
 OVERLAY = Overlay(

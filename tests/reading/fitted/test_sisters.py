@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.confidence.grades import is_sister
-from simulator.confidence.uncertainty import uncertainties_of
 from simulator.physics.device_time import Evidence, device_time, evidence_of
 from simulator.predict import predict
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.scenario import load_scenario
-from simulator.uncertainty.components import Grade
+from simulator.schema.uncertainty import Grade
+from simulator.uncertainty.grades import is_sister
+from simulator.uncertainty.scenario import uncertainties_of
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from simulator.errors import InputError
 from simulator.reading.hardware.profile_text import price_blocks, with_prices
 from simulator.schema.cost import Price, Purchase
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 from simulator.units import HOUR
 
 SPOT = Price(

@@ -17,7 +17,7 @@ from simulator.report.text import WIDTH
 from simulator.results.metrics import JOB_METRICS
 from simulator.results.prediction import Prediction
 from simulator.schema.cost import Price, Purchase
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 
 
 def as_explanation(prediction: Prediction, metric: str | None = None) -> str:

@@ -9,7 +9,7 @@ from simulator.reading.scenario import load_scenario
 from simulator.report.prediction.origins import resting
 from simulator.results.metrics import select
 from simulator.results.prediction import Prediction
-from simulator.uncertainty.provenance import Part
+from simulator.schema.provenance import Part
 
 
 @pytest.fixture(scope="module")

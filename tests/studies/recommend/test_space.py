@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.search.candidates import CandidateReader
 from simulator.schema.goal import Goal, Objective, Sense
-from simulator.studies.baseline import Settings, baseline_of
-from simulator.studies.levers import MACHINE
+from simulator.studies.baseline import baseline_of
+from simulator.studies.levers import MACHINE, Settings
 from simulator.studies.levers.parallelism import Shape, ways
 from simulator.studies.levers.training import splits
 from simulator.studies.recommend.search_problem import Refusal, space_of

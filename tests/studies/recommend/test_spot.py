@@ -7,8 +7,8 @@ import pytest
 from simulator.equations.reliability import best_checkpoint_interval, time_with_interruptions
 from simulator.reading.scenario import load_scenario
 from simulator.schema.goal import Spot
+from simulator.schema.provenance import Source
 from simulator.studies.recommend.search_problem import checkpoint_time, interrupted, with_losses
-from simulator.uncertainty.provenance import Source
 from simulator.units import HOUR
 
 HOURLY = Spot(rate=1.0 / HOUR, restart=300.0, source=Source(reference="made up", date="2026"))

@@ -9,23 +9,23 @@ import pytest
 from support.catalogue import each
 from support.stages import sampled
 
-from simulator.confidence.grades import graded, shipped_envelope
-from simulator.confidence.uncertainty import (
+from simulator.predict import predict
+from simulator.reading.fitted.overlay import overlay_text
+from simulator.reading.measured.measurement_set import load_set
+from simulator.reading.scenario import load_scenario
+from simulator.reading.shipped import scenario_names
+from simulator.schema.calibration import Envelope, Fitted, Overlay
+from simulator.schema.provenance import Source
+from simulator.schema.scenario import Scenario
+from simulator.schema.uncertainty import Axis, Grade, Rate, UncertaintyComponent, covariance
+from simulator.uncertainty.grades import graded, shipped_envelope
+from simulator.uncertainty.scenario import (
     as_unseen,
     calibrated,
     rate_of,
     sign_of,
     uncertainties_of,
 )
-from simulator.predict import predict
-from simulator.reading.fitted.overlay import overlay_text
-from simulator.reading.measured.measurement_set import load_set
-from simulator.reading.scenario import load_scenario
-from simulator.reading.shipped import scenario_names
-from simulator.schema.scenario import Scenario
-from simulator.uncertainty.calibration import Envelope, Fitted, Overlay
-from simulator.uncertainty.components import Axis, Grade, Rate, UncertaintyComponent, covariance
-from simulator.uncertainty.provenance import Source
 
 BASE = "resnet50-imagenet-p4d"
 COMPUTED = "gpt2-tokens-h100"

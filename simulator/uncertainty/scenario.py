@@ -13,14 +13,6 @@ from typing import Final
 
 import numpy as np
 
-from simulator.confidence.grades import (
-    MEMORY,
-    UNLIKE,
-    graded,
-    grades,
-    memory_deviations,
-    shipped_envelope,
-)
 from simulator.memo import cached
 from simulator.physics.device_time import carried_times, measured_times
 from simulator.physics.training_step import launch_share, network_share, small_kernels_share
@@ -32,13 +24,14 @@ from simulator.reading.fitted.kernels import stood_in, with_kernel_files
 from simulator.reading.keys import numeric_key
 from simulator.reading.shipped import DATA
 from simulator.results.envelope import outside, placed
+from simulator.schema.calibration import Overlay, TransferError
 from simulator.schema.fields import NumberOrZeroField, Quantity, TextField
 from simulator.schema.models import Dlrm
+from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 from simulator.schema.software import Kernels
 from simulator.schema.training import Mode
-from simulator.uncertainty.calibration import Overlay, TransferError
-from simulator.uncertainty.components import (
+from simulator.schema.uncertainty import (
     Axis,
     Grade,
     Rate,
@@ -46,7 +39,14 @@ from simulator.uncertainty.components import (
     UncertaintyComponent,
     stretched,
 )
-from simulator.uncertainty.provenance import Source
+from simulator.uncertainty.grades import (
+    MEMORY,
+    UNLIKE,
+    graded,
+    grades,
+    memory_deviations,
+    shipped_envelope,
+)
 from simulator.units import BYTE_PER_SECOND, FLOP_PER_SECOND, HERTZ, PER_SECOND, Real
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from simulator.predict import dominant_uncertainties, predict
 from simulator.reading.scenario import load_scenario
-from simulator.uncertainty.components import Rate
+from simulator.schema.uncertainty import Rate
 
 
 def test_the_limiting_rate_comes_first() -> None:

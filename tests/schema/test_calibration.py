@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator.uncertainty.calibration import FACTORS, FactorKind
+from simulator.schema.calibration import FACTORS, FactorKind
 
 
 @pytest.mark.parametrize("kind", FACTORS, ids=lambda kind: kind.name)

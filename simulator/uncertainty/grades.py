@@ -27,12 +27,12 @@ from simulator.schema.fields import (
     TimeOrZeroField,
 )
 from simulator.schema.machines import Hardware, Link
+from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 from simulator.schema.storage import Scope
 from simulator.schema.training import Sharding
 from simulator.schema.transformers import Transformer
-from simulator.uncertainty.components import Axis, Grade, Rate, Reach
-from simulator.uncertainty.provenance import Source
+from simulator.schema.uncertainty import Axis, Grade, Rate, Reach
 from simulator.units import anywhere
 
 _DATA: Final = DATA

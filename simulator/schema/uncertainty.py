@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.equations.uncertainty import doublings_outside, stretched_deviation
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 from simulator.units import Seconds
 
 LARGEST: Final = 1.5

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.uncertainty.provenance import Source
+from simulator.schema.provenance import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

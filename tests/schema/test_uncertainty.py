@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from simulator.uncertainty.components import (
+from simulator.schema.uncertainty import (
     Axis,
     Rate,
     Reach,
