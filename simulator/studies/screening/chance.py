@@ -92,7 +92,7 @@ def assured(scenario: Scenario, lengths: Lengths) -> tuple[Real, Real]:
 
 
 def expected(scenario: Scenario, lengths: Lengths) -> Real:
-    """Return the expected part of a run's settled time that its epochs take."""
+    """Return the expected part of a run's steady time that its epochs take."""
     if not random(scenario):
         return UNSETTLED
     return UNSETTLED / (1.0 + PRECISION) * (1.0 - _errors(scenario, lengths))
