@@ -6,12 +6,13 @@ import importlib.util
 import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from simulator.errors import PlanError
 from simulator.report.document import Document, Section, Table, as_csv, grid, notes, section
 from simulator.report.labels import metric_called, setting_called, settings_called
 from simulator.report.numbers import metric_figure, service_figure
+from simulator.report.profile_figures import figures
 from simulator.report.text import count, percent, printable
 from simulator.results.metrics import JOB_METRICS, SOLVER, Value
 from simulator.schema.goal import Objective, Sense
@@ -250,9 +251,11 @@ _BATCHES: Final = {
 
 def _variants(found: Sequence[Outcome]) -> Document:
     """Return variants of a service: the figures that matter, a row each."""
-    mistakes = (f"{settings_called(one.settings)}: {one.reason}" for one in found if one.reason)
-    # Those of services are numbers only.
-    figures = [cast("Mapping[str, float | None]", one.figures) for one in found]
+    mistakes = (
+        ": ".join(filter(None, (settings_called(one.settings), one.mistake)))
+        for one in found
+        if one.mistake
+    )
     of_tokens = any("cost.usd_per_million_tokens" in one for one in figures)
     heads = _TOKENS if of_tokens else _BATCHES
     keys = tuple(dict.fromkeys(key for one in found for key in one.settings))

@@ -104,8 +104,9 @@ def _service_document(
     for worth in worths:
         value = service_figures(worth.prediction).get(metric)
         ratio = value / now if value is not None and now else None
-        rows.append((worth.name, rounded(value), rounded(ratio)))
+        rows.append((worth.name, value, ratio))
     rows.sort(key=lambda row: (row[2] is None, row[2] or 0.0))
+    rows = [(name, rounded(value), rounded(ratio)) for name, value, ratio in rows]
     table = Table(head=("change", metric, "ratio"), rows=tuple(rows))
     shown = "none beyond saturation" if now is None else significant(now, 3)
     return Document(
