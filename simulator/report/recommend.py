@@ -67,7 +67,7 @@ from simulator.units import BYTE, HOUR, SECOND, USD, Unit, show
 from simulator.version import __version__
 
 if TYPE_CHECKING:
-    from simulator.studies.service_sizing import Sized as SizedService
+    from simulator.studies.service_sizing import ServiceChoices
 
 SCHEMA: Final = 1
 DIGITS: Final = 3
@@ -113,7 +113,7 @@ _BREAKS: Final = {
 }
 
 
-def document(found: Sequence[Recommendation] | SizedService, typed: str = "") -> Document:
+def document(found: Sequence[Recommendation] | ServiceChoices, typed: str = "") -> Document:
     """Return the recommendation for one or several jobs, or for a service.
 
     `typed` is the job or service as it was typed after the verb.
@@ -129,7 +129,7 @@ def document(found: Sequence[Recommendation] | SizedService, typed: str = "") ->
     return several(answers, launches, common_machine(answers) if together else None)
 
 
-def none_found(found: Sequence[Recommendation] | SizedService) -> list[str]:
+def none_found(found: Sequence[Recommendation] | ServiceChoices) -> list[str]:
     """Return why there is no best choice for jobs, for tables that cannot say so."""
     lines = list[str]()
     for each in found if isinstance(found, Sequence) else ():
@@ -269,7 +269,7 @@ def goal_text(goal: Goal) -> str:
     named = (
         ("deadline", None if limits.deadline is None else show(limits.deadline, SECOND)),
         ("budget", None if limits.budget is None else show(limits.budget, USD)),
-        ("nodes", limits.most_nodes),
+        ("nodes", limits.nodes),
         ("clouds", ", ".join(limits.clouds)),
         ("regions", ", ".join(limits.regions)),
         ("gpus", ", ".join(limits.gpus)),

@@ -38,7 +38,7 @@ from simulator.units import SECOND, USD, show
 
 if TYPE_CHECKING:
     from simulator.results.serving import ServicePrediction
-    from simulator.studies.service_sizing import Worth as ServiceWorth
+    from simulator.studies.service_sizing import ChangedService
 
 SCHEMA: Final = 1
 DIGITS: Final = 3
@@ -63,7 +63,7 @@ _ENOUGH: Final = (
 
 
 def document(
-    found: WhatIf | tuple[ServicePrediction, Sequence[ServiceWorth]], metric: str
+    found: WhatIf | tuple[ServicePrediction, Sequence[ChangedService]], metric: str
 ) -> Document:
     """Return the worth of changes of a job or a service, by their effect on a metric."""
     if not isinstance(found, WhatIf):
@@ -92,7 +92,7 @@ def document(
 
 
 def _service_document(
-    base: ServicePrediction, worths: Sequence[ServiceWorth], metric: str
+    base: ServicePrediction, worths: Sequence[ChangedService], metric: str
 ) -> Document:
     """Return the effect of changes on a metric of a service, the smallest value first."""
     now = service_figures(base).get(metric)

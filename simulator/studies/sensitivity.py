@@ -60,7 +60,7 @@ class Sensitivity:
 
 
 def deviations(uncertainties: Sequence[UncertaintyComponent]) -> dict[Rate, float]:
-    """Standard deviation of each rate's logarithm; only uncertain rates."""
+    """Return the standard deviation of the logarithm of each uncertain rate."""
     rates = [rate for rate in Rate if any(d.rate is rate and d.log_sd > 0.0 for d in uncertainties)]
     if not rates:
         return {}
@@ -72,7 +72,7 @@ def deviations(uncertainties: Sequence[UncertaintyComponent]) -> dict[Rate, floa
 def tornado(
     scenario: Scenario, metric: str, *, seed: int = 0, progress: Progress | None = None
 ) -> Sensitivity | None:
-    """The metric with each rate at its P10 and its P90, all others as figured.
+    """Return the metric with each rate at its P10 and its P90, all others unchanged.
 
     Parameters
     ----------
