@@ -6,13 +6,12 @@ import importlib.util
 import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from simulator.errors import PlanError
 from simulator.report.document import Document, Section, Table, as_csv, grid, notes, section
 from simulator.report.labels import metric_called, setting_called, settings_called
 from simulator.report.numbers import metric_figure, service_figure
-from simulator.report.profile_figures import figures
 from simulator.report.text import count, percent, printable
 from simulator.results.metrics import JOB_METRICS, SOLVER, Value
 from simulator.schema.goal import Objective, Sense
@@ -252,10 +251,12 @@ _BATCHES: Final = {
 def _variants(found: Sequence[Outcome]) -> Document:
     """Return variants of a service: the figures that matter, a row each."""
     mistakes = (
-        ": ".join(filter(None, (settings_called(one.settings), one.mistake)))
+        ": ".join(filter(None, (settings_called(one.settings), one.reason)))
         for one in found
-        if one.mistake
+        if one.reason
     )
+    # Those of services are numbers only.
+    figures = [cast("Mapping[str, float | None]", one.figures) for one in found]
     of_tokens = any("cost.usd_per_million_tokens" in one for one in figures)
     heads = _TOKENS if of_tokens else _BATCHES
     keys = tuple(dict.fromkeys(key for one in found for key in one.settings))
