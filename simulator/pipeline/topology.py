@@ -9,7 +9,7 @@ site of its own, whose units carry its name; it serves all training machines equ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -475,7 +475,7 @@ def _nowhere(topology: Topology, demand: Demand, place: Location) -> WeightedRou
     return ()
 
 
-_WAYS = {
+_WAYS: Final[Mapping[Path, Callable[[Topology, Demand, Location], WeightedRoute]]] = {
     Path.STORE_TO_HOST: _from_store,
     Path.CACHE_TO_HOST: _from_cache,
     Path.HOST_TO_STORE: _to_store,

@@ -449,7 +449,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         if not axes.axes:
             msg = "nothing to vary: give --over KEY=VALUES, or the scenario a [sweep] section"
             raise PlanError(msg)
-        sampling = axes.sampling if options.sample is None else Sampling(options.sample)
+        sampling = axes.sample if options.sample is None else Sampling(options.sample)
         if sampling is Sampling.GRID and options.points is not None:
             msg = "--points draws points: add --sample latin-hypercube or --sample sobol"
             raise PlanError(msg)
@@ -457,7 +457,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         where = " and ".join(f"({condition})" for condition in conditions)
         return replace(
             axes,
-            sampling=sampling,
+            sample=sampling,
             points=options.points or axes.points,
             where=where if len(conditions) > 1 else "".join(conditions),
             seed=options.seed or axes.seed,
