@@ -57,6 +57,11 @@ def document(found: SizeAnswer | tuple[Service, Sequence[Need]], typed: str = ""
 
 
 def _notes(found: SizeAnswer) -> Iterator[str]:
+    what = _SMALLEST.get(found.resource, str(found.resource))
+    yield (
+        f"samples/s: at this size, with unlimited {what}, and now; cheapest offer: of the "
+        "sufficient ones"
+    )
     workers = found.rows[0].settings.get(WORKERS)
     if workers is not None:
         yield (
@@ -99,10 +104,8 @@ def _head(found: SizeAnswer) -> tuple[str, ...]:
     devices = ("GPUs",) if found.accelerated else ()
     sizes = (name.removeprefix("storage ").removeprefix("network ") for name in _names(found))
     price = "per month" if found.resource is Resource.STORAGE else "price"
-    what = _SMALLEST.get(found.resource, str(found.resource))
-    thing = "storage" if found.resource is Resource.STORAGE else "machine"
-    speeds = ("samples/s at this size", f"with unlimited {what}", "now")
-    return ("machines", *devices, *sizes, *speeds, f"cheapest sufficient {thing}", price)
+    speeds = ("samples/s", "unlimited", "now")
+    return ("machines", *devices, *sizes, *speeds, "cheapest offer", price)
 
 
 def _rows(found: SizeAnswer) -> Iterator[tuple[str, ...]]:
