@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from scipy.special import stdtrit
@@ -44,7 +44,6 @@ from simulator.reading.keys import numeric_key
 from simulator.reading.scenario import load_scenario
 from simulator.schema.calibration import FACTORS, FactorKind, Fitted, Overlay
 from simulator.schema.measurement import MeasurementSet, Parameter, Split
-from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 from simulator.studies.search.workers import local_workers
 
@@ -137,7 +136,7 @@ class Estimate:
     log_sd: float | None = None
     p10: str | None = None
     p90: str | None = None
-    at_bound: str = ""
+    at_bound: Literal["low", "high"] | None = None
     identified: bool = True
 
 
@@ -166,7 +165,7 @@ def estimates(
     """
     edges = [_edge(knob, float(value)) for knob, value in zip(knobs, x, strict=True)]
     effects = np.sqrt(np.mean(jacobian**2, axis=0))
-    free = [j for j in range(len(knobs)) if not edges[j] and effects[j] >= MIN_SENSITIVITY]
+    free = [j for j in range(len(knobs)) if edges[j] is None and effects[j] >= MIN_SENSITIVITY]
     covariance = _covariance(knobs, errors, jacobian, free, configurations)
     freedom = configurations - len(free)
     reach = float(stdtrit(freedom, UPPER_QUANTILE)) if freedom > 0 else 0.0
@@ -188,11 +187,11 @@ def estimates(
     return tuple(found), covariance
 
 
-def _edge(knob: Knob, x: float) -> str:
+def _edge(knob: Knob, x: float) -> Literal["low", "high"] | None:
     near = EDGE_SHARE * (knob.high - knob.low)
     if x - knob.low < near:
         return "low"
-    return "high" if knob.high - x < near else ""
+    return "high" if knob.high - x < near else None
 
 
 def _covariance(
@@ -490,7 +489,7 @@ def overlay_of(calibrated: Calibrated, date: str) -> Overlay:
     """Return the fitted parameters with provenance; `date` is that of the fit, ISO."""
     kept = [i for i, one in enumerate(calibrated.estimates) if one.identified]
     return Overlay(
-        parameters=tuple(
+        parameter=tuple(
             Fitted(
                 key=one.parameter.key,
                 value=one.value,
@@ -504,7 +503,8 @@ def overlay_of(calibrated: Calibrated, date: str) -> Overlay:
         ),
         covariance=tuple(tuple(calibrated.covariance[i][j] for j in kept) for i in kept),
         envelope=calibrated.samples.envelope,
-        source=Source(reference=source_text(calibrated), date=date),
+        source=source_text(calibrated),
+        date=date,
     )
 
 

@@ -62,7 +62,7 @@ def calibration_of(section: CalibrationSection) -> Calibration:
 
 def _source(section: CalibrationSection, overlay: Overlay | None, name: str) -> Source:
     source = section.sources[name]
-    return overlay.source if overlay is not None and _of_overlay(section, source) else source
+    return overlay.cited if overlay is not None and _of_overlay(section, source) else source
 
 
 def _of_overlay(section: CalibrationSection, source: Source | None) -> bool:
@@ -80,15 +80,15 @@ def calibration_notes(file: UnresolvedScenario, calibration: Calibration) -> tup
             value=fitted.value
             if fitted.p10 is None
             else f"{fitted.value} (80%: {fitted.p10} to {fitted.p90})",
-            source=overlay.source,
+            source=overlay.cited,
         )
-        for fitted in (() if overlay is None else overlay.parameters)
+        for fitted in (() if overlay is None else overlay.parameter)
         if overlay is not None and _of_overlay(file.calibration, _stated(file, fitted.key))
     ]
     given = [
         Assumption(what=f"calibration.{f.name}", value=f"{f.value:g}", source=f.source)
         for f in calibration.factors
-        if overlay is None or f.source is not overlay.source
+        if overlay is None or f.source != overlay.cited
     ]
     return (*taken, *given)
 

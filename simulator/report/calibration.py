@@ -130,7 +130,7 @@ _SIDES: Final = {"low": "lower", "high": "upper"}
 def _notes(calibrated: Calibrated) -> list[str]:
     texts = []
     for one in calibrated.estimates:
-        key, side = one.parameter.key, _SIDES.get(one.at_bound)
+        key, side = one.parameter.key, _SIDES.get(one.at_bound or "")
         if not one.identified:
             texts.append(f"{key} has no effect on these rows and keeps its start value.")
         elif side is not None:
@@ -210,7 +210,7 @@ def _range(calibrated: Calibrated) -> list[Row]:
     ]
 
 
-def _span(ends: tuple[int, int]) -> str:
+def _span(ends: Sequence[int]) -> str:
     low, high = ends
     return f"{low}" if low == high else f"{low} to {high}"
 
@@ -280,7 +280,7 @@ def _estimate(one: Estimate) -> dict[str, Any]:
         "start": number(one.parameter.start),
         "low": number(one.parameter.low),
         "high": number(one.parameter.high),
-        "at_bound": one.at_bound or None,
+        "at_bound": one.at_bound,
         "identified": one.identified,
     }
 

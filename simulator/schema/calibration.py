@@ -8,9 +8,18 @@ measurements determine them, and what they were fitted on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Literal
 
+from simulator.schema.fields import (
+    DERIVED,
+    REQUIRED,
+    CountField,
+    CountOrZeroField,
+    Length,
+    NumberOrZeroField,
+    TextField,
+)
 from simulator.schema.provenance import Source
 
 
@@ -103,48 +112,69 @@ class Factor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """One fitted parameter: its dotted `key`, and `value` as text as in a scenario.
+    """One fitted parameter; without an interval the measurements say nothing about it."""
 
-    `p10` and `p90` hold 80% of what the measurements allow, `log_sd` is the standard deviation of
-    the logarithm; None where they say nothing about it. `at_bound` is ``low`` or ``high`` for a
-    value that the fit would have moved further.
-    """
+    key: TextField
+    """Dotted key of a scenario, such as calibration.cpu or hardware.storage_bandwidth."""
+    value: TextField
+    """The fitted value, as a scenario would have it."""
+    p10: TextField | None = None
+    """One time in ten the value is below this."""
+    p90: TextField | None = None
+    """One time in ten the value is above this."""
+    log_sd: NumberOrZeroField | None = None
+    """Standard deviation of the value's logarithm."""
+    at_bound: Literal["low", "high"] | None = None
+    """The bound the value stands at, if it does."""
 
-    key: str
-    value: str
-    p10: str | None = None
-    p90: str | None = None
-    log_sd: float | None = None
-    at_bound: str = ""
+
+RangeField = Annotated[tuple[CountOrZeroField, ...], Length(2, 2)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """The range of the fitted rows: beyond it a fitted value is an extrapolation.
+    """Range of the fitted rows: beyond it a fitted value is an extrapolation."""
 
-    `devices` is the range of accelerators in a job, `batch_size` that of samples per device.
-    """
-
-    rows: int
-    configurations: int
-    gpus: tuple[str, ...] = ()
-    machines: tuple[str, ...] = ()
-    devices: tuple[int, int] = (0, 0)
-    batch_size: tuple[int, int] = (0, 0)
+    rows: CountField
+    """Rows that parameters were fitted to."""
+    configurations: CountField
+    """Different configurations among them."""
+    gpus: tuple[TextField, ...] = ()
+    """Accelerators among them."""
+    machines: tuple[TextField, ...] = ()
+    """Machines among them."""
+    devices: RangeField
+    """Least and most accelerators of a job."""
+    batch_size: RangeField
+    """Smallest and largest batch of a device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlay:
-    """Fitted parameters with what they rest on.
+    """The file that plan calibrate writes: fitted parameters with what they rest on."""
 
-    `covariance` is that of the logarithms, one row and column for each parameter in this order;
-    zero for what the measurements say nothing about.
-    """
-
-    parameters: tuple[Fitted, ...]
+    kind: Literal["calibration"] = field(default="calibration", metadata=REQUIRED)
+    """Says what this file is."""
+    source: TextField
+    """Sets, rows and errors of the fit."""
+    date: TextField
+    """When it was fitted."""
+    version: TextField = field(default="", metadata=REQUIRED)
+    """The plan that fitted it."""
+    parameter: Annotated[tuple[Fitted, ...], Length(1)]
+    """The fitted parameters."""
     covariance: tuple[tuple[float, ...], ...]
+    """Of the logarithms, in the order of the parameters; zero for what rows do not determine."""
     envelope: Envelope
-    source: Source
+    """What the rows covered."""
+    file: str = field(default="", metadata=DERIVED)
+    """Name of the file."""
+
+    @property
+    def cited(self) -> Source:
+        """The source of the fitted values."""
+        name = f" ({self.file})" if self.file else ""
+        return Source(reference=f"{self.source}{name}", date=self.date)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -361,7 +361,7 @@ def _calibrated_over(
     A parameter that the measurements say nothing about leaves its rate as uncertain as it was.
     """
     place = placed(scenario)
-    known = [(i, p) for i, p in enumerate(overlay.parameters) if p.log_sd is not None]
+    known = [(i, p) for i, p in enumerate(overlay.parameter) if p.log_sd is not None]
     rates = dict.fromkeys(rate_of(parameter.key) for _, parameter in known)
     kept = [component for component in uncertainties if component.rate not in rates]
     fitted = []
@@ -382,7 +382,7 @@ def _calibrated_over(
                 name=parameter.key,
                 rate=rate_of(parameter.key),
                 log_sd=deviation * _share(parameter.key, scenario),
-                source=overlay.source,
+                source=overlay.cited,
                 shared=shared,
             )
         )
@@ -390,7 +390,7 @@ def _calibrated_over(
     far = ((rate, stretched(0.0, _reaches(overlay, rate), place)) for rate in rates)
     distant = [
         UncertaintyComponent(
-            name=f"{rate} far from the fit", rate=rate, log_sd=wide, source=overlay.source
+            name=f"{rate} far from the fit", rate=rate, log_sd=wide, source=overlay.cited
         )
         for rate, wide in far
         if wide > 0.0

@@ -41,7 +41,7 @@ def test_a_made_up_truth_is_found_between_its_intervals() -> None:
         assert float(one.value) == pytest.approx(truth, rel=0.04)
         assert float(one.p10) < truth < float(one.p90)
         assert float(one.p90) / float(one.p10) < 1.15
-        assert (one.at_bound, one.identified) == ("", True)
+        assert (one.at_bound, one.identified) == (None, True)
     assert found.identifiability.correlated == ()
     assert found.folds == 5
 
@@ -87,7 +87,7 @@ def test_what_rows_say_nothing_about_stays_at_its_start() -> None:
     one = estimate(found, "calibration.network")
     assert (one.value, one.identified, one.log_sd, one.p10) == ("1", False, None, None)
     assert all(c == 0.0 for c in found.covariance[1])
-    assert "calibration.network" not in {p.key for p in overlay_of(found, "2026-11-21").parameters}
+    assert "calibration.network" not in {p.key for p in overlay_of(found, "2026-11-21").parameter}
 
 
 def test_a_value_at_a_bound_is_reported() -> None:
@@ -128,7 +128,7 @@ def test_rows_held_out_for_testing_are_not_used() -> None:
     assert len(found.samples.rows) == len(clean.rows)
     everything = calibrate([both], [CPU, STORE], use_all=True, predictor=model)
     assert len(everything.samples.rows) == 2 * len(clean.rows)
-    assert "held out for testing" in overlay_of(everything, "2026-11-21").source.reference
+    assert "held out for testing" in overlay_of(everything, "2026-11-21").source
 
 
 def test_excluded_rows_are_not_used() -> None:

@@ -15,7 +15,6 @@ from simulator.reading.measured.measurement_set import load_set
 from simulator.reading.scenario import load_scenario
 from simulator.reading.shipped import scenario_names
 from simulator.schema.calibration import Envelope, Fitted, Overlay
-from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 from simulator.schema.uncertainty import Axis, Grade, Rate, UncertaintyComponent, covariance
 from simulator.uncertainty.grades import graded, shipped_envelope
@@ -239,10 +238,11 @@ def test_an_overlay_brings_its_own_deviations(tmp_path: Path) -> None:
         )
     )
     overlay = Overlay(
-        parameters=fitted,
+        parameter=fitted,
         covariance=((0.0004, 0.0005), (0.0005, 0.0025)),
         envelope=Envelope(rows=9, configurations=3, devices=(8, 8), batch_size=(256, 256)),
-        source=Source(reference="a test", date="2026-11-21"),
+        source="a test",
+        date="2026-11-21",
     )
     path = tmp_path / "mine.toml"
     path.write_text(overlay_text(overlay, "0"), encoding="utf-8")
@@ -302,13 +302,14 @@ def overlay_file(
 ) -> Path:
     """An overlay with values of keys and the covariance of their logarithms."""
     overlay = Overlay(
-        parameters=tuple(
+        parameter=tuple(
             Fitted(key=key, value=value, log_sd=table[i][i] ** 0.5)
             for i, (key, value) in enumerate(keys.items())
         ),
         covariance=table,
         envelope=Envelope(rows=9, configurations=3, devices=(8, 8), batch_size=(batch, batch)),
-        source=Source(reference="a test", date="2026-11-21"),
+        source="a test",
+        date="2026-11-21",
     )
     path.write_text(overlay_text(overlay, "0"), encoding="utf-8")
     return path

@@ -9,85 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final
 
 from simulator.errors import InputError, Problem
 from simulator.reading.document import Document, check, read_document
 from simulator.reading.hardware.profile_text import quote
 from simulator.reading.keys import Key, numeric_key
 from simulator.reading.lines import KeyPath
-from simulator.schema.calibration import Envelope, Fitted, Overlay
-from simulator.schema.fields import (
-    CountField,
-    CountOrZeroField,
-    Length,
-    NumberOrZeroField,
-    TextField,
-)
-from simulator.schema.provenance import Source
+from simulator.schema.calibration import Fitted, Overlay
 
 KIND: Final = "calibration"
 SYMMETRIC: Final = 1e-6
 """Relative difference between mirrored entries of a covariance that rounding explains."""
 DIGITS: Final = 9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParameterTable:
-    """One fitted parameter."""
-
-    key: TextField
-    """Dotted key of a scenario, such as calibration.cpu or hardware.storage_bandwidth."""
-    value: TextField
-    """The fitted value, as a scenario would have it."""
-    p10: TextField | None = None
-    """One time in ten the value is below this."""
-    p90: TextField | None = None
-    """One time in ten the value is above this."""
-    log_sd: NumberOrZeroField | None = None
-    """Standard deviation of the value's logarithm."""
-    at_bound: Literal["low", "high"] | None = None
-    """The bound the value stands at, if it does."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnvelopeTable:
-    """Range of the rows."""
-
-    rows: CountField
-    """Rows that parameters were fitted to."""
-    configurations: CountField
-    """Different configurations among them."""
-    gpus: list[TextField] = field(default_factory=list)
-    """Accelerators among them."""
-    machines: list[TextField] = field(default_factory=list)
-    """Machines among them."""
-    devices: Annotated[list[CountOrZeroField], Length(2, 2)]
-    """Least and most accelerators of a job."""
-    batch_size: Annotated[list[CountOrZeroField], Length(2, 2)]
-    """Smallest and largest batch of a device."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverlayFile:
-    """Result of plan calibrate."""
-
-    kind: Literal["calibration"]
-    """Says what this file is."""
-    source: TextField
-    """Sets, rows and errors of the fit."""
-    date: TextField
-    """When it was fitted."""
-    version: TextField
-    """The plan that fitted it."""
-    parameter: Annotated[list[ParameterTable], Length(1)]
-    """The fitted parameters."""
-    covariance: list[list[float]]
-    """Of the logarithms, in the order of the parameters."""
-    envelope: EnvelopeTable
-    """What the rows covered."""
 
 
 def read_overlay(path: Path) -> Overlay:
@@ -100,37 +36,14 @@ def read_overlay(path: Path) -> Overlay:
         have, a covariance that is none.
     """
     document = read_document(path)
-    given = check(OverlayFile, document)
+    given = check(Overlay, document)
     problems = (*_values(document, given), *_covariance(document, given))
     if problems:
         raise InputError(problems)
-    envelope = given.envelope
-    return Overlay(
-        parameters=tuple(
-            Fitted(
-                key=table.key,
-                value=table.value,
-                p10=table.p10,
-                p90=table.p90,
-                log_sd=table.log_sd,
-                at_bound=table.at_bound or "",
-            )
-            for table in given.parameter
-        ),
-        covariance=tuple(tuple(row) for row in given.covariance),
-        envelope=Envelope(
-            rows=envelope.rows,
-            configurations=envelope.configurations,
-            gpus=tuple(envelope.gpus),
-            machines=tuple(envelope.machines),
-            devices=(envelope.devices[0], envelope.devices[1]),
-            batch_size=(envelope.batch_size[0], envelope.batch_size[1]),
-        ),
-        source=Source(reference=f"{given.source} ({path.name})", date=given.date),
-    )
+    return replace(given, file=path.name)
 
 
-def _values(document: Document, given: OverlayFile) -> list[Problem]:
+def _values(document: Document, given: Overlay) -> list[Problem]:
     problems = []
     seen = set[str]()
     for i, table in enumerate(given.parameter):
@@ -150,7 +63,7 @@ def _values(document: Document, given: OverlayFile) -> list[Problem]:
     return problems
 
 
-def _order(document: Document, key: Key, table: ParameterTable, i: int) -> list[Problem]:
+def _order(document: Document, key: Key, table: Fitted, i: int) -> list[Problem]:
     """Return the interval must hold the value."""
     value, ends = key.value(table.value), (table.p10, table.p90)
     low, high = (value if end is None else key.value(end) for end in ends)
@@ -169,7 +82,7 @@ def _value(document: Document, key: Key, text: str | None, path: KeyPath) -> lis
     return []
 
 
-def _covariance(document: Document, given: OverlayFile) -> list[Problem]:
+def _covariance(document: Document, given: Overlay) -> list[Problem]:
     table, size = given.covariance, len(given.parameter)
     if len(table) != size or any(len(row) != size for row in table):
         hint = f"{size} rows of {size} numbers, one for each parameter"
@@ -193,7 +106,7 @@ def overrides_of(overlay: Overlay, origin: str) -> Document:
     """
     data: dict[str, Any] = {}
     origins: dict[KeyPath, str] = {}
-    for fitted in overlay.parameters:
+    for fitted in overlay.parameter:
         key = numeric_key(fitted.key, origin)
         path = tuple(fitted.key.split("."))
         table = data
@@ -207,15 +120,15 @@ def overrides_of(overlay: Overlay, origin: str) -> Document:
 
 def overlay_text(overlay: Overlay, version: str) -> str:
     """Return the overlay as a file that `read_overlay` reads."""
-    source, envelope = overlay.source, overlay.envelope
+    envelope = overlay.envelope
     lines = [
         "# Written by plan calibrate. Use it with --calibration, or name it in a scenario:",
         "# [calibration]",
         '# overlay = "this-file.toml"',
         "schema = 1",
         f"kind = {quote(KIND)}",
-        f"source = {quote(source.reference)}",
-        f"date = {quote(source.date)}",
+        f"source = {quote(overlay.source)}",
+        f"date = {quote(overlay.date)}",
         f"version = {quote(version)}",
         "covariance = [",
         *(
@@ -232,7 +145,7 @@ def overlay_text(overlay: Overlay, version: str) -> str:
         f"devices = [{envelope.devices[0]}, {envelope.devices[1]}]",
         f"batch_size = [{envelope.batch_size[0]}, {envelope.batch_size[1]}]",
     ]
-    for fitted in overlay.parameters:
+    for fitted in overlay.parameter:
         lines += ["", "[[parameter]]", *_parameter(fitted)]
     return "\n".join([*lines, ""])
 

@@ -10,12 +10,11 @@ from simulator.errors import InputError
 from simulator.reading.fitted.overlay import overlay_text, read_overlay
 from simulator.reading.scenario import load_scenario
 from simulator.schema.calibration import Envelope, Fitted, Overlay
-from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 
 BASE = "resnet50-imagenet-p4d"
 OVERLAY = Overlay(
-    parameters=(
+    parameter=(
         Fitted(key="calibration.cpu", value="0.5", p10="0.4", p90="0.6", log_sd=0.15),
         Fitted(key="hardware.storage_latency", value="2 ms", at_bound="high"),
     ),
@@ -28,7 +27,8 @@ OVERLAY = Overlay(
         devices=(1, 8),
         batch_size=(32, 64),
     ),
-    source=Source(reference="fitted to a set", date="2026-11-21"),
+    source="fitted to a set",
+    date="2026-11-21",
 )
 
 
@@ -43,10 +43,10 @@ def overlay(tmp_path: Path) -> Path:
 def test_what_is_written_is_read(overlay: Path) -> None:
     """Everything comes back; the source also names the file."""
     read = read_overlay(overlay)
-    assert read.parameters == OVERLAY.parameters
+    assert read.parameter == OVERLAY.parameter
     assert read.covariance == OVERLAY.covariance
     assert read.envelope == OVERLAY.envelope
-    assert (read.source.reference, read.source.date) == (
+    assert (read.cited.reference, read.cited.date) == (
         "fitted to a set (cluster.toml)",
         "2026-11-21",
     )
