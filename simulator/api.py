@@ -384,7 +384,7 @@ class Configuration(_Configuration[JobSubject]):
         given = file or Axes(axes=_axes(over or {}))
         axes = replace(
             given,
-            sampling=given.sampling if sample is None else Sampling(sample),
+            sample=given.sample if sample is None else Sampling(sample),
             points=given.points if points is None else points,
             seed=given.seed if seed is None else seed,
             where=" and ".join(f"({part})" for part in (given.where, where) if part),

@@ -300,7 +300,7 @@ class DominantUncertainty:
 
 
 def dominant_uncertainties(prediction: Prediction) -> tuple[DominantUncertainty, ...]:
-    """What is uncertain, what moves the run's time most first.
+    """Return the uncertain rates by their effect on the time of the run, largest first.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ def _quantile_factors(component: UncertaintyComponent) -> tuple[float, float]:
 
 
 def _by_rate(uncertainties: Sequence[UncertaintyComponent]) -> tuple[UncertaintyComponent, ...]:
-    """One uncertainty a rate: the widest one's name with the deviation of all of them."""
+    """Return one uncertainty a rate: the widest one's name with the deviation of all of them."""
     found = []
     for rate in Rate:
         own = [

@@ -108,7 +108,7 @@ def identifiability(names: Sequence[str], jacobian: Vector, prior: Vector) -> Id
 
 
 def _weights(names: Sequence[str], direction: Vector) -> dict[str, float]:
-    """The parts of a direction that matter, its largest one positive."""
+    """Return the parts of a direction that matter, its largest one positive."""
     largest = direction[int(np.argmax(np.abs(direction)))]
     turned = direction * np.sign(largest)
     pairs = zip(names, turned, strict=True)
@@ -144,7 +144,7 @@ class Estimate:
 def estimates(
     knobs: tuple[Knob, ...], x: Vector, errors: Vector, jacobian: Vector, configurations: int
 ) -> tuple[tuple[Estimate, ...], Vector]:
-    """Values and intervals at a solution.
+    """Return values and intervals at a solution.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ def _edge(knob: Knob, x: float) -> str:
 def _covariance(
     knobs: tuple[Knob, ...], errors: Vector, jacobian: Vector, free: list[int], configurations: int
 ) -> Vector:
-    """Of the logarithms; the prior's part keeps it finite."""
+    """Return the covariance of the logarithms; the prior's part keeps it finite."""
     size, freedom = len(knobs), configurations - len(free)
     whole = np.zeros((size, size))
     if not free or freedom <= 0:
@@ -342,7 +342,7 @@ def _residuals(
 
 
 def folds_of(configurations: Sequence[str], count: int) -> tuple[frozenset[str], ...]:
-    """The configurations in `count` parts of nearly equal size, the same ones every time.
+    """Return the configurations in `count` parts of nearly equal size, always the same ones.
 
     Dealt in the order of their SHA-256, so that neighbours in a table fall into different parts.
     """
@@ -353,7 +353,7 @@ def folds_of(configurations: Sequence[str], count: int) -> tuple[frozenset[str],
 def held_out_errors(
     errors: Errors, configurations: Sequence[str], held: frozenset[str], begin: Vector
 ) -> dict[int, float]:
-    """Log errors of the configurations in `held` after a fit to all others.
+    """Return log errors of the configurations in `held` after a fit to all others.
 
     Parameters
     ----------
@@ -444,7 +444,7 @@ def likeliest(
 def _first_job(
     sets: Sequence[MeasurementSet], profiles: tuple[Path, ...], *, use_all: bool
 ) -> Scenario:
-    """The job of the first row that may be used: it says how well its rates are known."""
+    """Return the job of the first row that may be used, for the uncertainty of its rates."""
     splits = (Split.FIT, Split.TEST) if use_all else (Split.FIT,)
     rows = [row for one in sets for row in one.rows if row.split in splits and not row.excluded]
     if not rows:
@@ -487,7 +487,7 @@ def error_statistics(residuals: Sequence[Residual], which: str) -> dict[str, flo
 
 
 def overlay_of(calibrated: Calibrated, date: str) -> Overlay:
-    """The fitted parameters with provenance; `date` is that of the fit, ISO."""
+    """Return the fitted parameters with provenance; `date` is that of the fit, ISO."""
     kept = [i for i, one in enumerate(calibrated.estimates) if one.identified]
     return Overlay(
         parameters=tuple(

@@ -53,17 +53,17 @@ class Knob:
     zero: bool = False
 
     def text(self, x: float) -> str:
-        """The value at `x`, written in the unit of the parameter's start."""
+        """Return the value at `x`, written in the unit of the parameter's start."""
         inside = math.exp(min(max(x, self.low), self.high))
         return self.key.text(0.0 if self.zero and x <= self.low else inside, self.parameter.start)
 
     def override(self, x: float) -> str:
-        """``key=value`` at `x`."""
+        """Return ``key=value`` at `x`."""
         return f"{self.key.name}={self.text(x)}"
 
 
 def knob(parameter: Parameter, origin: str = "--fit") -> Knob:
-    """A parameter with its texts read.
+    """Return a parameter with its texts read.
 
     Raises
     ------
@@ -90,7 +90,7 @@ def knob(parameter: Parameter, origin: str = "--fit") -> Knob:
 
 
 def box(knobs: Sequence[Knob]) -> tuple[Vector, Vector, Vector]:
-    """Start, lower and upper bound of all knobs, shape (n,) each."""
+    """Return start, lower and upper bound of all knobs, shape (n,) each."""
     start, low, high = zip(*((k.start, k.low, k.high) for k in knobs), strict=True)
     return np.array(start), np.array(low), np.array(high)
 
@@ -122,7 +122,7 @@ class Observation:
 
 
 def observations(rows: Sequence[Row], metrics: Sequence[str]) -> tuple[Observation, ...]:
-    """The figures among `metrics` that were measured on `rows` and have a logarithm."""
+    """Return the figures among `metrics` that were measured on `rows` and are above zero."""
     return tuple(
         Observation(row=i, metric=metric, measured=row.measured[metric])
         for i, row in enumerate(rows)
@@ -182,13 +182,13 @@ class Errors:
     known: dict[tuple[int, tuple[str, ...]], Figures] = field(default_factory=dict)
 
     def __call__(self, x: Vector) -> Vector:
-        """log(predicted / measured) of every observation at the point `x`."""
+        """Return log(predicted / measured) of every observation at the point `x`."""
         overrides = tuple(k.override(float(v)) for k, v in zip(self.knobs, x, strict=True))
         self._look_up(overrides)
         return np.array([self._error(one, overrides) for one in self.seen])
 
     def jacobian(self, x: Vector, *, both_sides: bool = False) -> Vector:
-        """Change of each log error per log parameter, shape (m, n), by steps between the bounds.
+        """Return the change of log errors per log parameter, shape (m, n), by steps between bounds.
 
         With `both_sides` it is the mean over a step up and one down: at a kink, where another
         resource takes over, neither side alone says how the errors change.
@@ -204,7 +204,7 @@ class Errors:
         return table
 
     def subset(self, numbers: Sequence[int]) -> Errors:
-        """Only these observations; both remember what either computes."""
+        """Return these observations only; both share what either computes."""
         return replace(self, seen=tuple(self.seen[i] for i in numbers))
 
     @property

@@ -151,7 +151,7 @@ def explain_observation(
 
 
 def known_within(kind: FactorKind, scenario: Scenario) -> float:
-    """Standard deviation of the logarithm of the rates that a factor makes faster, in a job."""
+    """Return the log deviation of the rates that a factor makes faster, in a job."""
     variances = [d.log_sd**2 for d in uncertainties_of(scenario) if d.rate in _RATES[kind.name]]
     return max(math.sqrt(sum(variances)) if variances else DEFAULT_LOG_SD, FACTOR_TOLERANCE)
 

@@ -33,7 +33,7 @@ def anchored(
     *,
     predictor: Predictor = predicted,
 ) -> tuple[str, ...]:
-    """The overrides that make a group's anchors come out as measured.
+    """Return the overrides with which a group's anchors are predicted as measured.
 
     Parameters
     ----------
@@ -56,13 +56,18 @@ def anchored(
     Raises
     ------
     InputError
-        If a parameter cannot be fitted, or an anchor not be predicted.
+        If a parameter cannot be fitted, an anchor not be predicted, or only fallbacks are left.
     """
     seen = observations(rows, metrics)
     if not seen or not fit:
         return ()
     measured = {one.metric for one in seen}
     usual = [p for p in fit if not p.fallback and (not p.told_by or p.told_by in measured)]
+    if not usual:
+        message = "shows none of the constants of its group but fallbacks"
+        hint = f"fit a key that the set does not fit itself; left: {', '.join(p.key for p in fit)}"
+        problem = Problem(origin=f"row {rows[0].id}", message=message, hint=hint)
+        raise InputError((problem,))
     others = [parameter for parameter in fit if parameter not in usual]
     at_start = tuple(f"{p.key}={p.start}" for p in others if not p.fallback)
     overrides, worst, _ = _fitted_overrides(_with(rows, at_start), usual, seen, predictor)
@@ -87,7 +92,7 @@ def _fitted_overrides(
     seen: tuple[Observation, ...],
     predictor: Predictor,
 ) -> tuple[tuple[str, ...], float, bool]:
-    """Overrides, the largest log error they leave, and whether any parameter moved."""
+    """Return overrides, the largest log error they leave, and true if any parameter moved."""
     knobs = tuple(knob(parameter) for parameter in fit)
     errors = Errors(rows=tuple(rows), knobs=knobs, seen=seen, predictor=predictor)
     found = solve(errors, *box(knobs))
@@ -119,7 +124,7 @@ def samples_of(
     use_all: bool = False,
     profiles: tuple[Path, ...] = (),
 ) -> Samples:
-    """The rows of `sets` that parameters may be fitted to.
+    """Return the rows of `sets` that parameters may be fitted to.
 
     Rows that are excluded are left out, and so are those held out for testing unless `use_all`.
     A row of a group with anchors gets the group's constants first, except those in `fit`.
@@ -161,7 +166,7 @@ def _configuration(one: MeasurementSet, row: Row) -> str:
 def _with_constants(
     one: MeasurementSet, rows: list[Row], fit: Sequence[Parameter], predictor: Predictor
 ) -> list[Row]:
-    """Rows with the constants of their group put after their own keys."""
+    """Return rows with the constants of their group put after their own keys."""
     keys = {parameter.key for parameter in fit}
     constants = tuple(parameter for parameter in one.fit if parameter.key not in keys)
     if not constants:
@@ -174,7 +179,7 @@ def _with_constants(
 
 
 def _refuse_clashes(rows: Sequence[Row], fit: Sequence[Parameter]) -> None:
-    """A row that says what a key is leaves nothing to fit."""
+    """Refuse rows that set a fitted key: they leave nothing to fit."""
     problems = []
     for parameter in fit:
         own = [r.id for r in rows if any(o.startswith(f"{parameter.key}=") for o in r.overrides)]

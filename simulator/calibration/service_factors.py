@@ -80,7 +80,7 @@ def predicted(row: Row, factors: ServiceFactors, wanted: Sequence[str]) -> Figur
 
 
 def figures_of(service: Service, wanted: Sequence[str]) -> Figures:
-    """The figures of a service that are there.
+    """Return the figures that a service has.
 
     A load with an end is simulated without the run that finds saturation, which takes longer.
     """
@@ -96,7 +96,7 @@ def figures_of(service: Service, wanted: Sequence[str]) -> Figures:
 
 
 def settings_of(factors: ServiceFactors) -> dict[str, float]:
-    """The factors as settings of a service."""
+    """Return the factors as settings of a service."""
     return {f"calibration.{name}": getattr(factors, name) for name in FACTORS}
 
 
@@ -192,7 +192,7 @@ def _factors(x: Vector) -> ServiceFactors:
 
 
 def _figure(figures: Figures, row: Row, name: str) -> float:
-    """A predicted figure of a row."""
+    """Return a predicted figure of a row."""
     value = figures.get(name, 0.0)
     if value > 0.0:
         return value

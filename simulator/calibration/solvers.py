@@ -57,7 +57,7 @@ class Point:
 
 
 def solve(errors: Function, start: Vector, low: Vector, high: Vector) -> Point:
-    """Parameters between bounds at which all errors are least, few evaluations given.
+    """Return parameters between bounds at which all errors are least, by few evaluations.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def solve(errors: Function, start: Vector, low: Vector, high: Vector) -> Point:
 
 
 def within_reach(errors: Function, start: Vector, low: Vector, high: Vector) -> Vector:
-    """A point from which each parameter that can meet an error at all has an effect.
+    """Return a point from which each parameter that can meet an error at all has an effect.
 
     The start, but for parameters that do nothing there and something nearer to a bound.
     """
@@ -116,7 +116,7 @@ class _Search:
         return float(np.sum(found**2) + np.sum((self.prior * (x - self.start)) ** 2))
 
     def slopes(self, x: Vector, found: Vector, *, reach: bool) -> tuple[Vector, Vector, Vector]:
-        """Errors by parameters; with `reach`, where each one that matters anywhere does."""
+        """Return slopes of errors; with `reach`, where each parameter has an effect if it can."""
         table = np.zeros((len(found), len(x)))
         for j in range(len(x)):
             column = self._slope(x, found, j)
@@ -171,7 +171,7 @@ class _Search:
         return x, found
 
     def _downhill(self, x: Vector, found: Vector, slopes: Vector) -> tuple[Vector, Vector, Vector]:
-        """One step, halved where it doesn't help: where it ends, or where it began if none does."""
+        """Return where a step ends, halved while it doesn't help; where it began if none helps."""
         step, before = self._step(x, found, slopes), self.cost(x, found)
         for _ in range(HALVINGS + 1):
             if np.max(np.abs(step)) < MET_ERROR:
@@ -185,7 +185,7 @@ class _Search:
         return x, found, slopes
 
     def _step(self, x: Vector, found: Vector, slopes: Vector) -> Vector:
-        """The step to the least cost of the straight-line model, cut to stride and bounds."""
+        """Return the step to the least cost of the linear model, cut to stride and bounds."""
         table = np.vstack([slopes, np.diag(self.prior)])
         target = np.concatenate([-found, self.prior * (self.start - x)])
         step = np.linalg.lstsq(table, target, rcond=None)[0]
@@ -210,7 +210,7 @@ COST_TOLERANCE: Final = 1e-4
 
 
 def robust_fit(errors: Errors, begin: Vector) -> Vector:
-    """The point between the bounds with the least robust cost, the prior's included.
+    """Return the point between the bounds with the least robust cost, the prior's included.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def robust_fit(errors: Errors, begin: Vector) -> Vector:
 
 
 def _loss(squares: Vector, m: int) -> Vector:
-    """The soft l1 loss of the first `m` squares and its derivatives; the others stay squares."""
+    """Return the soft l1 loss of the first `m` squares and its derivatives; others stay squares."""
     root, rest = np.sqrt(1.0 + squares[:m]), squares[m:]
     robust = np.array([2.0 * (root - 1.0), 1.0 / root, -0.5 / root**3])
     plain = np.array([rest, np.ones_like(rest), np.zeros_like(rest)])

@@ -152,11 +152,25 @@ def uncertainty_components(
         component.for_step(first if component.rate is Rate.START else mean)
         for component in inputs.scenario.uncertainties
     )
-    uncertainties = (*stated, *_of_chance(timing))
+    by_chance = []
+    if timing.half_width > 0.0 and mean > 0.0:
+        deviation = timing.half_width / HALF_WIDTH / mean
+        by_chance.append(
+            UncertaintyComponent(
+                name=BY_CHANCE, rate=Rate.STEP, log_sd=deviation, source=_SIMULATED
+            )
+        )
+    uncertainties = (*stated, *by_chance)
     if not any(component.log_sd > 0.0 for component in uncertainties):
         return ()
     longer = slowdown(inputs, timing, draw(uncertainties, prediction.seed or 0)).step
-    return (*uncertainties, *_lacking(longer, max(uncertainties, key=lambda d: d.least)))
+    component = max(uncertainties, key=lambda d: d.least)
+    low, high = np.quantile(longer, [0.1, 0.9], method="hazen")
+    lacks = component.least**2 - (float(np.log(high / low)) / P10_TO_P90) ** 2
+    if lacks <= 0.0:
+        return uncertainties
+    whole = replace(component, name="the step as a whole", rate=Rate.STEP, log_sd=math.sqrt(lacks))
+    return (*uncertainties, whole)
 
 
 def figures(
@@ -179,7 +193,12 @@ def figures(
     if chance > 0.0:
         longer = _no_shorter(inputs, prediction.timing, longer, speeds, chance)
     timing = _drawn_timing(inputs, prediction.timing, longer, speeds)
-    working = _drawn_usage(prediction, timing, longer.step)
+    # Utilization of processors: constant work in a longer step.
+    usage = {
+        name: replace(used, mean=_number(np.minimum(1.0, used.mean / longer.step)))
+        for name, used in prediction.timing.usage.items()
+    }
+    working = replace(timing, usage=usage)
     cost = _drawn_cost(prediction, working, longer.step)
     energy = energy_of(prediction.scenario, working)
     # Arrays in place of numbers: every metric is computed as always, for all points at once.
@@ -270,15 +289,6 @@ def _epochs(timing: Timing, longer: Slowdown) -> tuple[Vector, Vector]:
     return cold, later * longer.first + (timing.epoch_time - later) * longer.step
 
 
-def _drawn_usage(prediction: Prediction, timing: Timing, longer: Vector) -> Timing:
-    """Return the timing with utilization of processors: constant work in a longer step."""
-    usage = {
-        name: replace(used, mean=_number(np.minimum(1.0, used.mean / longer)))
-        for name, used in prediction.timing.usage.items()
-    }
-    return replace(timing, usage=usage)
-
-
 def _drawn_cost(prediction: Prediction, timing: Timing, longer: Vector) -> Cost:
     """Return the bill at each point; prices are certain, times are not."""
     cost, figured = prediction.cost, prediction.timing
@@ -326,28 +336,6 @@ def _share_of_chance(uncertainties: Sequence[UncertaintyComponent]) -> float:
         if component.rate is Rate.STEP
     }
     return own.get(BY_CHANCE, 0.0) / max(TINY, sum(own.values()))
-
-
-def _lacking(longer: Vector, component: UncertaintyComponent) -> tuple[UncertaintyComponent, ...]:
-    """Return the deviation that the step lacks to the least one that evidence allows."""
-    low, high = np.quantile(longer, [0.1, 0.9], method="hazen")
-    lacks = component.least**2 - (float(np.log(high / low)) / P10_TO_P90) ** 2
-    if lacks <= 0.0:
-        return ()
-    return (
-        replace(component, name="the step as a whole", rate=Rate.STEP, log_sd=math.sqrt(lacks)),
-    )
-
-
-def _of_chance(timing: Timing) -> tuple[UncertaintyComponent, ...]:
-    """Return the run-to-run uncertainty of the mean step of a random simulation."""
-    mean = timing.step_time.mean
-    if timing.half_width <= 0.0 or mean <= 0.0:
-        return ()
-    deviation = timing.half_width / HALF_WIDTH / mean
-    return (
-        UncertaintyComponent(name=BY_CHANCE, rate=Rate.STEP, log_sd=deviation, source=_SIMULATED),
-    )
 
 
 def slowdown(inputs: SimulationInput, timing: Timing, speeds: Speeds) -> Slowdown:
@@ -463,33 +451,26 @@ class _Times:
 
     @cached_property
     def first(self) -> Real:
-        """Time of the first batch through all stages."""
-        return _first_batch(self._inputs, self._topology, self._stages)
+        """Time of the first batch through all stages, from the start of the workers."""
+        scenario, topology, stages = self._inputs.scenario, self._topology, self._stages
+        groups = {stage.group for stage in stages if stage.actor in PRODUCERS}
+        made: Real = 0.0
+        for group in groups:
+            own = [stage for stage in stages if stage.actor in PRODUCERS and stage.group == group]
+            alone = sum(actor_times(topology, own, Actor.WORKER, group).values(), 0.0)
+            at_once = max(1, producer_count(scenario, topology, group))
+            crowded = longest(unit_loads(topology, own).values()) * at_once
+            made = np.maximum(made, np.maximum(alone, crowded))
+        then = (
+            alone_time(topology, stages, actor)
+            for actor in (Actor.SENDER, Actor.PIN_MEMORY, Actor.COPY_ENGINE, Actor.COMPUTE_STREAM)
+        )
+        return np.maximum(TINY, worker_start(scenario) + made + sum(then, 0.0))
 
 
 def alone_time(topology: Topology, stages: Sequence[StageDemands], actor: Actor) -> Real:
     """Return the time of an actor of a rank for a batch on idle machines [s]."""
     return sum(actor_times(topology, stages, actor).values(), 0.0)
-
-
-def _first_batch(
-    inputs: SimulationInput, topology: Topology, stages: Sequence[StageDemands]
-) -> Real:
-    """Return the time of the first batch through all stages, from the start of the workers [s]."""
-    scenario = inputs.scenario
-    groups = {stage.group for stage in stages if stage.actor in PRODUCERS}
-    made: Real = 0.0
-    for group in groups:
-        own = [stage for stage in stages if stage.actor in PRODUCERS and stage.group == group]
-        alone = sum(actor_times(topology, own, Actor.WORKER, group).values(), 0.0)
-        at_once = max(1, producer_count(scenario, topology, group))
-        crowded = longest(unit_loads(topology, own).values()) * at_once
-        made = np.maximum(made, np.maximum(alone, crowded))
-    then = (
-        alone_time(topology, stages, actor)
-        for actor in (Actor.SENDER, Actor.PIN_MEMORY, Actor.COPY_ENGINE, Actor.COMPUTE_STREAM)
-    )
-    return np.maximum(TINY, worker_start(scenario) + made + sum(then, 0.0))
 
 
 def _total(inputs: SimulationInput, timing: Timing, longer: Slowdown, speeds: Speeds) -> Real:

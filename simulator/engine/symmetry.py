@@ -43,11 +43,6 @@ class Classes:
     ranks: tuple[int, ...]
     units: Mapping[str, int]
 
-    def first_units(self) -> dict[str, str]:
-        """Return for each unit the representative of its class: the first of them."""
-        first: dict[int, str] = {}
-        return {unit: first.setdefault(its, unit) for unit, its in self.units.items()}
-
 
 def refine(
     routes: Sequence[Sequence[Route]],
@@ -77,7 +72,11 @@ def refine(
     (0, 0, 1, 2)
     """
     ranks, units = _numbered(marks), _named(kinds)
-    users = _users(routes)
+    users: dict[str, list[tuple[int, float, int]]] = {}  # of each unit: flow, use and rank
+    for rank, ways in enumerate(routes):
+        for flow, way in enumerate(ways):
+            for unit, use in way:
+                users.setdefault(unit, []).append((flow, use, rank))
     known = 0
     while len(set(ranks)) + len(set(units.values())) > known:
         known = len(set(ranks)) + len(set(units.values()))
@@ -87,7 +86,9 @@ def refine(
                 for unit, its in units.items()
             }
         )
-        together = _members(ranks, jobs)
+        together: dict[int, list[int]] = {}  # the sorted classes of each job's ranks
+        for its, job in sorted(zip(ranks, jobs, strict=True)):
+            together.setdefault(job, []).append(its)
         ranks = _numbered(
             (
                 own,
@@ -97,24 +98,6 @@ def refine(
             for rank, own in enumerate(ranks)
         )
     return Classes(ranks=tuple(ranks), units=units)
-
-
-def _users(routes: Sequence[Sequence[Route]]) -> dict[str, list[tuple[int, float, int]]]:
-    """Return the users of each unit: flow, use and rank."""
-    found: dict[str, list[tuple[int, float, int]]] = {}
-    for rank, ways in enumerate(routes):
-        for flow, way in enumerate(ways):
-            for unit, use in way:
-                found.setdefault(unit, []).append((flow, use, rank))
-    return found
-
-
-def _members(ranks: Sequence[int], jobs: Sequence[int]) -> dict[int, list[int]]:
-    """Return the sorted classes of each job's ranks."""
-    found: dict[int, list[int]] = {}
-    for rank, job in enumerate(jobs):
-        found.setdefault(job, []).append(ranks[rank])
-    return {job: sorted(members) for job, members in found.items()}
 
 
 def _numbered(colours: Iterable[Hashable]) -> list[int]:
@@ -277,8 +260,12 @@ def _by_classes(
     ]
     jobs = [rank // topology.ring for rank in range(topology.ranks)]
     found = refine(routes, marks=marks, kinds=_kinds(topology, stages), jobs=jobs)
-    members = _ranks_by_class(found)
-    units = found.first_units()
+    classes: dict[int, list[int]] = {}
+    for rank, its in enumerate(found.ranks):
+        classes.setdefault(its, []).append(rank)
+    members = {ranks[0]: tuple(ranks) for ranks in classes.values()}
+    first: dict[int, str] = {}
+    units = {unit: first.setdefault(its, unit) for unit, its in found.units.items()}
     return SymmetryReduction(
         ranks=tuple(members),
         counts=tuple(float(len(alike)) for alike in members.values()),
@@ -290,14 +277,6 @@ def _by_classes(
         },
         members=members,
     )
-
-
-def _ranks_by_class(found: Classes) -> dict[int, tuple[int, ...]]:
-    """Return the ranks of each class, by the first of them."""
-    classes: dict[int, list[int]] = {}
-    for rank, its in enumerate(found.ranks):
-        classes.setdefault(its, []).append(rank)
-    return {ranks[0]: tuple(ranks) for ranks in classes.values()}
 
 
 def _carried(stages: Sequence[StageDemands]) -> Iterator[tuple[StageDemands, Demand]]:

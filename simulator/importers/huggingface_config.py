@@ -173,7 +173,7 @@ def _sparse(shape: Shape, experts: Experts) -> Iterator[Part]:
 
 
 def _encoder_decoder_parts(shape: Shape) -> Iterator[Part]:
-    """T5: the second stack attends to itself and to the first; norms without bias."""
+    """Return parts of T5: the second stack attends to itself and the first; norms have no bias."""
     below, above = shape.layers, shape.decoder_layers
     mlp = _mlp(shape, shape.ffn)
     yield from _times(below + 2 * above, _attention(shape))

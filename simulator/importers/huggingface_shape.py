@@ -7,7 +7,7 @@ A configuration file leaves out the defaults of its ``model_type``. They are tho
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from simulator.importers.foreign import Entry
@@ -251,42 +251,54 @@ def shape_of(config: Config) -> Shape:
     return _READERS.get(config.kind, _decoder)(config)
 
 
-def ties(config: Config) -> bool:
-    """Return true if input and output share one table of tokens."""
-    return config.flag("tie_word_embeddings", default=config.kind in TIED)
+def _stack(  # noqa: PLR0913 - keys by which types call the same
+    config: Config,
+    *,
+    layers: str = "num_hidden_layers",
+    hidden: str = "hidden_size",
+    heads: str = "num_attention_heads",
+    ffn: str = "intermediate_size",
+    longest: str = "max_position_embeddings",
+    head_width: int | None = None,
+) -> Shape:
+    """Return the figures that every type has, by the keys it has them under.
 
-
-def _decoder(config: Config) -> Shape:
-    """Decoders with rotary positions and gated MLPs: Llama, Mistral, Mixtral, Qwen."""
-    kind = config.kind
-    hidden, heads = config.count("hidden_size"), config.count("num_attention_heads")
-    layers = config.layers()
-    fixed = config.flag("attention_bias", default=False)
-    with_bias = kind in {"qwen2", "qwen2_moe"} and config.flag("qkv_bias", default=True)
+    Without biases, with plain MLPs and keys and values for each head.
+    """
+    width, count = config.count(hidden), config.count(heads)
     return Shape(
-        kind=kind,
-        layers=layers,
-        hidden=hidden,
-        heads=heads,
-        kv_heads=config.count("num_key_value_heads", heads),
-        head_width=_head_width(config, hidden, heads),
-        ffn=config.count("intermediate_size"),
+        kind=config.kind,
+        layers=config.layers(layers),
+        hidden=width,
+        heads=count,
+        kv_heads=count,
+        head_width=config.split(width, count) if head_width is None else head_width,
+        ffn=config.count(ffn, 4 * width),
         vocabulary=config.count("vocab_size"),
-        tied=ties(config),
-        gated=True,
-        longest=config.count("max_position_embeddings"),
-        qkv_bias=with_bias or fixed,
-        output_bias=fixed,
-        mlp_bias=config.flag("mlp_bias", default=False),
-        head_norms=kind in {"qwen3", "qwen3_moe"},
-        window=_window(config),
-        experts=_experts(config, layers),
+        tied=config.flag("tie_word_embeddings", default=config.kind in TIED),
+        gated=False,
+        longest=config.count(longest),
     )
 
 
-def _head_width(config: Config, hidden: int, heads: int) -> int:
-    fixed = config.given("head_dim") or "head_dim" in DEFAULTS[config.kind]
-    return config.count("head_dim") if fixed else config.split(hidden, heads)
+def _decoder(config: Config) -> Shape:
+    """Return decoders with rotary positions and gated MLPs: Llama, Mistral, Mixtral, Qwen."""
+    kind = config.kind
+    fixed = config.given("head_dim") or "head_dim" in DEFAULTS[kind]
+    stack = _stack(config, head_width=config.count("head_dim") if fixed else None)
+    biased = config.flag("attention_bias", default=False)
+    with_bias = kind in {"qwen2", "qwen2_moe"} and config.flag("qkv_bias", default=True)
+    return replace(
+        stack,
+        kv_heads=config.count("num_key_value_heads", stack.heads),
+        gated=True,
+        qkv_bias=with_bias or biased,
+        output_bias=biased,
+        mlp_bias=config.flag("mlp_bias", default=False),
+        head_norms=kind in {"qwen3", "qwen3_moe"},
+        window=_window(config),
+        experts=_experts(config, stack.layers),
+    )
 
 
 def _window(config: Config) -> int | None:
@@ -298,22 +310,20 @@ def _experts(config: Config, layers: int) -> Experts | None:
     if config.kind == "mixtral":
         width = config.count("intermediate_size")
         count = config.count("num_local_experts")
-        return Experts(count=count, chosen=_chosen(config), width=width, layers=layers)
+        return Experts(
+            count=count, chosen=config.count("num_experts_per_tok"), width=width, layers=layers
+        )
     if config.kind not in {"qwen2_moe", "qwen3_moe"}:
         return None
     shared = config.count("shared_expert_intermediate_size", 0, least=0.0)
     return Experts(
         count=config.count("num_experts"),
-        chosen=_chosen(config),
+        chosen=config.count("num_experts_per_tok"),
         width=config.count("moe_intermediate_size"),
         layers=_sparse_layers(config, layers),
         shared=shared if config.kind == "qwen2_moe" else 0,
         shared_gate=config.kind == "qwen2_moe",
     )
-
-
-def _chosen(config: Config) -> int:
-    return config.count("num_experts_per_tok")
 
 
 def _sparse_layers(config: Config, layers: int) -> int:
@@ -328,9 +338,8 @@ def _sparse_layers(config: Config, layers: int) -> int:
 
 
 def _latent(config: Config) -> Shape:
-    """DeepSeek-V3: latent attention, first layers plain, then experts with shared ones."""
-    layers, width = config.layers(), config.count("moe_intermediate_size")
-    heads = config.count("num_attention_heads")
+    """Return DeepSeek-V3: latent attention, first layers plain, then experts with shared ones."""
+    width = config.count("moe_intermediate_size")
     first = config.count("first_k_dense_replace", least=0.0)
     query = config.entry.value
     compressed = not isinstance(query, Mapping) or query.get("q_lora_rank", 1) is not None
@@ -341,107 +350,77 @@ def _latent(config: Config) -> Shape:
         rotary=config.count("qk_rope_head_dim"),
         value=config.count("v_head_dim"),
     )
+    stack = _stack(config, head_width=latent.plain + latent.rotary)
     experts = Experts(
         count=config.count("n_routed_experts"),
-        chosen=_chosen(config),
+        chosen=config.count("num_experts_per_tok"),
         width=width,
-        layers=max(0, layers - first),
+        layers=max(0, stack.layers - first),
         shared=width * config.count("n_shared_experts", least=0.0),
     )
-    return Shape(
-        kind=config.kind,
-        layers=layers,
-        hidden=config.count("hidden_size"),
-        heads=heads,
-        kv_heads=heads,
-        head_width=latent.plain + latent.rotary,
-        ffn=config.count("intermediate_size"),
-        vocabulary=config.count("vocab_size"),
-        tied=ties(config),
-        gated=True,
-        longest=config.count("max_position_embeddings"),
-        experts=experts,
-        latent=latent,
-    )
+    return replace(stack, gated=True, experts=experts, latent=latent)
 
 
 def _gpt2(config: Config) -> Shape:
-    hidden, heads = config.count("n_embd"), config.count("n_head")
-    longest = config.count("n_positions")
-    return Shape(
-        kind=config.kind,
-        layers=config.layers("n_layer"),
-        hidden=hidden,
-        heads=heads,
-        kv_heads=heads,
-        head_width=config.split(hidden, heads),
-        ffn=config.count("n_inner", 4 * hidden),
-        vocabulary=config.count("vocab_size"),
-        tied=ties(config),
-        gated=False,
-        longest=longest,
-        positions=longest,
-        qkv_bias=True,
-        output_bias=True,
-        mlp_bias=True,
-        centred=True,
+    stack = _stack(
+        config,
+        layers="n_layer",
+        hidden="n_embd",
+        heads="n_head",
+        ffn="n_inner",
+        longest="n_positions",
+    )
+    return _biased(stack, positions=stack.longest)
+
+
+def _neox_or_bert(config: Config) -> Shape:
+    """Return GPT-NeoX and BERT: plain MLPs and biases everywhere."""
+    stack = _stack(config)
+    if config.kind == "bert":
+        segments = config.count("type_vocab_size", 2)
+        stack = replace(stack, segments=segments, pooler=True, causal=False)
+    positions = stack.longest if config.kind == "bert" else 0
+    return _biased(
+        stack, positions=positions, attention=config.flag("attention_bias", default=True)
     )
 
 
-def _biased(config: Config) -> Shape:
-    """GPT-NeoX and BERT: plain MLPs and biases everywhere."""
-    hidden, heads = config.count("hidden_size"), config.count("num_attention_heads")
-    encoder = config.kind == "bert"
-    longest = config.count("max_position_embeddings")
-    biased = config.flag("attention_bias", default=True)
-    return Shape(
-        kind=config.kind,
-        layers=config.layers(),
-        hidden=hidden,
-        heads=heads,
-        kv_heads=heads,
-        head_width=config.split(hidden, heads),
-        ffn=config.count("intermediate_size"),
-        vocabulary=config.count("vocab_size"),
-        tied=ties(config),
-        gated=False,
-        longest=longest,
-        positions=longest if encoder else 0,
-        segments=config.count("type_vocab_size", 2) if encoder else 0,
-        qkv_bias=biased,
-        output_bias=biased,
+def _biased(stack: Shape, *, positions: int, attention: bool = True) -> Shape:
+    """Return a stack with biases, layer norms, and learned rows of positions."""
+    return replace(
+        stack,
+        positions=positions,
+        qkv_bias=attention,
+        output_bias=attention,
         mlp_bias=True,
         centred=True,
-        pooler=encoder,
-        causal=not encoder,
     )
 
 
 def _t5(config: Config) -> Shape:
-    layers, heads = config.layers("num_layers"), config.count("num_heads")
-    activation = config.entry.text_at("feed_forward_proj") or "relu"
-    return Shape(
-        kind=config.kind,
-        layers=layers,
-        hidden=config.count("d_model"),
-        heads=heads,
-        kv_heads=heads,
+    stack = _stack(
+        config,
+        layers="num_layers",
+        hidden="d_model",
+        heads="num_heads",
+        ffn="d_ff",
+        longest="n_positions",
         head_width=config.count("d_kv"),
-        ffn=config.count("d_ff"),
-        vocabulary=config.count("vocab_size"),
-        tied=ties(config),
+    )
+    activation = config.entry.text_at("feed_forward_proj") or "relu"
+    return replace(
+        stack,
         gated=activation.startswith("gated-"),
-        longest=config.count("n_positions"),
         causal=False,
         buckets=config.count("relative_attention_num_buckets"),
-        decoder_layers=config.layers("num_decoder_layers", layers),
+        decoder_layers=config.layers("num_decoder_layers", stack.layers),
     )
 
 
 _READERS: Final[Mapping[str, Callable[[Config], Shape]]] = {
     "deepseek_v3": _latent,
     "gpt2": _gpt2,
-    "gpt_neox": _biased,
-    "bert": _biased,
+    "gpt_neox": _neox_or_bert,
+    "bert": _neox_or_bert,
     "t5": _t5,
 }

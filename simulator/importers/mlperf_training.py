@@ -161,7 +161,7 @@ def _take(log: _Log, number: int, text: str) -> None:
 
 
 def _ends(log: _Log) -> tuple[_Event, _Event]:
-    """Begin and end of the one run."""
+    """Return begin and end of the one run."""
     starts, stops = log.of("run_start"), log.of("run_stop")
     if not starts:
         fail(log.origin, "has no run_start", hint="is its beginning cut off?")

@@ -91,8 +91,7 @@ class Traffic:
 
 def traffic(step: TransformerStep) -> Traffic:
     """Return the bytes that a device sends in a training step."""
-    dealt = stage_layers(step)
-    layers = slowest_stage(dealt.first, dealt.middle, dealt.last, step.layout.pipeline)
+    layers = slowest_stage(*stage_layers(step), step.layout.pipeline)
     return Traffic(
         layers=layers,
         tensor=_tensor_traffic(step),

@@ -217,14 +217,14 @@ def _stages(common: _Common) -> dict[str, _Stage]:
     Candidates may have different numbers of stages.
     """
     stages, model = common.step.layout.pipeline, common.model
-    dealt = stage_layers(common.step)
+    first, middle, last = stage_layers(common.step)
     alone, several = where(stages > 1, 0.0, 1.0), where(stages > 1, 1.0, 0.0)
     tables = 1.0 + alone * (1.0 - model.tied)
-    middle = where(stages > _END_STAGES, 1.0, 0.0)
+    has_middle = where(stages > _END_STAGES, 1.0, 0.0)
     return {
-        "first": _Stage(place=0.0, layers=dealt.first, tables=tables, head=alone, there=1.0),
-        "middle": _Stage(place=1.0, layers=dealt.middle, tables=0.0, head=0.0, there=middle),
-        "last": _Stage(place=stages - 1.0, layers=dealt.last, tables=1.0, head=1.0, there=several),
+        "first": _Stage(place=0.0, layers=first, tables=tables, head=alone, there=1.0),
+        "middle": _Stage(place=1.0, layers=middle, tables=0.0, head=0.0, there=has_middle),
+        "last": _Stage(place=stages - 1.0, layers=last, tables=1.0, head=1.0, there=several),
     }
 
 

@@ -82,29 +82,18 @@ def scored_tokens(step: TransformerStep) -> Real:
     return tokens(step) * step.shape.scored_share
 
 
-@dataclass(frozen=True, slots=True)
-class StageLayers:
-    """Layers of the first stage, of one between, and of the last."""
-
-    first: Real
-    middle: Real
-    last: Real
-
-
 @cached(most=512)
-def stage_layers(step: TransformerStep) -> StageLayers:
-    """Return the layers of the pipeline's stages."""
+def stage_layers(step: TransformerStep) -> tuple[Real, Real, Real]:
+    """Return the layers of the first stage of a pipeline, of one between, and of the last."""
     layers, stages = step.shape.layers, step.layout.pipeline
     ends, between = end_layers(layers, stages), middle_layers(layers, stages)
     if not anywhere(step.layout.by_compute > 0):
-        return StageLayers(ends, between, ends)
+        return ends, between, ends
     head, dealt = _head_in_layers(step), step.layout.by_compute > 0
     front, back = front_layers(layers, stages, head), back_layers(layers, stages, head)
     others = at_least(stages - _END_STAGES, 1.0)
     left = where(stages > _END_STAGES, (layers - front - back) / others, between)
-    return StageLayers(
-        where(dealt, front, ends), where(dealt, left, between), where(dealt, back, ends)
-    )
+    return where(dealt, front, ends), where(dealt, left, between), where(dealt, back, ends)
 
 
 def _head_in_layers(step: TransformerStep) -> Real:

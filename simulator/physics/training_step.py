@@ -564,16 +564,16 @@ def training_step(step: TransformerStep, kernels: Kernels) -> TrainingStep:
     """Return the time of one optimizer step; arrays where the step has arrays."""
     layout, layer, dealt = step.layout, layer_pass(step, kernels), stage_layers(step)
     ends = embedding_and_head(step, kernels, layer.head)
-    first = stage_pass(step, layer, dealt.first, ends[0])
-    middle = stage_pass(step, layer, dealt.middle, ends[1])
-    last = stage_pass(step, layer, dealt.last, ends[2])
+    first = stage_pass(step, layer, dealt[0], ends[0])
+    middle = stage_pass(step, layer, dealt[1], ends[1])
+    last = stage_pass(step, layer, dealt[2], ends[2])
     sent = _send_times(step, kernels)
     lengths = (first.length + sent, middle.length + sent, last.length + sent)
     slowest_length = slowest_stage(*lengths, layout.pipeline)
     slowest = slowest_pass(
         (lengths[0] == slowest_length, lengths[1] == slowest_length), first, middle, last
     )
-    layers = slowest_stage(dealt.first, dealt.middle, dealt.last, layout.pipeline)
+    layers = slowest_stage(*dealt, layout.pipeline)
     held, _ = learned_parameters(step)
     wait, hidden = _gradient_exchange(step, kernels, layers, _BEHIND * middle.length)
     slowness = kernels.slowness

@@ -49,17 +49,12 @@ def unit_loads(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, 
     equally, so each of its machines carries a part.
     """
     loads: dict[str, Real] = {}
-    for unit, seconds in _all_parts(topology, stages):
-        loads[unit] = loads.get(unit, 0.0) + seconds
-    return loads
-
-
-def _all_parts(topology: Topology, stages: Sequence[StageDemands]) -> Iterator[tuple[str, Real]]:
     for stage in stages:
         sites = topology.sites_of(stage.group)
         for demand, site in product(stage.demands, sites):
             for unit, seconds in _parts(topology, demand, site):
-                yield unit, seconds * stage.times / len(sites)
+                loads[unit] = loads.get(unit, 0.0) + seconds * stage.times / len(sites)
+    return loads
 
 
 def _parts(topology: Topology, demand: Demand, site: int) -> Iterator[tuple[str, Real]]:
@@ -139,11 +134,14 @@ def pressures(
     def raise_to(resource: str, seconds: Real) -> None:
         found[resource] = max(found.get(resource, 0.0), float(seconds))
 
-    loads, cycles = _imposed(scenario, topology, stages)
-    for unit, load in loads:
+    for unit, load in _unit_times(scenario, topology, stages):
         raise_to(resource_name(topology, unit), load)
-    for cycle in cycles:
-        _charge(cycle, raise_to)
+    for cycle in _cycles(scenario, topology, stages):
+        # An actor's whole time counts for the resource with the largest part.
+        most = max(cycle.times, key=lambda resource: float(cycle.times[resource]), default=None)
+        for resource, part in cycle.times.items():
+            name = f"{cycle.group}.{resource}" if cycle.group else str(resource)
+            raise_to(name, float(cycle.whole) if resource is most else part)
     ordered = sorted(found.items(), key=lambda item: -item[1])
     per_step = scenario.job.train.accumulation
     return {resource: seconds * per_step for resource, seconds in ordered}
@@ -154,9 +152,8 @@ def limiting_time(scenario: Scenario, topology: Topology, stages: Sequence[Stage
 
     Names nothing, and so works on batches of candidates.
     """
-    loads, cycles = _imposed(scenario, topology, stages)
-    serial = (cycle.whole for cycle in cycles)
-    slowest = longest((*(load for _, load in loads), *serial))
+    loads = [load for _, load in _unit_times(scenario, topology, stages)]
+    slowest = longest((*loads, *serial_cycles(scenario, topology, stages)))
     return slowest * scenario.job.train.accumulation
 
 
@@ -183,9 +180,9 @@ def slowest_actor(
 
     None if a unit needs longer for it than the actor's time over `within`.
     """
-    loads, cycles = _imposed(scenario, topology, stages)
+    cycles = _cycles(scenario, topology, stages)
     slowest = max(cycles, key=lambda cycle: float(cycle.whole), default=None)
-    longer = float(longest(load for _, load in loads))
+    longer = float(longest(load for _, load in _unit_times(scenario, topology, stages)))
     return None if slowest is None or float(slowest.whole) <= within * longer else slowest
 
 
@@ -206,15 +203,12 @@ def fastest_batch(topology: Topology, stages: Sequence[StageDemands]) -> Real:
     That of the busiest unit. Where groups make batches side by side, together they make no more
     than the sum of what each could make alone.
     """
-    groups = {stage.group for stage in stages if stage.actor in PRODUCERS}
+    groups = _by_group(stages)
     if len(groups) <= 1:
         return longest(unit_loads(topology, stages).values())
     using = longest(unit_loads(topology, [s for s in stages if s.actor not in PRODUCERS]).values())
     rate: Real = 0.0
-    producers = [
-        unit_loads(topology, [s for s in stages if s.actor in PRODUCERS and s.group == group])
-        for group in groups
-    ]
+    producers = [unit_loads(topology, own) for own in groups.values()]
     for loads in producers:
         rate = rate + 1.0 / np.maximum(longest(loads.values()), TINY)
     least: Real = np.maximum(using, 1.0 / rate)
@@ -243,60 +237,40 @@ def main_process(scenario: Scenario, topology: Topology, stages: Sequence[StageD
     return next(c for c in _using_cycles(scenario, topology, stages) if c.actor is Actor.WORKER)
 
 
-def _imposed(
-    scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
-) -> tuple[list[tuple[str, Real]], list[Cycle]]:
-    """Return the time of a batch on each unit, and of each serial actor [s]."""
-    return list(_unit_times(scenario, topology, stages)), _cycles(scenario, topology, stages)
-
-
 def _unit_times(
     scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]
 ) -> Iterator[tuple[str, Real]]:
     """Yield the time of a batch on each unit, by the share of batches of each group [s]."""
-    producers = _Producers.of(stages)
-    shares = _shares(scenario, topology, producers)
-    others = [stage for stage in stages if stage.actor not in PRODUCERS]
-    for group in producers.places:
+    groups = _by_group(stages)
+    shares = _shares(scenario, topology, groups)
+    using = [stage for stage in stages if stage.actor not in PRODUCERS]
+    for group in dict.fromkeys(("", *groups)):
         share = shares.get(group, 0.0)
-        loads = unit_loads(topology, others if group == "" else [])
-        for unit, load in unit_loads(topology, producers.of_group(group)).items():
+        loads = {} if group else unit_loads(topology, using)
+        for unit, load in unit_loads(topology, groups.get(group, [])).items():
             loads[unit] = loads.get(unit, 0.0) + share * load
         yield from loads.items()
 
 
 def _cycles(scenario: Scenario, topology: Topology, stages: Sequence[StageDemands]) -> list[Cycle]:
     """Return the serial actors, by the share of batches of each group."""
-    producers = _Producers.of(stages)
-    shares = _shares(scenario, topology, producers)
+    groups = _by_group(stages)
+    shares = _shares(scenario, topology, groups)
     cycles = [
         Cycle(group, Actor.WORKER, {r: shares.get(group, 0.0) * time for r, time in cycle.items()})
-        for group in producers.places
-        for cycle in _making_cycles(scenario, topology, producers.of_group(group), group)
+        for group in dict.fromkeys(("", *groups))
+        for cycle in _making_cycles(scenario, topology, groups.get(group, []), group)
     ]
     return [*cycles, *_using_cycles(scenario, topology, stages)]
 
 
-class _Producers(NamedTuple):
-    """Stages that make batches, and their groups; the name of the trainers is empty."""
-
-    stages: Sequence[StageDemands]
-    groups: Sequence[str]
-
-    @staticmethod
-    def of(stages: Sequence[StageDemands]) -> _Producers:
-        """Return the producers of a demand table."""
-        making = [stage for stage in stages if stage.actor in PRODUCERS]
-        return _Producers(making, sorted({stage.group for stage in making}))
-
-    @property
-    def places(self) -> tuple[str, ...]:
-        """The trainers, then each other group that makes batches."""
-        return ("", *(group for group in self.groups if group))
-
-    def of_group(self, group: str) -> list[StageDemands]:
-        """Return the stages of one group."""
-        return [stage for stage in self.stages if stage.group == group]
+def _by_group(stages: Sequence[StageDemands]) -> dict[str, list[StageDemands]]:
+    """Return the stages that make batches, by group; the name of the trainers is empty."""
+    groups: dict[str, list[StageDemands]] = {}
+    for stage in stages:
+        if stage.actor in PRODUCERS:
+            groups.setdefault(stage.group, []).append(stage)
+    return dict(sorted(groups.items()))
 
 
 def longest(times: Iterable[Real]) -> Real:
@@ -307,22 +281,14 @@ def longest(times: Iterable[Real]) -> Real:
     return found
 
 
-def _charge(cycle: Cycle, raise_to: Callable[[str, Real], None]) -> None:
-    """Attribute an actor's whole time to the resource with the largest part."""
-    times, whole = cycle.times, float(cycle.whole)
-    most = max(times, key=lambda resource: float(times[resource]), default=None)
-    for resource, part in times.items():
-        name = f"{cycle.group}.{resource}" if cycle.group else str(resource)
-        raise_to(name, whole if resource is most else part)
-
-
-def _shares(scenario: Scenario, topology: Topology, producers: _Producers) -> dict[str, Real]:
+def _shares(
+    scenario: Scenario, topology: Topology, groups: Mapping[str, Sequence[StageDemands]]
+) -> dict[str, Real]:
     """Return the share of batches of each group at full speed of all."""
-    if len(producers.groups) == 1:
-        return {producers.groups[0]: 1.0}
+    if len(groups) == 1:
+        return dict.fromkeys(groups, 1.0)
     speeds: dict[str, Real] = {}
-    for group in producers.groups:
-        own = producers.of_group(group)
+    for group, own in groups.items():
         cycles = _making_cycles(scenario, topology, own, group)
         serial = (sum(cycle.values(), 0.0) for cycle in cycles)
         least = longest((*unit_loads(topology, own).values(), *serial))
@@ -559,7 +525,9 @@ def with_assumed_spread(scenario: Scenario) -> Scenario:
     """
     if not scenario.assume_spread:
         return scenario
-    return _varied(scenario) if bool(_alternates(scenario)) else _equal(scenario)
+    return (
+        _varied(scenario) if bool(_alternates(scenario)) else replace(scenario, assume_spread=False)
+    )
 
 
 def with_assumed_spreads(scenarios: Sequence[Scenario]) -> tuple[Scenario | PlanError, ...]:
@@ -581,7 +549,7 @@ def with_assumed_spreads(scenarios: Sequence[Scenario]) -> tuple[Scenario | Plan
                 resolved[index] = _resolved_or_error(scenarios[index])
             continue
         for index in indices:
-            resolved[index] = _equal(scenarios[index])
+            resolved[index] = replace(scenarios[index], assume_spread=False)
         for index in compress(indices, varied):
             resolved[index] = _varied(scenarios[index])
     return tuple(resolved)
@@ -592,10 +560,6 @@ def _resolved_or_error(scenario: Scenario) -> Scenario | PlanError:
         return with_assumed_spread(scenario)
     except PlanError as error:
         return error
-
-
-def _equal(scenario: Scenario) -> Scenario:
-    return replace(scenario, assume_spread=False)
 
 
 def _varied(scenario: Scenario) -> Scenario:

@@ -9,8 +9,9 @@ site of its own, whose units carry its name; it serves all training machines equ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
@@ -408,28 +409,17 @@ def _to_trainer(topology: Topology, demand: Demand, place: Location) -> Weighted
     return (*wires, *_tree(topology, away, "nics", "down"), *_tree(topology, home, "nics", "up"))
 
 
-def _down(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:
+def _over_pcie(
+    topology: Topology, demand: Demand, place: Location, *, direction: str
+) -> WeightedRoute:
+    """Return the PCIe tree, the link between sockets if it is crossed, and host memory."""
+    home, gpu = topology.memory_socket, place.rank
+    crosses = home is not None and home != _socket_of(topology.host, gpu)
     return (
-        *_host_side(topology, place.rank, "down"),
-        *_across(topology, place.rank, "down"),
+        *_host_side(topology, gpu, direction),
+        *(_present(topology, f"{SOCKET_LINK} {direction}") if crosses else ()),
         *_memory(topology, demand, place),
     )
-
-
-def _up(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:
-    return (
-        *_host_side(topology, place.rank, "up"),
-        *_across(topology, place.rank, "up"),
-        *_memory(topology, demand, place),
-    )
-
-
-def _across(topology: Topology, gpu: int, direction: str) -> WeightedRoute:
-    """Return the link between sockets, for a device on another socket than its batches."""
-    home = topology.memory_socket
-    if home is None or home == _socket_of(topology.host, gpu):
-        return ()
-    return _present(topology, f"{SOCKET_LINK} {direction}")
 
 
 def _switch_of(host: Host, gpu: int) -> tuple[int, PcieSwitch] | None:
@@ -485,14 +475,14 @@ def _nowhere(topology: Topology, demand: Demand, place: Location) -> WeightedRou
     return ()
 
 
-_WAYS = {
+_WAYS: Final[Mapping[Path, Callable[[Topology, Demand, Location], WeightedRoute]]] = {
     Path.STORE_TO_HOST: _from_store,
     Path.CACHE_TO_HOST: _from_cache,
     Path.HOST_TO_STORE: _to_store,
     Path.HOST_TO_TRAINER: _to_trainer,
     Path.MEMORY: _memory,
-    Path.HOST_TO_DEVICE: _down,
-    Path.DEVICE_TO_HOST: _up,
+    Path.HOST_TO_DEVICE: partial(_over_pcie, direction="down"),
+    Path.DEVICE_TO_HOST: partial(_over_pcie, direction="up"),
     Path.DEVICE_TO_DEVICE: _to_peer,
     Path.MACHINE_TO_MACHINE: _between_machines,
     Path.EXCHANGE: _exchanged,

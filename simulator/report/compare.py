@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
+from simulator.pipeline.stages.base import Resource
 from simulator.report import goodput
 from simulator.report.document import (
     Cell,
@@ -233,7 +234,7 @@ def _job_sections(sides: Sequence[JobSide]) -> tuple[Section, ...]:
     return (
         *section("Differences", _differences(sides)),
         *section(
-            "Predicted (in brackets: ratio to [1])",
+            "Predicted (xN: ratio to [1])",
             grid(("", *_heads(sides)), _figure_rows(sides), "<" + ">" * len(sides)),
         ),
         *section("Price and performance", notes(_rules(sides))),
@@ -254,16 +255,13 @@ def _figure_rows(sides: Sequence[JobSide]) -> list[tuple[str, ...]]:
         values = [number_at(side.prediction, metric) for side in sides]
         if any(values) and not _said_before(metric, sides, values):
             rows.append((_metric_called(metric, sides), *_cells(metric, sides, values)))
+    known = all(s.prediction.timing.accelerator_utilization is not None for s in sides)
     for name in _resources(sides):
         shares = [_busy(side.prediction, name) for side in sides]
-        if not any(share is not None and share >= IDLE for share in shares):
-            continue
-        rows.append(
-            (
-                f"busy: {bottleneck_called(name)}",
-                *("-" if s is None else share_known(s) for s in shares),
-            )
-        )
+        said = known and name == Resource.GPU  # the utilization of the accelerators
+        if not said and any(share is not None and share >= IDLE for share in shares):
+            texts = ("-" if share is None else share_known(share) for share in shares)
+            rows.append((f"busy: {bottleneck_called(name)}", *texts))
     limits = [limit_called(s.prediction.timing.bottleneck, s.prediction.scenario) for s in sides]
     rows.append((metric_called("bottleneck"), *limits))
     rows.append(("fits", *("yes" if side.prediction.fits else "no" for side in sides)))
@@ -469,7 +467,7 @@ def _service_sections(sides: Sequence[ServiceSide]) -> tuple[Section, ...]:
     return (
         *section("Differences", _differences(sides)),
         *section(
-            "Predicted (in brackets: ratio to [1]; below: 80% interval)",
+            "Predicted (xN: ratio to [1]; below: 80% interval)",
             grid(("", *_heads(sides)), _service_figures(sides), "<" + ">" * len(sides)),
         ),
         *section("Price and performance", notes(_service_rules(sides))),

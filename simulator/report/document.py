@@ -191,6 +191,18 @@ def listed(texts: Iterable[str], most: int, rest: str = "{} more") -> list[str]:
     return [*every[:most], *([rest.format(f"{more:,}")] if more > 0 else [])]
 
 
+def some_of(names: Sequence[str], most: int) -> str:
+    """Return the first `most` names in a line, and how many others there are.
+
+    Examples
+    --------
+    >>> some_of(("a", "b", "c"), 2), some_of(("a",), 2)
+    ('a, b and 1 more', 'a')
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
 def is_empty(item: Item) -> bool:
     """Return whether an item holds nothing to show."""
     match item:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from simulator.report.document import (
     Cell,
+    Columns,
     Document,
     Item,
     Section,
     Table,
     grid,
+    listed,
     notes,
+    record,
     section,
+    some_of,
+    tabled,
 )
 from simulator.report.labels import metric_called
 from simulator.report.markdown import escaped, table
@@ -70,19 +75,19 @@ def document(found: Validated, worst: int = 0) -> Document:
     rows = worst_rows(found.judged, worst)
     return Document(
         sections=(
-            *(part for one in found.sets for part in _set_sections(found, one)),
+            *(part for one in found.sets for part in set_sections(found, one)),
             *section("Columns", notes([LEGEND])),
             *section("Intervals, over all test rows", notes(band_texts(found.bands))),
             *section(f"Worst {worst} rows", grid(WORST_HEAD, rows, "<<<<>>>>>")),
             *section("Questionable figures", notes(found.warnings)),
-            *section("Over tolerance", notes(map(_over_text, found.over))),
+            *section("Over tolerance", notes(over_texts(found))),
         ),
         data=lambda: as_object(found),
         table=lambda: _table(found),
     )
 
 
-def _set_sections(found: Validated, one: MeasurementSet) -> Iterator[Section]:
+def set_sections(found: Validated, one: MeasurementSet) -> Iterator[Section]:
     """Yield the sections of a set: its tables, tolerances, constants, and rows left out."""
     source = f"{len(one.rows):,} rows. {one.source.reference}, {one.source.date}"
     yield from section(f"{one.name}: {one.title}", notes([source]), *_tables(found, one))
@@ -91,8 +96,15 @@ def _set_sections(found: Validated, one: MeasurementSet) -> Iterator[Section]:
         "Tolerances, on test rows", grid(TOLERANCE_HEAD, tolerance_rows(own), "<<<>>><")
     )
     yield from section("Calibrated on anchors", notes(_group_texts(found, one)))
-    left = [left for left in found.left if left.set == one.name]
-    yield from section("Left out", notes(_left_texts(left)))
+    reasons: dict[str, list[str]] = defaultdict(list)
+    for left in found.left:
+        if left.set == one.name:
+            reasons[left.reason].append(left.id)
+    texts = (
+        f"{_count(len(rows))}: {reason} ({some_of(rows, MAX_NAMED)})"
+        for reason, rows in reasons.items()
+    )
+    yield from section("Left out", notes(texts))
 
 
 def _tables(found: Validated, one: MeasurementSet) -> Iterator[Item | None]:
@@ -119,23 +131,29 @@ def _metric_text(one: MeasurementSet, metric: str) -> str:
 
 def cells(family: Family) -> tuple[str, ...]:
     """Return the cells of a family below `HEAD`."""
-    name = ALL if family.name == EVERY_FAMILY else printable(family.name)
+    name = _called(family)
     name = name if len(name) <= NAME_WIDTH else f"{name[: NAME_WIDTH - 1]}~"
     head = (name, str(family.split))
     score, out = family.score, str(family.excluded or "")
     if score is None:
         return (*head, "0", out, *[""] * (len(HEAD) - 4))
     return (
-        *head,
-        f"{score.rows:,}",
-        out,
+        *(*head, f"{score.rows:,}", out),
         *(share(value) for value in (score.median, score.mean, score.p90, score.largest)),
         f"{100.0 * score.bias:+.1f}%",
-        "" if score.rank_correlation is None else f"{score.rank_correlation:.2f}",
-        "" if score.coverage is None else f"{score.coverage:.0%}",
-        "" if score.interval_score is None else f"{score.interval_score:.2f}",
+        *_known(score.rank_correlation, ".2f"),
+        *_known(score.coverage, ".0%"),
+        *_known(score.interval_score, ".2f"),
         "" if score.baseline_mean is None else share(score.baseline_mean),
     )
+
+
+def _known(value: float | None, form: str) -> tuple[str]:
+    return ("" if value is None else f"{value:{form}}",)
+
+
+def _called(family: Family) -> str:
+    return ALL if family.name == EVERY_FAMILY else printable(family.name)
 
 
 def share(value: float) -> str:
@@ -162,17 +180,11 @@ def _level_row(family: Family, tolerance: Tolerance, level: str) -> Iterator[tup
     if allowed is None and target is None:
         return
     reached = None if family.score is None else getattr(family.score, level)
-    name = ALL if family.name == EVERY_FAMILY else printable(family.name)
     over = allowed is not None and reached is not None and reached > allowed
-    yield (
-        name,
-        family.metric,
-        level.replace("largest", "max"),
-        "no rows" if reached is None else exact(reached),
-        "" if allowed is None else exact(allowed),
-        "" if target is None else exact(target),
-        "over" if over else "",
-    )
+    limits = ("" if limit is None else exact(limit) for limit in (allowed, target))
+    shown = "no rows" if reached is None else exact(reached)
+    name = level.replace("largest", "max")
+    yield (_called(family), family.metric, name, shown, *limits, "over" if over else "")
 
 
 def exact(value: float) -> str:
@@ -211,24 +223,15 @@ def band_texts(found: Bands | None) -> list[str]:
 
 
 def _group_texts(found: Validated, one: MeasurementSet) -> Iterator[str]:
-    fitted = [(k, c) for (name, k), c in found.constants.items() if name == one.name]
-    without = [(k, why) for (name, k), why in found.unfitted.items() if name == one.name]
-    for key, constants in fitted[:MAX_GROUPS]:
-        yield f"{', '.join(key)}: {', '.join(constants)}"
-    if len(fitted) > MAX_GROUPS:
-        yield f"{len(fitted) - MAX_GROUPS:,} groups more; --json has them all"
-    for key, why in without:
-        yield f"{', '.join(key)}: from the description alone ({why})"
-
-
-def _left_texts(left: Sequence[Left]) -> Iterator[str]:
-    """Yield reasons with the rows that they exclude."""
-    reasons: dict[str, list[str]] = defaultdict(list)
-    for one in left:
-        reasons[one.reason].append(one.id)
-    for reason, rows in reasons.items():
-        more = f" and {len(rows) - MAX_NAMED:,} more" if len(rows) > MAX_NAMED else ""
-        yield f"{_count(len(rows))}: {reason} ({', '.join(rows[:MAX_NAMED])}{more})"
+    fitted = (
+        f"{', '.join(key)}: {', '.join(constants)}"
+        for (name, key), constants in found.constants.items()
+        if name == one.name
+    )
+    yield from listed(fitted, MAX_GROUPS, "{} groups more; --json has them all")
+    for (name, key), why in found.unfitted.items():
+        if name == one.name:
+            yield f"{', '.join(key)}: from the description alone ({why})"
 
 
 def _count(number: int) -> str:
@@ -237,32 +240,23 @@ def _count(number: int) -> str:
 
 def worst_rows(judged: Iterable[Judged], worst: int) -> list[tuple[str, ...]]:
     """Return cells below `WORST_HEAD` of the rows with the largest absolute errors, worst first."""
-    ordered = sorted(judged, key=lambda one: -abs(one.error))[:worst]
-    return [_worst_row(one) for one in ordered]
+    rows = []
+    for one in sorted(judged, key=lambda one: -abs(one.error))[:worst]:
+        known, point = measurable(one.metric), one.point
+        unit = None if known is None else known.unit
+        shown = (
+            "" if value is None else figure(value, unit).removesuffix(" samples/s")
+            for value in (point.measured, point.predicted, point.p10, point.p90)
+        )
+        ids = (printable(one.set), printable(one.id), str(one.split), one.metric)
+        rows.append((*ids, *shown, f"{100.0 * one.error:+.1f}%"))
+    return rows
 
 
-def _worst_row(one: Judged) -> tuple[str, ...]:
-    known = measurable(one.metric)
-    unit = None if known is None else known.unit
-    point = one.point
-    shown = [
-        "" if value is None else figure(value, unit).removesuffix(" samples/s")
-        for value in (point.measured, point.predicted, point.p10, point.p90)
-    ]
-    ids = (printable(one.set), printable(one.id), str(one.split), one.metric)
-    return (*ids, *shown, f"{100.0 * one.error:+.1f}%")
-
-
-def _over_text(family: Family) -> str:
-    name = ALL if family.name == EVERY_FAMILY else printable(family.name)
-    return f"{family.set}, {name}, {family.metric}: {'; '.join(family.over)}"
-
-
-_HEAD: Final = (
-    *("set", "metric", "family", "split", "errors", "rows", "excluded", "median", "mean", "p90"),
-    *("largest", "bias", "rank_correlation", "interval_coverage", "interval_score"),
-    *("baseline", "baseline_mean", "over"),
-)
+def over_texts(found: Validated) -> Iterator[str]:
+    """Yield the families over their tolerance, and by what."""
+    for family in found.over:
+        yield f"{family.set}, {_called(family)}, {family.metric}: {'; '.join(family.over)}"
 
 
 def _table(found: Validated) -> Table:
@@ -273,24 +267,93 @@ def _table(found: Validated) -> Table:
         for metric in one.metrics
         for family in shown_families(found, one, metric)
     ]
-    return Table(head=_HEAD, rows=tuple(map(_cells, families)))
+    return tabled(_FAMILY, families)
 
 
-def _cells(family: Family) -> tuple[Cell, ...]:
-    score = family.score
-    name = ALL if family.name == EVERY_FAMILY else family.name
-    kind = "difference" if family.absolute else "relative"
-    counts = (0 if score is None else score.rows, family.excluded)
-    head = (family.set, family.metric, name, str(family.split), kind, *counts)
-    over = "; ".join(family.over)
-    if score is None:
-        return (*head, *[None] * 8, str(family.baseline), None, over)
-    return (
-        *head,
-        *(score.median, score.mean, score.p90, score.largest, score.bias),
-        *(score.rank_correlation, score.coverage, score.interval_score),
-        *(str(family.baseline), score.baseline_mean, over),
-    )
+def _score(name: str) -> Callable[[Family], Any]:
+    """Return the getter of a score of families, None for those without rows."""
+    return lambda family: getattr(family.score, name, None)
+
+
+_FAMILY: Final[Columns[Family]] = {
+    "set": lambda family: family.set,
+    "metric": lambda family: family.metric,
+    "family": lambda family: ALL if family.name == EVERY_FAMILY else family.name,
+    "split": lambda family: str(family.split),
+    "errors": lambda family: "difference" if family.absolute else "relative",
+    "rows": lambda family: 0 if family.score is None else family.score.rows,
+    "excluded": lambda family: family.excluded,
+    **{name: _score(name) for name in ("median", "mean", "p90", "largest", "bias")},
+    "rank_correlation": _score("rank_correlation"),
+    "interval_coverage": _score("coverage"),
+    "interval_score": _score("interval_score"),
+    "baseline": lambda family: str(family.baseline),
+    "baseline_mean": _score("baseline_mean"),
+    "over": lambda family: "; ".join(family.over),
+}
+_FAMILY_OBJECT: Final[Columns[Family]] = {
+    "name": lambda family: family.name,
+    "split": lambda family: str(family.split),
+    "set": lambda family: family.set,
+    "metric": lambda family: family.metric,
+    "absolute": lambda family: family.absolute,
+    "rows": _FAMILY["rows"],
+    "excluded": lambda family: family.excluded,
+    "median_abs_error": _score("median"),
+    "mean_abs_error": _score("mean"),
+    "p90_abs_error": _score("p90"),
+    "max_abs_error": _score("largest"),
+    "bias": _score("bias"),
+    "rank_correlation": _score("rank_correlation"),
+    "interval_coverage": _score("coverage"),
+    "interval_score": _score("interval_score"),
+    "constant_width_score": lambda family: family.constant_width_score,
+    "baseline": lambda family: str(family.baseline),
+    "baseline_mean_abs_error": _score("baseline_mean"),
+    "baseline_median_abs_error": _score("baseline_median"),
+    "over": lambda family: list(family.over),
+    "tolerances": lambda family: [
+        {
+            f"{kind}{level}": getattr(tolerance, f"{kind}{level}")
+            for kind in ("", "target_")
+            for level in ("median", "mean", "p90", "largest")
+        }
+        for tolerance in family.tolerances
+    ],
+}
+_SET: Final[Columns[MeasurementSet]] = {
+    "name": lambda one: one.name,
+    "title": lambda one: one.title,
+    "rows": lambda one: len(one.rows),
+    "metrics": lambda one: list(one.metrics),
+    "split": lambda one: str(one.split_rule),
+    "baseline": lambda one: str(one.baseline),
+    "source": lambda one: one.source.reference,
+    "date": lambda one: one.source.date,
+    "verified": lambda one: one.source.verified,
+}
+_ROW: Final[Columns[Judged]] = {
+    "id": lambda one: one.id,
+    "set": lambda one: one.set,
+    "family": lambda one: one.family,
+    "split": lambda one: str(one.split),
+    "metric": lambda one: one.metric,
+    "predicted": lambda one: one.point.predicted,
+    "p10": lambda one: one.point.p10,
+    "p90": lambda one: one.point.p90,
+    "measured": lambda one: one.point.measured,
+    "spread": lambda one: one.spread,
+    "baseline": lambda one: one.point.baseline,
+    "anchor": lambda one: one.anchor,
+    "error": lambda one: one.error,
+}
+_LEFT: Final[Columns[Left]] = {
+    "id": lambda one: one.id,
+    "set": lambda one: one.set,
+    "family": lambda one: one.family,
+    "split": lambda one: str(one.split),
+    "reason": lambda one: one.reason,
+}
 
 
 def as_object(found: Validated) -> dict[str, Any]:
@@ -298,15 +361,16 @@ def as_object(found: Validated) -> dict[str, Any]:
 
     Errors are fractions; null: unknown. A family is listed once for each split and metric.
     """
+    bands = found.bands
     return {
         "schema": SCHEMA,
         "version": __version__,
-        "sets": [_set_object(one) for one in found.sets],
-        "families": [_family_object(family) for family in found.families],
-        "regimes": [_family_object(family) for family in found.regimes],
-        "totals": [_family_object(family) for family in found.totals],
-        "rows": [_row_object(one) for one in found.judged],
-        "excluded": [_left_object(one) for one in found.left],
+        "sets": [record(_SET, one) for one in found.sets],
+        "families": [record(_FAMILY_OBJECT, family) for family in found.families],
+        "regimes": [record(_FAMILY_OBJECT, family) for family in found.regimes],
+        "totals": [record(_FAMILY_OBJECT, family) for family in found.totals],
+        "rows": [record(_ROW, one) for one in found.judged],
+        "excluded": [record(_LEFT, one) for one in found.left],
         "calibrated": [
             {"set": name, "group": list(group), "constants": list(constants)}
             for (name, group), constants in found.constants.items()
@@ -315,98 +379,18 @@ def as_object(found: Validated) -> dict[str, Any]:
             {"set": name, "group": list(group), "reason": reason}
             for (name, group), reason in found.unfitted.items()
         ],
-        "intervals": None if found.bands is None else _bands_object(found.bands),
+        "intervals": None
+        if bands is None
+        else {
+            "figures": bands.figures,
+            "coverage": bands.coverage,
+            "interval_score": bands.interval_score,
+            "constant_width_score": bands.constant_score,
+            "families_off": [{"family": name, "coverage": share} for name, share in bands.off],
+            "holds": bands.holds,
+        },
         "warnings": list(found.warnings),
         "over_tolerance": bool(found.over),
-    }
-
-
-def _set_object(one: MeasurementSet) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "title": one.title,
-        "rows": len(one.rows),
-        "metrics": list(one.metrics),
-        "split": str(one.split_rule),
-        "baseline": str(one.baseline),
-        "source": one.source.reference,
-        "date": one.source.date,
-        "verified": one.source.verified,
-    }
-
-
-def _family_object(family: Family) -> dict[str, Any]:
-    score = family.score
-    return {
-        "name": family.name,
-        "split": str(family.split),
-        "set": family.set,
-        "metric": family.metric,
-        "absolute": family.absolute,
-        "rows": 0 if score is None else score.rows,
-        "excluded": family.excluded,
-        "median_abs_error": None if score is None else score.median,
-        "mean_abs_error": None if score is None else score.mean,
-        "p90_abs_error": None if score is None else score.p90,
-        "max_abs_error": None if score is None else score.largest,
-        "bias": None if score is None else score.bias,
-        "rank_correlation": None if score is None else score.rank_correlation,
-        "interval_coverage": None if score is None else score.coverage,
-        "interval_score": None if score is None else score.interval_score,
-        "constant_width_score": family.constant_width_score,
-        "baseline": str(family.baseline),
-        "baseline_mean_abs_error": None if score is None else score.baseline_mean,
-        "baseline_median_abs_error": None if score is None else score.baseline_median,
-        "over": list(family.over),
-        "tolerances": [
-            {level: getattr(tolerance, level) for level in _TOLERANCE_KEYS}
-            for tolerance in family.tolerances
-        ],
-    }
-
-
-def _bands_object(found: Bands) -> dict[str, Any]:
-    return {
-        "figures": found.figures,
-        "coverage": found.coverage,
-        "interval_score": found.interval_score,
-        "constant_width_score": found.constant_score,
-        "families_off": [{"family": name, "coverage": share} for name, share in found.off],
-        "holds": found.holds,
-    }
-
-
-_TOLERANCE_KEYS: Final = (
-    *("median", "mean", "p90", "largest"),
-    *("target_median", "target_mean", "target_p90", "target_largest"),
-)
-
-
-def _row_object(one: Judged) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "set": one.set,
-        "family": one.family,
-        "split": str(one.split),
-        "metric": one.metric,
-        "predicted": one.point.predicted,
-        "p10": one.point.p10,
-        "p90": one.point.p90,
-        "measured": one.point.measured,
-        "spread": one.spread,
-        "baseline": one.point.baseline,
-        "anchor": one.anchor,
-        "error": one.error,
-    }
-
-
-def _left_object(one: Left) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "set": one.set,
-        "family": one.family,
-        "split": str(one.split),
-        "reason": one.reason,
     }
 
 
@@ -419,9 +403,35 @@ def near_document(found: Neighbourhood) -> Document:
             *section("Nearest rows", notes(map(_near_text, found.rows))),
             *section("Error there", notes(score_texts(found) if found.rows else [])),
         ),
-        data=lambda: _near_object(found),
+        data=lambda: {
+            "schema": 1,
+            "scenario": found.scenario,
+            "compared": found.compared,
+            "reach": found.reach,
+            "nearest": [record(_NEAR, near) for near in found.rows],
+            "errors": {
+                metric: {
+                    "rows": score.rows,
+                    "median_abs_error": score.median,
+                    "mean_abs_error": score.mean,
+                    "max_abs_error": score.largest,
+                }
+                for metric, score in found.scores.items()
+            },
+        },
         table=lambda: _near_table(found),
     )
+
+
+_NEAR: Final[Columns[Near]] = {
+    "set": lambda near: near.set,
+    "id": lambda near: near.row.id,
+    "family": lambda near: near.row.family,
+    "split": lambda near: str(near.row.split),
+    "distance": lambda near: near.distance,
+    "differs": lambda near: dict(near.apart),
+    "errors": lambda near: {one.metric: one.error for one in near.judged},
+}
 
 
 def _near_text(near: Near) -> str:
@@ -476,50 +486,18 @@ def score_texts(found: Neighbourhood) -> list[str]:
     return texts
 
 
-def _near_object(found: Neighbourhood) -> dict[str, Any]:
-    return {
-        "schema": 1,
-        "scenario": found.scenario,
-        "compared": found.compared,
-        "reach": found.reach,
-        "nearest": [
-            {
-                "set": near.set,
-                "id": near.row.id,
-                "family": near.row.family,
-                "split": str(near.row.split),
-                "distance": near.distance,
-                "differs": dict(near.apart),
-                "errors": {one.metric: one.error for one in near.judged},
-            }
-            for near in found.rows
-        ],
-        "errors": {
-            metric: {
-                "rows": score.rows,
-                "median_abs_error": score.median,
-                "mean_abs_error": score.mean,
-                "max_abs_error": score.largest,
-            }
-            for metric, score in found.scores.items()
-        },
-    }
-
-
 def _near_table(found: Neighbourhood) -> Table:
     """Return a row for each metric that was measured at each of the nearest rows."""
     head = ("set", "row", "family", "split", "distance", "metric", "measured", "predicted")
-    rows = (row for near in found.rows for row in _near_cells(near))
+    rows: list[tuple[Cell, ...]] = []
+    for near in found.rows:
+        ids = (near.set, near.row.id, near.row.family, str(near.row.split), near.distance)
+        differs = "; ".join(f"{name} {what}" for name, what in near.apart.items())
+        rows += [
+            (*ids, one.metric, one.point.measured, one.point.predicted, one.error, differs)
+            for one in near.judged
+        ] or [(*ids, None, None, None, None, differs)]
     return Table(head=(*head, "error", "differs in"), rows=tuple(rows))
-
-
-def _near_cells(near: Near) -> list[tuple[Cell, ...]]:
-    ids = (near.set, near.row.id, near.row.family, str(near.row.split), near.distance)
-    apart = "; ".join(f"{name} {what}" for name, what in near.apart.items())
-    return [
-        (*ids, one.metric, one.point.measured, one.point.predicted, one.error, apart)
-        for one in near.judged
-    ] or [(*ids, None, None, None, None, apart)]
 
 
 def accuracy_page(found: Validated, left_out: LeftOut | None = None) -> str:

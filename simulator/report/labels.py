@@ -141,7 +141,7 @@ METRICS_CALLED: Final = {
     "bottleneck": "limited by",
     "first_step_s": "first step after",
     "step_split_s.data_stall": "waiting for data",
-    "vcpus_short": "vCPUs missing per GPU",
+    "vcpus_short": "vCPUs missing",
     "host_ram_bytes.total": "RAM needed",
     "gpu_memory_bytes.total": "GPU memory needed",
     "cost.usd_per_step": "cost per step",

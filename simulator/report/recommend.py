@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,14 +18,17 @@ from simulator.report.document import (
     Section,
     Table,
     grid,
+    listed,
     notes,
     section,
+    some_of,
 )
 from simulator.report.labels import bottleneck_called, metric_called
 from simulator.report.launch import SKYPILOT_CLOUDS, Launch, launch_of
 from simulator.report.numbers import (
     GUESSES,
     INTERVAL,
+    chance,
     digits_between,
     figure,
     interval,
@@ -64,7 +67,7 @@ from simulator.units import BYTE, HOUR, SECOND, USD, Unit, show
 from simulator.version import __version__
 
 if TYPE_CHECKING:
-    from simulator.studies.service_sizing import Sized as SizedService
+    from simulator.studies.service_sizing import ServiceChoices
 
 SCHEMA: Final = 1
 DIGITS: Final = 3
@@ -79,8 +82,6 @@ MAX_NAMED: Final = 3
 """Others that are named where several may be best."""
 LIKELY: Final = 0.5
 """Probability from which on a choice is called best rather than tied."""
-NEARLY: Final = 0.995
-"""Probability that would read as 100%."""
 MIN_PROBABILITY: Final = 0.005
 """Probability that does not read as 0%."""
 OTHER_BATCH: Final = 1.5
@@ -112,7 +113,7 @@ _BREAKS: Final = {
 }
 
 
-def document(found: Sequence[Recommendation] | SizedService, typed: str = "") -> Document:
+def document(found: Sequence[Recommendation] | ServiceChoices, typed: str = "") -> Document:
     """Return the recommendation for one or several jobs, or for a service.
 
     `typed` is the job or service as it was typed after the verb.
@@ -128,7 +129,7 @@ def document(found: Sequence[Recommendation] | SizedService, typed: str = "") ->
     return several(answers, launches, common_machine(answers) if together else None)
 
 
-def none_found(found: Sequence[Recommendation] | SizedService) -> list[str]:
+def none_found(found: Sequence[Recommendation] | ServiceChoices) -> list[str]:
     """Return why there is no best choice for jobs, for tables that cannot say so."""
     lines = list[str]()
     for each in found if isinstance(found, Sequence) else ():
@@ -215,7 +216,6 @@ def several(
     lines = []
     if common is not None:
         title = f"The best single machine for all: {common.machine}"
-        each = zip(answers, common.choices, common.worse, strict=True)
         lines = [
             (
                 answer.scenario.name,
@@ -223,7 +223,7 @@ def several(
                 *measures(answer.goal.objective, choice),
                 _penalty(worse),
             )
-            for answer, choice, worse in each
+            for answer, choice, worse in zip(answers, common.choices, common.worse, strict=True)
         ]
     return Document(
         sections=(
@@ -231,7 +231,17 @@ def several(
             *missed,
             *section(title, grid((), lines, "<<>>><") or shared),
         ),
-        data=lambda: _several_object(answers, launches, common),
+        data=lambda: {
+            "schema": SCHEMA,
+            "version": __version__,
+            "workloads": list(map(as_object, answers, launches)),
+            "common": common
+            and {
+                "machine": common.machine,
+                "choices": [_choice(choice) for choice in common.choices],
+                "worse": list(common.worse),
+            },
+        },
         table=lambda: _table(answers),
     )
 
@@ -259,7 +269,7 @@ def goal_text(goal: Goal) -> str:
     named = (
         ("deadline", None if limits.deadline is None else show(limits.deadline, SECOND)),
         ("budget", None if limits.budget is None else show(limits.budget, USD)),
-        ("nodes", limits.most_nodes),
+        ("nodes", limits.nodes),
         ("clouds", ", ".join(limits.clouds)),
         ("regions", ", ".join(limits.regions)),
         ("gpus", ", ".join(limits.gpus)),
@@ -362,24 +372,25 @@ def buying_texts(answer: Recommendation) -> list[str]:
 
 def loser_texts(losers: Sequence[Loser]) -> list[str]:
     """Return why each obvious alternative lost."""
-    texts = [
+    texts = (
         f"{what}{f' ({where})' if where else ''}: {reason}"
         for what, where, reason in loser_rows(losers)
-    ]
-    more = len(losers) - MAX_ALTERNATIVES
-    return [*texts, f"{more} more"] if more > 0 else texts
+    )
+    return listed(texts, MAX_ALTERNATIVES)
 
 
 def loser_rows(losers: Sequence[Loser]) -> list[tuple[str, str, str]]:
     """Return each obvious alternative, its machines, and why it lost."""
     return [
-        (loser.what, "" if loser.choice is None else _short(loser.choice), loser.reason)
-        for loser in losers[:MAX_ALTERNATIVES]
+        (
+            loser.what,
+            ""
+            if loser.choice is None
+            else f"{loser.choice.count} x {short_name(loser.choice.machine.name)}",
+            loser.reason,
+        )
+        for loser in losers
     ]
-
-
-def _short(choice: Choice) -> str:
-    return f"{choice.count} x {short_name(choice.machine.name)}"
 
 
 def idea_texts(answer: Recommendation) -> list[str]:
@@ -390,26 +401,22 @@ def idea_texts(answer: Recommendation) -> list[str]:
             texts.append(f"{choice.idea}: {choice.outcome.reason}")
             continue
         busy = number(choice.figures, "accelerator_utilization")
-        figures = dict.fromkeys(measures(answer.goal.objective, choice))
-        parts = [*figures, *([] if busy is None else [f"accelerators {busy:.0%} busy"])]
+        parts = list(dict.fromkeys(measures(answer.goal.objective, choice)))
+        parts += [] if busy is None else [f"accelerators {busy:.0%} busy"]
         parts += [f"breaks {', '.join(choice.broken)}"] if choice.broken else []
         away = choice.settings.get("remote.storage")
         parts += [f"remote.storage = {away}"] if away else []
-        parts += _against(answer, choice)
+        # fixed settings that the remedy changes; their cost has a section of its own
+        parts += [
+            f"changes your {key} = {answer.goal.pins[key]}"
+            for key in answer.against.get(choice.index, ())
+        ]
         texts.append(f"{choice.idea}: {hardware(choice)}: {', '.join(parts)}")
     family = RELIEF["machine of the family"]
     named = any(choice.idea == family for choice in answer.ideas)
     if texts and not named and not answer.goal.search:
-        texts.append(
-            f"{RELIEF['machine of the family']}: no machine here has more vCPUs per accelerator"
-        )
+        texts.append(f"{family}: no machine here has more vCPUs per accelerator")
     return texts
-
-
-def _against(answer: Recommendation, choice: Choice) -> list[str]:
-    """Return the fixed settings that a remedy changes; their cost has a section of its own."""
-    loose = answer.against.get(choice.index, ())
-    return [f"changes your {key} = {answer.goal.pins[key]}" for key in loose]
 
 
 def _pin(pin: PinPrice, objective: Objective) -> str:
@@ -436,8 +443,7 @@ def left_out_texts(answer: Recommendation) -> list[str]:
     for refusal in answer.refused:
         reasons_.setdefault(refusal.reason, []).append(short_name(refusal.machine.name))
     for reason, named in reasons_.items():
-        more = f" and {len(named) - MAX_NAMED} more" if len(named) > MAX_NAMED else ""
-        texts.append(f"{', '.join(named[:MAX_NAMED])}{more}: {reason}")
+        texts.append(f"{some_of(named, MAX_NAMED)}: {reason}")
     if unmarked := sum(not choice.machine.marked for choice in answer.contenders):
         many = "1 machine" if unmarked == 1 else f"{unmarked} machines"
         texts.append(
@@ -537,7 +543,13 @@ def caveats(answer: Recommendation) -> list[str]:
 
 def _other_batch(now: Choice | None, winner: Choice) -> list[str]:
     """Return a warning where a step takes many more samples than now, or fewer."""
-    before, after = None if now is None else _samples(now), _samples(winner)
+
+    def samples(choice: Choice) -> float:
+        rate = number(choice.figures, "throughput_samples_per_s")
+        step = number(choice.figures, "step_time_s.mean")
+        return (rate or 0.0) * (step or 0.0)
+
+    before, after = 0.0 if now is None else samples(now), samples(winner)
     if not before or not after or abs(math.log(after / before)) < math.log(OTHER_BATCH):
         return []
     text = (
@@ -547,36 +559,26 @@ def _other_batch(now: Choice | None, winner: Choice) -> list[str]:
     return [text]
 
 
-def _samples(choice: Choice) -> float | None:
-    rate = number(choice.figures, "throughput_samples_per_s")
-    step = number(choice.figures, "step_time_s.mean")
-    return None if rate is None or step is None else rate * step
-
-
 def _moved(move: Move, rent: float | None) -> str:
     """Return the time and cost of copying the data."""
     where = short_name(move.target) if move.target != move.source else "the drives of this machine"
     size, source = show(move.size, BYTE, DIGITS), short_name(move.source)
-    text = f"copy the data once: {size} from {source} to {where}"
     parts = []
     if move.least is not None:
         parts.append(f"at least {show(move.least, SECOND, 2)}")
     if rent is not None:
         paid = dollars(move.bill(rent / HOUR))
         parts.append(f"{paid} for waiting machines, requests and traffic")
-    unknown = [what for what, known in _unknown(move) if not known]
-    left = f"; unknown and not included: {', '.join(unknown)}" if unknown else ""
+    known = {
+        "write throughput": move.written,
+        "requests": move.requests is not None,
+        f"egress from {source}": not move.leaves or move.egress is not None,
+    }
+    unknown = ", ".join(what for what, is_known in known.items() if not is_known)
+    left = f"; unknown and not included: {unknown}" if unknown else ""
     kept = f"; storage costs {dollars(move.per_month)} per month" if move.per_month else ""
     counted = f"{'; '.join(parts)} (included above)" if parts else "duration unknown"
-    return printable(f"{text}; {counted}{left}{kept}")
-
-
-def _unknown(move: Move) -> tuple[tuple[str, bool], ...]:
-    return (
-        ("write throughput", move.written),
-        ("requests", move.requests is not None),
-        (f"egress from {short_name(move.source)}", not move.leaves or move.egress is not None),
-    )
+    return printable(f"copy the data once: {size} from {source} to {where}; {counted}{left}{kept}")
 
 
 def _limit(choice: Choice) -> tuple[str, str]:
@@ -647,14 +649,11 @@ def _equals(answer: Recommendation) -> list[str]:
     if not answer.equals:
         return []
     objective = answer.goal.objective
-    named = [f"{hardware(one)} ({_others(objective, one)})" for one in answer.equals[:MAX_NAMED]]
-    more = len(answer.equals) - MAX_NAMED
-    named += [f"{more} more"] if more > 0 else []
-    return [f"equal within {EQUAL_FACTOR - 1.0:.1%}: {'; '.join(named)}"]
-
-
-def _others(objective: Objective, choice: Choice) -> str:
-    return ", ".join(dict.fromkeys(measures(objective, choice)[1:]))
+    named = (
+        f"{hardware(one)} ({', '.join(dict.fromkeys(measures(objective, one)[1:]))})"
+        for one in answer.equals
+    )
+    return [f"equal within {EQUAL_FACTOR - 1.0:.1%}: {'; '.join(listed(named, MAX_NAMED))}"]
 
 
 def trade_texts(answer: Recommendation) -> list[str]:
@@ -669,17 +668,6 @@ def _traded(trade: Tradeoff) -> str:
     factor = 1.0 / trade.time if trade.time < 1.0 else trade.time
     change = f"{significant(factor, 2)}x {'faster' if trade.time < 1.0 else 'slower'}"
     return f"{money}: {time}, {change}, with {hardware(trade.choice)}{beyond}"
-
-
-def _probability(share: float) -> str:
-    """Return a probability of a forecast.
-
-    Examples
-    --------
-    >>> _probability(0.68), _probability(1.0)
-    ('68%', 'over 99%')
-    """
-    return "over 99%" if share > NEARLY else f"{share:.0%}"
 
 
 def _second(answer: Recommendation) -> list[str]:
@@ -710,14 +698,13 @@ def _confidence(answer: Recommendation) -> list[str]:
     )
     share, many = sure.best[0], len(sure.best)
     if share >= LIKELY:
-        text = f"best of {many} machines with {_probability(share)} probability"
+        text = f"best of {many} machines with {chance(share)} probability"
         text += f" ({named})" if named else ""
     else:
         text = f"the top {many} are within the error: this one is best with {share:.0%} probability"
         text += f", others with {named}"
     if sure.limits is not None:
-        kept = _probability(sure.limits)
-        text += f"; it meets deadline and budget with {kept} probability"
+        text += f"; it meets deadline and budget with {chance(sure.limits)} probability"
     assumed = (
         "errors are shared by machines with the same bottleneck and independent otherwise; prices "
         "are exact"
@@ -729,10 +716,10 @@ def _safer(answer: Recommendation) -> list[str]:
     """Return the best of those that meet deadline and budget almost surely."""
     if answer.safer is None:
         return []
-    choice, chance = answer.safer
+    choice, sure = answer.safer
     figures = ", ".join(dict.fromkeys(measures(answer.goal.objective, choice)))
-    kept = _probability(chance)
-    return [f"to meet deadline and budget with {kept} probability: {hardware(choice)} ({figures})"]
+    said = f"to meet deadline and budget with {chance(sure)} probability"
+    return [f"{said}: {hardware(choice)} ({figures})"]
 
 
 def front_notes(answer: Recommendation, choice: Choice) -> str:
@@ -822,57 +809,50 @@ def dollars(amount: float) -> str:
     return f"${amount:,.0f}" if abs(amount) >= WHOLE_DOLLARS else f"${amount:.2f}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A choice of a table: its role among all, and why it is not the best."""
-
-    answer: Recommendation
-    place: str
-    choice: Choice
-    reason: str = ""
-
-
-def _lines(answers: Sequence[Recommendation]) -> Iterator[Line]:
-    """Yield every choice that the report names, scenario by scenario."""
-    for answer in answers:
-        named = [("best", answer.winner, ""), ("runner-up", answer.second, "")]
-        named += [("front", choice, "") for choice in answer.front]
-        named += [("as it stands", answer.now, "")]
-        named += [(f"lost: {one.what}", one.choice, one.reason) for one in answer.losers]
-        named += [(f"remedy: {one.idea}", one, "") for one in answer.ideas]
-        for place, choice, reason in named:
-            if choice is not None:
-                own = reason or choice.outcome.reason or "; ".join(choice.broken)
-                yield Line(answer=answer, place=place, choice=choice, reason=own)
-
-
 def _table(answers: Sequence[Recommendation]) -> Table:
-    """Return every choice in SI units."""
+    """Return every choice that the report names, scenario by scenario, in SI units."""
+    rows: list[tuple[Cell, ...]] = []
+    for answer in answers:
+        named: list[tuple[str, Choice | None, str]] = [
+            ("best", answer.winner, ""),
+            ("runner-up", answer.second, ""),
+            *(("front", choice, "") for choice in answer.front),
+            ("as it stands", answer.now, ""),
+            *((f"lost: {one.what}", one.choice, one.reason) for one in answer.losers),
+            *((f"remedy: {one.idea}", one, "") for one in answer.ideas),
+        ]
+        rows += [_cells(answer, *each) for each in named if each[1] is not None]
     head = (
         *("scenario", "place", "machine", "count", "gpus_per_machine", "gpu", "settings"),
         *("goal", "value", "total_time_s", "cost.usd_to_train", "cost.usd_per_h"),
         *("accelerator_utilization", "bottleneck", "status", "reason"),
     )
-    return Table(head=head, rows=tuple(_cells(line) for line in _lines(answers)))
+    return Table(head=head, rows=tuple(rows))
 
 
-def _cells(line: Line) -> tuple[Cell, ...]:
-    choice, machine = line.choice, line.choice.machine
-    given = "; ".join(f"{key}={value}" for key, value in choice.settings.items())
+def _cells(
+    answer: Recommendation, place: str, choice: Choice | None, reason: str
+) -> tuple[Cell, ...]:
+    if choice is None:
+        return ()
+    machine, limit = choice.machine, choice.figures.get("bottleneck")
+    why = reason or choice.outcome.reason or "; ".join(choice.broken)
     figures = (TIME, MONEY, "cost.usd_per_h", "accelerator_utilization")
-    limit = choice.figures.get("bottleneck")
     return (
-        *(line.answer.scenario.name, line.place, machine.name, choice.count),
-        *(machine.gpus, machine.gpu or "", given, line.answer.goal.objective.metric),
-        choice.value,
+        *(answer.scenario.name, place, machine.name, choice.count, machine.gpus),
+        machine.gpu or "",
+        "; ".join(f"{key}={value}" for key, value in choice.settings.items()),
+        *(answer.goal.objective.metric, choice.value),
         *(number(choice.figures, name) for name in figures),
-        *("" if limit is None else str(limit), choice.outcome.status.value, line.reason),
+        *("" if limit is None else str(limit), choice.outcome.status.value, why),
     )
 
 
 def as_object(answer: Recommendation, launch: Launch | None) -> dict[str, Any]:
     """Return the recommendation as plain values."""
-    sure, conflict, goal = answer.sure, answer.conflict, answer.goal
+    sure, conflict, goal, program = answer.sure, answer.conflict, answer.goal, answer.program
+    winner = answer.winner
+    ported = winner is not None and program is not None and not program.runs_on(winner.machine)
     return {
         "schema": SCHEMA,
         "version": __version__,
@@ -882,81 +862,53 @@ def as_object(answer: Recommendation, launch: Launch | None) -> dict[str, Any]:
         "predicted": answer.predicted,
         "from_store": answer.from_store,
         "missing": answer.missing,
-        "winner": _choice(answer.winner),
+        "winner": _choice(winner),
         "runner_up": _choice(answer.second),
         "as_it_stands": _choice(answer.now),
-        **_weighed(answer),
+        "equals": [_choice(choice) for choice in answer.equals],
+        "trades": [
+            {"time_factor": one.time, "more_usd": one.money, "choice": _choice(one.choice)}
+            for one in answer.trades
+        ],
+        "safer": answer.safer
+        and {"choice": _choice(answer.safer[0]), "probability": answer.safer[1]},
+        "moves": [asdict(move) for move in answer.moves],
+        "needs_port_to": winner.machine.stack if winner is not None and ported else None,
+        "contenders": [
+            {"machine": one.machine.name, "helpers": one.settings.get("remote.machine")}
+            for one in answer.contenders
+        ],
         "front": [_choice(choice) for choice in answer.front],
         "losers": [
             {"what": one.what, "reason": one.reason, "choice": _choice(one.choice)}
             for one in answer.losers
         ],
         "remedies": [
-            {"what": one.idea, "choice": _choice(one),
-             "against_pins": list(answer.against.get(one.index, ()))}
+            {
+                "what": one.idea,
+                "choice": _choice(one),
+                "against_pins": list(answer.against.get(one.index, ())),
+            }
             for one in answer.ideas
         ],
         "pins": [
-            {"key": pin.key, "value": pin.value, "kept": _choice(pin.kept),
-             "freed": _choice(pin.freed)}
+            {
+                "key": pin.key,
+                "value": pin.value,
+                "kept": _choice(pin.kept),
+                "freed": _choice(pin.freed),
+            }
             for pin in answer.pins
         ],
         "probability_best": None if sure is None else list(sure.best),
         "probability_limits_kept": None if sure is None else sure.limits,
-        "spot": None if answer.lost is None else asdict(answer.lost),
-        "conflict": None if conflict is None else asdict(conflict),
+        "spot": answer.lost and asdict(answer.lost),
+        "conflict": conflict and asdict(conflict),
         "excluded": dict(answer.excluded),
         "refused": [{"machine": r.machine.name, "reason": r.reason} for r in answer.refused],
         "prices": list(answer.prices),
-        "rent_or_buy": None if answer.buying is None else asdict(answer.buying),
-        "launch": None if launch is None else asdict(launch),
-    }  # fmt: skip
-
-
-def _weighed(answer: Recommendation) -> dict[str, Any]:
-    return {
-        "equals": [_choice(choice) for choice in answer.equals],
-        "trades": [
-            {"time_factor": one.time, "more_usd": one.money, "choice": _choice(one.choice)}
-            for one in answer.trades
-        ],
-        "safer": None
-        if answer.safer is None
-        else {"choice": _choice(answer.safer[0]), "probability": answer.safer[1]},
-        "moves": [asdict(move) for move in answer.moves],
-        "needs_port_to": _port(answer),
-        "contenders": [
-            {"machine": one.machine.name, "helpers": one.settings.get("remote.machine")}
-            for one in answer.contenders
-        ],
-    }
-
-
-def _port(answer: Recommendation) -> str | None:
-    """Return the software that the program must be ported to; None if it runs as it is."""
-    winner, program = answer.winner, answer.program
-    if winner is None or program is None or program.runs_on(winner.machine):
-        return None
-    return winner.machine.stack
-
-
-def _several_object(
-    answers: Sequence[Recommendation],
-    launches: Sequence[Launch | None],
-    common: CommonMachine | None,
-) -> dict[str, Any]:
-    pairs = zip(answers, launches, strict=True)
-    return {
-        "schema": SCHEMA,
-        "version": __version__,
-        "workloads": [as_object(answer, launch) for answer, launch in pairs],
-        "common": None
-        if common is None
-        else {
-            "machine": common.machine,
-            "choices": [_choice(choice) for choice in common.choices],
-            "worse": list(common.worse),
-        },
+        "rent_or_buy": answer.buying and asdict(answer.buying),
+        "launch": launch and asdict(launch),
     }
 
 

@@ -25,19 +25,19 @@ from simulator.results.metrics import applies, part_figures
 from simulator.results.serving import Answered
 from simulator.schema.machines import short_name
 from simulator.schema.serving import Service
-from simulator.studies.service_sizing import Choice, Need, Refused, Sized, cost_at
+from simulator.studies.service_sizing import Choice, Need, Refused, ServiceChoices, cost_at
 from simulator.units import HOUR, SECOND, USD, USD_PER_SECOND, WATT, show
 
 MAX_ROWS: Final = 10
 """Choices, candidates and reasons that are listed."""
 
 
-def document(found: Sized, typed: str = "") -> Document:
+def document(found: ServiceChoices, typed: str = "") -> Document:
     """Return the cheapest machines for a service.
 
     Parameters
     ----------
-    found : Sized
+    found : ServiceChoices
         The answer.
     typed : str
         The service with its settings as they were typed after the verb.
@@ -78,7 +78,7 @@ def document(found: Sized, typed: str = "") -> Document:
     )
 
 
-def choices_table(found: Sized) -> Table:
+def choices_table(found: ServiceChoices) -> Table:
     """Return a row for each choice, in SI units."""
     return tabled(_CHOICE, found.choices)
 
@@ -132,7 +132,7 @@ def _at_least(service: Service, paid: float) -> dict[str, float]:
     return {"usd_per_hour_at_least": paid * HOUR}
 
 
-def _verdict(found: Sized) -> str:
+def _verdict(found: ServiceChoices) -> str:
     if not found.choices:
         return "No candidate meets the SLO; the reasons are below."
     best = found.choices[0]

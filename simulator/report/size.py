@@ -57,6 +57,11 @@ def document(found: SizeAnswer | tuple[Service, Sequence[Need]], typed: str = ""
 
 
 def _notes(found: SizeAnswer) -> Iterator[str]:
+    what = _SMALLEST.get(found.resource, str(found.resource))
+    yield (
+        f"samples/s: at this size, with unlimited {what}, and now; cheapest offer: of the "
+        "sufficient ones"
+    )
     workers = found.rows[0].settings.get(WORKERS)
     if workers is not None:
         yield (

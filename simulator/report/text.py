@@ -69,16 +69,14 @@ def item_lines(item: Item, width: int = WIDTH, label: int | None = None) -> list
         case Bars():
             return _bars(item, width, label)
         case Code() | Notes():
-            texts = item.lines if isinstance(item, Code) else item.texts
-            return [line for text in texts for line in _kept(text, width)]
-        case Actions() if len(item.texts) > 1:
-            return [
-                line
-                for number, text in enumerate(item.texts, start=1)
-                for line in wrapped(f"{number}. {text}", INDENT + " ", width)
-            ]
+            if isinstance(item, Code):  # a command that is copied has to work
+                return [printable(line) for line in item.lines]
+            return [line for text in item.texts for line in _kept(text, width)]
         case Actions():
-            return [line for text in item.texts for line in wrapped(text, INDENT, width)]
+            several = len(item.texts) > 1
+            texts = [f"{n}. {text}" if several else text for n, text in enumerate(item.texts, 1)]
+            hang = f"{INDENT} " if several else INDENT
+            return [line for text in texts for line in wrapped(text, hang, width)]
 
 
 def _kept(text: str, width: int) -> list[str]:
@@ -121,7 +119,8 @@ def section(title: str, lines: Sequence[str]) -> list[str]:
 
 def wrapped(text: str, hang: str = INDENT, width: int = WIDTH - len(INDENT)) -> list[str]:
     """Return `text` broken at spaces; all lines but the first start with `hang`."""
-    return textwrap.wrap(printable(text), width, subsequent_indent=hang) or [""]
+    lines = textwrap.wrap(printable(text), width, subsequent_indent=hang, break_on_hyphens=False)
+    return lines or [""]
 
 
 def labelled(rows: Sequence[Row], label: int, width: int = WIDTH) -> list[str]:

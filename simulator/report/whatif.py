@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,7 +38,7 @@ from simulator.units import SECOND, USD, show
 
 if TYPE_CHECKING:
     from simulator.results.serving import ServicePrediction
-    from simulator.studies.service_sizing import Worth as ServiceWorth
+    from simulator.studies.service_sizing import ChangedService
 
 SCHEMA: Final = 1
 DIGITS: Final = 3
@@ -62,7 +63,7 @@ _ENOUGH: Final = (
 
 
 def document(
-    found: WhatIf | tuple[ServicePrediction, Sequence[ServiceWorth]], metric: str
+    found: WhatIf | tuple[ServicePrediction, Sequence[ChangedService]], metric: str
 ) -> Document:
     """Return the worth of changes of a job or a service, by their effect on a metric."""
     if not isinstance(found, WhatIf):
@@ -77,11 +78,11 @@ def document(
         verdict=(_now(base), verdict(base)),
         sections=(
             *section(
-                f"More of each, by its effect on {metric_called(margins.metric)}",
+                f"Effect of more of each resource, by {metric_called(margins.metric)}",
                 _worth_table(margins, useful),
                 notes(_worth_notes(margins, useful)),
             ),
-            *section(f"What moves the limit away from {_limit(base)}", *_flips(found)),
+            *section(f"When the bottleneck moves away from {_limit(base)}", *_flips(found)),
             *_swap_section(found.generations),
             *_tornado_section(found.tornado),
         ),
@@ -91,21 +92,22 @@ def document(
 
 
 def _service_document(
-    base: ServicePrediction, worths: Sequence[ServiceWorth], metric: str
+    base: ServicePrediction, worths: Sequence[ChangedService], metric: str
 ) -> Document:
     """Return the effect of changes on a metric of a service, the smallest value first."""
     now = service_figures(base).get(metric)
-    rows: list[tuple[str, float | None, float | None]] = []
-    for worth in worths:
-        value = service_figures(worth.prediction).get(metric)
-        rows.append((worth.name, value, value / now if value is not None and now else None))
-    rows.sort(key=lambda row: (row[2] is None, row[2] or 0.0))
-    head = ("change", metric, "ratio")
 
     def rounded(value: float | None) -> float | None:
         return None if value is None else float(f"{value:.3g}")
 
-    table = Table(head=head, rows=tuple((n, rounded(v), rounded(r)) for n, v, r in rows))
+    rows: list[tuple[str, float | None, float | None]] = []
+    for worth in worths:
+        value = service_figures(worth.prediction).get(metric)
+        ratio = value / now if value is not None and now else None
+        rows.append((worth.name, value, ratio))
+    rows.sort(key=lambda row: (row[2] is None, row[2] or 0.0))
+    rows = [(name, rounded(value), rounded(ratio)) for name, value, ratio in rows]
+    table = Table(head=("change", metric, "ratio"), rows=tuple(rows))
     shown = "none beyond saturation" if now is None else significant(now, 3)
     return Document(
         title=f"{base.service.name}: {metric} is {shown}",
@@ -162,7 +164,7 @@ def _row(margins: Margins, worth: Worth) -> list[str]:
         cells.append(metric_figure(margins.metric, number_at(after, margins.metric)))
     cells += [_signed(margins.effect(worth, metric)) for metric in _SHOWN]
     if margins.base.cost.per_second is not None:
-        cells += [_dollars(margins.base.in_all, worth.to_train), _per_dollar(worth)]
+        cells += [_dollars(margins.base.in_all, worth.to_train), _per_dollar(margins, worth)]
     return cells
 
 
@@ -185,35 +187,42 @@ def _dollars(before: float | None, after: float | None) -> str:
     return f"{'-' if more < 0.0 else '+'}{quantity(abs(more), USD, ROUGH)}"
 
 
-def _per_dollar(worth: Worth) -> str:
+def _per_dollar(margins: Margins, worth: Worth) -> str:
     if worth.rent == 0.0:
-        return "free"
-    return "unknown" if worth.per_dollar is None else quantity(worth.per_dollar, USD, ROUGH)
+        return "no added price"
+    if worth.per_dollar is None:
+        return "unknown"
+    dearer = (worth.to_train or 0.0) > (1.0 + ROUNDING) * (margins.base.in_all or math.inf)
+    return "-" if dearer else quantity(worth.per_dollar, USD, ROUGH)
 
 
 def _worth_notes(margins: Margins, useful: Sequence[Worth]) -> Iterator[str]:
-    worths = margins.worths
-    tried = [w for w in worths if w.prediction is not None and not margins.matters(w)]
+    if useful:
+        last = "run time" if margins.base.cost.per_second is None else "total"
+        yield f"Columns from {batch_called(margins.base.scenario)} to {last} are changes."
+    tried = [w for w in margins.worths if w.prediction is not None and not margins.matters(w)]
     idle = [w.change.name for w in tried if not margins.is_open(w)]
     if idle:
         yield f"No effect (below {percent(margins.floor)}): {', '.join(idle)}"
     for worth in tried:
         if margins.is_open(worth):
-            yield (
-                f"{worth.change.name}: {_signed(margins.effect(worth))} is within noise "
-                f"({percent(margins.noise(worth))})"
-            )
-    for worth in worths:
+            effect, noise = _signed(margins.effect(worth)), percent(margins.noise(worth))
+            yield f"{worth.change.name}: {effect} is within noise ({noise})"
+    for worth in margins.worths:
         if worth.prediction is None:
             yield f"Not possible: {worth.change.name}: {worth.reason}"
         elif misfit(worth.prediction) and not misfit(margins.base):
             yield f"Does not fit: {worth.change.name} needs more {misfit(worth.prediction)}"
+    yield from _price_notes(margins, useful)
+
+
+def _price_notes(margins: Margins, useful: Sequence[Worth]) -> Iterator[str]:
     if margins.base.cost.per_second is None:
         yield "The price of the machines is unknown: set cost.price."
         return
-    unpriced = [w.change.name for w in useful if w.rent is None]
     if any(w.per_dollar is not None for w in useful):
         yield "saved per $: dollars saved per dollar spent; above $1 a change pays for itself"
+    unpriced = [w.change.name for w in useful if w.rent is None]
     if unpriced:
         yield (
             "unknown: the price of the change is not in the total; give it, such as "
@@ -231,7 +240,7 @@ def value_text(knob: Knob, value: float) -> str:
     """
     if knob.unit is None:
         return count(value) if knob.whole else f"{value:.3g}"
-    return f"{value:.3g} x" if knob.unit is SPEED else show(value, knob.unit, DIGITS)
+    return f"{value:.3g}x" if knob.unit is SPEED else show(value, knob.unit, DIGITS)
 
 
 def _flips(found: WhatIf) -> tuple[Table | None, Notes]:
@@ -242,8 +251,8 @@ def _flips(found: WhatIf) -> tuple[Table | None, Notes]:
     texts = []
     if still:
         texts.append(
-            f"Never the limit, even {MAX_FACTOR:g}x larger or smaller ({MAX_COUNT:g} of what is "
-            f"counted): {', '.join(still)}"
+            f"Never the limit, even {MAX_FACTOR:g}x larger or smaller (counts up to "
+            f"{MAX_COUNT:g}): {', '.join(still)}"
         )
     if found.margins.base.timing.bottleneck == _CPU and any(name in moved for name in _CORES):
         texts.append(_ENOUGH)
@@ -281,7 +290,7 @@ def _object(found: WhatIf) -> dict[str, Any]:
         "negligible": margins.floor,
         "changes": [_worth_object(margins, worth) for worth in margins.worths],
         "flips": [_flip_object(flip) for flip in found.flips],
-        "generations": _swap_object(found.generations),
+        "generations": found.generations and [_generation_object(g) for g in found.generations],
         "tornado": _tornado_object(found.tornado),
     }
 
@@ -290,35 +299,30 @@ def _table(found: WhatIf) -> Table:
     """Return the job as it is and each change, in SI units; effects as fractions."""
     margins = found.margins
     names = tuple(dict.fromkeys((*_SHOWN, "cost.usd_to_train", margins.metric)))
-    head = ("change", "now", "then", "unit", "possible", "fits", "matters", *names)
-    effects = tuple(f"effect on {name}" for name in names)
-    base = [number_at(margins.base, name) for name in names]
-    fits = "yes" if margins.base.fits else "no"
-    now_: tuple[Cell, ...] = (
-        "as it is",
-        None,
-        None,
-        "",
-        "yes",
-        fits,
-        "",
-        *base,
-        *[0.0] * len(names),
+    head = (
+        *("change", "now", "then", "unit", "possible", "fits", "matters", *names),
+        *(f"effect on {name}" for name in names),
+        *("added_usd_per_s", "saved_per_usd", "reason"),
     )
-    rows = (_cells(margins, worth, names) for worth in margins.worths)
-    own = ("added_usd_per_s", "saved_per_usd", "reason")
-    return Table(head=(*head, *effects, *own), rows=((*now_, None, None, ""), *rows))
-
-
-def _cells(margins: Margins, worth: Worth, names: Sequence[str]) -> tuple[Cell, ...]:
-    known = _worth_object(margins, worth)
-    answers = ("yes" if known[key] else "no" for key in ("possible", "fits", "matters"))
-    return (
-        *(known["change"], known["now"], known["then"], known["unit"] or "", *answers),
-        *(known["figures"].get(name) for name in names),
-        *(known["relative"].get(name) for name in names),
-        *(known["added_usd_per_s"], known["saved_per_usd"], worth.reason),
+    now: tuple[Cell, ...] = (
+        *("as it is", None, None, "", "yes", "yes" if margins.base.fits else "no", ""),
+        *(number_at(margins.base, name) for name in names),
+        *([0.0] * len(names)),
+        *(None, None, ""),
     )
+    rows: list[tuple[Cell, ...]] = []
+    for worth in margins.worths:
+        known = _worth_object(margins, worth)
+        answers = ("yes" if known[key] else "no" for key in ("possible", "fits", "matters"))
+        rows.append(
+            (
+                *(known["change"], known["now"], known["then"], known["unit"] or "", *answers),
+                *(known["figures"].get(name) for name in names),
+                *(known["relative"].get(name) for name in names),
+                *(known["added_usd_per_s"], known["saved_per_usd"], worth.reason),
+            )
+        )
+    return Table(head=head, rows=(now, *rows))
 
 
 def _worth_object(margins: Margins, worth: Worth) -> dict[str, Any]:
@@ -406,10 +410,6 @@ def _swap_notes(found: Sequence[Generation]) -> Iterator[str]:
             refused.setdefault(one.reason.replace(one.gpu, "it"), []).append(one.gpu)
     for reason, names in refused.items():
         yield f"Not possible: {', '.join(names)}: {reason}"
-
-
-def _swap_object(found: Sequence[Generation] | None) -> list[dict[str, Any]] | None:
-    return None if found is None else [_generation_object(one) for one in found]
 
 
 def _generation_object(one: Generation) -> dict[str, Any]:

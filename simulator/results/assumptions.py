@@ -342,7 +342,7 @@ def _is_undated(scenario: Scenario) -> bool:
 
 
 def _sharded_for_nothing(scenario: Scenario, memory: MemoryFit | None) -> str:
-    """Say so where sharded gradients need more memory than a sharded optimizer alone.
+    """Warn if sharded gradients need more memory than a sharded optimizer alone.
 
     FSDP's SHARD_GRAD_OP keeps a shard of all parameters in addition to the full ones during a pass.
     Gradients make up for it, unless few parameters have some or a pipeline adds up whole ones.
@@ -362,7 +362,7 @@ def _sharded_for_nothing(scenario: Scenario, memory: MemoryFit | None) -> str:
 
 
 def _stragglers_of_an_epoch(scenario: Scenario, timing: Timing) -> str:
-    """Say so where an epoch takes far longer than its steps: its last batches come late."""
+    """Warn if an epoch takes far longer than its steps: its last batches come late."""
     steps = lengths(scenario).steps * timing.step_time.mean
     if timing.epoch_time - timing.first_step <= 2.0 * steps:
         return ""
@@ -371,7 +371,7 @@ def _stragglers_of_an_epoch(scenario: Scenario, timing: Timing) -> str:
 
 
 def _drives(scenario: Scenario) -> str:
-    """Say so where the data do not fit the drives they are said to lie on."""
+    """Warn if the data do not fit the drives."""
     group, job = scenario.cluster.trainers, scenario.job
     if group.storage.capacity is None or group.storage.scope is not Scope.LOCAL:
         return ""
@@ -383,7 +383,7 @@ def _drives(scenario: Scenario) -> str:
 
 
 def _volumes(scenario: Scenario) -> list[str]:
-    """Say so where credits of a volume run out with its size, and its size is unknown."""
+    """Warn if the credits of a volume depend on its size, and its size is unknown."""
     group = scenario.cluster.trainers
     stores = [store for store in (group.storage, group.origin) if store is not None]
     large = {s.name: s.full_rate_size for s in stores if s.capacity is None}
@@ -396,7 +396,7 @@ def _volumes(scenario: Scenario) -> list[str]:
 
 
 def _spot(scenario: Scenario) -> str:
-    """Say so where machines may be taken away, which no time here counts."""
+    """Warn that machines may be taken away, which no time here includes."""
     if scenario.cost.purchase is not Purchase.SPOT:
         return ""
     told = scenario.interruptions
@@ -414,7 +414,7 @@ def _spot(scenario: Scenario) -> str:
 
 
 def _blocks(scenario: Scenario) -> str:
-    """Say so where more machines are bought as capacity blocks than are sold so."""
+    """Warn if more machines are bought as capacity blocks than are sold so."""
     machines = sum(group.count for group in scenario.cluster.groups)
     if scenario.cost.purchase is not Purchase.CAPACITY_BLOCK or machines <= MOST_IN_BLOCKS:
         return ""
@@ -422,7 +422,7 @@ def _blocks(scenario: Scenario) -> str:
 
 
 def _failures(scenario: Scenario, timing: Timing) -> str:
-    """Say so where a job as large and long would be interrupted, and nothing is said of that."""
+    """Warn if a job of this size and length would be interrupted, and no failures are stated."""
     trainers = scenario.cluster.trainers
     accelerators = trainers.count * trainers.gpus_per_host
     stops = timing.total_time * accelerators / BETWEEN_STOPS
@@ -435,7 +435,7 @@ def _failures(scenario: Scenario, timing: Timing) -> str:
 
 
 def _helpers(scenario: Scenario) -> str:
-    """Say so where machines of remote workers are short of RAM."""
+    """Warn if machines of remote workers are short of RAM."""
     remote = scenario.job.remote
     if remote is None:
         return ""

@@ -853,7 +853,7 @@ def measurable(path: str) -> Metric | None:
 
 
 def measurable_names() -> tuple[str, ...]:
-    """Names of all metrics that can be measured as one number."""
+    """Return the names of all metrics that can be measured as one number."""
     return tuple(
         name for name in (*_BY_NAME, *_MEASURED_OF_SERVICES) if measurable(name) is not None
     )

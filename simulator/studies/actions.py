@@ -222,7 +222,7 @@ def _waits(base: Prediction) -> bool:
 
 
 def _ground(reader: CandidateReader, scenario: Scenario, catalogue: Catalogue) -> Baseline:
-    """The scenario, with machines of its own cloud and stores that only some clouds reach."""
+    """Return the baseline with machines of its own cloud and stores that only some clouds reach."""
     own = machine_of(scenario.cluster.trainers.host)
     return Baseline(
         reader=reader,
@@ -250,7 +250,7 @@ def machines_beside(catalogue: Catalogue, own: Machine) -> Iterator[Machine]:
 
 
 def _promising(own: _Estimate, found: Iterable[_Estimate | None], slack: float) -> list[_Estimate]:
-    """The best change of each kind by closed forms, best first.
+    """Return the best change of each kind by closed forms, best first.
 
     Workers that take turns on a full resource leave it idle at times: the run takes `slack` times
     its bound, which more of them bring it closer to.
@@ -273,7 +273,7 @@ def _promising(own: _Estimate, found: Iterable[_Estimate | None], slack: float) 
 
 
 def _roomier(own: _Estimate, found: Iterable[_Estimate | None]) -> list[_Estimate]:
-    """The change that costs least of those after which a job that may not fit surely does."""
+    """Return the cheapest change after which a job that may not fit surely does."""
     if not LIKELY_FIT <= own.fitting < SURE_FIT:
         return []
     sure = [tried for tried in found if tried is not None and tried.fitting >= SURE_FIT]
@@ -369,7 +369,7 @@ def _action(
     met: BugLog | None,
     found: Sequence[Action],
 ) -> Action | None:
-    """The change, predicted; None where it is refused, or outdone by what was found before."""
+    """Return the predicted change; None if it is refused, or outdone by an earlier one."""
 
     def predicted() -> tuple[Scenario, UsdPerSecond | None, Prediction] | None:
         scenario = reader.read(change.settings).scenario
@@ -445,7 +445,7 @@ def _interval(
 
 
 def _drawn(prediction: Prediction, seed: int) -> NDArray[np.float64]:
-    """The run's time at many rates [s]; the same seed draws the same rates."""
+    """Return the time of the run at many rates [s]; the same seed draws the same rates."""
     inputs = simulation_input(prediction.scenario)
     uncertainties = uncertainty_components(inputs, prediction)
     figured = np.array([prediction.timing.total_time])
@@ -555,7 +555,7 @@ def _quick_prediction(service: Service, seed: int) -> ServicePrediction:
 
 
 def _shortened(service: Service) -> Service:
-    """The service with few requests where all are there from the start: rates are those of all."""
+    """Return the service with few requests if all are there from the start: rates stay the same."""
     ways, count = service.load.arrivals, usual_count(service.load)
     if not isinstance(ways, OpenLoop) or math.isfinite(ways.rate) or (count or 0) <= MAX_REQUESTS:
         return service
@@ -623,7 +623,7 @@ def service_worth(prediction: ServicePrediction) -> tuple[float, ...]:
 
 
 def _readable(read: ReadService, levers: Iterable[Change]) -> Iterator[tuple[Change, Service]]:
-    """Levers with their services, without those that are refused."""
+    """Return levers with their services, without those that are refused."""
     for change in levers:
         try:
             yield change, read(change.settings)
@@ -687,7 +687,7 @@ def _may_do(service: Service, host: Host) -> bool:
 def _service_action(
     base: ServicePrediction, read: ReadService, change: Change, quickly: ServicePrediction
 ) -> ServiceAction:
-    """A change with its intervals, which a shorter look has chosen."""
+    """Return a change with its intervals, after a shorter prediction selected it."""
     service = read(change.settings)
     after = predict_service(
         service,

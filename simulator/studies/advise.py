@@ -91,7 +91,7 @@ class _Tried:
         self.known: dict[tuple[int, int], Setting] = {}
 
     def at(self, workers: int, prefetch: int) -> Setting:
-        """The setting, predicted now or before."""
+        """Return the setting, predicted now or before."""
         key = (workers, prefetch)
         if key not in self.known:
             found = attempt(lambda: self._predicted(*key), self._met)
@@ -158,7 +158,7 @@ def advise_input(
 
 
 def _chosen(tried: _Tried, prefetch: int, top: int, within: float) -> Setting | None:
-    """The fewest workers of all depths; None where none is enough.
+    """Return the fewest workers over all depths; None if none is enough.
 
     A batch that comes just in time is copied while the device waits, which does not count as
     waiting for data but makes as long a step: what was found to take longer than others by more
@@ -186,7 +186,7 @@ def _top(scenario: Scenario) -> int:
 def _fewest(
     tried: _Tried, prefetch: int, top: int, within: float, longest: Seconds
 ) -> Setting | None:
-    """The fewest workers that are enough at some prefetch; None if `top` are not."""
+    """Return the fewest workers that are enough at a prefetch; None if `top` are not."""
 
     def enough(workers: int) -> bool:
         found = tried.at(workers, prefetch)
@@ -212,7 +212,7 @@ def _too_big(setting: Setting) -> bool:
 
 
 def _fewer(setting: Setting, prefetch: int) -> tuple[int, bool, int]:
-    """By workers; among as many the `prefetch` there is now comes first, then the least.
+    """Return a sort key: workers, then the present `prefetch`, then the least prefetch.
 
     A prefetch without a gain is not changed.
     """

@@ -251,11 +251,11 @@ class Baseline:
         return name if name.startswith("storage/") or not name else f"storage/{name}"
 
     def machine(self, name: str) -> Machine:
-        """A machine on offer by its name."""
+        """Return a machine on offer by its name."""
         return next(machine for machine in self.machines if machine.name == name)
 
     def nearby(self, machine: Machine) -> list[Storage]:
-        """Stores of a machine's cloud all of whose prices are known; all if they are of none."""
+        """Return stores of a machine's cloud with known prices; all of them if none is known."""
         there = [
             store
             for store in self.stores
@@ -275,7 +275,7 @@ class Baseline:
         return round(job.train.batch_size) * job.train.accumulation * self.scenario.ranks
 
     def share(self, machine: Machine, settings: Settings) -> int:
-        """Samples that one rank takes in an optimizer step; 0 where they don't come out even.
+        """Return the samples of one rank in an optimizer step; 0 if they cannot be divided evenly.
 
         Those of all ranks together stay as they are where they must; else those of one rank do.
         """
@@ -294,7 +294,7 @@ class Baseline:
         return 0 if on_host or job.mode is Mode.PREPARE else machine.gpus
 
     def ranks(self, machine: Machine, settings: Settings) -> int:
-        """Data-parallel ranks of a candidate."""
+        """Return the data-parallel ranks of a candidate."""
         count = int(settings.get(COUNT, 1))
         devices = max(1, self.gpus(machine) // self.scenario.job.copies) * count
         return max(1, devices // self.replica(settings))
@@ -344,7 +344,7 @@ def baseline_of(
 
 
 def with_full_name(settings: Settings, catalogue: Catalogue) -> Settings:
-    """Settings with the machine called as its profile is, such as ``node/dgx-h100``."""
+    """Return settings with the full name of the machine's profile, such as ``node/dgx-h100``."""
     if MACHINE not in settings:
         return settings
     return {**settings, MACHINE: catalogue.host(str(settings[MACHINE])).name}

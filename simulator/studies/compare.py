@@ -58,7 +58,7 @@ class PricePerformance:
 
 
 def differing(sides: Sequence[Side[Any]]) -> tuple[str, ...]:
-    """Keys whose values are not the same in all scenarios, in the order of their sections."""
+    """Return keys whose values differ between the sides, in the order of their sections."""
     names = dict.fromkeys(name for side in sides for name in side.inputs)
     return tuple(name for name in names if _differs(name, sides))
 
@@ -73,7 +73,7 @@ def _differs(name: str, sides: Sequence[Side[Any]]) -> bool:
 
 
 def price_performance(first: Side[Prediction], other: Side[Prediction]) -> PricePerformance | None:
-    """The price-performance rule for two predictions; None where a price is unknown."""
+    """Return the price-performance of two predictions; None if a price is unknown."""
     return rule_of(_paid(first.prediction), _paid(other.prediction))
 
 
@@ -86,7 +86,7 @@ def _paid(prediction: Prediction) -> tuple[UsdPerSecond | None, PerSecond]:
 def rule_of(
     first: tuple[UsdPerSecond | None, PerSecond], other: tuple[UsdPerSecond | None, PerSecond]
 ) -> PricePerformance | None:
-    """The same of prices [$/s] and rates [samples/s]."""
+    """Return the price-performance of prices [$/s] and rates [samples/s]."""
     (was, slow), (now, fast) = first, other
     if not was or not now or not slow or not fast:
         return None
@@ -96,7 +96,7 @@ def rule_of(
 def published_price_performance(
     first: Side[Prediction], other: Side[Prediction]
 ) -> PricePerformance | None:
-    """The same as published: prices by the hour, and times of steps of equally many samples."""
+    """Return it as published: hourly prices, and times of steps of equally many samples."""
     price, step = "cost.usd_per_h", "step_time_s.mean"
     here, there = first.measured, other.measured
     equal = _samples(first) == _samples(other)

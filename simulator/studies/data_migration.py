@@ -54,12 +54,12 @@ class Move:
 
 
 def waited(copies: Sequence[Move]) -> Seconds:
-    """The least time of copies that are made one after another; none is counted if unknown [s]."""
+    """Return the least time of copies one after another [s]; an unknown time counts as 0."""
     return sum(one.least or 0.0 for one in copies)
 
 
 def with_copies(figures: Mapping[str, Value], copies: Sequence[Move]) -> Mapping[str, Value]:
-    """The figures of a run with the copies in them that it needs first; steps stay as they are."""
+    """Return the figures of a run with its initial copies included; steps stay the same."""
     total, money = number(figures, TIME), number(figures, MONEY)
     if not copies or total is None:
         return figures
@@ -174,7 +174,7 @@ def _origin(scenario: Scenario) -> Storage:
 def _least(
     size: Bytes, now: Scenario, chosen: Scenario, origin: Storage, target: Storage
 ) -> Seconds | None:
-    """The least time of a copy; drives of a machine that is given up may be read no more."""
+    """Return the least time of a copy [s]; drives of a machine that is given up are not read."""
     reading = origin.read_rate * drives_of(now.cluster.trainers, origin)
     known = [reading, target.write_bandwidth]
     network = chosen.cluster.trainers.host.network

@@ -97,7 +97,7 @@ def cheapest_rent(owned: Prediction, others: Sequence[Prediction]) -> int | None
 
 
 def _standing(prediction: Prediction) -> list[tuple[int, Standing]] | None:
-    """Machines of each group, and what one of them costs whether it works or not."""
+    """Return the machines of each group with the fixed costs of one of them."""
     scenario, found = prediction.scenario, list[tuple[int, Standing]]()
     for group in scenario.cluster.groups:
         one = standing(scenario, group) if is_owned(scenario, group) else None
@@ -130,7 +130,7 @@ def long_run(
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[Prediction, Outlook]:
-    """The long run of a scenario, with the ways to buy its machines.
+    """Return the long run of a scenario, with the ways to buy its machines.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def long_run(
 
 
 def with_ways(prediction: Prediction, reader: CandidateReader) -> Prediction:
-    """A prediction whose long run has the ways to buy its machines; as it is without a long run.
+    """Add the ways to buy machines to a prediction with a long run.
 
     `reader` reads its scenario. SimulatedRuns and checkpoints are those that the prediction has.
     """
@@ -222,7 +222,7 @@ class _Purchases:
         self._drawn.append((self._told, simulation))
 
     def outlook(self) -> Outlook:
-        """The run as its scenario buys machines."""
+        """Return the run as its scenario buys machines."""
         found = self._simulation(self._told)
         paid = paid_for(self._prediction, found)
         return self._summary(self._prediction, self._told, found, paid)
@@ -235,7 +235,7 @@ class _Purchases:
         return replace(summary(bought, told, found, paid), finish_range=self._ranges[id(found)])
 
     def way(self, purchase: Purchase, fallback: bool) -> _Purchase:  # noqa: FBT001 - a row of WAYS
-        """The run with its machines bought in another way."""
+        """Return the run with its machines bought in another way."""
         bought = self._bought(purchase)
         told = self._at(purchase, fallback=fallback)
         if isinstance(told, str):
@@ -262,7 +262,7 @@ class _Purchases:
         return more
 
     def _bought(self, purchase: Purchase) -> Prediction:
-        """The same run with another bill; a price that the scenario states is that of its way."""
+        """Return the same run with another bill; a stated price is that of its own way to buy."""
         scenario = self._prediction.scenario
         if purchase is scenario.cost.purchase:
             return self._prediction
@@ -398,7 +398,7 @@ def _predicted(reader: CandidateReader, settings: Mapping[str, Plain], seed: int
 
 
 def _cheapest_to_buy(catalogue: Catalogue, rented: Host) -> Host | None:
-    """The cheapest machine to buy with as many accelerators of the same kind."""
+    """Return the cheapest machine to buy with as many accelerators of the same kind."""
     hosts = (catalogue.host(name) for name in catalogue.names("node"))
     alike = [
         (host.capex, host)

@@ -60,7 +60,7 @@ class Sensitivity:
 
 
 def deviations(uncertainties: Sequence[UncertaintyComponent]) -> dict[Rate, float]:
-    """Standard deviation of each rate's logarithm; only uncertain rates."""
+    """Return the standard deviation of the logarithm of each uncertain rate."""
     rates = [rate for rate in Rate if any(d.rate is rate and d.log_sd > 0.0 for d in uncertainties)]
     if not rates:
         return {}
@@ -72,7 +72,7 @@ def deviations(uncertainties: Sequence[UncertaintyComponent]) -> dict[Rate, floa
 def tornado(
     scenario: Scenario, metric: str, *, seed: int = 0, progress: Progress | None = None
 ) -> Sensitivity | None:
-    """The metric with each rate at its P10 and its P90, all others as figured.
+    """Return the metric with each rate at its P10 and its P90, all others unchanged.
 
     Parameters
     ----------
@@ -90,11 +90,11 @@ def tornado(
     Sensitivity or None
         None where the metric has no value.
     """
-    inputs = simulation_input(scenario)
     prediction = predict(scenario, seed=seed, intervals=False)
     base = number_at(prediction, metric)
     if base is None:
         return None
+    inputs = simulation_input(prediction.scenario)
     uncertainties = uncertainty_components(inputs, prediction)
 
     def at(rate: Rate, speed: float) -> float:

@@ -95,7 +95,7 @@ class BulkSizing:
         return max(1, math.ceil(self.requests / (self._rate * self.deadline)))
 
     def least_price(self, each: UsdPerSecond) -> Usd:
-        """What machines at such a price each cost at least for the whole job [$]."""
+        """Return the least cost of the whole job at a price of each machine [$]."""
         return each * self.requests / self._rate
 
     def slow(self, deviations: float) -> BulkSizing:
@@ -119,7 +119,7 @@ class BulkSizing:
         return self._whole[machines]
 
     def machines(self) -> int | None:
-        """The fewest that finish in time and keep the other limits; None where no number does."""
+        """Return the fewest machines that are in time and within the other limits; None if none."""
         fails, enough, most = self.least - 1, self.least, self.requests
         while enough < most and not self._keeps(self._told(enough)):
             fails, enough = enough, min(most, 2 * enough)
@@ -200,7 +200,7 @@ class BulkSizing:
 
 
 def _of_all(told: Answered, duration: Seconds, requests: int, machines: int) -> Answered:
-    """What all requests come to in so long a time, of which one of the machines had a part."""
+    """Return the figures of all requests over a duration from those of one machine's part."""
     longer = requests * told.duration / (told.requests * duration)
     flows = ("request_rate", "prompt_rate", "output_rate", "goodput")
     found = {name: longer * getattr(told, name) for name in flows}
@@ -264,7 +264,7 @@ class TooExpensive:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sized:
+class ServiceChoices:
     """The choices, the cheapest first, what costs more, and what was refused."""
 
     service: Service
@@ -291,7 +291,7 @@ def cheapest_machines(
     *,
     seed: int = 0,
     progress: Progress | None = None,
-) -> Sized:
+) -> ServiceChoices:
     """Return the cheapest machines within the limits of a service, among candidates.
 
     Candidates whose price at saturation is far above that of the cheapest found are left out: they
@@ -332,7 +332,7 @@ def cheapest_machines(
         cheapest, sizing = choices[0]
         if isinstance(sizing, Sizing):
             told[0] = replace(cheapest, highest=sizing.highest(cheapest.machines))
-    return Sized(
+    return ServiceChoices(
         service=read({}), choices=tuple(told), dearer=tuple(dearer), refused=tuple(refused)
     )
 
@@ -466,7 +466,7 @@ def _need(service: Service, seed: int, *, told: bool) -> Need:
 
 
 def cost_at(choice: Choice) -> ServiceCost:
-    """What the machines of a choice cost, its tokens and its requests."""
+    """Return the cost of the machines of a choice, of its tokens and requests."""
     return service_cost(choice.service, choice.answered, None)
 
 
@@ -500,7 +500,7 @@ LOAD_SHARES: Final = (0.05, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
 def against_load(prediction: ServicePrediction) -> tuple[ServicePrediction, ...]:
-    """The service at loads up to its saturation; none where its load is not a rate of arrivals."""
+    """Return the service at loads up to saturation; none if its load is not a rate of arrivals."""
     service, found = at_peak(prediction.service), prediction.saturation
     ways = service.load.arrivals
     if found is None or not isinstance(ways, OpenLoop) or math.isinf(ways.rate):
@@ -513,18 +513,20 @@ def against_load(prediction: ServicePrediction) -> tuple[ServicePrediction, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worth:
+class ChangedService:
     """A change to a service, and the service with it."""
 
     name: str
     prediction: ServicePrediction
 
 
-def worths(service: Service, *, seed: int = 0) -> tuple[ServicePrediction, tuple[Worth, ...]]:
-    """The service as it is, and with each of some changes."""
+def worths(
+    service: Service, *, seed: int = 0
+) -> tuple[ServicePrediction, tuple[ChangedService, ...]]:
+    """Return the service without changes, and with each of some changes."""
     base = predict_service(service, seed=seed, intervals=False)
     found = [
-        Worth(name=name, prediction=predict_service(changed, seed=seed, intervals=False))
+        ChangedService(name=name, prediction=predict_service(changed, seed=seed, intervals=False))
         for name, changed in variants(service)
     ]
     return base, tuple(found)

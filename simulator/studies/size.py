@@ -117,7 +117,7 @@ def sized(  # noqa: PLR0913 - what is asked
 
 
 def run_speed(prediction: Prediction) -> PerSecond:
-    """Samples a second over the whole run: its start and its first epoch, which fills caches, too.
+    """Return samples per second over the whole run, with its start and its cold first epoch.
 
     The mean step alone says nothing of a store that is read once and then held in RAM.
     """
@@ -158,7 +158,7 @@ class _Search:
         return found[-1]
 
     def found(self) -> Sized:
-        """The least of each knob with the others ample, grown until they are enough together."""
+        """Return the least of each knob with the others ample, grown until all suffice."""
         sizes = {knob.name: self._least(knob) for knob in self._knobs}
         values = {
             knob.name: sizes[knob.name] or knob.value * MIN_SIZE_SHARE for knob in self._knobs
@@ -182,7 +182,7 @@ class _Search:
         )
 
     def _least(self, knob: Knob) -> float | None:
-        """The least that is enough; None if the least that is tried is."""
+        """Return the least that is enough; None if the least that is tried is."""
         low, high = max(knob.least, knob.value * MIN_SIZE_SHARE), self._ample[knob.name]
         if self._is_enough(knob, low):
             return None if low == knob.value * MIN_SIZE_SHARE else low
@@ -218,7 +218,7 @@ class _Search:
         return self._samples >= self._enough * least * (1.0 - ROUNDING)
 
     def _speed(self, values: Mapping[str, float]) -> PerSecond:
-        """Samples per second of the run, 0 where the job does not fit into RAM."""
+        """Return samples per second of the run; 0 if the job does not fit into RAM."""
         key = tuple(sorted(values.items()))
         if key not in self._known:
             scenario = self._read(self._settings(values))
@@ -239,7 +239,7 @@ class _Search:
 
 
 def _bisected(low: float, high: float, enough: Callable[[float], bool]) -> float:
-    """The least size that is enough, where `low` is not and `high` is, as close as is wanted."""
+    """Return the least size that is enough, where `low` is not and `high` is."""
     while high / low > SIZE_TOLERANCE:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if enough(middle) else (middle, high)
@@ -278,7 +278,7 @@ def offers(
     catalogue: Catalogue,
     suits: Callable[[str], bool] = lambda _: True,
 ) -> list[Offer]:
-    """Profiles that are large enough, the cheapest first, those without a price last.
+    """Return profiles that are large enough, the cheapest first, those without a price last.
 
     Machines are those with as many of the same accelerator as the job uses, or with none where it
     uses none; stores those that its cloud reaches and that `suits` says are fast enough, since a
@@ -326,7 +326,7 @@ def _machines(
 
 
 def _own_machine(scenario: Scenario) -> dict[str, float]:
-    """What the job's own machine has of all that is not sized, and the job makes use of.
+    """Return the resources of the job's own machine that are not sized and that the job uses.
 
     The RAM it needs, all its hardware threads, and its network where data or gradients pass it.
     """

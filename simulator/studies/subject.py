@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from simulator.studies.search.explore import Request
     from simulator.studies.search.findings import Findings
     from simulator.studies.search.outcome import Outcome
-    from simulator.studies.service_sizing import Need, Worth
-    from simulator.studies.service_sizing import Sized as SizedService
+    from simulator.studies.service_sizing import ChangedService, Need, ServiceChoices
     from simulator.studies.size import SizeAnswer
     from simulator.studies.whatif import WhatIf
 
@@ -450,7 +449,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         if not axes.axes:
             msg = "nothing to vary: give --over KEY=VALUES, or the scenario a [sweep] section"
             raise PlanError(msg)
-        sampling = axes.sampling if options.sample is None else Sampling(options.sample)
+        sampling = axes.sample if options.sample is None else Sampling(options.sample)
         if sampling is Sampling.GRID and options.points is not None:
             msg = "--points draws points: add --sample latin-hypercube or --sample sobol"
             raise PlanError(msg)
@@ -458,7 +457,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         where = " and ".join(f"({condition})" for condition in conditions)
         return replace(
             axes,
-            sampling=sampling,
+            sample=sampling,
             points=options.points or axes.points,
             where=where if len(conditions) > 1 else "".join(conditions),
             seed=options.seed or axes.seed,
@@ -670,7 +669,7 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
 
     def whatif(
         self, metric: str, options: StudyOptions
-    ) -> Study[tuple[ServicePrediction, tuple[Worth, ...]]]:
+    ) -> Study[tuple[ServicePrediction, tuple[ChangedService, ...]]]:
         """Find the effect of changes on a metric; see `Subject.whatif`."""
         from simulator.results.metrics import service_figures
         from simulator.schema.fields import nearest_hint
@@ -699,7 +698,7 @@ class ServiceSubject(Subject["Service", "ServicePrediction"]):
     @classmethod
     def recommend(
         cls, subjects: Sequence[ServiceSubject], options: StudyOptions
-    ) -> Study[SizedService]:
+    ) -> Study[ServiceChoices]:
         """Size the machines that the goal of one service allows; see `Subject.recommend`."""
         from simulator.results.cost import listed_prices
         from simulator.studies.service_sizing import cheapest_machines, check_limits

@@ -35,7 +35,7 @@ STEPS: Final = 40
 
 
 def unused_keys(reader: CandidateReader) -> tuple[str, ...]:
-    """The keys of a scenario that have no effect on its prediction, in order of the sections.
+    """Return the keys of a scenario without effect on its prediction, by section.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def _is_idle(reader: CandidateReader, key: str, value: object, known: _Known) ->
 
 
 def _closed_forms(scenario: Scenario) -> tuple[object, ...] | str:
-    """What a prediction is made of, as far as no event is needed for it; or why there is none."""
+    """Return the parts of a prediction that need no event, or why there are none."""
     try:
         return tuple(_made_of(scenario))
     except PlanError as error:
@@ -117,7 +117,7 @@ def _closed_forms(scenario: Scenario) -> tuple[object, ...] | str:
 
 
 def _made_of(scenario: Scenario) -> Iterator[object]:
-    """The closed forms one after another, those first that take no time to see."""
+    """Yield the closed forms, the quickest first."""
     job = scenario.job
     pipeline, train = job.input, job.train
     yield pipeline.policy, pipeline.pin_memory, pipeline.overlap_copies, pipeline.straggler
@@ -141,7 +141,7 @@ def _made_of(scenario: Scenario) -> Iterator[object]:
 
 
 def _asked(stages: Sequence[StageDemands]) -> list[tuple[object, ...]]:
-    """What stages demand, without where it came from; nothing of what asks for nothing."""
+    """Return the demands of stages without their origin and without empty ones."""
     return [
         (
             *(stage.stage, stage.group, stage.times, d.path, d.amount, d.operations, d.latency),
@@ -159,7 +159,7 @@ def _used(topology: Topology, stages: Sequence[StageDemands]) -> dict[str, float
 
 
 def _figures(scenario: Scenario) -> dict[str, Value] | str:
-    """All metrics over a few steps, or why there are none."""
+    """Return all metrics over a few steps, or why there are none."""
     try:
         prediction = predict(scenario, intervals=False, max_steps=STEPS)
     except (PlanError, BrokenInvariant) as error:

@@ -101,7 +101,7 @@ class Margins:
     floor: float = MIN_EFFECT
 
     def effect(self, worth: Worth, metric: str = "") -> float | None:
-        """Relative change of a metric; None where it has no value before or after."""
+        """Return the relative change of a metric; None if it has no value before or after."""
         name = metric or self.metric
         after = None if worth.prediction is None else number_at(worth.prediction, name)
         return relative(number_at(self.base, name), after)
@@ -118,7 +118,7 @@ class Margins:
         return self.floor < self._moved(worth) <= self.noise(worth)
 
     def noise(self, worth: Worth) -> float:
-        """What both simulations know of a mean step, as a share of it."""
+        """Return the noise of both simulated mean steps as a share of a step."""
         return math.hypot(relative_noise(self.base), relative_noise(worth.prediction))
 
     def _moved(self, worth: Worth) -> float:
@@ -127,7 +127,7 @@ class Margins:
 
 
 def relative_noise(prediction: Prediction | None) -> float:
-    """How well the mean step of a simulation is known: half of its 95% interval over the mean."""
+    """Return half of the 95% interval of the mean step over the mean."""
     if prediction is None or prediction.timing.step_time.mean <= 0.0:
         return 0.0
     return prediction.timing.half_width / prediction.timing.step_time.mean
@@ -151,14 +151,14 @@ def check_number(metric: str) -> None:
 
 
 def relative(before: float | None, after: float | None) -> float | None:
-    """How much more `after` is than `before`, as a share of it."""
+    """Return the relative change from `before` to `after`; None if it has no value."""
     if before is None or after is None or before == 0.0:
         return None
     return after / before - 1.0
 
 
 def knob_steps(knobs: Sequence[Knob]) -> tuple[KnobStep, ...]:
-    """Every step of every knob."""
+    """Return all steps of all knobs."""
     return tuple(
         KnobStep(knob=knob, step=step, value=value) for knob in knobs for step, value in knob.steps
     )
@@ -207,7 +207,7 @@ def margins(  # noqa: PLR0913 - what a caller may want beside the changes
 
 
 def _rank(margins_: Margins, worth: Worth) -> tuple[int, int, float]:
-    """Most effective first; of equal changes, what is free, then what has a price."""
+    """Return a sort key: most effective first; of equals the free ones, then those with a price."""
     effect = abs(margins_.effect(worth) or 0.0)
     alike = round(effect / margins_.floor)
     price = 2 if worth.rent is None else int(worth.rent > 0.0)
@@ -248,7 +248,7 @@ def _worth(
 def _added_rent(
     base: Prediction, after: Prediction, change: KnobStep, prices: Mapping[str, UsdPerSecond]
 ) -> UsdPerSecond | None:
-    """What the change adds to the rent [$/s]: as stated, else by the catalogue, else unknown."""
+    """Return the added rent [$/s]: stated, else by the catalogue, else None."""
     stated = prices.get(change.name)
     before, now = base.cost.per_second, after.cost.per_second
     machines = 0.0 if before is None or now is None else now - before
@@ -303,7 +303,7 @@ def flips(
     progress: Progress | None = None,
     met: BugLog | None = None,
 ) -> tuple[Flip, ...]:
-    """Where more or less of each resource moves the bottleneck, those that need least first.
+    """Find where more or less of each resource moves the bottleneck, the nearest first.
 
     Parameters
     ----------
@@ -354,11 +354,11 @@ class _FlipSearch:
         return not sure and self.limit(value) not in {"", self.base}
 
     def limit(self, value: float) -> str:
-        """As predicted."""
+        """Return the predicted bottleneck."""
         return self._ask(value, lambda scenario: _limit(scenario, self.seed))
 
     def guess(self, value: float) -> str:
-        """In closed form."""
+        """Return the bottleneck in closed form."""
         return self._ask(value, _highest_load)
 
     def _ask(self, value: float, of: Callable[[Scenario], str]) -> str:
@@ -386,7 +386,7 @@ def _highest_load(scenario: Scenario) -> str:
 
 
 def _bisect(search: _FlipSearch, near: float, far: float) -> tuple[float, str]:
-    """The nearest value at which something else limits the job, and what."""
+    """Return the nearest value at which another resource limits the job, and its name."""
     whole = search.knob.whole
     behind = search.limit(far)
     guess = _guessed(search, near, far)
@@ -412,7 +412,7 @@ def _between(near: float, far: float, *, whole: bool) -> float:
 
 
 def _around(guess: float, near: float, far: float, *, whole: bool) -> list[float]:
-    """A value just behind a guess and one just before it; the last one is tried first."""
+    """Return a value just behind a guess and one just before it; the last is tried first."""
     outward = 1.0 if far > near else -1.0
     if whole:
         return [guess - outward, guess]
@@ -420,7 +420,7 @@ def _around(guess: float, near: float, far: float, *, whole: bool) -> list[float
 
 
 def _guessed(search: _FlipSearch, near: float, far: float) -> float | None:
-    """Where the closed form has another resource impose the most; None where it sees no change."""
+    """Return the value at which the closed form changes its bottleneck; None if it does not."""
     whole = search.knob.whole
     first = search.imposing
     if search.guess(far) in {"", first}:
@@ -489,7 +489,7 @@ def generations(
     progress: Progress | None = None,
     met: BugLog | None = None,
 ) -> tuple[Generation, ...]:
-    """The job on the same machine with each accelerator, slowest one first, refused ones last.
+    """Predict the job on the same machine with each accelerator, slowest first, refused ones last.
 
     Where the steps of the job were measured, they are taken to change as the computed device time
     of its model does from one accelerator to the other.
@@ -523,7 +523,7 @@ def generations(
 
 
 def turning_point(found: Sequence[Generation]) -> Generation | None:
-    """The slowest accelerator that waits for the processors; None if none does."""
+    """Return the slowest accelerator that waits for the processors; None if none does."""
     return next((one for one in found if one.cpu_bound), None)
 
 
@@ -544,7 +544,7 @@ def _generation(
 
 
 def _carried(before: Scenario, after: Scenario) -> Scenario:
-    """The changed scenario with its measured steps as much longer as the computed ones are."""
+    """Return the changed scenario with measured steps scaled like the computed ones."""
     times = after.job.step_times
     if times is None or uses_fitted_kernels(after):
         return after

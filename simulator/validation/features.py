@@ -43,7 +43,7 @@ class Features:
 
 
 def features_of(scenario: Scenario, prediction: Prediction | None = None) -> Features:
-    """The features of a scenario; with its prediction, also what its slowest part imposes [s]."""
+    """Return the features of a scenario; with its prediction, also its slowest part's time [s]."""
     group, job = scenario.cluster.trainers, scenario.job
     samples = job.train.batch_size * job.train.accumulation * scenario.ranks * job.copies
     gpu = group.host.gpu if group.gpus_per_host else None
@@ -64,7 +64,7 @@ def features_of(scenario: Scenario, prediction: Prediction | None = None) -> Fea
 
 
 def slowest_part(prediction: Prediction) -> Seconds:
-    """The longest of what device, cores, store and links need for a step, each by itself [s]."""
+    """Return the longest time of a step of device, cores, store or links, each by itself [s]."""
     scenario = prediction.scenario
     return max(pressures(scenario, build(scenario), prediction.demands).values())
 
@@ -101,7 +101,7 @@ def _numbers(scenario: Scenario) -> dict[str, float]:
 
 
 def _links(host: Host) -> dict[str, float]:
-    """Rates at which accelerators reach their host, one another and other machines [B/s]."""
+    """Return rates at which accelerators reach their host, one another and other machines [B/s]."""
     return {
         "RAM bandwidth": float(host.memory_bandwidth or 0.0),
         "PCIe bandwidth": float(host.device_rate or 0.0),

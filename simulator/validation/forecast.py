@@ -161,7 +161,7 @@ def fitted_groups(
     progress: Progress | None = None,
     profiles: tuple[Path, ...] = (),
 ) -> list[Fitted]:
-    """The constants of every group of the sets, fitted to its anchors."""
+    """Return the constants of every group of the sets, fitted to its anchors."""
     fittings = [fitting for found in sets for fitting in _fittings(found, profiles)]
     return workers.map(fitted_group, fittings, progress, [f.weight for f in fittings])
 
@@ -169,7 +169,7 @@ def fitted_groups(
 def forecast_cases(
     asked: Mapping[tuple[str, str], Case], workers: Workers, progress: Progress | None = None
 ) -> dict[tuple[str, str], Forecast]:
-    """Forecasts of rows by set and id; equal cases are predicted once.
+    """Return forecasts of rows by set and id; equal cases are predicted once.
 
     Raises
     ------
@@ -269,7 +269,7 @@ def _predicted(
 
 
 def _plain(task: Fitting, row: Row, overrides: tuple[str, ...]) -> Case:
-    """An anchor's figures alone: a fit asks for many."""
+    """Return the case of an anchor without intervals: a fit predicts many."""
     return Case(
         base=row.base,
         overrides=overrides,
@@ -372,7 +372,7 @@ def _features(service: Service) -> Features:
 
 @cache
 def known_profiles(profiles: tuple[Path, ...]) -> Catalogue:
-    """The catalogue of this process: each profile is read once for all rows."""
+    """Return the catalogue of this process: each profile is read once for all rows."""
     return Catalogue.default(profiles)
 
 

@@ -127,7 +127,7 @@ def _all_facts(
     progress: Progress | None,
     profiles: tuple[Path, ...],
 ) -> dict[tuple[str, str], Features]:
-    """The facts of every row whose scenario can be read, by set and id."""
+    """Return the features of every row whose scenario can be read, by set and id."""
     asked = {
         (one.name, row.id): (row.base, row.overrides, profiles)
         for one in sets
@@ -156,7 +156,7 @@ def _facts(ask: tuple[str, tuple[str, ...], tuple[Path, ...]]) -> Features | Non
 def _judged(
     sets: Sequence[MeasurementSet], rows: Sequence[Near], profiles: tuple[Path, ...]
 ) -> tuple[Near, ...]:
-    """The rows with their predictions; groups are fitted to their anchors as ever."""
+    """Return the rows with their predictions; groups are fitted to their anchors."""
     from simulator.validation.validate import validate  # noqa: PLC0415 - few need it
 
     parts = []
@@ -207,7 +207,7 @@ def distance(one: Features, other: Features) -> float:
 
 
 def _parts(one: Features, other: Features) -> dict[str, float]:
-    """The distance along each feature."""
+    """Return the distance along each feature."""
     parts = {}
     for name in {**one.numbers, **other.numbers}:
         mine, theirs = one.numbers.get(name), other.numbers.get(name)

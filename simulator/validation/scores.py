@@ -95,7 +95,7 @@ def score(points: Sequence[Point], *, absolute: bool = False) -> Score | None:
 
 
 def errors(predicted: Vector, measured: Vector, *, absolute: bool) -> Vector:
-    """Signed errors: predicted over measured less 1, or the difference.
+    """Return signed errors: predicted over measured less 1, or the difference.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def errors(predicted: Vector, measured: Vector, *, absolute: bool) -> Vector:
 
 
 def rank_correlation(predicted: Vector, measured: Vector) -> float | None:
-    """Spearman's rank correlation, ties at their mean rank; None where there is no order.
+    """Return Spearman's rank correlation, ties at their mean rank; None where there is no order.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def rank_correlation(predicted: Vector, measured: Vector) -> float | None:
 
 
 def _ranks(values: Vector) -> Vector:
-    """Ranks from 0, equal values at the mean of their ranks."""
+    """Return ranks from 0, equal values at the mean of their ranks."""
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(count) - 1.0
     middle = last - (count - 1.0) / 2.0
@@ -135,7 +135,7 @@ def _ranks(values: Vector) -> Vector:
 
 
 def coverage(points: Sequence[Point]) -> float | None:
-    """Share of the measured values that lie within P10 to P90; None without intervals."""
+    """Return share of the measured values that lie within P10 to P90; None without intervals."""
     if not points:
         return None
     within = [_low(p) <= p.measured <= _high(p) for p in points]
@@ -143,7 +143,7 @@ def coverage(points: Sequence[Point]) -> float | None:
 
 
 def interval_score(points: Sequence[Point], *, absolute: bool = False) -> float | None:
-    """Mean Winkler score of the intervals from P10 to P90, over the measured value; less is better.
+    """Return the mean Winkler score of the intervals from P10 to P90, over the measured value.
 
     Notes
     -----
@@ -175,7 +175,7 @@ def _winkler(point: Point, *, absolute: bool) -> float:
 
 
 def constant_width(points: Sequence[Point], *, absolute: bool = False) -> float | None:
-    """The one width whose intervals around the predictions score best; None without points.
+    """Return the width whose intervals around the predictions score best; None without points.
 
     Half of an interval, as a share of the predicted value (a difference if `absolute`): what
     intervals of one's own have to beat. The score is convex and has its least value where an
@@ -196,7 +196,7 @@ def constant_width(points: Sequence[Point], *, absolute: bool = False) -> float 
 
 
 def with_width(points: Sequence[Point], width: float, *, absolute: bool = False) -> list[Point]:
-    """The points with intervals of one width around what was predicted."""
+    """Return the points with intervals of one width around what was predicted."""
     half = [width if absolute else width * p.predicted for p in points]
     return [
         Point(predicted=p.predicted, measured=p.measured, p10=p.predicted - h, p90=p.predicted + h)
@@ -328,7 +328,7 @@ Rule = Callable[[MeasurementSet, Sequence[Seen], str], Iterator[tuple[str, float
 def _constant(
     found: MeasurementSet, seen: Sequence[Seen], metric: str
 ) -> Iterator[tuple[str, float]]:
-    """The median of the fit rows with the same labels; of all such rows if none may be fitted.
+    """Return the median of the fit rows with the same labels; of all such rows without any.
 
     Rates count per device: no constant predicts samples per second of one and of eight.
     """
@@ -357,7 +357,7 @@ def _fitted(rows: Sequence[Row]) -> Sequence[Row]:
 def _linear(
     found: MeasurementSet, seen: Sequence[Seen], metric: str
 ) -> Iterator[tuple[str, float]]:
-    """The throughput of the group's smallest anchor, times the ratio of devices."""
+    """Return the throughput of the group's smallest anchor, times the ratio of devices."""
     for group in _grouped(seen, found.group_by).values():
         anchors = [one for one in group if one.row.anchor]
         if not anchors or not is_speed(metric):
@@ -384,7 +384,7 @@ def _slowest_part(
 def _constant_mfu(
     found: MeasurementSet, seen: Sequence[Seen], metric: str
 ) -> Iterator[tuple[str, float]]:
-    """The same share of the devices' peak for all with the same labels: the fit rows' median.
+    """Return one share of the devices' peak for all with the same labels: the fit rows' median.
 
     Where none of them may be fitted, the median of all fit rows.
     """
@@ -401,7 +401,7 @@ def _constant_mfu(
 
 
 def _shares(seen: Sequence[Seen], metric: str) -> list[float]:
-    """Shares of the peak that the fit rows reach."""
+    """Return shares of the peak that the fit rows reach."""
     fitted = {row.id for row in _fitted([s.row for s in seen])}
     return [
         _rate(s.row.measured[metric], metric, s.features) * _ideal(s.features) / s.features.samples

@@ -97,7 +97,7 @@ def carried(
 def deviation(
     logs: Vector, weights: Vector, submitters: int, bounds: tuple[float, float] = _NO_BOUNDS
 ) -> float:
-    """Log deviation of the next submitter's constant, of which 80% of a normal interval are sure.
+    """Return the log deviation of the next submitter's constant, as of a normal 80% interval.
 
     Of few submitters neither the middle nor the spread is known well: a prediction interval of
     Student's t with one degree of freedom less than submitters, written as the normal deviation
@@ -119,7 +119,7 @@ def deviation(
 
 
 def _spread(logs: Vector, weights: Vector, bounds: tuple[float, float]) -> float:
-    """Most likely deviation of a normal distribution of which values at a bound are censored."""
+    """Return the likeliest deviation of a normal distribution, values at bounds censored."""
     low, high = (np.isclose(logs, bound, atol=_BOUND_TOLERANCE) for bound in bounds)
     middle = float(weights @ logs)
     plain = math.sqrt(float(weights @ (logs - middle) ** 2))
@@ -130,7 +130,7 @@ def _spread(logs: Vector, weights: Vector, bounds: tuple[float, float]) -> float
     from scipy.special import log_ndtr  # noqa: PLC0415 - as above
 
     def unlikely(x: Vector) -> float:
-        """Negative logarithm of the weighted likelihood, by middle and log deviation."""
+        """Return negative logarithm of the weighted likelihood, by middle and log deviation."""
         off = (logs - x[0]) / math.exp(x[1])
         own = np.where(low, -log_ndtr(off), np.where(high, -log_ndtr(-off), 0.5 * off**2 + x[1]))
         return float(weights @ own)
@@ -145,7 +145,7 @@ def _bounds(parameter: Parameter) -> tuple[float, float]:
 
 
 def correlation(one: Vector, other: Vector, weights: Vector) -> float:
-    """Correlation of two constants over systems; 0 where one of them is the same on all."""
+    """Return the correlation of two constants over systems; 0 where one is the same on all."""
     off, beside = one - float(weights @ one), other - float(weights @ other)
     whole = math.sqrt(float(weights @ off**2) * float(weights @ beside**2))
     return float(weights @ (off * beside)) / whole if whole > 0.0 else 0.0
@@ -157,7 +157,7 @@ def _weights(others: Sequence[Constants]) -> Vector:
 
 
 def _middle(parameter: Parameter, logs: Vector, weights: Vector) -> float:
-    """The mean of logarithms; the median where some constants are known as bounds only."""
+    """Return the mean of logarithms; the median where some constants are known as bounds only."""
     start = math.log(numeric_key(parameter.key).value(parameter.start))
     if not np.isin(logs, (start, *_bounds(parameter))).any():
         return float(weights @ logs)
@@ -174,7 +174,7 @@ def _text(parameter: Parameter, log: float) -> str:
 def _logs(
     found: MeasurementSet, row: Row, parameter: Parameter, others: Sequence[Constants]
 ) -> Vector:
-    """Logarithms of the constants that others have, each carried over to the row's system."""
+    """Return logarithms of others' constants, each carried over to the row's system."""
     kind = numeric_key(parameter.key)
     texts = (values.get(parameter.key, parameter.start) for _, values in others)
     there = [math.log(kind.value(text)) for text in texts]
@@ -195,7 +195,7 @@ def _slower(own: Mapping[Submitter, float], theirs: Mapping[Submitter, float]) -
 def _paces(
     found: MeasurementSet, pace: str, submitter: Submitter
 ) -> Iterator[tuple[Submitter, float]]:
-    """Logarithms of a key on a submitter's rows, by what else their configuration is."""
+    """Return logarithms of a key on a submitter's rows, by what else their configuration is."""
     rest = tuple(name for name in found.configuration if name not in found.submitter)
     kind: Key = numeric_key(pace)
     for row in found.rows:
@@ -234,7 +234,7 @@ class Speedup:
 def speedups(
     found: MeasurementSet, judged: Iterable[Judged], catalogue: Catalogue
 ) -> tuple[Speedup, ...]:
-    """Every pair of judged runs of a set that differ in the accelerator alone.
+    """Return every pair of judged runs of a set that differ in the accelerator alone.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def _measured_rate(one: Judged) -> float:
 
 
 def _accelerators(row: Row, catalogue: Catalogue) -> tuple[str, int]:
-    """The accelerator of a row's machines, and how many there are; none where no key names it."""
+    """Return accelerator of a row's machines, and their number; none where no key names it."""
     keys = _keys(row)
     if "hardware.machine" not in keys:
         return "", 0
@@ -419,7 +419,7 @@ def leave_out(
 
 
 def _resting(found: MeasurementSet) -> str:
-    """The figures of its own that a set rests on; empty where they can be left out."""
+    """Return the set's own figures that it rests on; empty where they can be left out."""
     if found.serves:
         return "nothing else: plan validate itself leaves the models of services out"
     if not found.fit or found.submitter:
@@ -455,7 +455,7 @@ def _case(
 def _elsewhere(
     bare: Case, found: MeasurementSet, row: Row, constants: Mapping[GroupKey, Fitted]
 ) -> Case:
-    """The case with the middle of the constants that were fitted to groups of other submitters."""
+    """Return the case with the middle of the constants fitted to groups of other submitters."""
     submitters = {
         (found.name, one.key(found.group_by)): one.key(found.submitter)
         for one in found.rows

@@ -163,7 +163,7 @@ def validate(
 
 
 def judge(found: MeasurementSet, forecasts: Forecasts) -> Iterator[Judged]:
-    """The rows that were predicted, metric by metric."""
+    """Return the rows that were predicted, metric by metric."""
     seen = [
         Seen(row=row, features=answer.features)
         for row in found.rows
@@ -197,7 +197,7 @@ def judge(found: MeasurementSet, forecasts: Forecasts) -> Iterator[Judged]:
 
 
 def _left(found: MeasurementSet, forecasts: Forecasts) -> Iterator[Left]:
-    """The rows that were not predicted."""
+    """Return the rows that were not predicted."""
     for row in found.rows:
         reason = row.excluded or _refusal(found, row, forecasts)
         if reason:
@@ -304,7 +304,7 @@ def _over(scored: Score, tolerances: Sequence[Tolerance]) -> Iterator[str]:
 
 
 def _implausible(found: MeasurementSet, judged: Sequence[Judged]) -> Iterator[str]:
-    """Measured figures so far from the predicted ones that their unit may be another."""
+    """Yield warnings of measured figures so far from predicted ones that a unit may be wrong."""
     for metric in found.metrics if judged else ():
         known = measurable(metric)
         unit = "the right unit" if known is None or not known.unit else known.unit.symbol

@@ -289,3 +289,10 @@ def test_a_fold_is_fitted_without_its_rows() -> None:
         assert set(out) == {0, 1}
         found.append(np.exp([out[0] + np.log(wrong), out[1] + np.log(wrong)]))
     assert found[0] == pytest.approx(found[1], rel=1e-6)
+
+
+def test_a_group_with_nothing_but_fallbacks_is_refused() -> None:
+    """Where the constant that its anchors show is fitted alone, what is left fits nothing."""
+    rows = [row for row in made_up().rows if row.split is Split.FIT][:1]
+    with pytest.raises(InputError, match=r"calibration\.cpu"):
+        anchored(rows, [replace(CPU, fallback=True)], [STEP], predictor=model)

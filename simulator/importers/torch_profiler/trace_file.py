@@ -336,7 +336,7 @@ def _of_one_device(events: list[Event]) -> tuple[list[Event], tuple[str, ...]]:
 
 
 def _device(top: Mapping[str, Any]) -> tuple[str, Bytes | None]:
-    """Name and memory of the device; empty on a CPU."""
+    """Return name and memory of the device; empty on a CPU."""
     listed = top.get("deviceProperties")
     first = listed[0] if isinstance(listed, list) and listed else {}
     if not isinstance(first, dict):

@@ -44,6 +44,7 @@ from simulator.reading.unresolved import (
     UnresolvedScenario,
     batch_of_step,
     find_problems,
+    parts_of,
     parts_read,
     read_sections,
     reading_any,
@@ -174,7 +175,7 @@ class CandidateReader:
         self._step_batch = batch_of_step(self._document)
         self._tables: dict[tuple[str, ...], Any] = {}
         self._known: dict[tuple[Any, ...], Any] = {}
-        self._sound: dict[str, Any] = {}
+        self._sound: tuple[Any, ...] = ()
 
     def _without_problems(self) -> UnresolvedScenario | None:
         """Return the sections of the scenario itself; None if they have mistakes."""
@@ -251,8 +252,10 @@ class CandidateReader:
         if looking:
             refuse((*looking, *find_problems(file, CHECKS)), self._document.origin)
         # What a check reads may be as in a candidate without mistakes.
-        parts = {name: getattr(file, name) for name in parts_read(CHECKS)}
-        changed = [name for name, part in parts.items() if part is not self._sound.get(name, self)]
+        names = parts_read(CHECKS)
+        parts = parts_of(file, names)
+        before = self._sound or (self,) * len(parts)
+        changed = [name for name, a, b in zip(names, parts, before, strict=True) if a is not b]
         problems = find_problems(file, reading_any(CHECKS, tuple(changed)))
         if problems:
             refuse(problems, self._document.origin)

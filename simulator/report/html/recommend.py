@@ -98,7 +98,7 @@ def _blocks(
             ),
         )
     )
-    losers = report.loser_rows(answer.losers)
+    losers = report.loser_rows(answer.losers)[: report.MAX_ALTERNATIVES]
     if losers and winner is not None:
         table = grid(("alternative", "machines", "why not"), losers, "<<<")
         yield from titled(report.LOST, Shown(macro="words", what=table))

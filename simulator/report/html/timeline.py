@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from simulator.report.html.charts import TONES
+from simulator.report.html.charts import TONES, Tick
 from simulator.report.prediction.timeline import WAITS
 from simulator.results.prediction import PIPELINE, Slice, Trace
 from simulator.units import SECOND, Seconds, show
@@ -78,14 +78,6 @@ class Lane:
 
     name: str
     pieces: tuple[Piece, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
-    """A mark on the axis of time."""
-
-    at: float
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

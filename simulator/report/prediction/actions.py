@@ -134,7 +134,7 @@ def _price(action: Action, base: Prediction) -> str:
     """Return the hourly cost of a change and the total of the run with it."""
     before, after = bills(base, action)
     if before is None or after is None:
-        return "free" if not action.rent else "price unknown"
+        return "no added price" if not action.rent else "price unknown"
     then, now = quantity(after, USD, 2), quantity(before, USD, 2)
     total = f"same total: {then}" if then == now else f"total {then} instead of {now}"
     return f"{hourly(action.rent)}, {total}"
@@ -143,7 +143,7 @@ def _price(action: Action, base: Prediction) -> str:
 def hourly(rent: float | None) -> str:
     """Return a change of the hourly cost [$/s]."""
     if not rent:
-        return "free"
+        return "no added price"
     return f"{quantity(abs(rent), USD_PER_SECOND, 3)} {'more' if rent > 0.0 else 'less'}"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any, Final
 
 from simulator.physics.footprint import HostRam, MemoryFit
@@ -18,6 +19,7 @@ from simulator.pipeline.program import CHECKPOINTING, LINES
 from simulator.pipeline.run_length import checkpoint_time, checkpoints
 from simulator.pipeline.stages.base import Demand, Path, Phase, Resource, ask
 from simulator.pipeline.topology import Location, Topology, build
+from simulator.reading.settings import setting_names
 from simulator.report.document import (
     Code,
     Document,
@@ -309,10 +311,10 @@ def _cost(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section,
     rows = [
         ("rent of all machines", show(cost.per_second, USD_PER_SECOND)),
         (
-            f"x mean {batch_called(prediction.scenario)}",
+            f"mean {batch_called(prediction.scenario)}",
             show(prediction.timing.step_time.mean, SECOND),
         ),
-        ("x billed time", show(float(paid_time(prediction.scenario, cost.time_to_train)), SECOND)),
+        ("billed time", show(float(paid_time(prediction.scenario, cost.time_to_train)), SECOND)),
         ("machines", count(group.count)),
     ]
     known = origins(prediction.scenario)
@@ -485,8 +487,7 @@ def _way(
     unit, rate = slowest
     label = "rate peak achievable bandwidth cap limit operations"
     origin = find(known, label, float(topology.units[unit].capacity))
-    source = "" if origin is None else f"   from {'; '.join(origin_texts(origin))}"
-    return [f"slowest unit = {unit}, {show(float(rate), BYTE_PER_SECOND)}{source}"]
+    return [f"slowest unit = {unit}, {show(float(rate), BYTE_PER_SECOND)}{_from(origin)}"]
 
 
 def asks(demand: Demand) -> bool:
@@ -581,9 +582,7 @@ def _shown(symbol: str, value: float) -> str:
 def _input(label: str, value: float, known: tuple[Origin, ...]) -> str:
     name, unit, origin = input_of(label, value, known)
     shown = f"{value:.6g}" if unit is None else show(value, unit)
-    return f"{name} = {shown}" + (
-        "" if origin is None else f"   from {'; '.join(origin_texts(origin))}"
-    )
+    return f"{name} = {shown}{_from(origin)}"
 
 
 def input_of(
@@ -597,14 +596,25 @@ def input_of(
 
 
 def origin_texts(origin: Origin | None) -> list[str]:
-    """Where a figure comes from; nothing where that is not known."""
+    """Return where a figure comes from; nothing where that is unknown, or no key of a file."""
     if origin is None:
         return []
     if origin.source is None:
-        return [f"{origin.path} of the scenario"]
+        key = origin.path.removeprefix("jobs.").replace("dataset.", "data.")
+        return [f"{key} of the scenario"] if key in _keys() else []
     mark = "" if origin.source.verified else ", UNVERIFIED"
     source = f"{origin.source.reference}, {origin.source.date}{mark}"
     return [f"{origin.owner} {origin.name} [{source}]"]
+
+
+@cache
+def _keys() -> frozenset[str]:
+    return frozenset(setting_names())
+
+
+def _from(origin: Origin | None) -> str:
+    texts = origin_texts(origin)
+    return f"   from {'; '.join(texts)}" if texts else ""
 
 
 _MEMORY: Final = ("host_ram", "gpu_memory", "fits")

@@ -318,24 +318,19 @@ def _fit(fit: MemoryFit | HostRam | None) -> str:
         return ""
     most = max(fit.items, key=lambda name: fit.items[name])
     item = f"{printable(most).replace('_', ' ')}, {show(fit.items[most], BYTE, 2)}"
-    needed = f"{show(fit.total, BYTE, 3)} of {show(fit.capacity, BYTE, 3)}"
+    needed, room = show(fit.total, BYTE, 3), f"of {show(fit.capacity, BYTE, 3)}"
     if fit.known_verdict is None:
         return (
-            f"{needed} and activations, whose size is unknown "
+            f"{needed} {room} and activations, whose size is unknown "
             "(set model.activation_bytes_per_sample)"
         )
     if isinstance(fit, HostRam):
-        return f"{needed} per machine: {_FITS[fit.verdict]}; largest item: {item}"
-    between, sure = _sureness(fit)
-    return f"{needed}{between}: {_FITS[fit.verdict]}{sure}; largest item: {item}"
-
-
-def _sureness(fit: MemoryFit) -> tuple[str, str]:
-    """Return the interval of what is needed, and the probability that it fits, in brackets."""
-    if fit.probability is None:
-        return "", ""
-    low, high = fit.band
-    return f" ({interval(low, high, BYTE, 2)})", f" ({chance(fit.probability)} probability)"
+        return f"{needed} {room} per machine: {_FITS[fit.verdict]}; largest item: {item}"
+    between = sure = ""
+    if fit.probability is not None:
+        between = f" ({interval(*fit.band, BYTE, 2)})"
+        sure = f" ({chance(fit.probability)} probability)"
+    return f"{needed}{between} {room}: {_FITS[fit.verdict]}{sure}; largest item: {item}"
 
 
 def _cost(prediction: Prediction) -> str:
@@ -507,13 +502,14 @@ def item_table(fit: MemoryFit | HostRam, *extra: Row) -> Table | None:
 
 
 def _fit_title(what: str, fit: MemoryFit | HostRam) -> str:
-    needed = f"{show(fit.total, BYTE)} needed of {show(fit.capacity, BYTE)}"
+    needed, room = show(fit.total, BYTE), f"needed of {show(fit.capacity, BYTE)}"
     if isinstance(fit, MemoryFit) and fit.probability is not None:
         between = interval(*fit.band, BYTE, 3)
-        return f"{what}: {needed} ({between}, fits with {chance(fit.probability)} probability)"
+        sure = chance(fit.probability)
+        return f"{what}: {needed} ({between}) {room}, fits with {sure} probability"
     if fit.known_verdict is None:
-        return f"{what}: {needed}, and activations of unknown size"
-    return f"{what}: {needed}, {_FITS[fit.verdict]}"
+        return f"{what}: {needed} {room}, and activations of unknown size"
+    return f"{what}: {needed} {room}, {_FITS[fit.verdict]}"
 
 
 def training_log_table(prediction: Prediction, every: int) -> Table:

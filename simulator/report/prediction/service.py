@@ -200,7 +200,7 @@ def load_called(service: Service) -> str:
     load, ways = service.load, service.load.arrivals
     if isinstance(ways, Trace):
         return f"a trace of {len(ways.arrivals):,} requests"
-    lengths = f"prompts of {_lengths(load.prompt)}, outputs of {_lengths(load.output)} tokens"
+    lengths = f"{_lengths(load.prompt, 'prompt')}, {_lengths(load.output, 'output')}"
     if service.one_pass is not None:
         lengths = (
             f"{load.prompt.tokens:,.0f} sample{'s' if load.prompt.tokens > 1.0 else ''} per request"
@@ -235,15 +235,13 @@ def _arrivals(ways: OpenLoop | RateCurve) -> str:
     return rate if ways.burstiness == 1.0 else f"{rate} in bursts (shape {ways.burstiness:g})"
 
 
-def _lengths(lengths: Lengths) -> str:
+def _lengths(lengths: Lengths, what: str) -> str:
     most = f"{lengths.tokens:,.0f}"
     if lengths.spread is LengthDistribution.UNIFORM:
-        return f"{int(lengths.ratio * lengths.tokens):,} to {most}"
-    return (
-        most
-        if lengths.spread is LengthDistribution.CONSTANT
-        else f"about {most} ({lengths.spread})"
-    )
+        return f"{what} {int(lengths.ratio * lengths.tokens):,} to {most} tokens (uniform)"
+    if lengths.spread is LengthDistribution.CONSTANT:
+        return f"{what} {most} tokens"
+    return f"mean {what} {most} tokens ({lengths.spread})"
 
 
 def limits_called(service: Service) -> str:
@@ -386,7 +384,7 @@ def _device_rows(prediction: ServicePrediction, answered: Answered) -> Iterator[
         yield "replicas", f"{significant(answered.replicas, 2)} on average"
     if serving.dynamic is None:
         mean, peak = share_known(answered.cache_mean), share_known(answered.cache_peak)
-        yield "KV cache", f"{mean} used on average, {peak} at peak"
+        yield "KV cache", f"{mean} reserved on average, {peak} at peak"
 
 
 def memory_title(prediction: ServicePrediction) -> str:
@@ -461,7 +459,7 @@ def _bill(prediction: ServicePrediction) -> Table | None:
     """Return costs and energies next to each other, by what they are of."""
     costs, energies = dict(cost_rows(prediction)), dict(energy_rows(prediction))
     lines = [(of, costs.get(of, ""), energies.get(of, "")) for of in {**costs, **energies}]
-    return grid((), lines, "<<<")
+    return grid(("", "cost", "energy"), lines, "<<<")
 
 
 def energy_rows(prediction: ServicePrediction) -> Iterator[Row]:

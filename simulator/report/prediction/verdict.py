@@ -91,7 +91,7 @@ def _speed(prediction: Prediction) -> str:
         "checkpoints": share(Part.CHECKPOINT, prediction),
     }
     shares = " and ".join(
-        f"{share_known(part)} for {what}"
+        f"for {what} {share_known(part)} of the time"
         for what, part in waits.items()
         if what == "data" or part > STARVED
     )

@@ -245,7 +245,7 @@ def turned(read: Read, knob: Knob, value: float) -> Scenario:
 
 
 def _faster_steps(scenario: Scenario, job: Job, speed: float) -> Job:
-    """The job with what was measured of its step taking less time."""
+    """Return the job with its measured steps faster by `speed`."""
     measured = measured_times(scenario)
     if measured is None:
         return job

@@ -33,7 +33,7 @@ class Shape:
 
 
 def ways(gpus: int, machines: int, shape: Shape, batch: int) -> Iterator[Degrees]:
-    """Degrees of parallelism as settings of a scenario.
+    """Yield degrees of parallelism as settings of a scenario.
 
     Fully sharded data parallelism over all accelerators; tensor parallelism by powers of two within
     a machine, with state sharded over the replicas there are; pipelines with the widest of those
@@ -66,7 +66,7 @@ def ways(gpus: int, machines: int, shape: Shape, batch: int) -> Iterator[Degrees
 
 
 def _cuts(gpus: int, machines: int, shape: Shape) -> Iterator[tuple[int, int]]:
-    """Degrees of tensor and pipeline parallelism."""
+    """Yield degrees of tensor and pipeline parallelism."""
     widest = max(_powers(gpus), default=1)
     for tensor in _powers(gpus):
         deep = tensor in (widest, widest // 2)
@@ -98,7 +98,7 @@ def _shardings(tensor: int, pipeline: int, sharers: int) -> Iterator[Sharding]:
 
 
 def _way(tensor: int, pipeline: int, context: int, expert: int, sharding: Sharding) -> Degrees:
-    """The settings; degrees of kinds that are seldom used only where they are."""
+    """Return the settings, with degrees of seldom used kinds only if above 1."""
     way: Degrees = {
         "parallelism.tensor": tensor,
         "parallelism.pipeline": pipeline,
@@ -129,7 +129,7 @@ _RECOMPUTED: Final[tuple[TextSettings, ...]] = (
 
 
 def splits_by_simplicity(scenario: Scenario) -> Iterator[TextSettings]:
-    """Ways to spread the model, the simplest first.
+    """Yield ways to split the model, the simplest first.
 
     Every device holds all of it; its state is sharded over all (FSDP, ZeRO-3); ever more of the
     activations are computed again; layers are split over the devices of a machine, and cut into
@@ -162,7 +162,7 @@ def _recomputed(spread: TextSettings) -> Iterator[TextSettings]:
 def first_that_fits(
     scenario: Scenario, read: Callable[[TextSettings], Scenario]
 ) -> tuple[TextSettings, bool]:
-    """The simplest way to spread the model that fits, and whether one does.
+    """Return the simplest way to split the model that fits, and whether one does.
 
     Parameters
     ----------

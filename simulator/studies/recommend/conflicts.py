@@ -56,7 +56,7 @@ class Conflict:
 
 
 def hardware_conflict(problem: SearchProblem) -> Conflict | None:
-    """Limits on the hardware that no machine on offer keeps together."""
+    """Return limits on the hardware that no machine on offer meets together."""
     rules = [rule for rule in problem.rules if rule.of_hardware]
     kinds = [
         broken(rules, RuledOffer(machine=machine, count=1, figures={}))
@@ -69,7 +69,7 @@ def hardware_conflict(problem: SearchProblem) -> Conflict | None:
 def conflict_of(
     problem: SearchProblem, seeds: Iterable[Settings], backend: SearchBackend, seed: int
 ) -> Conflict:
-    """A smallest set of limits that no candidate keeps, among all there would be without them.
+    """Return a smallest set of limits that no candidate meets.
 
     Parameters
     ----------
@@ -99,9 +99,9 @@ def conflict_of(
 
 def _freed(goal: Goal) -> Goal:
     """The goal without any limit; more machines than it allows, to see how many would do."""
-    nodes = goal.limits.most_nodes
+    nodes = goal.limits.nodes
     everywhere = tuple(stack.value for stack in Stack)
-    limits = Limits(most_nodes=None if nodes is None else NODES_FACTOR * nodes, porting=everywhere)
+    limits = Limits(nodes=None if nodes is None else NODES_FACTOR * nodes, porting=everywhere)
     return replace(goal, limits=limits, pins={})
 
 
@@ -123,7 +123,7 @@ class _ConflictSearch:
     search: Search
 
     def excluding(self) -> tuple[str, ...]:
-        """A smallest set of limits that no candidate keeps; empty if nothing can be predicted."""
+        """Return a smallest set of limits that no candidate meets; empty if none is predicted."""
         order = [rule.name for rule in self.problem.rules]
         order += [f"{PIN_PREFIX}{key}" for key in self.problem.goal.pins]
         names: tuple[str, ...] = ()
@@ -169,7 +169,7 @@ class _ConflictSearch:
         return f"without {text}: {where}, {time}"
 
     def _keeping(self, names: Collection[str], measure: str = "") -> Choice | None:
-        """A candidate within these limits, the best by what a limit measures; or None."""
+        """Return the best candidate within these limits by what a limit measures, or None."""
         may = [c for c in self.search.candidates if self._known_broken(c).isdisjoint(names)]
         objective = _MEASURES.get(measure, _MEASURES["deadline"])
         where = self._condition(names)
@@ -183,7 +183,7 @@ class _ConflictSearch:
         return None
 
     def _by_count(self, candidates: Iterable[Candidate]) -> list[list[Candidate]]:
-        """Candidates of one machine, of two, and so on."""
+        """Group candidates by their number of machines, the fewest first."""
         groups: dict[int, list[Candidate]] = {}
         for candidate in candidates:
             groups.setdefault(int(candidate.settings[COUNT]), []).append(candidate)
@@ -203,7 +203,7 @@ class _ConflictSearch:
         )
 
     def _known_broken(self, candidate: Candidate) -> frozenset[str]:
-        """Limits on the hardware and pins that a candidate does not keep."""
+        """Return the limits on the hardware and the pins that a candidate breaks."""
         settings = candidate.settings
         rules = [rule for rule in self.problem.rules if rule.of_hardware]
         subject = RuledOffer(
@@ -219,7 +219,7 @@ class _ConflictSearch:
 def smallest_conflict(
     names: Sequence[str], broken: Iterable[Collection[str]]
 ) -> tuple[str, ...] | None:
-    """The smallest set of limits such that every candidate breaks one of them.
+    """Return the smallest set of limits such that every candidate breaks one of them.
 
     Parameters
     ----------

@@ -110,17 +110,17 @@ PORTING: Final = "porting"
 
 
 def rules_of(limits: Limits, program: Program | None = None) -> tuple[Rule, ...]:
-    """The rules of a goal, those of the hardware first; `program` is None for one on processors."""
+    """Return the rules of a goal, those of the hardware first; a job on CPUs has no `program`."""
     return (*_of_hardware(limits), *_of_program(program), *_of_figures(limits))
 
 
 def broken(rules: Iterable[Rule], subject: RuledOffer) -> tuple[str, ...]:
-    """Names of the rules that a subject breaks."""
+    """Return the names of the rules that a subject breaks."""
     return tuple(rule.name for rule in rules if not rule.keeps(subject))
 
 
 def _of_hardware(limits: Limits) -> Iterator[Rule]:
-    nodes = limits.most_nodes
+    nodes = limits.nodes
     if nodes is not None:
         yield _hardware("nodes", f"nodes = {nodes}", lambda s: s.count <= nodes)
     if limits.clouds:
@@ -238,7 +238,7 @@ def check_regions(limits: Limits, machines: Sequence[Machine]) -> None:
 
 
 def limits_as_text(limits: Limits) -> str:
-    """The limits that need figures as a condition; what may not fit is not recommended.
+    """Return the limits that need figures as a condition, which also excludes uncertain memory.
 
     Examples
     --------

@@ -98,7 +98,7 @@ def hardware_of(settings: Mapping[str, Plain]) -> tuple[object, ...]:
 
 
 def number(figures: Mapping[str, Value], name: str) -> float | None:
-    """A finite figure by its name; None where there is none."""
+    """Return a finite figure by its name; None if there is none."""
     value = figures.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -134,7 +134,7 @@ def goal_value_of(objective: Objective) -> GoalValue:
 
 
 def in_order(objective: Objective, choices: Iterable[Choice]) -> list[Choice]:
-    """The sound choices, best first; of equals the one that costs less, then the earlier one."""
+    """Return sound choices, best first; of equals the cheaper one, then the earlier one."""
 
     def place(choice: Choice) -> tuple[float, float, int]:
         value = 0.0 if choice.value is None else choice.value
@@ -146,7 +146,7 @@ def in_order(objective: Objective, choices: Iterable[Choice]) -> list[Choice]:
 
 
 def runner_up(ranked: Sequence[Choice]) -> Choice | None:
-    """The best choice of other hardware than the winner's; None if there is none."""
+    """Return the best choice of other hardware than the winner's; None if there is none."""
     return next((one for one in ranked[1:] if one.hardware != ranked[0].hardware), None)
 
 
@@ -167,7 +167,7 @@ def equals(objective: Objective, ranked: Sequence[Choice]) -> list[Choice]:
 
 
 def front(choices: Iterable[Choice]) -> list[Choice]:
-    """The sound choices that none beats in both time and cost, fastest first."""
+    """Return sound choices that none beats in both time and cost, fastest first."""
     points = [
         (time, money, choice)
         for choice in choices
@@ -320,7 +320,7 @@ def _uncertain(choice: Choice, limits: Mapping[str, float]) -> Iterator[tuple[fl
 def _drawn_values(
     choice: Choice, goal_value: GoalValue, draw: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The goal's value in each world, between and beyond its three points.
+    """Return the goal's value in each draw, between and beyond its three points.
 
     Even in the logarithm where all three are positive.
     """
@@ -335,7 +335,7 @@ def _drawn_values(
 
 
 def _value_at(choice: Choice, goal_value: GoalValue, side: str) -> float:
-    """The goal's value where all that is uncertain is slow (p90) or fast (p10) together."""
+    """Return the goal's value with all uncertain figures slow (p90) or fast (p10) together."""
     moved: dict[str, Value] = dict(choice.figures)
     for name, band in choice.outcome.intervals.items():
         moved[name] = _figure_quantile(choice, name, band, side)
@@ -457,7 +457,7 @@ def is_outside_evidence(choice: Choice) -> bool:
 
 
 def _best_by_machine(ranked: Iterable[Choice]) -> Mapping[tuple[object, ...], list[Choice]]:
-    """The best variants of each machine, best first."""
+    """Return the best variants of each machine, best first."""
     found: dict[tuple[object, ...], list[Choice]] = {}
     for choice in ranked:
         if choice.kind in found or len(found) < MAX_CONTENDERS:

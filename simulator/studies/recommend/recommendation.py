@@ -146,7 +146,7 @@ class CommonMachine:
 
 
 def best_on_each(answer: Recommendation) -> dict[str, Choice]:
-    """The best sound choice on every machine."""
+    """Return the best sound choice on every machine."""
     found: dict[str, Choice] = {}
     for choice in answer.ranked:
         found.setdefault(choice.machine.name, choice)
@@ -154,7 +154,7 @@ def best_on_each(answer: Recommendation) -> dict[str, Choice]:
 
 
 def common_machine(answers: Sequence[Recommendation]) -> CommonMachine | None:
-    """The machine whose mean loss over all workloads is least; None if none suits all.
+    """Return the machine with the least mean loss over all workloads; None if none suits all.
 
     The mean is geometric: twice the price for one and half the price for another cancel. Where a
     utility's values cannot be divided, the places in the rankings are compared instead.
@@ -230,7 +230,7 @@ def _broken_limits(choice: Choice, rules: Sequence[Rule]) -> Iterator[str]:
 
 
 def _disadvantages(choice: Choice, winner: Choice, objective: Objective) -> Iterator[str]:
-    """In the goal's own terms, and in time and money where they are not the goal."""
+    """Yield disadvantages under the goal, and in time and money if these are not the goal."""
     if choice.value is not None and winner.value is not None:
         factor = ratio(objective, winner.value, choice.value)
         if factor is not None and factor > EQUAL_FACTOR:
@@ -478,7 +478,7 @@ def _upper_limits(problem: SearchProblem) -> dict[str, float]:
 
 
 def _safer(ranked: Sequence[Choice], most: Mapping[str, float]) -> tuple[Choice, float] | None:
-    """The best that keeps deadline and budget in nearly all cases, where the first does not."""
+    """Return the best that meets deadline and budget in nearly all cases, if the first does not."""
     if chance_kept(ranked[0], most) >= MIN_SAFE_PROBABILITY:
         return None
     chances = ((one, chance_kept(one, most)) for one in ranked[1:])
@@ -495,7 +495,7 @@ def _interruption(problem: SearchProblem, choice: Choice) -> Interruption | None
 
 
 def _losers(problem: SearchProblem, choices: Sequence[Choice], winner: Choice) -> Iterator[Loser]:
-    """The scenario as it stands, and the best of every other accelerator, best first."""
+    """Yield the scenario without changes, and the best of every other accelerator, best first."""
     objective = problem.goal.objective
     by_gpu: dict[str, list[Choice]] = {}
     for choice in choices:
@@ -531,7 +531,7 @@ def _order(problem: SearchProblem, choice: Choice) -> tuple[int, int, float, int
 def _best_ideas(
     problem: SearchProblem, choices: Sequence[Choice], winner: Choice
 ) -> Iterator[Choice]:
-    """The best candidate of every remedy, best first; the winner is the best of its own."""
+    """Yield the best candidate of every remedy, best first; the winner is the best of its own."""
     by_name: dict[str, list[Choice]] = {}
     for choice in choices:
         if choice.idea:

@@ -103,7 +103,7 @@ def interrupted(
     """
     if scenario.cost.purchase is not Purchase.SPOT:
         return None
-    rate = spot.rate * sum(group.count for group in scenario.cluster.groups)
+    rate = spot.interruptions * sum(group.count for group in scenario.cluster.groups)
     write = checkpoint_time(scenario)
     given = scenario.job.train.checkpoint_every_steps
     if given is None:
@@ -117,7 +117,7 @@ def interrupted(
 
 
 def checkpoint_time(scenario: Scenario) -> Seconds:
-    """Time in which all copy and write their shares of the state [s]; 0 without a model."""
+    """Return the time in which all write their shares of the state [s]; 0 without a model."""
     job = scenario.job
     train = replace(job.train, checkpoint_every_steps=1.0)
     writing = replace(scenario, jobs=(replace(job, train=train),))
@@ -125,7 +125,7 @@ def checkpoint_time(scenario: Scenario) -> Seconds:
 
 
 def with_losses(figures: Mapping[str, Value], lost: Interruption) -> dict[str, Value]:
-    """The figures of a run with what interruptions cost in them; step times stay as they are."""
+    """Return the figures of a run with the cost of interruptions; step times stay the same."""
     changed = dict(figures)
     total, money = number(figures, TIME), number(figures, MONEY)
     if total is None:
@@ -201,7 +201,7 @@ def _said(error: PlanError) -> str:
 
 
 def _on(at: SearchPoint) -> Iterator[Settings]:
-    """Candidates on one machine, dimension by dimension."""
+    """Yield candidates on one machine, dimension by dimension."""
     _check_device(at)
     _check_measured(at)
     _check_sold(at)
@@ -244,7 +244,7 @@ def _check_measured(at: SearchPoint) -> None:
 
 
 def _check_sold(at: SearchPoint) -> None:
-    """A machine that is not sold in the way the scenario buys has no bill to compare."""
+    """Refuse a machine that is not sold in the way the scenario buys: it has no bill to compare."""
     cost, sold = at.baseline.scenario.cost, at.machine.sold
     wanted = {at.point.get(PURCHASE, cost.purchase.value)}
     if at.goal.spot is not None:
@@ -319,11 +319,11 @@ class SearchProblem:
         )
 
     def machine(self, settings: Settings) -> Machine:
-        """The machine of a candidate."""
+        """Return the machine of a candidate."""
         return self.baseline.machine(str(settings[MACHINE]))
 
     def judged(self, outcome: Outcome) -> Choice:
-        """A candidate's outcome as the goal sees it."""
+        """Return the choice of an outcome: its value and the limits that it breaks."""
         settings = outcome.settings
         machine, count = self.machine(settings), self.count(settings)
         figures = self.counted(outcome.candidate, outcome.figures)
@@ -340,13 +340,13 @@ class SearchProblem:
         )
 
     def counted(self, candidate: Candidate, figures: Mapping[str, Value]) -> Mapping[str, Value]:
-        """A candidate's figures with what copying its data takes in them, and what spot loses."""
+        """Return the figures of a candidate with copies of its data and losses of spot capacity."""
         if number(figures, TIME) is None:  # refused, or not predicted: it may not even be read
             return figures
         return with_copies(self._disturbed(candidate, figures), self.copies(candidate.settings))
 
     def copies(self, settings: Settings) -> tuple[Move, ...]:
-        """The copies of the data that a candidate needs before it can run."""
+        """Return the copies of the data that a candidate needs before it can run."""
         placed = tuple(sorted((k, v) for k, v in settings.items() if k.startswith(_PLACEMENT_KEYS)))
         if placed not in self._copies:
             baseline, machine = self.baseline, settings.get(MACHINE, self.baseline.own.name)
@@ -356,7 +356,7 @@ class SearchProblem:
         return self._copies[placed]
 
     def _disturbed(self, candidate: Candidate, figures: Mapping[str, Value]) -> Mapping[str, Value]:
-        """A candidate's figures with lost work and restarts in them where it is spot capacity."""
+        """Return the figures of a candidate with lost work and restarts on spot capacity."""
         spot, settings = self.goal.spot, candidate.settings
         total, step = number(figures, TIME), number(figures, "step_time_s.mean")
         if spot is None or PURCHASE not in settings or total is None or step is None:
@@ -450,7 +450,7 @@ def define_problem(
 def _allowed_machines(
     baseline: Baseline, rules: Iterable[Rule]
 ) -> tuple[list[Machine], Counter[str]]:
-    """Machines that the limits on hardware leave, and how many each limit leaves out."""
+    """Return machines within the limits on hardware, and how many each limit excludes."""
     of_hardware = [rule for rule in rules if rule.of_hardware]
     offered, excluded = [], Counter[str]()
     for machine in baseline.machines:
@@ -616,7 +616,7 @@ class Search:
         self._learn(request)
 
     def front(self, candidates: Sequence[Candidate], *, close: float = 0.0) -> None:
-        """The front of these in time and cost within the limits on memory.
+        """Predict the front of these in time and cost within the limits on memory.
 
         What is ahead of it by no more than a share `close` may be missing.
         """
@@ -630,7 +630,7 @@ class Search:
         )
 
     def meeting(self, candidates: Sequence[Candidate], objective: Objective, where: str) -> None:
-        """The best of these that meet a condition, by an objective."""
+        """Predict the best of these that meet a condition, by an objective."""
         request = self._request(candidates, (objective,))
         self._learn(replace(request, top=1, first=FIRST_PER_WANTED, where=where))
 

@@ -49,7 +49,7 @@ class BestCase:
 
 
 def best_cases(scenarios: Sequence[Scenario]) -> tuple[BestCase, ...]:
-    """The best case of every candidate, in their order.
+    """Return the best case of every candidate, in their order.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def best_with(scenario: Scenario, later: Seconds, best: Mapping[str, float]) -> 
 
 
 def _with_longer(scenario: Scenario, best: Columns, longer: Real) -> dict[str, Real]:
-    """Best figures with each epoch after the first so much longer [s]."""
+    """Return best figures with each epoch after the first longer by `longer` [s]."""
     total = best["total_time_s"] + longer * np.maximum(0.0, lengths(scenario).epochs - 1.0)
     epoch = best["epoch_time_s"] + longer
     known = {"total_time_s": total, "cost.time_to_train_s": total, "epoch_time_s": epoch}
@@ -124,7 +124,7 @@ def _by_row(columns: Columns, size: int) -> list[dict[str, float]]:
 
 
 def best_of(batch: Batch) -> tuple[Columns, Columns, Words]:
-    """The best case of all candidates of a batch as arrays, and why each cannot run.
+    """Return best cases of a batch of candidates as arrays, and why each cannot run.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def best_of(batch: Batch) -> tuple[Columns, Columns, Words]:
 
 
 def _times(scenario: Scenario) -> tuple[dict[str, Real], Real]:
-    """Least times, the throughput that follows, and what later epochs are expected to add [s]."""
+    """Return least times, the resulting throughput, and the expected excess of later epochs [s]."""
     topology, length = build(scenario), lengths(scenario)
     table = {phase: demand_table(scenario, phase) for phase in Phase}
     beside = extras(scenario, topology, table[Phase.WARM])
@@ -179,7 +179,7 @@ def _times(scenario: Scenario) -> tuple[dict[str, Real], Real]:
 
 
 def _counted(floors: Floors) -> Real:
-    """A step's floor in the mean step of an epoch that may be too short to become steady.
+    """Return the floor of a mean step in an epoch that may be too short to become steady.
 
     The mean is then that of the steps after a warm-up. What stood ready when the warm-up ended was
     made before: at most the batches that may be asked for and not yet taken, and those on their
@@ -225,7 +225,7 @@ def _alike(cold: Sequence[StageDemands], warm: Sequence[StageDemands]) -> bool:
 def _epochs(
     scenario: Scenario, length: Lengths, cold: Floors, warm: Floors
 ) -> tuple[Seconds | Real, Seconds | Real]:
-    """Least times of the first epoch and of a later one [s].
+    """Return the least times of the first epoch and of a later one [s].
 
     Where workers go on with the next epoch's batches a later epoch is steps of a run that goes on.
     """
@@ -239,7 +239,7 @@ def _epochs(
 
 
 def _total(length: Lengths, first: Real, later: Real, beside: Extras) -> Real:
-    """Least time of the run, composed as a prediction composes it [s]."""
+    """Return the least time of the run, composed as a prediction composes it [s]."""
     training: Real = first * np.minimum(1.0, length.epochs)
     training = training + later * np.maximum(0.0, length.epochs - 1.0)
     total: Real = beside.once + training + beside.per_step * length.total_steps

@@ -46,7 +46,7 @@ def _deviation(scenario: Scenario) -> float:
 
 
 def share_of_making(scenario: Scenario, lengths: Lengths, producers: Sequence[Real]) -> Real:
-    """Least part of the workers' work that a run sees; `producers` of each group.
+    """Return the least part of the workers' work that a run sees; `producers` of each group.
 
     Groups of workers of their own pace work side by side in a pattern that never quite repeats, so
     the steps looked at may hold one more batch of each worker.
@@ -60,7 +60,7 @@ def share_of_making(scenario: Scenario, lengths: Lengths, producers: Sequence[Re
 
 
 def _share_of_waiting(scenario: Scenario, lengths: Lengths) -> Real:
-    """The same where workers wait to be asked, as each has but one batch to make.
+    """Return the same where workers wait for credits, as each has but one batch to make.
 
     Then they come out of step with each other and with the device, and a long epoch may not repeat.
     What was asked for, or on its way to the device, when the steps begin that are looked at may all
@@ -75,9 +75,9 @@ def _share_of_waiting(scenario: Scenario, lengths: Lengths) -> Real:
 
 
 def assured(scenario: Scenario, lengths: Lengths) -> tuple[Real, Real]:
-    """Parts of the least step of a run that a mean step, and an epoch's steps, surely come to.
+    """Return the assured parts of the least step in a mean step and in an epoch's steps.
 
-    No mean step of a long epoch is below the least step (`engine.watch`), but for the half-width
+    No mean step of a long epoch is below the least step (`engine.recorder`), but for the half-width
     up to which a random one is known. The steps of an epoch that were simulated take at least the
     work that was drawn for them. 0 for epochs that may be too short, and for those that run on
     from one into the next.
@@ -92,7 +92,7 @@ def assured(scenario: Scenario, lengths: Lengths) -> tuple[Real, Real]:
 
 
 def expected(scenario: Scenario, lengths: Lengths) -> Real:
-    """Part of what a run settles to that its epochs are expected to come to."""
+    """Return the expected part of a run's steady time that its epochs take."""
     if not random(scenario):
         return UNSETTLED
     return UNSETTLED / (1.0 + PRECISION) * (1.0 - _errors(scenario, lengths))
@@ -105,7 +105,7 @@ def _errors(scenario: Scenario, lengths: Lengths) -> Real:
 
 
 def share_ahead(scenario: Scenario, lengths: Lengths) -> Real:
-    """Least part of the work ahead of the device that a run sees.
+    """Return the least part of the work ahead of the device that a run sees.
 
     Batches that wait for the device when the steps begin that are looked at were handed to it
     before. Where nothing is random as many wait when they end.

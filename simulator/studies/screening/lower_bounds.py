@@ -164,7 +164,7 @@ class Floors:
         return float(np.prod(factors))
 
     def _making(self, group: str, actors: frozenset[Actor] = PRODUCERS) -> Real:
-        """A batch made by a group of machines."""
+        """Return the time of a batch made by a group of machines."""
         place = Location(rank=0, site=self.topology.sites_of(group)[0])
         own = (s for s in self.stages if s.actor in actors and s.group == group)
         return self._least_made * _total(
@@ -208,7 +208,7 @@ class Floors:
         return _total(self._quick(demand) for s in own for demand in s.demands)
 
     def _quick(self, demand: Demand, group: str = "") -> Real:
-        """A demand of whichever rank has the shortest way."""
+        """Return the time of a demand of the rank with the shortest way."""
         ranks = self.topology.representatives if demand.path in OF_A_RANK else ((0, 1.0),)
         site = self.topology.sites_of(group)[0]
         places = (Location(rank=rank, site=site) for rank, _ in ranks)
@@ -374,7 +374,7 @@ class Floors:
         return self.topology.host.cpu.capacity / self._cores.most
 
     def _unit_epochs(self) -> Iterator[Real]:
-        """Each unit's work in an epoch, with the way there and the way on."""
+        """Yield the work of each unit in an epoch, with the way there and the way on."""
         if len(self._groups) > 1:
             yield self._work * self._loads[0][1]
             return

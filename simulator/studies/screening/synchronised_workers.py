@@ -88,7 +88,7 @@ class Crowd:
         return np.where(self._in_step, self._generation / producers, 0.0)[()]
 
     def epoch(self, receive: Real, copy: Real, batch: Real, once: Real) -> Real:
-        """From when workers begin to the end of the last step; 0 where they may not keep step.
+        """Return the time from the start of workers to the end of the last step; 0 if they drift.
 
         Parameters
         ----------

@@ -112,7 +112,7 @@ def _bounded(candidate: Candidate, key: str, case: BestCase) -> Bounded:
 
 
 def look_closer(chunk: Chunk) -> tuple[Outcome, ...]:
-    """The best that every candidate of a chunk can be, with its later epochs simulated.
+    """Return the best case of every candidate of a chunk with its later epochs simulated.
 
     Most of a run are its later epochs, so this is within a per mille of a prediction in most
     searches, for less than half of its work. There are no figures where no epoch is a later one,
@@ -200,7 +200,7 @@ def shortages(prediction: Prediction) -> str:
 
 
 def plain(value: Value) -> Value:
-    """A figure as built-in types: the same after a journey as before."""
+    """Convert a figure to built-in types, which a store returns unchanged."""
     if value is None or isinstance(value, int):
         return value
     if isinstance(value, str):

@@ -83,7 +83,7 @@ class Rounds:
         self._whole = hopeless and not top
 
     def next(self) -> tuple[int, ...]:
-        """The candidates of the next round, in their order; empty if none is left."""
+        """Return the candidates of the next round, in their order; empty if none is left."""
         left = np.flatnonzero(self.possible)
         if not len(left):
             return ()
@@ -110,7 +110,7 @@ class Rounds:
         self.least[chosen] = np.maximum(self.least[chosen], nearer)
 
     def closest(self) -> tuple[int, ...]:
-        """Of the round's candidates those to predict now, in their order; empty if none is left.
+        """Return the round's candidates to predict now, in their order; empty if none is left.
 
         The others are compared with what these turn out to be.
         """
@@ -134,7 +134,7 @@ class Rounds:
         return may_beat(least, self._found, top=self._top, margin=self._margin)
 
     def _promising(self, left: NDArray[np.intp], size: int) -> list[int]:
-        """The best by what they can be: the bounds' own front first, then the front behind it."""
+        """Return the best by their bounds: the front of the bounds first, then the one behind."""
         chosen: list[int] = []
         while len(left) and len(chosen) < size:
             on_front = front(self.least[left])
@@ -378,7 +378,7 @@ class _Search:
         self._read = self._looked = self._predicted = self._stored = self._given_up = 0
 
     def read(self) -> list[Bounded]:
-        """Candidates that may run, with the best they can be; the others are found already."""
+        """Return candidates that may run, with their best cases; the others are finished."""
         left = []
         for one in self.bounds():
             if one.outcome is not None:
@@ -406,7 +406,7 @@ class _Search:
         return sorted(bounded, key=lambda one: place[one.candidate.index])
 
     def _read_parts(self) -> Iterator[tuple[Bounded, ...]]:
-        """The candidates bounded: a few in this process at once, then all others."""
+        """Yield the candidates bounded: a few in this process at once, then all others."""
         few = self._all[:READ_FIRST] if self._begins_early() else ()
         if few:
             yield bound(replace(self._chunk, candidates=few))
@@ -450,7 +450,7 @@ class _Search:
             self.tell()
 
     def judged(self, outcome: Outcome) -> Mapping[str, Value]:
-        """Figures of an outcome as they count."""
+        """Return the figures of an outcome as the goal counts them."""
         judge = self._request.judge
         if judge is None or outcome.status is not Status.PREDICTED:
             return outcome.figures
@@ -552,7 +552,7 @@ class _Search:
         *,
         best: Mapping[int, Mapping[str, float]] = NO_BOUNDS,
     ) -> Iterator[tuple[Answer, ...]]:
-        """Answers chunk by chunk; candidates of a chunk that kills its workers go one by one."""
+        """Yield answers chunk by chunk; candidates of a chunk that kills workers go one by one."""
         chunks = [
             replace(
                 self._chunk,
@@ -603,7 +603,7 @@ def _numbers(figures: Mapping[str, Value]) -> dict[str, float]:
 
 
 def _as_bounded(outcome: Outcome, key: str) -> Outcome:
-    """The outcome under the key its candidate was bounded with; the same contents were read.
+    """Return the outcome under the key that its candidate was bounded with.
 
     Raises
     ------

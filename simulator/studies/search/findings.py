@@ -23,7 +23,7 @@ _LAST: Final = ("status", "reason")
 
 
 def frame(outcomes: Sequence[Outcome]) -> pd.DataFrame:
-    """A pandas frame in order of the outcomes.
+    """Return a pandas frame in the order of the outcomes.
 
     Columns are the keys that vary, status, reason and the metrics by their dotted names, in SI
     units; figures of a table have a column each, such as ``gpu_memory_bytes.items.activations``.
@@ -35,7 +35,7 @@ def frame(outcomes: Sequence[Outcome]) -> pd.DataFrame:
 
 
 def column_names(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
-    """The columns of a table of these outcomes, the candidate's index first."""
+    """Return the columns of a table of these outcomes, the candidate's index first."""
     keys = dict.fromkeys(key for outcome in outcomes for key in outcome.settings)
     there = {name for outcome in outcomes for name, _ in _flat(outcome)}
     known: list[str] = []
@@ -48,7 +48,7 @@ def column_names(outcomes: Sequence[Outcome]) -> tuple[str, ...]:
 
 
 def row(outcome: Outcome, names: Sequence[str]) -> tuple[Cell, ...]:
-    """An outcome's cells under some columns."""
+    """Return the cells of an outcome under some columns."""
     cells: dict[str, Cell] = {
         _FIRST: outcome.candidate.index,
         **outcome.settings,
@@ -60,7 +60,7 @@ def row(outcome: Outcome, names: Sequence[str]) -> tuple[Cell, ...]:
 
 
 def _flat(outcome: Outcome) -> Iterator[tuple[str, Cell]]:
-    """Names and values of all figures that there are, those of tables one by one."""
+    """Yield names and values of all known figures, those of tables one by one."""
     for name, value in outcome.figures.items():
         if isinstance(value, Mapping):
             yield from ((f"{name}.{item}", figure) for item, figure in value.items())

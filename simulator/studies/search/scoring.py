@@ -64,7 +64,7 @@ def _of_two(ordered: Points) -> Mask:
 
 
 def _of_more(ordered: Points) -> Mask:
-    """Of different points in lexicographic order."""
+    """Return the front of different points in lexicographic order."""
     best = np.zeros(len(ordered), dtype=bool)
     kept = np.empty_like(ordered)
     number = 0
@@ -163,7 +163,7 @@ _SENSES: Final = {"min": Sense.MINIMIZE, "max": Sense.MAXIMIZE}
 
 
 def objective_of(text: str) -> Objective:
-    """An objective as the command line has it: a metric, or ``min:`` or ``max:`` and an expression.
+    """Parse an objective: a metric, or ``min:`` or ``max:`` and an expression.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def objective_of(text: str) -> Objective:
 
 
 def share_of(text: str, option: str) -> float:
-    """A share as people write it, ``5%`` or ``0.05``.
+    """Parse a share, such as ``5%`` or ``0.05``.
 
     Raises
     ------
@@ -291,11 +291,11 @@ class Criteria:
         self._early = named <= _EXACT | set(units)
 
     def score(self, figures: Mapping[str, Any]) -> tuple[float, ...]:
-        """Every objective, less is better; infinite where there is no figure."""
+        """Return every objective, less is better; infinite if there is no figure."""
         return tuple(goal.score(figures) for goal in self._goals)
 
     def least(self, best: Mapping[str, float]) -> tuple[float, ...]:
-        """The best every objective can be; minus infinity where that is not known."""
+        """Return the best value of every objective; minus infinity if unknown."""
         return tuple(goal.least(best) for goal in self._goals)
 
     def meets(self, candidate: Candidate, figures: Mapping[str, Any]) -> bool:
@@ -333,7 +333,7 @@ def _ranges(best: Mapping[str, float]) -> dict[str, tuple[float, float]]:
 
 
 def value_of(figures: Mapping[str, Any], objective: Objective) -> float | None:
-    """An objective's value as it is read, not turned round; None where it has none."""
+    """Return the value of an objective with its own sign; None if it has none."""
     score = Criteria((objective,)).score(figures)[0]
     if not math.isfinite(score):
         return None

@@ -237,7 +237,7 @@ def _hint(error: sqlite3.Error) -> str:
 
 
 def _to_text(outcome: Outcome) -> str:
-    """All that the contents decide, nothing of the candidate; floats come back to the last bit."""
+    """Return an outcome without its candidate as JSON; floats are read back to the last bit."""
     tree = {
         "status": str(outcome.status),
         "reason": outcome.reason,
@@ -249,7 +249,7 @@ def _to_text(outcome: Outcome) -> str:
 
 
 def _from_text(key: str, text: str) -> Outcome | None:
-    """A row as it was written; None if it can't be read."""
+    """Return the outcome of a row; None if it can't be read."""
     try:
         tree = json.loads(text)
         return Outcome(

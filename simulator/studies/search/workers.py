@@ -233,7 +233,7 @@ def _terminate(executor: Executor) -> None:
 
 
 def borrowed_workers(executor: Executor) -> Workers:
-    """The workers of any `concurrent.futures.Executor`; its owner shuts it down.
+    """Return the workers of any `concurrent.futures.Executor`; its owner shuts it down.
 
     Processes of a pool must be able to import this package; a pool that breaks ends the study
     with its own error, and what was finished stays in the store.
@@ -252,7 +252,7 @@ def borrowed_workers(executor: Executor) -> Workers:
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -260,7 +260,7 @@ def cores() -> int:
 
 @contextmanager
 def local_workers(processes: int, worth: float = MIN_TASKS) -> Iterator[Workers]:
-    """Processes of this machine that are gone when this is left; 1: this process itself."""
+    """Open processes of this machine, ended on exit; 1: this process itself."""
     made = Workers(None if processes == 1 else _processes(processes), worth)
     try:
         yield made
@@ -269,7 +269,7 @@ def local_workers(processes: int, worth: float = MIN_TASKS) -> Iterator[Workers]
 
 
 def _enter(collected_after: int) -> None:
-    """Ctrl-C reaches every process of a terminal; only the first one answers it.
+    """Ignore Ctrl-C, which reaches every process of a terminal: only the first one answers it.
 
     Python's collector looks as seldom as in the process that asks.
     """
@@ -296,7 +296,7 @@ CONNECT_TIMEOUT: Final = 10.0
 
 @contextmanager
 def dask_workers(address: str, processes: int) -> Iterator[Workers]:
-    """Workers of a cluster, left when this is; one that was started here ends with it.
+    """Open the workers of a cluster, left on exit; one that was started here ends with it.
 
     Parameters
     ----------

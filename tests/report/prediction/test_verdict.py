@@ -42,7 +42,7 @@ def test_starved_devices(prediction: Prediction) -> None:
     """Rate made, rate possible and share of waiting are all in the sentence."""
     assert verdict(prediction) == (
         "GPU-starved: the CPUs deliver 25,600 of the 44,500 samples/s that the GPUs could take; "
-        "GPUs wait 40% for data."
+        "GPUs wait for data 40% of the time."
     )
 
 
@@ -195,7 +195,7 @@ def test_checkpoints_beside_starving(prediction: Prediction) -> None:
     """Devices that wait for data and for checkpoints wait for both."""
     both = StepSplit(data_stall=0.016, compute=0.014, checkpoint=0.01)
     text = verdict(with_timing(prediction, split=both))
-    assert "GPUs wait 40% for data and 25% for checkpoints." in text
+    assert "GPUs wait for data 40% of the time and for checkpoints 25% of the time." in text
 
 
 def test_the_main_process_makes_and_trains_in_turn() -> None:

@@ -15,7 +15,7 @@ from simulator.report.document import Format, render
 from simulator.report.service_sizing import document as sized_document
 from simulator.schema.serving import Service
 from simulator.studies import service_sizing as bulk
-from simulator.studies.service_sizing import BulkSizing, Sized, cheapest_machines
+from simulator.studies.service_sizing import BulkSizing, ServiceChoices, cheapest_machines
 
 NAME = "nightly-summaries"
 SHORT = ("load.requests=600", "load.prompt.tokens=600", "load.output.tokens=40")
@@ -28,7 +28,7 @@ def reader(*overrides: str) -> ServiceReader:
     return ServiceReader(chain_of(NAME), NAME, overrides=given)
 
 
-def sized(*overrides: str) -> Sized:
+def sized(*overrides: str) -> ServiceChoices:
     """The machines for them."""
     asked = reader(*overrides)
     return cheapest_machines(asked.read, asked.candidates())
