@@ -243,7 +243,7 @@ def observation_of(text: str) -> tuple[str, float]:
     InputError
         If the figure is unknown, or its value is not a number above zero.
     """
-    from simulator.reading.figures import NAMES, figure_value
+    from simulator.reading.table import NAMES, figure_value
     from simulator.report.labels import is_share
     from simulator.results.metrics import measurable
     from simulator.schema.fields import nearest_hint
