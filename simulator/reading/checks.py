@@ -14,8 +14,8 @@ from typing import Final
 
 from simulator.physics.transformer import is_classifier, of_tokens
 from simulator.reading.fitted.kernels import ANY, attentions, frameworks
+from simulator.reading.hardware.catalogue import nearest_names
 from simulator.reading.lines import KeyPath
-from simulator.reading.names import nearest_names
 from simulator.reading.sections import ModelSection, StepTimeTable
 from simulator.reading.tables import Mistake
 from simulator.reading.training import named_frameworks

@@ -468,7 +468,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         cls, subjects: Sequence[JobSubject], options: StudyOptions
     ) -> Study[Sequence[Recommendation]]:
         """Search the machines for the goal of each job, and for all; see `Subject.recommend`."""
-        from simulator.reading.hardware.rented import RentingReader
+        from simulator.reading.search.candidates import RentingReader
         from simulator.results.cost import listed_prices
         from simulator.results.metrics import old_names
 
@@ -538,7 +538,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
             Predict every machine, since the best one for several jobs is wanted.
         """
         from simulator.reading.hardware.catalogue import Catalogue
-        from simulator.reading.hardware.rented import RentingReader
+        from simulator.reading.search.candidates import RentingReader
         from simulator.results.cost import dated_prices
         from simulator.schema.goal import Axes
         from simulator.studies.baseline import baseline_of, with_full_name

@@ -9,10 +9,9 @@ from typing import Final
 
 from simulator.errors import InputError, Problem
 from simulator.reading.document import Document, examine
-from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.hardware.catalogue import Catalogue, nearest_names
 from simulator.reading.lines import KeyPath
 from simulator.reading.merge_documents import gather
-from simulator.reading.names import nearest_names
 from simulator.reading.search.axes import is_pattern, matching
 from simulator.reading.search.sweep_section import (
     flat_keys,

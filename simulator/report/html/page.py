@@ -120,8 +120,8 @@ def _environment() -> Environment:
     return environment
 
 
-def _filled(name: str, **context: Any) -> str:  # noqa: ANN401 - as the template needs
-    return str(_environment().get_template(name).render(**context))
+def _filled(template: str, **context: Any) -> str:  # noqa: ANN401 - as the template needs
+    return str(_environment().get_template(template).render(**context))
 
 
 def _safe(value: object) -> object:
