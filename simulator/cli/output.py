@@ -411,13 +411,13 @@ def remaining(elapsed: float, fraction: float) -> str:
 
 
 _INDENT: Final = "  "
-_COLOURS: Final = {"bad": "red", "doubtful": "yellow", "good": "green"}
+_COLOURS: Final = {"bad": "red", "unsure": "yellow", "good": "green"}
 _JUDGES: Final = re.compile(
     r"""
     (?P<bad>
         (?<=,\ )does\ not\ fit$ | (?<=:\ )does\ not\ fit(?=;)
         | ^Does\ not\ fit: | ^No\ candidate\b.* | ^Over\ tolerance$
-    ) | (?P<doubtful>
+    ) | (?P<unsure>
         (?<=,\ )uncertain:\ within\b.* | (?<=:\ )may\ not\ fit(?=,)
         | ^May\ not\ fit: | \bUNVERIFIED\b | \bunverified$
         | ^Warnings$ | ^\ \ (?!gpu\ )[\w.]+\ +(?:[\d.]+\ \S+\ +)?[\d.]+%\ .*\ bottleneck$

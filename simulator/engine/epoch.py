@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from simpy import Environment
 
-from simulator.engine.loader import Draws, RankLoader, Steps, Supply, drifting
+from simulator.engine.loader import Draws, RankLoader, Steps, Supply
 from simulator.engine.machine import Machine, Task, named, unshared
 from simulator.engine.rank import Barrier, Rank, Rules, work_of
 from simulator.engine.recorder import Epoch, Observer, Plan, Recorder
@@ -72,8 +72,8 @@ def run_epoch(
     )
     site = _Site(scenario=scenario, machine=machine, stages=stages, plan=plan)
     producers = len(site.producers(reduction.ranks[0]))
-    drift = drifting(scenario, producers)
-    supply = Supply(plan.batches, plan.last_share, job.input.straggler, drift)
+    drifting = 0 if job.input.in_step else producers
+    supply = Supply(plan.batches, plan.last_share, job.input.straggler, drifting)
     recorder = Recorder(env, machine, Observer(plan, supply, job, reduction, producers))
     meeting = ranks_meet(scenario, topology)
     parties = Counter(rank // topology.ring for rank in reduction.ranks)

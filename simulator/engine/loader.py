@@ -29,15 +29,9 @@ from simpy import Environment, Event
 from simulator.engine.sharing import Signal
 from simulator.schema.data_loading import Assignment, LoaderPolicy, Straggler
 from simulator.schema.fields import Shape, Spread
-from simulator.schema.scenario import Scenario
 
 MIN_WAVES: Final = 4
 """Minimum of waves of workers in an epoch for them to drift apart."""
-
-
-def drifting(scenario: Scenario, producers: int) -> int:
-    """Return the number of workers of a rank whose phases drift apart; 0 if they stay in step."""
-    return 0 if scenario.job.input.in_step else producers
 
 
 class Supply:

@@ -89,7 +89,7 @@ ROUNDING: Final = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unshared:
-    """Return the concurrent demands without workers: the main thread makes each batch."""
+    """Units that can never saturate, and whether no thread slows another on the cores."""
 
     units: frozenset[str] = frozenset()
     cores: bool = False
@@ -219,11 +219,8 @@ def _own_cores(groups: Sequence[_Group], topology: Topology, reduction: Symmetry
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
-    """Units in use by work: the `share` of the capacity of each, 0 to 1."""
-
-    units: tuple[tuple[str, float], ...]
+Use: TypeAlias = tuple[tuple[str, float], ...]
+"""Units in use by work: the share of the capacity of each, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,13 +255,13 @@ def fixed_delay_task(
     if demand.path is Path.CORES:
         return _on_cores(demand, place, topology, reduction) if alone.cores else None
     if amount == 0.0:
-        return FixedDelayTask(latency=latency, amount=0.0, rate=math.inf, use=Use(units=()))
+        return FixedDelayTask(latency=latency, amount=0.0, rate=math.inf, use=())
     route = limiting(reduction.route(topology, demand, place), topology)
     if not alone.units.issuperset(unit for unit, _ in route):
         return None
     rate = own_rate(demand, route, topology)
     shares = ((unit, rate * use / float(topology.units[unit].capacity)) for unit, use in route)
-    use = Use(units=tuple((unit, min(1.0, share)) for unit, share in shares))
+    use = tuple((unit, min(1.0, share)) for unit, share in shares)
     return FixedDelayTask(latency=latency, amount=amount, rate=rate, use=use)
 
 
@@ -278,7 +275,7 @@ def _on_cores(
         latency=0.0,
         amount=float(demand.amount) * count,
         rate=float(pool.capacity_for(threads)),
-        use=Use(units=((site.prefix + CPU, share),)),
+        use=((site.prefix + CPU, share),),
     )
 
 
@@ -324,7 +321,7 @@ def busy_times(spent: Iterable[tuple[Use, Seconds]]) -> dict[str, Seconds]:
     """Return the busy time of each unit [s]; a unit half used counts half."""
     parts: dict[str, list[float]] = {}
     for use, seconds in spent:
-        for unit, share in use.units:
+        for unit, share in use:
             parts.setdefault(unit, []).append(share * seconds)
     return {unit: math.fsum(shares) for unit, shares in parts.items()}
 
@@ -378,11 +375,11 @@ class FixedDelays:
     def _report_use(self, use: Use) -> None:
         if self._on_change is None:
             return
-        for unit, _ in use.units:
+        for unit, _ in use:
             shares = [
                 share * tally.under_way
                 for other, tally in self._tallies.items()
-                for name, share in other.units
+                for name, share in other
                 if name == unit
             ]
             self._on_change(float(self._env.now), unit, min(1.0, math.fsum(shares)))

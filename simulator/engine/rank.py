@@ -24,11 +24,11 @@ from simulator.engine.trace import (
 from simulator.equations.step import left_to_wait
 from simulator.pipeline.program import (
     DATA_LINE,
+    DEVICE_STREAMS,
     FILLS_BUCKETS,
     OTHER_RANKS_LINE,
     Ledger,
     line_of,
-    on_device,
 )
 from simulator.pipeline.stages.base import Actor, Per, Slot, StageDemands
 
@@ -195,8 +195,11 @@ def work_of(
     reduce: list[Part] = []
     after: list[Part] = []
     now = before
-    for stage in on_device(stages):
-        slot, own = stage.slot, tasks(stage)
+    for stage in stages:
+        slot = stage.slot
+        if slot.stream not in DEVICE_STREAMS:
+            continue
+        own = tasks(stage)
         if slot.stream is Actor.COPY_ENGINE:
             place = copies
         elif slot is FILLS_BUCKETS:

@@ -332,11 +332,6 @@ class Epoch:
         return len(self.snapshots) - 1
 
     @property
-    def window(self) -> Seconds:
-        """Length of the steady window [s]."""
-        return self.snapshots[self.last].time - self.snapshots[self.first].time
-
-    @property
     def mean_step(self) -> Seconds:
         """Mean steady step [s]."""
         return max(self.seen_step, self.floor)
@@ -344,7 +339,8 @@ class Epoch:
     @property
     def seen_step(self) -> Seconds:
         """Mean step of the window [s], which prefetched batches may shorten."""
-        return self.window / (self.last - self.first)
+        window = self.snapshots[self.last].time - self.snapshots[self.first].time
+        return window / (self.last - self.first)
 
     @property
     def bounded(self) -> bool:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import pairwise
 from statistics import fmean
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -87,7 +87,7 @@ class EpochCacheKey:
         if job.remote is not None:
             job = replace(job, remote=replace(job.remote, machine="", storage=None, price=None))
         sections = {f.name: getattr(job, f.name) for f in fields(job)}
-        unsourced = {
+        unsourced: dict[str, Any] = {
             name: replace(section, sources={})
             for name, section in sections.items()
             if isinstance(section, Section)
@@ -164,7 +164,7 @@ def epoch_time(epoch: Epoch, steps: int) -> Seconds:
     return epoch.end + (steps - epoch.steps) * epoch.mean_step
 
 
-def mean_step(epoch: Epoch, checkpoint: Seconds) -> tuple[Mapping[str, Seconds], Seconds]:
+def mean_step(epoch: Epoch, checkpoint: Seconds) -> tuple[dict[str, Seconds], Seconds]:
     """Return the ledger of the mean step of the average rank, and the exchange it hid [s].
 
     `checkpoint` is the share of checkpoints in a step, which are outside of the epochs. The excess

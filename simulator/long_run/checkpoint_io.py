@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from simulator.physics.footprint import checkpoint_shares
 from simulator.pipeline.loads import alone
@@ -74,8 +74,8 @@ def checkpoint_times(
     stored = alone(topology, write, Location(rank=0))
     near = _near(scenario, given, float(snapshot))
     behind = given.asynchronous or near is not None
-    met = _meeting(scenario, topology, write, timing) if behind else _Meeting()
-    durable = float(snapshot + stored * met.slower) if given.durable is None else given.durable
+    slower, dragged = _meeting(scenario, topology, write, timing) if behind else _ALONE
+    durable = float(snapshot + stored * slower) if given.durable is None else given.durable
     blocking = given.blocking
     if blocking is None:
         waits = durable if near is None or given.asynchronous else near.durable
@@ -85,7 +85,7 @@ def checkpoint_times(
         blocking=blocking,
         durable=max(blocking, durable),
         load=load,
-        dragged=float(stored) * met.slower * met.dragged,
+        dragged=float(stored) * slower * dragged,
         near=near if near is None else replace(near, durable=max(blocking, near.durable)),
     )
 
@@ -137,12 +137,9 @@ def _write_rate(drives: Storage) -> float:
     return drives.read_rate if drives.write_bandwidth is None else drives.write_bandwidth
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Meeting:
-    """A write meets reads: how many times as long it takes, and which share of training is lost."""
-
-    slower: float = 1.0
-    dragged: float = 0.0
+_Meeting: TypeAlias = tuple[float, float]
+"""A write meets reads: how many times as long it takes, and which share of training is lost."""
+_ALONE: Final[_Meeting] = (1.0, 0.0)
 
 
 def _meeting(
@@ -150,17 +147,16 @@ def _meeting(
 ) -> _Meeting:
     """Return the smallest max-min fair share of the units that a write passes."""
     if timing is None:
-        return _Meeting()
+        return _ALONE
     place = Location(rank=0)
     longest = float(alone(topology, write, place)) or 1.0
-    found = [_Meeting()]
+    found = [_ALONE]
     for name, use in topology.way(write, place):
         unit = topology.units[name]
         wanted = float(write.amount * use / unit.capacity) / longest
         found.append(_shared(wanted, _used(scenario, timing, unit.resource)))
-    return _Meeting(
-        slower=max(one.slower for one in found), dragged=max(one.dragged for one in found)
-    )
+    slower, dragged = zip(*found, strict=True)
+    return max(slower), max(dragged)
 
 
 def _used(scenario: Scenario, timing: Timing, resource: Resource) -> float:
@@ -172,17 +168,17 @@ def _used(scenario: Scenario, timing: Timing, resource: Resource) -> float:
 
 
 def _shared(wanted: float, used: float) -> _Meeting:
-    """Return the fair share of a write on a unit that training uses too.
+    """Return how a write and training slow each other on a unit that both use.
 
     Examples
     --------
     >>> _shared(0.5, 0.4)
-    _Meeting(slower=1.0, dragged=0.0)
+    (1.0, 0.0)
     >>> _shared(1.0, 1.0)
-    _Meeting(slower=2.0, dragged=0.5)
+    (2.0, 0.5)
     """
     if wanted <= 0.0 or used <= 0.0 or wanted + used <= 1.0:
-        return _Meeting()
+        return _ALONE
     got = min(wanted, max(MIN_FAIR_SHARE, 1.0 - used))
     left = min(used, max(MIN_FAIR_SHARE, 1.0 - wanted))
-    return _Meeting(slower=wanted / got, dragged=1.0 - left / used)
+    return wanted / got, 1.0 - left / used

@@ -114,8 +114,10 @@ def training_memory(
     for name, stage in _stages(common).items():
         if not anywhere(stage.there):
             continue
-        parameters = _StageParameters.of(model, stage)
-        learned = _StageParameters.learning(model, stage)
+        parameters = _StageParameters.of(model, stage, model.unit, model.shared, model.table)
+        learned = _StageParameters.of(
+            model, stage, model.learned, model.learned_shared, model.learned_table
+        )
         batches = micro_batches_held(
             layout.micro_batches, stage.place, layout.pipeline, layout.chunks, layout.all_forward
         )
@@ -253,27 +255,16 @@ class _StageParameters:
         return self.total - self.looked_up
 
     @classmethod
-    def of(cls, model: ParameterFootprint, stage: _Stage) -> _StageParameters:
-        """Return the parameters of a stage."""
-        return cls._on(model, stage, (model.unit, model.shared, model.table))
-
-    @classmethod
-    def learning(cls, model: ParameterFootprint, stage: _Stage) -> _StageParameters:
-        """Return the trainable parameters of a stage, adapters included."""
-        return cls._on(model, stage, (model.learned, model.learned_shared, model.learned_table))
-
-    @classmethod
-    def _on(
-        cls, model: ParameterFootprint, stage: _Stage, parts: tuple[Real, Real, Real]
+    def of(
+        cls, model: ParameterFootprint, stage: _Stage, unit: Real, shared: Real, table: Real
     ) -> _StageParameters:
         """Return a stage's parameters from those of a layer, its shared part and a table."""
-        unit, shared, embedding = parts
-        table = stage.tables * embedding
+        tables = stage.tables * table
         return cls(
-            shared=stage.layers * shared + table,
+            shared=stage.layers * shared + tables,
             experts=stage.layers * (unit - shared),
             unit=unit,
-            table=table,
+            table=tables,
             looked_up=stage.layers * model.looked_up,
         )
 
@@ -316,10 +307,10 @@ def _trained_state(common: _Common, parameters: _StageParameters) -> dict[str, T
     stored = where(mixed, state.master * here, step.work.element)
     copied = where(mixed, HALF_PRECISION * common.memory_model.copies, 0.0)
     narrow = parameters.dense + where(mixed, 0.0, parameters.looked_up)
-    narrowed, whole = (
-        here * at_most(stored, _gradient_width(common)),
-        _gradient_width(common) + _unsummed_width(common),
-    )
+    width, wide = _gradient_width(common), (step.work.wide_gradients > 0) & mixed
+    # A 16-bit gradient is held until it has been added to the wide sum.
+    unsummed = where(wide, HALF_PRECISION * common.memory_model.copies, 0.0)
+    narrowed, whole = here * at_most(stored, width), width + unsummed
     return {
         "parameters": term(
             tensor_bytes,
@@ -342,11 +333,6 @@ def _gradient_width(common: _Common) -> Bytes | Real:
     step, mixed = common.step, common.state.master > 0.0
     wide = (step.work.wide_gradients > 0) | (mixed & (common.memory_model.autocast > 0))
     return where(wide, FULL_PRECISION, HALF_PRECISION)
-
-
-def _unsummed_width(common: _Common) -> Bytes | Real:
-    wide = (common.step.work.wide_gradients > 0) & (common.state.master > 0.0)
-    return where(wide, HALF_PRECISION * common.memory_model.copies, 0.0)
 
 
 def _update_gradients(common: _Common, parameters: _StageParameters) -> Bytes | Real:

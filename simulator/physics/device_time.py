@@ -408,8 +408,12 @@ def _counted_operators(  # noqa: PLR0913, PLR0917 - all that the result depends 
     operators = model.operators(samples, precision)
     passes = operators if training else _inference_operators(operators)
     if head_only:
-        without = {"backward_flops": 0.0, "backward_traffic": 0.0, "backward_kernels": 0.0}
-        passes = tuple(op if op.head else replace(op, **without) for op in passes)
+        passes = tuple(
+            op
+            if op.head
+            else replace(op, backward_flops=0.0, backward_traffic=0.0, backward_kernels=0.0)
+            for op in passes
+        )
     time = operator_time(passes, rates, kernels, recomputed)
     return time, len(operators), sum((op.flops for op in operators), 0.0)
 

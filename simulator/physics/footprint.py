@@ -20,6 +20,7 @@ import numpy as np
 from simulator.equations import memory
 from simulator.equations.memory import checkpoint_share, state_bytes, tensor_bytes
 from simulator.equations.uncertainty import probability, room
+from simulator.memo import cached
 from simulator.physics.device_memory import (
     batch_in_bytes,
     device_memory,
@@ -278,6 +279,7 @@ def verdict(total: Real, capacity: Real, waste: Real = 0.0, log_sd: float = 0.0)
     return cast("Verdict", words)
 
 
+@cached(most=16)
 def host_ram(scenario: Scenario) -> HostRam:
     """Return the RAM that one training machine needs, item by item.
 

@@ -289,11 +289,6 @@ def entries(lines: Mapping[str, Seconds]) -> dict[str, Seconds]:
     return found
 
 
-def on_device(stages: Sequence[StageDemands]) -> tuple[StageDemands, ...]:
-    """Return the stages that a rank's device executes, in order."""
-    return tuple(stage for stage in stages if stage.slot.stream in DEVICE_STREAMS)
-
-
 def check_modelled(scenario: Scenario) -> None:
     """Raise an error for a scenario that the model does not cover.
 

@@ -152,7 +152,7 @@ def placement_time(scenario: Scenario, topology: Topology) -> Seconds:
     if job.dataset.placement is Placement.STAGE:
         written = group.storage.write_bandwidth or group.storage.read_rate
         rates.append(written * drives_used(group))
-    elif topology.has(MEMORY):
+    elif MEMORY in topology.units:
         rates.append(topology.units[MEMORY].capacity)
     dataset = job.dataset
     carried = job.stored_total

@@ -9,7 +9,7 @@ site of its own, whose units carry its name; it serves all training machines equ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -136,10 +136,6 @@ class Topology:
         """Accelerators of the machine that hold a rank's model."""
         return max(1, self.sites[0].group.gpus_per_host // self.ranks)
 
-    def has(self, name: str) -> bool:
-        """Return True if there is such a unit."""
-        return name in self.units
-
 
 def build(scenario: Scenario) -> Topology:
     """Return the units of one training machine and of all machines of other groups."""
@@ -196,23 +192,19 @@ def _loading(scenario: Scenario) -> Real:
 
 
 def _units(site: Site) -> Iterator[Unit]:
-    found = (
-        *_storage_units(site),
-        *_network_units(site),
-        *_pcie_units(site),
-        *_peer_units(site),
-    )
+    host, gpus = site.host, site.group.gpus_per_host
+    found = [*_storage_units(site), *_pcie_units(site)]
+    if host.network is not None:
+        directions = (site.prefix + name for name in (NETWORK_IN, NETWORK_OUT))
+        found += [(name, Resource.NETWORK, host.network.bandwidth) for name in directions]
+    if gpus > 1 and over_peer_link(host) and host.peer_link is not None:
+        links = (f"{site.prefix}nvlink gpu{i}" for i in range(gpus))
+        found += [(name, Resource.NVLINK, host.peer_link.rate) for name in links]
+    if host.memory_bandwidth is not None:
+        found.append((site.prefix + MEMORY, Resource.HOST_MEMORY, host.memory_bandwidth))
     for name, resource, capacity in found:
         part = capacity / site.serves
         yield Unit(name=name, owner=site.group.name, resource=resource, capacity=part)
-    memory = site.host.memory_bandwidth
-    if memory is not None:
-        yield Unit(
-            name=site.prefix + MEMORY,
-            owner=site.group.name,
-            resource=Resource.HOST_MEMORY,
-            capacity=memory / site.serves,
-        )
 
 
 def store_prefix(site: Site) -> str:
@@ -256,13 +248,6 @@ def clients(group: Group) -> int:
     return 1 if local or group.role is Role.PREPROCESS else group.count
 
 
-def _network_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
-    network = site.host.network
-    if network is not None:
-        for name in (NETWORK_IN, NETWORK_OUT):
-            yield site.prefix + name, Resource.NETWORK, network.bandwidth
-
-
 def _pcie_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
     host, gpus = site.host, site.group.gpus_per_host
     if host.host_link is None or host.gpu is None or host.gpu.unified_memory:
@@ -280,15 +265,8 @@ def _pcie_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
             yield f"{site.prefix}{name} {direction}", Resource.PCIE, capacity
 
 
-def _peer_units(site: Site) -> Iterator[tuple[str, Resource, Real]]:
-    host, gpus = site.host, site.group.gpus_per_host
-    if gpus > 1 and over_peer_link(host) and host.peer_link is not None:
-        for i in range(gpus):
-            yield f"{site.prefix}nvlink gpu{i}", Resource.NVLINK, host.peer_link.rate
-
-
 def _present(topology: Topology, *names: str) -> WeightedRoute:
-    return tuple((name, 1.0) for name in names if topology.has(name))
+    return tuple((name, 1.0) for name in names if name in topology.units)
 
 
 def _from_store(topology: Topology, demand: Demand, place: Location) -> WeightedRoute:
@@ -307,24 +285,18 @@ def _operations(
     One operation takes the time of `weight` reads of the store, and of `requests` that read; the
     machine's own cap counts it once.
     """
-    per_byte = _operations_per_byte(demand)
-    if per_byte is None:
+    amount = demand.amount
+    if not anywhere(amount):
         return ()
+    per_byte = demand.operations / where(amount > 0.0, amount, np.inf)
     prefix = store_prefix(site)
     caps: WeightedRoute = (
         (prefix + OPERATIONS, weight),
         (prefix + REQUESTS, requests),
         (site.prefix + NETWORK_OPERATIONS, 1.0),
     )
-    met = ((name, each) for name, each in caps if anywhere(each) and topology.has(name))
+    met = ((name, each) for name, each in caps if anywhere(each) and name in topology.units)
     return tuple((name, each * per_byte) for name, each in met)
-
-
-def _operations_per_byte(demand: Demand) -> Real | None:
-    amount = demand.amount
-    if not anywhere(amount):
-        return None
-    return demand.operations / where(amount > 0.0, amount, np.inf)
 
 
 def _wire(topology: Topology, site: Site, direction: str) -> WeightedRoute:
@@ -332,10 +304,10 @@ def _wire(topology: Topology, site: Site, direction: str) -> WeightedRoute:
     flow = "up" if direction == NETWORK_IN else "down"
     if site.group.storage.scope is Scope.LOCAL:
         return (*_tree(topology, site, "drives", flow), *_present(topology, site.prefix + MEMORY))
-    own = topology.has(site.prefix + STORAGE_NETWORK)
+    own = site.prefix + STORAGE_NETWORK in topology.units
     wire = site.prefix + (STORAGE_NETWORK if own else direction)
     carried = frame_payload() if site.group.storage.scope is Scope.OBJECT else 1.0
-    wires = ((wire, 1.0 / carried),) if topology.has(wire) else ()
+    wires = ((wire, 1.0 / carried),) if wire in topology.units else ()
     memory = _present(topology, site.prefix + MEMORY)
     return (*wires, *memory, *_tree(topology, site, "nics", flow))
 
@@ -351,7 +323,7 @@ def _tree(topology: Topology, site: Site, devices: str, flow: str) -> WeightedRo
         far = topology.memory_socket is not None and switch.socket != topology.memory_socket
         names = [f"{prefix}pcie switch{i} {flow}"]
         names += [f"{prefix}{SOCKET_LINK} {flow}"] if far else []
-        way += [(name, number / whole) for name in names if number and topology.has(name)]
+        way += [(name, number / whole) for name in names if number and name in topology.units]
     return _merged(way)
 
 
@@ -439,7 +411,7 @@ def _to_peer(topology: Topology, demand: Demand, place: Location) -> WeightedRou
 def _to_next(topology: Topology, gpu: int, ring: int) -> WeightedRoute:
     """Return the way from an accelerator to the next one of its `ring`."""
     host = topology.host
-    if topology.has(f"nvlink gpu{gpu}"):
+    if f"nvlink gpu{gpu}" in topology.units:
         return ((f"nvlink gpu{gpu}", 1.0),)
     first = gpu - gpu % ring
     peer = first + (gpu - first + 1) % ring
@@ -475,7 +447,7 @@ def _nowhere(topology: Topology, demand: Demand, place: Location) -> WeightedRou
     return ()
 
 
-_WAYS = {
+_WAYS: Final[Mapping[Path, Callable[[Topology, Demand, Location], WeightedRoute]]] = {
     Path.STORE_TO_HOST: _from_store,
     Path.CACHE_TO_HOST: _from_cache,
     Path.HOST_TO_STORE: _to_store,

@@ -14,8 +14,8 @@ from typing import Final
 
 from simulator.physics.transformer import is_classifier, of_tokens
 from simulator.reading.fitted.kernels import ANY, attentions, frameworks
+from simulator.reading.hardware.catalogue import nearest_names
 from simulator.reading.lines import KeyPath
-from simulator.reading.names import nearest_names
 from simulator.reading.sections import ModelSection, StepTimeTable
 from simulator.reading.tables import Mistake
 from simulator.reading.training import named_frameworks
@@ -730,13 +730,15 @@ def _global_batch(train: Train, ranks: int, accumulation: int) -> Iterator[Mista
 
 
 def _precision(
-    train: Train, gpu: Gpu | None, model: ModelSection | None, *, learns_on_host: bool
+    train: Train, gpu: Gpu | None, model: ModelSection | None, library_model: Model | None
 ) -> Iterator[Mistake]:
     precision, path = train.precision, ("train", "precision")
     if gpu is not None and gpu.emulated:
         return
     if not train.states("precision"):
-        if gpu is not None or (model is not None and not learns_on_host):
+        if gpu is not None or (
+            model is not None and (library_model is None or library_model.cpu_seconds == 0.0)
+        ):
             hint = "such as fp32, tf32, fp16 or bf16"
             yield Mistake(path, "is missing", hint=hint)
         return

@@ -295,7 +295,7 @@ def _key_hint(table: type[FileTable], path: KeyPath) -> str:
 
 def _needed(table: type[FileTable], path: KeyPath) -> str:
     """Return the first sentence of what a missing key means."""
-    from simulator.reading.field_docs import meaning
+    from simulator.reading.json_schema import meaning
 
     owner = table_at(table, path[:-1])
     text = "" if owner is None else meaning(owner, str(path[-1]))

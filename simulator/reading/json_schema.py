@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from enum import Enum
+from functools import cache
+from itertools import pairwise
+from types import ModuleType
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 from simulator.reading.document import SCHEMA
-from simulator.reading.field_docs import meaning
 from simulator.reading.sections import ScenarioFile
 from simulator.reading.service.sections import ServiceFile
 from simulator.reading.tables import FileTable, TableKey, table_keys, without_none
@@ -110,3 +114,42 @@ def _of_annotated(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:  # 
             most = {} if mark.high is None else {"maxItems": mark.high}
             return {**_of_kind(kind.__origin__, definitions), "minItems": mark.low, **most}
     return _of_kind(kind.__origin__, definitions)
+
+
+def meaning(table: type[FileTable], name: str) -> str:
+    """Return what a key of a table means; empty where nothing is written under it."""
+    return _texts(table).get(name, "")
+
+
+@cache
+def _texts(table: type[FileTable]) -> Mapping[str, str]:
+    """Return the texts of a table's fields, with those of the tables it extends."""
+    found: dict[str, str] = {}
+    for owner in reversed(table.__mro__):
+        module = sys.modules.get(owner.__module__)
+        if module is not None and owner is not object:
+            found |= _of_module(module).get(owner.__name__, {})
+    return found
+
+
+@cache
+def _of_module(module: ModuleType) -> Mapping[str, Mapping[str, str]]:
+    """Texts under annotated names of a module's classes, by class and name."""
+    tree = ast.parse(inspect.getsource(module))
+    return {
+        node.name: dict(_under_names(node.body))
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    }
+
+
+def _under_names(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for field, under in pairwise(body):
+        match field, under:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                yield name, inspect.cleandoc(text)
+            case _:
+                continue

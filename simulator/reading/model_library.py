@@ -23,6 +23,7 @@ from simulator.schema.fields import (
     ByteField,
     ByteOrZeroField,
     Choice,
+    Citation,
     CountField,
     CountOrZeroField,
     FlopField,
@@ -35,33 +36,11 @@ from simulator.schema.fields import (
     nearest_hint,
 )
 from simulator.schema.models import CpuOnly, CustomModel, Dlrm, Model, StepTimes
-from simulator.schema.provenance import Source
 from simulator.schema.transformer_families import bert, gpt, llama, moe, t5, vit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourcedTable:
-    """A table of figures with their source."""
-
-    source: TextField
-    """Where the figures of this table were read or measured."""
-    date: TextField
-    """ISO date, month, year, range, or undated."""
-    verified: bool = True
-    """False where they were guessed or estimated."""
-    note: TextField | None = None
-    """Under which conditions they hold."""
-
-    @property
-    def origin(self) -> Source:
-        """The table's source."""
-        return Source(
-            reference=self.source, date=self.date, verified=self.verified, note=self.note or ""
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResNetShape(SourcedTable):
+class ResNetShape(Citation):
     """Shape of a residual network."""
 
     block: Annotated[Block, Choice(Block)]
@@ -75,7 +54,7 @@ class ResNetShape(SourcedTable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EfficientNetShape(SourcedTable):
+class EfficientNetShape(Citation):
     """Shape of an EfficientNet."""
 
     width: NumberField
@@ -89,7 +68,7 @@ class EfficientNetShape(SourcedTable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UNetShape(SourcedTable):
+class UNetShape(Citation):
     """Shape of a 2D U-Net."""
 
     image: CountField
@@ -105,7 +84,7 @@ class UNetShape(SourcedTable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttentionShape(SourcedTable):
+class AttentionShape(Citation):
     """What all transformers share."""
 
     layers: CountField
@@ -267,7 +246,7 @@ class VitShape(AttentionShape):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DlrmShape(SourcedTable):
+class DlrmShape(Citation):
     """Shape of a recommendation model."""
 
     tables: CountField
@@ -285,7 +264,7 @@ class DlrmShape(SourcedTable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TotalsShape(SourcedTable):
+class TotalsShape(Citation):
     """A model known by its totals; traffic and activations are in fp32."""
 
     parameters: NumberField
@@ -305,7 +284,7 @@ class TotalsShape(SourcedTable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CpuOnlyShape(SourcedTable):
+class CpuOnlyShape(Citation):
     """A model that learns on the host's cores."""
 
     parameters: NumberField
@@ -319,7 +298,7 @@ class CpuOnlyShape(SourcedTable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedTable(SourcedTable):
+class PublishedTable(Citation):
     """What others say the counted shape comes to; tests hold it against the count."""
 
     parameters: NumberField
@@ -331,7 +310,7 @@ class PublishedTable(SourcedTable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepTimeTable(SourcedTable):
+class StepTimeTable(Citation):
     """Whole training steps measured by others, on one accelerator."""
 
     gpu: TextField
@@ -364,7 +343,7 @@ class ModelFile:
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    shape: type[SourcedTable]
+    shape: type[Citation]
     build: Callable[..., Model]
 
 
@@ -385,7 +364,7 @@ _FAMILIES: Final[Mapping[str, _Family]] = {
     "cpu-only": _Family(CpuOnlyShape, CpuOnly),
 }
 _FOLDER: Final = DATA / "models"
-_ABOUT_THE_TABLE: Final = frozenset(table_keys(SourcedTable))
+_ABOUT_THE_TABLE: Final = frozenset(table_keys(Citation))
 _HOW_IT_RUNS: Final = frozenset({"fused_attention"})
 
 
@@ -395,7 +374,7 @@ class LibraryFile:
 
     name: str
     about: ModelFile
-    shape: SourcedTable
+    shape: Citation
 
     def model(self, **changes: float) -> Model:
         """Return the model, with some figures of its shape changed.
@@ -416,9 +395,9 @@ class LibraryFile:
         figures |= changes
         plain = {k: tuple(v) if isinstance(v, list) else v for k, v in figures.items()}
         model: Any = _FAMILIES[self.about.family].build(name=self.name, **plain)
-        sources = {"shape": self.shape.origin}
+        sources = {"shape": self.shape.cited}
         if self.about.published is not None:
-            sources["published"] = self.about.published.origin
+            sources["published"] = self.about.published.cited
         model = replace(model, sources=sources, step_times=self._step_times(figures, changed))
         kept: Model = model
         return kept
@@ -436,7 +415,7 @@ def _measured(row: StepTimeTable) -> StepTimes:
     return StepTimes(
         batch_sizes=tuple(float(size) for size in row.batch_sizes),
         seconds=tuple(row.seconds),
-        source=row.origin,
+        source=row.cited,
         gpu=row.gpu,
         precision=row.precision,
         framework=row.framework,

@@ -10,15 +10,21 @@ from typing import BinaryIO, TextIO
 from simulator.errors import InputError, Problem
 from simulator.reading.calibration import calibration_notes, calibration_of, with_factors
 from simulator.reading.checks import CHECKS, cache_drives
-from simulator.reading.data_loading import (
+from simulator.reading.defaults import (
     dataset_of,
     input_notes,
     pipeline_of,
 )
 from simulator.reading.document import Document
-from simulator.reading.hardware.burst_credits import with_mean_rates
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.reading.machines import cluster_of, group_notes, group_of, reference_of, remote_of
+from simulator.reading.machines import (
+    cluster_of,
+    group_notes,
+    group_of,
+    reference_of,
+    remote_of,
+    with_mean_rates,
+)
 from simulator.reading.merge_documents import STANDARD_INPUT, gather, refuse_service
 from simulator.reading.sections import ScenarioFile
 from simulator.reading.training import (

@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any, Final
 
 from simulator.errors import UnitError
-from simulator.reading.field_docs import meaning
 from simulator.reading.hardware.profile_text import quote
+from simulator.reading.json_schema import meaning
 from simulator.reading.merge_documents import parse_override
 from simulator.reading.model_library import load_model, model_names
 from simulator.reading.sections import ModelSection, ScenarioFile

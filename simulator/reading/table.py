@@ -2,6 +2,8 @@
 
 The first line names the columns. Every row has as many cells as there are columns; blank lines
 are passed over; spaces around a cell don't count.
+
+Figures of a table may go by the names that people and tools give them.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ from pathlib import Path
 from typing import Final
 
 from simulator import units
-from simulator.errors import InputError, Problem
+from simulator.errors import InputError, Problem, UnitError
 from simulator.reading.document import MAX_PROBLEMS
 from simulator.reading.reading import decode, fail, read_bytes, refuse_irregular
+from simulator.units import PERCENT, Unit, parse, parse_count
 
 LARGEST_TABLE: Final = int(units.parse("64 MB", units.BYTE))
 """Size of the largest CSV file that is read [B]; a hundred thousand wide rows are less."""
@@ -153,3 +156,50 @@ def _length_problem(origin: str, line: int, found: int, needed: int, *, last: bo
     elif last:
         hint += "; is the file cut off?"
     return Problem(origin=origin, line=line, message=f"has {found} cells", hint=hint)
+
+
+NAMES: Final = {
+    "utilization": "accelerator_utilization",
+    "samples/s": "throughput_samples_per_s",
+    "images/s": "throughput_samples_per_s",
+    "throughput": "throughput_samples_per_s",
+    "step": "step_time_s.mean",
+    "step_time": "step_time_s.mean",
+    "epoch": "epoch_time_s",
+    "tokens/s": "tokens_per_s",
+}
+"""Figures that people see of a running job, by what they call them."""
+
+
+SERVICE_NAMES: Final = {
+    "ttft": "first_token_s.mean",
+    "first_token": "first_token_s.mean",
+    "tpot": "per_token_s.mean",
+    "per_token": "per_token_s.mean",
+    "e2e": "end_to_end_s.mean",
+    "end_to_end": "end_to_end_s.mean",
+    "tokens/s": "output_tokens_per_s",
+    "output_tokens/s": "output_tokens_per_s",
+}
+"""The same of a service: means over requests, where a column does not say."""
+
+
+def figure_value(text: str, unit: Unit | None) -> float | None:
+    """Return a share in per cent, a quantity with its unit, or a plain number; None if it is none.
+
+    Examples
+    --------
+    >>> from simulator.units import SECOND
+    >>> figure_value("45%", None), figure_value("120 ms", SECOND), figure_value("3,900", None)
+    (0.45, 0.12, 3900.0)
+    """
+    if text.endswith("%"):
+        share = parse_count(text.removesuffix("%"))
+        return None if share is None else share / PERCENT
+    plain = parse_count(text)
+    if plain is not None or unit is None:
+        return plain
+    try:
+        return parse(text, unit)
+    except UnitError:
+        return None

@@ -18,14 +18,13 @@ from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernels import Use, kernels, memory_figures
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.hardware.devices import share_note
-from simulator.reading.model_library import SourcedTable
 from simulator.reading.sections import ModelSection, StepTimeTable
 from simulator.reading.shipped import DATA
 from simulator.reading.unresolved import UnresolvedScenario
 from simulator.schema.accelerators import Gpu, Precision
 from simulator.schema.convnets import ConvNet
 from simulator.schema.data_loading import CostBasis
-from simulator.schema.fields import Choice, TextField
+from simulator.schema.fields import Choice, Citation, TextField
 from simulator.schema.machines import Host, Link
 from simulator.schema.models import CustomModel, Model, StepTimes
 from simulator.schema.provenance import Assumption, Source
@@ -49,7 +48,7 @@ _ANY: Final = "any"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HabitTable(SourcedTable):
+class HabitTable(Citation):
     """Defaults of a framework that distributes a model over devices.
 
     What is left out is as in most frameworks.

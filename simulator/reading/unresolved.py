@@ -10,6 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, cached_property
+from itertools import chain
 from typing import Any, Final, NoReturn, TypeAlias
 
 from simulator.errors import InputError, PlanError, Problem, UnknownName
@@ -172,6 +173,10 @@ class UnresolvedScenario:
     ) -> Problem:
         """Return a problem of the file, as `Document.problem` does."""
         return self.document.problem(path, message, hint=hint, show=show)
+
+    def problem_of(self, mistake: Mistake) -> Problem:
+        """Return a mistake that a check found as a problem of the file."""
+        return self.problem(mistake.path, mistake.message, hint=mistake.hint, show=mistake.show)
 
     @property
     def pipeline(self) -> InputPipeline:
@@ -487,11 +492,7 @@ def find_problems(file: UnresolvedScenario, checks: Iterable[Check]) -> tuple[Pr
     problems: list[Problem] = []
     for check in checks:
         try:
-            mistakes = check(**{name: getattr(file, name) for name in _parts_of(check)})
-            problems += (
-                file.problem(one.path, one.message, hint=one.hint, show=one.show)
-                for one in mistakes
-            )
+            problems.extend(map(file.problem_of, check(*parts_of(file, parts_read((check,))))))
         except BrokenKeyError:
             continue
     for derive in (stated_interruptions, energy_of):
@@ -505,20 +506,26 @@ def find_problems(file: UnresolvedScenario, checks: Iterable[Check]) -> tuple[Pr
 
 
 @cache
-def _parts_of(check: Check) -> tuple[str, ...]:
-    return tuple(inspect.signature(check).parameters)
-
-
-@cache
 def parts_read(checks: tuple[Check, ...]) -> tuple[str, ...]:
-    """Return the names of the parts of a scenario that some check reads."""
-    return tuple(dict.fromkeys(name for check in checks for name in _parts_of(check)))
+    """Return the names of the parts of a scenario that checks read, in the order of parameters."""
+    return tuple(dict.fromkeys(chain(*(inspect.signature(check).parameters for check in checks))))
+
+
+def parts_of(file: UnresolvedScenario, names: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return some parts of a scenario.
+
+    Raises
+    ------
+    BrokenKeyError
+        If one of them follows from a mistake.
+    """
+    return tuple([getattr(file, name) for name in names])
 
 
 @cache
 def reading_any(checks: tuple[Check, ...], names: tuple[str, ...]) -> tuple[Check, ...]:
     """Return the checks that read one of these parts of a scenario."""
-    return tuple(check for check in checks if not set(names).isdisjoint(_parts_of(check)))
+    return tuple(check for check in checks if not set(names).isdisjoint(parts_read((check,))))
 
 
 def stated_interruptions(file: UnresolvedScenario) -> Interruptions | None:

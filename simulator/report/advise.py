@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from simulator.report.document import Actions, Cell, Document, Table, grid, notes, section
+from simulator.report.document import Actions, Document, Table, grid, notes, section
 from simulator.report.labels import batch_called, limit_called
 from simulator.report.numbers import quantity, rate_known, share_known, significant
 from simulator.report.prediction.rows import setting_rows
@@ -27,6 +27,7 @@ def document(found: Advice, next_steps: Sequence[str] = ()) -> Document:
     base = found.base.prediction
     scenario = None if base is None else base.scenario
     title = "" if scenario is None else f"{scenario.name}: {scenario.title}"
+    batch = "step" if scenario is None else batch_called(scenario)
     impossible = dict.fromkeys(s.reason for s in found.table if s.reason)
     return Document(
         title=title.removesuffix(": "),
@@ -35,7 +36,20 @@ def document(found: Advice, next_steps: Sequence[str] = ()) -> Document:
         sections=(
             *section(
                 "Nearby settings (per GPU process)",
-                grid(_head(found), [_row(found, s) for s in found.table], ">>>>>>><"),
+                grid(
+                    (
+                        "workers",
+                        "prefetch",
+                        batch,
+                        "samples/s",
+                        "waiting",
+                        "RAM needed",
+                        "fits",
+                        "",
+                    ),
+                    [_row(found, s) for s in found.table],
+                    ">>>>>>><",
+                ),
                 notes(f"not possible: {reason}" for reason in impossible),
             ),
             *section("Do next", Actions(texts=tuple(next_steps))),
@@ -145,12 +159,6 @@ def _difference(base: Setting, chosen: Setting) -> str:
     return f"{batch.capitalize()} time {after} instead of {before} (x{ratio}), {more}."
 
 
-def _head(found: Advice) -> tuple[str, ...]:
-    base = found.base.prediction
-    batch = "step" if base is None else batch_called(base.scenario)
-    return ("workers", "prefetch", batch, "samples/s", "waiting", "RAM needed", "fits", "")
-
-
 def _row(found: Advice, setting: Setting) -> tuple[str, ...]:
     own = (str(setting.workers), str(setting.prefetch))
     if setting.prediction is None:
@@ -179,19 +187,11 @@ def _table(found: Advice) -> Table:
         *("input.workers", "input.prefetch", "step_time_s.mean", "throughput_samples_per_s"),
         *("data_stall_share", "host_ram_bytes.total", "fits.host", "mark", "reason"),
     )
-    return Table(head=head, rows=tuple(_cells(found, setting) for setting in found.table))
-
-
-def _cells(found: Advice, setting: Setting) -> tuple[Cell, ...]:
-    own, after, mark = (
-        (setting.workers, setting.prefetch),
-        setting.prediction,
-        _mark(found, setting),
+    every = (
+        {"reason": "", **_setting_object(setting), "mark": _mark(found, setting)}
+        for setting in found.table
     )
-    if after is None:
-        return (*own, None, None, None, None, None, mark, setting.reason)
-    rates = (after.timing.step_time.mean, after.timing.throughput, setting.stall, setting.ram)
-    return (*own, *rates, str(after.host_ram.verdict), mark, "")
+    return Table(head=head, rows=tuple(tuple(map(each.get, head)) for each in every))
 
 
 def _object(found: Advice) -> dict[str, Any]:
@@ -221,6 +221,6 @@ def _setting_object(setting: Setting) -> dict[str, Any]:
         "throughput_samples_per_s": after.timing.throughput,
         "data_stall_share": setting.stall,
         "host_ram_bytes.total": setting.ram,
-        "fits.host": after.host_ram.verdict,
+        "fits.host": str(after.host_ram.verdict),
         "bottleneck": after.timing.bottleneck,
     }

@@ -75,19 +75,19 @@ def document(found: Validated, worst: int = 0) -> Document:
     rows = worst_rows(found.judged, worst)
     return Document(
         sections=(
-            *(part for one in found.sets for part in _set_sections(found, one)),
+            *(part for one in found.sets for part in set_sections(found, one)),
             *section("Columns", notes([LEGEND])),
             *section("Intervals, over all test rows", notes(band_texts(found.bands))),
             *section(f"Worst {worst} rows", grid(WORST_HEAD, rows, "<<<<>>>>>")),
             *section("Questionable figures", notes(found.warnings)),
-            *section("Over tolerance", notes(map(_over_text, found.over))),
+            *section("Over tolerance", notes(over_texts(found))),
         ),
         data=lambda: as_object(found),
         table=lambda: _table(found),
     )
 
 
-def _set_sections(found: Validated, one: MeasurementSet) -> Iterator[Section]:
+def set_sections(found: Validated, one: MeasurementSet) -> Iterator[Section]:
     """Yield the sections of a set: its tables, tolerances, constants, and rows left out."""
     source = f"{len(one.rows):,} rows. {one.source.reference}, {one.source.date}"
     yield from section(f"{one.name}: {one.title}", notes([source]), *_tables(found, one))
@@ -253,8 +253,10 @@ def worst_rows(judged: Iterable[Judged], worst: int) -> list[tuple[str, ...]]:
     return rows
 
 
-def _over_text(family: Family) -> str:
-    return f"{family.set}, {_called(family)}, {family.metric}: {'; '.join(family.over)}"
+def over_texts(found: Validated) -> Iterator[str]:
+    """Yield the families over their tolerance, and by what."""
+    for family in found.over:
+        yield f"{family.set}, {_called(family)}, {family.metric}: {'; '.join(family.over)}"
 
 
 def _table(found: Validated) -> Table:

@@ -7,7 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from simulator.report.document import Cell, Document, Row, Table, grid, notes, section
+from simulator.report.document import (
+    Cell,
+    Columns,
+    Document,
+    Row,
+    Table,
+    grid,
+    notes,
+    record,
+    section,
+    tabled,
+)
 from simulator.report.document import rows as rows_of
 from simulator.report.numbers import interval, joined, rough_usd
 from simulator.report.text import percent
@@ -258,17 +269,13 @@ def as_object(found: Outlook) -> dict[str, Any]:
         "unending_share": found.unending,
         "between_interruptions_s": _finite(found.between),
         "interruptions": {cause.name.lower(): count for cause, count in found.causes.items()},
-        "finish_s": {f"p{q * 100:.0f}": _finite(time) for q, time in found.finish.items()},
+        "finish_s": _named(found.finish),
         "finish_range_s": {
             f"p{q * 100:.0f}": [_finite(low), _finite(high)]
             for q, (low, high) in found.finish_range.items()
         },
-        "usd": None
-        if found.bill is None
-        else {f"p{q * 100:.0f}": _finite(money) for q, money in found.bill.items()},
-        "storage_usd": None
-        if found.stores is None
-        else {f"p{q * 100:.0f}": _finite(money) for q, money in found.stores.items()},
+        "usd": _named(found.bill),
+        "storage_usd": _named(found.stores),
         "storage_not_known": list(found.unpriced),
         "prices": list(found.prices),
         "parts": dict(found.parts),
@@ -297,17 +304,10 @@ def _way_object(way: Way) -> dict[str, Any]:
     }
     if way.outlook is None:
         return known
-    same = (
-        "goodput",
-        "finish_s",
-        "finish_range_s",
-        "usd",
-        "prices",
-        "deadline_chance",
-        "budget_chance",
-    )
     figures = as_object(way.outlook)
-    return {**known, **{name: figures[name] for name in same}}
+    times = ("goodput", "finish_s", "finish_range_s")
+    bills = ("usd", "prices", "deadline_chance", "budget_chance")
+    return {**known, **{name: figures[name] for name in (*times, *bills)}}
 
 
 def _finite(value: float) -> float | None:
@@ -329,9 +329,34 @@ def _table(found: Outlook) -> Table:
     return Table(head=("figure", "value", "unit"), rows=tuple(lines))
 
 
-_CAMPAIGN_HEAD: Final = (
-    *("job", "runs", "machines", "mean wait", "wait (90%)", "finish (50%)", "finish (90%)", "cost"),
-)
+_QUEUED: Final[Columns[Queued]] = {
+    "job": lambda one: one.job.name,
+    "runs": lambda one: str(one.job.count),
+    "machines": lambda one: str(one.job.machines),
+    "mean wait": lambda one: _time(one.wait),
+    "wait (90%)": lambda one: _time(one.waits[0.9]),
+    "finish (50%)": lambda one: _time(one.ends[0.5]),
+    "finish (90%)": lambda one: _time(one.ends[0.9]),
+    "cost": lambda one: "unknown" if one.usd is None else rough_usd(one.usd),
+}
+_QUEUED_OBJECT: Final[Columns[Queued]] = {
+    "name": lambda one: one.job.name,
+    "runs": lambda one: one.job.count,
+    "machines": lambda one: one.job.machines,
+    "mean_wait_s": lambda one: one.wait,
+    "wait_s": lambda one: _named(one.waits),
+    "ends_s": lambda one: _named(one.ends),
+    "usd": lambda one: one.usd,
+}
+_QUEUED_ROW: Final[Columns[Queued]] = {
+    "job": lambda one: one.job.name,
+    "runs": lambda one: one.job.count,
+    "machines": lambda one: one.job.machines,
+    "mean_wait_s": lambda one: one.wait,
+    "ends_p50_s": lambda one: one.ends[0.5],
+    "ends_p90_s": lambda one: one.ends[0.9],
+    "usd": lambda one: one.usd,
+}
 
 
 def campaign_document(found: CampaignOutlook) -> Document:
@@ -349,59 +374,22 @@ def campaign_document(found: CampaignOutlook) -> Document:
         )
     return Document(
         verdict=(said, bill),
-        sections=section("Jobs", grid(_CAMPAIGN_HEAD, map(_campaign_row, found.jobs), "<>>>>>>>")),
-        data=lambda: _campaign_object(found),
-        table=lambda: _campaign_table(found),
+        sections=section("Jobs", tabled(_QUEUED, found.jobs, "<>>>>>>>")),
+        data=lambda: {
+            "schema": SCHEMA,
+            "machines": found.machines,
+            "order": found.order.value,
+            "busy": found.busy,
+            "ends_s": _named(found.ends),
+            "usd": _named(found.usd),
+            "jobs": [record(_QUEUED_OBJECT, one) for one in found.jobs],
+        },
+        table=lambda: tabled(_QUEUED_ROW, found.jobs),
     )
 
 
-def _campaign_row(one: Queued) -> tuple[str, ...]:
-    cost = "unknown" if one.usd is None else rough_usd(one.usd)
-    times = (one.wait, one.waits[0.9], one.ends[0.5], one.ends[0.9])
-    return (one.job.name, str(one.job.count), str(one.job.machines), *map(_time, times), cost)
-
-
-def _campaign_object(found: CampaignOutlook) -> dict[str, Any]:
-    return {
-        "schema": SCHEMA,
-        "machines": found.machines,
-        "order": found.order.value,
-        "busy": found.busy,
-        "ends_s": _named(found.ends),
-        "usd": None if found.usd is None else _named(found.usd),
-        "jobs": [_job(one) for one in found.jobs],
-    }
-
-
-def _named(values: Mapping[float, float]) -> dict[str, float]:
-    return {f"p{q * 100:.0f}": value for q, value in values.items()}
-
-
-def _job(one: Queued) -> dict[str, Any]:
-    return {
-        "name": one.job.name,
-        "runs": one.job.count,
-        "machines": one.job.machines,
-        "mean_wait_s": one.wait,
-        "wait_s": _named(one.waits),
-        "ends_s": _named(one.ends),
-        "usd": one.usd,
-    }
-
-
-def _campaign_table(found: CampaignOutlook) -> Table:
-    """Return a job a row, in SI units."""
-    lines: list[tuple[Cell, ...]] = [
-        (
-            one.job.name,
-            one.job.count,
-            one.job.machines,
-            one.wait,
-            one.ends[0.5],
-            one.ends[0.9],
-            one.usd,
-        )
-        for one in found.jobs
-    ]
-    head = ("job", "runs", "machines", "mean_wait_s", "ends_p50_s", "ends_p90_s", "usd")
-    return Table(head=head, rows=tuple(lines))
+def _named(values: Mapping[float, float] | None) -> dict[str, float | None] | None:
+    """Return quantiles by name, None where they are infinite or unknown."""
+    if values is None:
+        return None
+    return {f"p{q * 100:.0f}": _finite(value) for q, value in values.items()}

@@ -290,6 +290,6 @@ def service_figure(name: str, value: float | None) -> str:
     if value is None:
         return ""
     if name == "slo.attainment" or is_utilization(name):
-        return share_known(value)
+        return f"over {_SUREST:.0%}" if 1.0 - HALF_PERCENT <= value < 1.0 else share_known(value)
     shown = SERVICE_FIGURES.get(name)
     return quantity(value, None if shown is None else shown.unit, 3)

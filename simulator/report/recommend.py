@@ -269,7 +269,7 @@ def goal_text(goal: Goal) -> str:
     named = (
         ("deadline", None if limits.deadline is None else show(limits.deadline, SECOND)),
         ("budget", None if limits.budget is None else show(limits.budget, USD)),
-        ("nodes", limits.most_nodes),
+        ("nodes", limits.nodes),
         ("clouds", ", ".join(limits.clouds)),
         ("regions", ", ".join(limits.regions)),
         ("gpus", ", ".join(limits.gpus)),

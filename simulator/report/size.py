@@ -57,6 +57,11 @@ def document(found: SizeAnswer | tuple[Service, Sequence[Need]], typed: str = ""
 
 
 def _notes(found: SizeAnswer) -> Iterator[str]:
+    what = _SMALLEST.get(found.resource, str(found.resource))
+    yield (
+        f"samples/s: at this size, with unlimited {what}, and now; cheapest offer: of the "
+        "sufficient ones"
+    )
     workers = found.rows[0].settings.get(WORKERS)
     if workers is not None:
         yield (
@@ -99,10 +104,8 @@ def _head(found: SizeAnswer) -> tuple[str, ...]:
     devices = ("GPUs",) if found.accelerated else ()
     sizes = (name.removeprefix("storage ").removeprefix("network ") for name in _names(found))
     price = "per month" if found.resource is Resource.STORAGE else "price"
-    what = _SMALLEST.get(found.resource, str(found.resource))
-    thing = "storage" if found.resource is Resource.STORAGE else "machine"
-    speeds = ("samples/s at this size", f"with unlimited {what}", "now")
-    return ("machines", *devices, *sizes, *speeds, f"cheapest sufficient {thing}", price)
+    speeds = ("samples/s", "unlimited", "now")
+    return ("machines", *devices, *sizes, *speeds, "cheapest offer", price)
 
 
 def _rows(found: SizeAnswer) -> Iterator[tuple[str, ...]]:
@@ -138,7 +141,7 @@ def _size(size: Size) -> str:
 
 
 def _up(value: float) -> float:
-    """To `DIGITS` significant digits, upwards."""
+    """Return a value rounded up to `DIGITS` significant digits."""
     step = 10.0 ** (math.floor(math.log10(value)) - DIGITS + 1)
     return math.ceil(value / step - 1e-9) * step
 
@@ -161,7 +164,7 @@ def _trial(found: SizeAnswer) -> Code | Notes:
 
 
 def _option(size: Size) -> str:
-    """The keys for a size, written as people write them."""
+    """Return the settings for a size, as users write them."""
     value, knob = size.value or 0.0, size.knob
     if knob.settings is None:
         return ""
@@ -186,7 +189,7 @@ def _object(found: SizeAnswer) -> dict[str, Any]:
 
 
 def _offer_object(one: Offer) -> dict[str, Any]:
-    """A store for the data, or one machine."""
+    """Return a store for the data, or one machine, as plain values."""
     return {"name": one.name, "usd_per_month": one.per_month, "usd_per_s": one.per_second}
 
 

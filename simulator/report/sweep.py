@@ -250,7 +250,11 @@ _BATCHES: Final = {
 
 def _variants(found: Sequence[Outcome]) -> Document:
     """Return variants of a service: the figures that matter, a row each."""
-    mistakes = (f"{settings_called(one.settings)}: {one.reason}" for one in found if one.reason)
+    mistakes = (
+        ": ".join(filter(None, (settings_called(one.settings), one.reason)))
+        for one in found
+        if one.reason
+    )
     # Those of services are numbers only.
     figures = [cast("Mapping[str, float | None]", one.figures) for one in found]
     of_tokens = any("cost.usd_per_million_tokens" in one for one in figures)

@@ -96,17 +96,18 @@ def _service_document(
 ) -> Document:
     """Return the effect of changes on a metric of a service, the smallest value first."""
     now = service_figures(base).get(metric)
-    rows: list[tuple[str, float | None, float | None]] = []
-    for worth in worths:
-        value = service_figures(worth.prediction).get(metric)
-        rows.append((worth.name, value, value / now if value is not None and now else None))
-    rows.sort(key=lambda row: (row[2] is None, row[2] or 0.0))
-    head = ("change", metric, "ratio")
 
     def rounded(value: float | None) -> float | None:
         return None if value is None else float(f"{value:.3g}")
 
-    table = Table(head=head, rows=tuple((n, rounded(v), rounded(r)) for n, v, r in rows))
+    rows: list[tuple[str, float | None, float | None]] = []
+    for worth in worths:
+        value = service_figures(worth.prediction).get(metric)
+        ratio = value / now if value is not None and now else None
+        rows.append((worth.name, value, ratio))
+    rows.sort(key=lambda row: (row[2] is None, row[2] or 0.0))
+    rows = [(name, rounded(value), rounded(ratio)) for name, value, ratio in rows]
+    table = Table(head=("change", metric, "ratio"), rows=tuple(rows))
     shown = "none beyond saturation" if now is None else significant(now, 3)
     return Document(
         title=f"{base.service.name}: {metric} is {shown}",
@@ -259,7 +260,7 @@ def _flips(found: WhatIf) -> tuple[Table | None, Notes]:
 
 
 def _rough(knob: Knob, value: float) -> float:
-    """Where the limit moves to `ROUGH` digits; what is counted one by one stays as it is."""
+    """Return the point of the move to `ROUGH` digits; small counts in full."""
     near = float(f"{value:.{ROUGH}g}")
     return value if knob.whole and abs(near - value) < 1.0 else near
 
@@ -289,7 +290,7 @@ def _object(found: WhatIf) -> dict[str, Any]:
         "negligible": margins.floor,
         "changes": [_worth_object(margins, worth) for worth in margins.worths],
         "flips": [_flip_object(flip) for flip in found.flips],
-        "generations": _swap_object(found.generations),
+        "generations": found.generations and [_generation_object(g) for g in found.generations],
         "tornado": _tornado_object(found.tornado),
     }
 
@@ -298,35 +299,30 @@ def _table(found: WhatIf) -> Table:
     """Return the job as it is and each change, in SI units; effects as fractions."""
     margins = found.margins
     names = tuple(dict.fromkeys((*_SHOWN, "cost.usd_to_train", margins.metric)))
-    head = ("change", "now", "then", "unit", "possible", "fits", "matters", *names)
-    effects = tuple(f"effect on {name}" for name in names)
-    base = [number_at(margins.base, name) for name in names]
-    fits = "yes" if margins.base.fits else "no"
-    now_: tuple[Cell, ...] = (
-        "as it is",
-        None,
-        None,
-        "",
-        "yes",
-        fits,
-        "",
-        *base,
-        *[0.0] * len(names),
+    head = (
+        *("change", "now", "then", "unit", "possible", "fits", "matters", *names),
+        *(f"effect on {name}" for name in names),
+        *("added_usd_per_s", "saved_per_usd", "reason"),
     )
-    rows = (_cells(margins, worth, names) for worth in margins.worths)
-    own = ("added_usd_per_s", "saved_per_usd", "reason")
-    return Table(head=(*head, *effects, *own), rows=((*now_, None, None, ""), *rows))
-
-
-def _cells(margins: Margins, worth: Worth, names: Sequence[str]) -> tuple[Cell, ...]:
-    known = _worth_object(margins, worth)
-    answers = ("yes" if known[key] else "no" for key in ("possible", "fits", "matters"))
-    return (
-        *(known["change"], known["now"], known["then"], known["unit"] or "", *answers),
-        *(known["figures"].get(name) for name in names),
-        *(known["relative"].get(name) for name in names),
-        *(known["added_usd_per_s"], known["saved_per_usd"], worth.reason),
+    now: tuple[Cell, ...] = (
+        *("as it is", None, None, "", "yes", "yes" if margins.base.fits else "no", ""),
+        *(number_at(margins.base, name) for name in names),
+        *([0.0] * len(names)),
+        *(None, None, ""),
     )
+    rows: list[tuple[Cell, ...]] = []
+    for worth in margins.worths:
+        known = _worth_object(margins, worth)
+        answers = ("yes" if known[key] else "no" for key in ("possible", "fits", "matters"))
+        rows.append(
+            (
+                *(known["change"], known["now"], known["then"], known["unit"] or "", *answers),
+                *(known["figures"].get(name) for name in names),
+                *(known["relative"].get(name) for name in names),
+                *(known["added_usd_per_s"], known["saved_per_usd"], worth.reason),
+            )
+        )
+    return Table(head=head, rows=(now, *rows))
 
 
 def _worth_object(margins: Margins, worth: Worth) -> dict[str, Any]:
@@ -414,10 +410,6 @@ def _swap_notes(found: Sequence[Generation]) -> Iterator[str]:
             refused.setdefault(one.reason.replace(one.gpu, "it"), []).append(one.gpu)
     for reason, names in refused.items():
         yield f"Not possible: {', '.join(names)}: {reason}"
-
-
-def _swap_object(found: Sequence[Generation] | None) -> list[dict[str, Any]] | None:
-    return None if found is None else [_generation_object(one) for one in found]
 
 
 def _generation_object(one: Generation) -> dict[str, Any]:

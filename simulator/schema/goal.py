@@ -1,7 +1,7 @@
-"""What a search varies and what it looks for: the `[sweep]` and `[goal]` sections as plain data.
+"""What a search varies and what it looks for: the sections [sweep] and [goal].
 
-`files` fills them, `studies` use them. Keys are the dotted keys of a scenario file, metrics the
-dotted names of `metrics`; both are checked where they are read.
+`reading.search` reads them, `studies` use them. Keys are the dotted keys of a scenario file,
+metrics the dotted names of `metrics`; both are checked where they are read.
 """
 
 from __future__ import annotations
@@ -9,10 +9,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
-from simulator.schema.provenance import Source
-from simulator.units import PerSecond, Seconds, Usd
+from simulator.schema.fields import (
+    DEPENDS,
+    DERIVED,
+    Choice,
+    CountField,
+    CountOrZeroField,
+    MoneyField,
+    Number,
+    Percent,
+    RateField,
+    TextField,
+    TimeField,
+    TimeOrZeroField,
+)
 
 Plain: TypeAlias = str | int | float | bool
 """A value as a scenario file may hold it; quantities are text with their unit."""
@@ -58,17 +70,20 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axes:
-    """Everything a sweep varies.
+    """What plan sweep varies: the section [sweep]."""
 
-    `points` is how many are drawn where not every combination is; `where` an expression over
-    metrics and keys that a candidate must meet (empty: none).
-    """
-
-    axes: tuple[Axis, ...]
-    sampling: Sampling = Sampling.GRID
-    points: int | None = None
-    seed: int = 0
-    where: str = ""
+    sample: Annotated[Sampling, Choice(Sampling)] = Sampling.GRID
+    """Every combination (grid), or points drawn evenly (latin-hypercube, sobol)."""
+    points: CountField | None = None
+    """How many points are drawn; required unless every combination is taken."""
+    seed: CountOrZeroField = 0
+    """Seed of the drawn points."""
+    where: TextField = field(default="", metadata=DEPENDS)
+    """What a candidate must meet, such as fits.gpu != 'no' and cost.usd_to_train < 500."""
+    over: Mapping[str, object] = field(default_factory=dict)
+    """Axes: dotted keys with a range, a list or a pattern, such as "input.workers" = "1..16"."""
+    axes: tuple[Axis, ...] = field(default=(), metadata=DERIVED)
+    """The axes that `over` describes."""
 
 
 class Sense(StrEnum):
@@ -88,45 +103,76 @@ class Objective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """Interruptions of machines bought as spot capacity: how often one is taken away [1/s].
+    """Machines bought as spot capacity, which may be taken away."""
 
-    `restart` is the billed time from an interruption to the first step after it [s].
-    """
+    interruptions: RateField
+    """How often a machine is taken away, such as 0.05 /h."""
+    restart: TimeOrZeroField
+    """Billed time from an interruption to the first step after it, such as 5 min."""
+    source: TextField
+    """Who says so."""
+    date: TextField
+    """When it was said."""
 
-    rate: PerSecond
-    restart: Seconds
-    source: Source
+
+NodesField = Annotated[int, Number(low=1.0, high=1e6, whole=True)]
+MarginField = Annotated[float, Percent(high=0.9)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a configuration must keep; None and empty: no limit.
+    """Limits of a configuration; None and empty: no limit."""
 
-    `most_nodes` machines of the group that trains. `requires` are capabilities of the
-    accelerator, such as cuda or bf16; `porting` are kinds of software to which the user would port
-    the program, such as rocm. Margins are the share of RAM and of accelerator memory that
-    must stay free.
-    """
+    deadline: TimeField | None = None
+    """Most time the whole job may take, such as 12 h."""
+    budget: MoneyField | None = None
+    """Most the whole job may cost, such as $500."""
+    clouds: tuple[TextField, ...] = ()
+    """Clouds to choose from; all by default."""
+    regions: tuple[TextField, ...] = ()
+    """Regions to choose from; all by default."""
+    gpus: tuple[TextField, ...] = ()
+    """Accelerators to choose from, by name or pattern; all by default."""
+    nodes: NodesField | None = None
+    """Most machines that train."""
+    requires: tuple[TextField, ...] = ()
+    """What the accelerator must be capable of, such as cuda or bf16."""
+    porting: tuple[TextField, ...] = ()
+    """Software of accelerators that the program would be ported to, such as rocm or neuron; by
+    default only accelerators are looked at that it runs on as it is."""
+    ram_margin: MarginField = 0.0
+    """Share of each machine's RAM that must stay free, such as 10%."""
+    gpu_memory_margin: MarginField = 0.0
+    """Share of each accelerator's memory that must stay free, such as 5%."""
+    where: TextField = field(default="", metadata=DEPENDS)
+    """What a configuration must meet besides, such as utilization.gpu.mean > 0.9."""
 
-    deadline: Seconds | None = None
-    budget: Usd | None = None
-    regions: tuple[str, ...] = ()
-    clouds: tuple[str, ...] = ()
-    gpus: tuple[str, ...] = ()
-    most_nodes: int | None = None
-    requires: tuple[str, ...] = ()
-    porting: tuple[str, ...] = ()
-    ram_margin: float = 0.0
-    gpu_memory_margin: float = 0.0
-    where: str = ""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalSection(Limits):
+    """What plan recommend looks for: the section [goal]."""
+
+    maximize: TextField | None = None
+    """A metric to make large, such as cost.samples_per_usd, or an expression over metrics."""
+    minimize: TextField | None = None
+    """A metric to make small, such as total_time_s, or an expression over metrics."""
+    pins: dict[str, object] = field(default_factory=dict)
+    """Keys kept at a value at any cost; the price of each is shown."""
+    search: dict[str, object] = field(default_factory=dict)
+    """Axes instead of the usual ones, as in sweep.over."""
+    spot: Spot | None = None
+    """Also consider spot capacity; only on-demand machines by default."""
+    alternatives: dict[str, object] = field(default_factory=dict)
+    """Other ways to run the job where its processors hold it up, by name: tables of dotted keys,
+    such as "input.where" = "device" and "input.device_time" = "0.2 ms"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
     """What the best configuration is, what it must keep, and among which it is looked for.
 
-    `pins` are keys that the user wants kept at a value at any cost. `search` are axes in
-    place of the usual ones; `spot` is None where only on-demand machines are considered.
+    `pins` are keys that the user wants kept at a value at any cost. `search` are axes
+    instead of the usual ones; `spot` is None where only on-demand machines are considered.
     `alternatives` are ways to run the job that only the user knows the figures of, as settings by
     name.
     """

@@ -90,11 +90,11 @@ def tornado(
     Sensitivity or None
         None where the metric has no value.
     """
-    inputs = simulation_input(scenario)
     prediction = predict(scenario, seed=seed, intervals=False)
     base = number_at(prediction, metric)
     if base is None:
         return None
+    inputs = simulation_input(prediction.scenario)
     uncertainties = uncertainty_components(inputs, prediction)
 
     def at(rate: Rate, speed: float) -> float:

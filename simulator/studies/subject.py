@@ -449,7 +449,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         if not axes.axes:
             msg = "nothing to vary: give --over KEY=VALUES, or the scenario a [sweep] section"
             raise PlanError(msg)
-        sampling = axes.sampling if options.sample is None else Sampling(options.sample)
+        sampling = axes.sample if options.sample is None else Sampling(options.sample)
         if sampling is Sampling.GRID and options.points is not None:
             msg = "--points draws points: add --sample latin-hypercube or --sample sobol"
             raise PlanError(msg)
@@ -457,7 +457,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         where = " and ".join(f"({condition})" for condition in conditions)
         return replace(
             axes,
-            sampling=sampling,
+            sample=sampling,
             points=options.points or axes.points,
             where=where if len(conditions) > 1 else "".join(conditions),
             seed=options.seed or axes.seed,
@@ -468,7 +468,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
         cls, subjects: Sequence[JobSubject], options: StudyOptions
     ) -> Study[Sequence[Recommendation]]:
         """Search the machines for the goal of each job, and for all; see `Subject.recommend`."""
-        from simulator.reading.hardware.rented import RentingReader
+        from simulator.reading.search.candidates import RentingReader
         from simulator.results.cost import listed_prices
         from simulator.results.metrics import old_names
 
@@ -538,7 +538,7 @@ class JobSubject(Subject["Scenario", "Prediction"]):
             Predict every machine, since the best one for several jobs is wanted.
         """
         from simulator.reading.hardware.catalogue import Catalogue
-        from simulator.reading.hardware.rented import RentingReader
+        from simulator.reading.search.candidates import RentingReader
         from simulator.results.cost import dated_prices
         from simulator.schema.goal import Axes
         from simulator.studies.baseline import baseline_of, with_full_name

@@ -14,13 +14,13 @@ from simulator.physics.device_time import Evidence, evidence_of, uses_fitted_ker
 from simulator.pipeline.stages.input import most_samples
 from simulator.reading.document import check, read_document
 from simulator.reading.fitted.kernels import stood_in
-from simulator.reading.model_library import SourcedTable
 from simulator.reading.shipped import DATA
 from simulator.reading.training import is_sister
 from simulator.results.envelope import FRAMEWORK, GPU, SHARDING, Apart, Envelope, Measured, Span
 from simulator.schema.data_loading import CostBasis
 from simulator.schema.fields import (
     Choice,
+    Citation,
     NumberField,
     NumberOrZeroField,
     TextField,
@@ -42,7 +42,7 @@ AxisField: TypeAlias = Annotated[Axis, Choice(Axis)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DoubtTable(SourcedTable):
+class DoubtTable(Citation):
     """Deviation of a rate by the evidence for its figure."""
 
     rate: RateField
@@ -58,7 +58,7 @@ class DoubtTable(SourcedTable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutsideTable(SourcedTable):
+class OutsideTable(Citation):
     """Additional deviation of a rate outside of the measured range."""
 
     kind: AxisField
@@ -70,7 +70,7 @@ class OutsideTable(SourcedTable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApartTable(SourcedTable):
+class ApartTable(Citation):
     """Additional deviation of jobs that differ from measured runs in one respect."""
 
     kind: TextField
@@ -80,7 +80,7 @@ class ApartTable(SourcedTable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryTable(SourcedTable):
+class MemoryTable(Citation):
     """Deviation of the memory of an accelerator."""
 
     kind: TextField
@@ -170,7 +170,7 @@ def shipped_envelope() -> Envelope:
         )
         for one in file.span
     )
-    apart = {one.kind: Apart(log_sd=one.log_sd, source=one.origin) for one in _deviations().apart}
+    apart = {one.kind: Apart(log_sd=one.log_sd, source=one.cited) for one in _deviations().apart}
     return Envelope(measured=measured, apart=apart, spans=spans)
 
 

@@ -112,7 +112,7 @@ def _component(rate: Rate, grade: Grade, scenario: Scenario) -> UncertaintyCompo
         grade=grade,
         log_sd=deviation,
         seconds=table.seconds,
-        source=table.origin,
+        source=table.cited,
         warning=_told_of(grade, deviation, scenario),
     )
 
@@ -148,7 +148,7 @@ def _of_tables(scenario: Scenario) -> Iterator[UncertaintyComponent]:
         grade=Grade.TABLES,
         log_sd=table.log_sd,
         seconds=float(np.max(2.0 * sent / rate)),
-        source=table.origin,
+        source=table.cited,
         warning=_TABLES_EXCHANGED,
     )
 
@@ -348,7 +348,7 @@ def _near(
         rate=rate,
         log_sd=wide,
         seconds=table.seconds,
-        source=table.origin,
+        source=table.cited,
     )
 
 

@@ -49,7 +49,7 @@ def test_whatif_as_json(plan: Run) -> None:
 def test_whatif_with_a_metric_of_ones_own(plan: Run) -> None:
     """The metric has a column of its own, and sorts."""
     outcome = plan("whatif", FAST, "host_ram_bytes.total")
-    assert "by its effect on RAM needed" in outcome.out
+    assert "Effect of more of each resource, by RAM needed" in outcome.out
     assert re.search(r"then +RAM needed +batch", outcome.out)
 
 

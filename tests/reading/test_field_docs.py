@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from simulator.reading.field_docs import meaning
+from simulator.reading.json_schema import meaning
 from simulator.reading.sections import ScenarioFile
 from simulator.schema.storage import Storage
 

@@ -7,7 +7,7 @@ reach less of its memory's rate than another measured architecture.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -140,19 +140,6 @@ class KernelFile:
     """Devices without measurements."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceTable:
-    """Source of fitted figures."""
-
-    reference: TextField
-    date: TextField
-    verified: bool = True
-
-    def source(self) -> Source:
-        """Return the same as what a figure carries."""
-        return Source(**asdict(self))
-
-
 KernelFiles: TypeAlias = Mapping[str, KernelFile]
 """A set of kernel figures: files by name."""
 
@@ -200,7 +187,7 @@ def _changed(file: KernelFile, values: Mapping[str, float]) -> KernelFile:
 def _sources() -> Mapping[str, Source]:
     document = read_document(_FOLDER / f"{_SOURCES}.toml")
     keys = [key for key in document.data if key != "schema"]
-    return {key: check(SourceTable, document, at=(key,)).source() for key in keys}
+    return {key: check(Source, document, at=(key,)) for key in keys}
 
 
 def source_of(key: str) -> Source:

@@ -20,7 +20,6 @@ from typing import Final, TypeAlias
 
 from simulator.errors import InputError, Problem, UnknownName
 from simulator.reading.document import Document, check, parse_document, read_document
-from simulator.reading.figures import NAMES, SERVICE_NAMES, figure_value
 from simulator.reading.keys import numeric_key
 from simulator.reading.measured.rows import (
     MEASURED,
@@ -46,7 +45,16 @@ from simulator.reading.shipped import (
     set_folder,
     set_names,
 )
-from simulator.reading.table import Line, Table, capped, parse_table, read_table
+from simulator.reading.table import (
+    NAMES,
+    SERVICE_NAMES,
+    Line,
+    Table,
+    capped,
+    figure_value,
+    parse_table,
+    read_table,
+)
 from simulator.reading.tables import FileTable
 from simulator.results.metrics import measurable
 from simulator.schema.fields import nearest, nearest_hint

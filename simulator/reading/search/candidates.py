@@ -4,20 +4,27 @@ A candidate is the scenario with some sections exchanged: a setting is put into 
 only that section is read again. Look-ups and defaults are shared by all candidates that agree in
 what these follow from (`memo.shared`). Candidates with an unusual setting (a table, another
 overlay, a mistake within a section) are read as `load_scenario` reads them.
+
+The key of a scenario's contents is a hash of all that a prediction can depend on: its checked
+sections, which of their keys are given, the profiles and the model they name, and the version of
+plan with its own data. Where figures come from and the names that only people read are left out.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TextIO
 
 from simulator.errors import InputError, PlanError, Problem
+from simulator.memo import cached
+from simulator.reading.calibration import calibration_of
 from simulator.reading.checks import CHECKS
-from simulator.reading.content import content_key
 from simulator.reading.document import Document
 from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.lines import KeyPath
@@ -44,12 +51,18 @@ from simulator.reading.unresolved import (
     UnresolvedScenario,
     batch_of_step,
     find_problems,
+    parts_of,
     parts_read,
     read_sections,
     reading_any,
+    stated_interruptions,
 )
+from simulator.schema.cost import Purchase
+from simulator.schema.fields import Section
 from simulator.schema.goal import Axes, Goal, Plain
+from simulator.schema.machines import short_name
 from simulator.schema.scenario import Scenario
+from simulator.version import __version__
 
 MAX_TABLES: Final = 20_000
 """Sections with settings in them that are kept for the next candidate."""
@@ -174,7 +187,7 @@ class CandidateReader:
         self._step_batch = batch_of_step(self._document)
         self._tables: dict[tuple[str, ...], Any] = {}
         self._known: dict[tuple[Any, ...], Any] = {}
-        self._sound: dict[str, Any] = {}
+        self._sound: tuple[Any, ...] = ()
 
     def _without_problems(self) -> UnresolvedScenario | None:
         """Return the sections of the scenario itself; None if they have mistakes."""
@@ -251,8 +264,10 @@ class CandidateReader:
         if looking:
             refuse((*looking, *find_problems(file, CHECKS)), self._document.origin)
         # What a check reads may be as in a candidate without mistakes.
-        parts = {name: getattr(file, name) for name in parts_read(CHECKS)}
-        changed = [name for name, part in parts.items() if part is not self._sound.get(name, self)]
+        names = parts_read(CHECKS)
+        parts = parts_of(file, names)
+        before = self._sound or (self,) * len(parts)
+        changed = [name for name, a, b in zip(names, parts, before, strict=True) if a is not b]
         problems = find_problems(file, reading_any(CHECKS, tuple(changed)))
         if problems:
             refuse(problems, self._document.origin)
@@ -386,3 +401,173 @@ _WORKED_OUT: Final = frozenset(
     }
 )
 """What a reader works out from its texts again in another process."""
+
+
+_PACKAGE: Final = Path(__file__).resolve().parents[2]
+_PROVENANCE: Final = frozenset({"source", "sources", "note"})
+_PEOPLE_READ: Final = frozenset({("data", "name"), ("calibration", "overlay")})
+"""Keys that change no figure: what a path leads to counts, not the path."""
+_APART: Final = frozenset({"cli", "report", "importers", "probe", "hardware_profiles", "scenarios"})
+"""Folders of the package that ask for predictions or show them, and data that is looked up."""
+_CONTENTS: Final = frozenset({".py", ".toml", ".csv"})
+
+
+LOOKED_UP: Final = (
+    *("host", "storage", "cache", "helper", "helper_storage", "measured_on"),
+    "library_model",
+)
+"""What a scenario has that its sections only name."""
+
+
+def content_key(file: UnresolvedScenario) -> str:
+    """Return the hash of everything that the prediction of a scenario depends on but its seed.
+
+    Parameters
+    ----------
+    file : UnresolvedScenario
+        Without mistakes, everything looked up.
+
+    Returns
+    -------
+    str
+        SHA-256 in hexadecimal digits.
+    """
+    parts = [model_version(), _of_thing(calibration_of(file.calibration))]
+    for name in SECTIONS:
+        section = getattr(file, name)
+        parts.append("" if section is None else _of_section(name, section))
+    interruptions = stated_interruptions(file)
+    if interruptions is not None and interruptions.outages is not None:
+        # A trace of spot capacity: what the file holds counts, not where it lies.
+        parts.append(_of_thing(interruptions.outages))
+    for name in LOOKED_UP:
+        thing = getattr(file, name)
+        parts.append("" if thing is None else _of_thing(thing))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@cached()
+def _of_section(name: str, section: Section) -> str:
+    """Return the digest of a section: its values, and which keys are stated.
+
+    Defaults are other evidence than stated values.
+    """
+    fields = _fields(section).items()
+    values = {key: value for key, value in fields if (name, key) not in _PEOPLE_READ}
+    stated = sorted(key for key in section.sources if (name, key) not in _PEOPLE_READ)
+    return _digest(f"{_written(values)}{stated}")
+
+
+@cached()
+def _of_thing(thing: object) -> str:
+    return _digest(_written(thing))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def model_version() -> str:
+    """Return the version of plan with a digest of its own sources and data.
+
+    A checkout under development is another version after every change.
+    """
+    return f"{__version__}+{digest_of(_PACKAGE)}"
+
+
+def digest_of(folder: Path) -> str:
+    """Return the digest of all sources and data in a folder that can change a prediction."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder)
+        if path.suffix in _CONTENTS and _APART.isdisjoint(inside.parts):
+            digest.update(f"{inside.as_posix()}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _written(value: object) -> str:
+    """Return a value as text: equal for equal contents, different for different ones."""
+    if value is None or isinstance(value, str | int | float):
+        plain: object = value
+        return repr(plain.value if isinstance(plain, Enum) else plain)
+    if is_dataclass(value):
+        return f"{type(value).__name__}{_written(_fields(value))}"
+    if isinstance(value, Mapping):
+        entries = sorted(f"{_written(key)}:{_written(item)}" for key, item in value.items())
+        return f"{{{','.join(entries)}}}"
+    if isinstance(value, frozenset | set):
+        return f"<{','.join(sorted(map(_written, value)))}>"
+    if isinstance(value, tuple | list):
+        return f"[{','.join(map(_written, value))}]"
+    msg = f"{type(value).__name__} has no contents that could be hashed"
+    raise TypeError(msg)
+
+
+def _fields(value: Any) -> dict[str, object]:  # noqa: ANN401 - a dataclass
+    """Return the fields of an object but for where its figures come from."""
+    names = (field.name for field in fields(value))
+    return {name: getattr(value, name) for name in names if name not in _PROVENANCE}
+
+
+MACHINE: Final = "hardware.machine"
+PURCHASE: Final = ("cost", "purchase")
+_FIGURES: Final = (
+    *("gpu", "gpus", "emulated", "ram", "vcpus", "cores", "smt_worth", "contention"),
+    *("memory_bandwidth", "network_bandwidth", "pcie_bandwidth"),
+)
+OF_ITS_MACHINE: Final[tuple[KeyPath, ...]] = (
+    *(("hardware", name) for name in _FIGURES),
+    ("cost", "price"),
+)
+"""What a scenario states of the machine that it names, and of no other."""
+
+
+class RentingReader(CandidateReader):
+    """Reads one scenario again and again; on another machine without what it states of its own.
+
+    Parameters
+    ----------
+    reader : CandidateReader
+        Of the scenario as it stands.
+    """
+
+    def __init__(self, reader: CandidateReader) -> None:
+        self.__setstate__(reader.__getstate__())
+        self._own = short_name(reader.given(MACHINE))
+        owned = reader.given(".".join(PURCHASE)) == Purchase.OWNED
+        self._elsewhere = reader.less((*OF_ITS_MACHINE, PURCHASE) if owned else OF_ITS_MACHINE)
+
+    def read(self, settings: Mapping[str, Plain]) -> Loaded:
+        """As `CandidateReader.read`."""
+        return self._elsewhere.read(settings) if self._moves(settings) else super().read(settings)
+
+    def without_uncertainty(self, settings: Mapping[str, Plain]) -> Scenario:
+        """As `CandidateReader.without_uncertainty`."""
+        moves = self._moves(settings)
+        return (
+            self._elsewhere.without_uncertainty(settings)
+            if moves
+            else super().without_uncertainty(settings)
+        )
+
+    def read_without_uncertainty(
+        self, candidates: Sequence[Mapping[str, Plain]]
+    ) -> tuple[Loaded | PlanError, ...]:
+        """As `CandidateReader.read_without_uncertainty`."""
+        moving = [self._moves(settings) for settings in candidates]
+        pairs = list(zip(candidates, moving, strict=True))
+        there = iter(
+            self._elsewhere.read_without_uncertainty(
+                [settings for settings, moves in pairs if moves]
+            )
+        )
+        here = iter(
+            super().read_without_uncertainty([settings for settings, moves in pairs if not moves])
+        )
+        return tuple(next(there if moves else here) for moves in moving)
+
+    def _moves(self, settings: Mapping[str, Plain]) -> bool:
+        """Return whether settings name another machine than the scenario does."""
+        return MACHINE in settings and short_name(settings[MACHINE]) != self._own

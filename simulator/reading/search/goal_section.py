@@ -9,10 +9,9 @@ from typing import Final
 
 from simulator.errors import InputError, Problem
 from simulator.reading.document import Document, examine
-from simulator.reading.hardware.catalogue import Catalogue
+from simulator.reading.hardware.catalogue import Catalogue, nearest_names
 from simulator.reading.lines import KeyPath
 from simulator.reading.merge_documents import gather
-from simulator.reading.names import nearest_names
 from simulator.reading.search.axes import is_pattern, matching
 from simulator.reading.search.sweep_section import (
     flat_keys,
@@ -20,12 +19,11 @@ from simulator.reading.search.sweep_section import (
     read_expression,
     table_of_axes,
 )
-from simulator.reading.sections import GoalFile, GoalSection, ScenarioFile, SpotTable
+from simulator.reading.sections import GoalFile, ScenarioFile
 from simulator.reading.settings import mistake, setting_names, unknown_hint
 from simulator.schema.accelerators import Precision, Stack
 from simulator.schema.fields import nearest_hint
-from simulator.schema.goal import Goal, Limits, Objective, Plain, Sense, Spot
-from simulator.schema.provenance import Source
+from simulator.schema.goal import Goal, GoalSection, Objective, Plain, Sense
 
 _SECTION: Final[KeyPath] = ("goal",)
 
@@ -92,33 +90,12 @@ def goal_of(document: Document, catalogue: Catalogue) -> Goal | None:
         raise InputError(tuple(sorted(wrong, key=lambda one: (one.origin, one.line or 0))))
     return Goal(
         objective=objective,
-        limits=_kept(section),
+        limits=section,
         pins=pins,
         search=search,
-        spot=None if section.spot is None else _spot(section.spot),
+        spot=section.spot,
         alternatives=alternatives,
     )
-
-
-def _kept(section: GoalSection) -> Limits:
-    return Limits(
-        deadline=section.deadline,
-        budget=section.budget,
-        regions=tuple(section.regions),
-        clouds=tuple(section.clouds),
-        gpus=tuple(section.gpus),
-        most_nodes=section.nodes,
-        requires=tuple(section.requires),
-        porting=tuple(section.porting),
-        ram_margin=section.ram_margin,
-        gpu_memory_margin=section.gpu_memory_margin,
-        where=section.where or "",
-    )
-
-
-def _spot(table: SpotTable) -> Spot:
-    source = Source(reference=table.source, date=table.date)
-    return Spot(rate=table.interruptions, restart=table.restart, source=source)
 
 
 def _objective(document: Document, section: GoalSection) -> tuple[Objective | None, list[Problem]]:
@@ -200,7 +177,7 @@ def _limits(document: Document, section: GoalSection, catalogue: Catalogue) -> I
             path, hint = (*_SECTION, "porting", number), nearest_hint(name, stacks)
             yield document.problem(path, "unknown software of an accelerator", hint=hint)
     yield from _gpus(document, section, catalogue.names("gpu"))
-    if section.where is not None:
+    if section.where:
         yield from read_condition(document, (*_SECTION, "where"), section.where)[1]
 
 

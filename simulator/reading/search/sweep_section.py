@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from simulator.errors import InputError, Problem
@@ -11,7 +12,6 @@ from simulator.reading.hardware.catalogue import Catalogue
 from simulator.reading.lines import KeyPath
 from simulator.reading.reading import dotted
 from simulator.reading.search.axes import axis_of, lost_pattern
-from simulator.reading.sections import SweepSection
 from simulator.reading.settings import possible_names, setting_units
 from simulator.results.expression import Expression, ExpressionError, parse_expression
 from simulator.schema.goal import Axes, Axis, Sampling
@@ -29,27 +29,19 @@ def axes_of(document: Document, catalogue: Catalogue) -> Axes | None:
     """
     if "sweep" not in document.data:
         return None
-    section, problems = examine(SweepSection, document, at=_SECTION)
+    section, problems = examine(Axes, document, at=_SECTION)
     if section is None:
         raise InputError(problems)
     axes, wrong = table_of_axes(document, (*_SECTION, "over"), catalogue)
     wrong += _points(document, section)
-    where = section.where or ""
-    if where:
-        _, more = read_condition(document, (*_SECTION, "where"), where)
-        wrong += more
+    if section.where:
+        wrong += read_condition(document, (*_SECTION, "where"), section.where)[1]
     if wrong:
         raise InputError(tuple(wrong))
-    return Axes(
-        axes=axes,
-        sampling=section.sample,
-        points=section.points,
-        seed=section.seed,
-        where=where,
-    )
+    return replace(section, axes=axes)
 
 
-def _points(document: Document, section: SweepSection) -> list[Problem]:
+def _points(document: Document, section: Axes) -> list[Problem]:
     is_grid = section.sample is Sampling.GRID
     if is_grid and section.points is not None:
         hint = 'leave it out, or draw points: sample = "sobol"'

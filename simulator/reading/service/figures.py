@@ -14,7 +14,6 @@ from statistics import geometric_mean
 from typing import Final
 
 from simulator.reading.document import check, read_document
-from simulator.reading.fitted.kernel_files import SourceTable
 from simulator.reading.fitted.kernels import ANY, Use, kernels
 from simulator.reading.shipped import DATA
 from simulator.schema.accelerators import Gpu, Precision, Stack
@@ -62,7 +61,7 @@ class ServingFile:
 
     architectures: list[TextField]
     """Of the accelerators whose runs figures were fitted to."""
-    sources: dict[str, SourceTable]
+    sources: dict[str, Source]
     """By key."""
     figures: dict[str, ServingFigure]
     """Of all engines."""
@@ -102,7 +101,7 @@ class EarlierTable:
 class EarlierFile:
     """The file of older versions."""
 
-    sources: dict[str, SourceTable]
+    sources: dict[str, Source]
     """By key."""
     earlier: list[EarlierTable]
     """One for each engine, versions and architecture."""
@@ -131,7 +130,7 @@ def serving_figures(
     own = file.engine.get(engine)
     tables = {**file.figures, **(_mean(file.engine) if own is None else own)}
     then = {} if earlier is None else earlier.figures
-    sources = {name: file.sources[table.source].source() for name, table in tables.items()}
+    sources = {name: file.sources[table.source] for name, table in tables.items()}
     return ServingFigures(
         **{name: float(table.value) for name, table in {**tables, **then}.items()},
         shared_reads=earlier is None or earlier.shared_reads,
@@ -164,7 +163,7 @@ def products_on_cores(units: VectorUnits) -> ProductFigures:
 
 
 def _earlier_source(figure: ServingFigure) -> Source:
-    return earlier_file().sources[figure.source].source()
+    return earlier_file().sources[figure.source]
 
 
 def figures_at(
@@ -227,7 +226,7 @@ def deviation(name: str) -> tuple[float, Source]:
     """
     file = serving_file()
     found = file.deviations[name]
-    return float(found.value), file.sources[found.source].source()
+    return float(found.value), file.sources[found.source]
 
 
 def deviation_on(gpu: Gpu | None, *, offline: bool = False) -> str:

@@ -1,95 +1,87 @@
-"""The HTML report of a validation: one file, tables and predicted-against-measured plots inside."""
+"""The page of a validation: its sections, with predicted against measured values drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from markupsafe import Markup
 
+from simulator.report.document import grid, notes, section
 from simulator.report.evidence import (
-    HEAD,
     LEGEND,
-    TOLERANCE_HEAD,
+    WORST_HEAD,
     band_texts,
-    cells,
-    tolerance_rows,
+    over_texts,
+    set_sections,
+    worst_rows,
 )
-from simulator.report.html.page import filled
+from simulator.report.html.page import (
+    Block,
+    Made,
+    Page,
+    Shown,
+    rendered,
+    section_blocks,
+    soft,
+    titled,
+)
 from simulator.report.plot import COLOURS, dots_of, predicted_against_measured
 from simulator.results.metrics import measurable
 from simulator.schema.measurement import MeasurementSet, Split
-from simulator.validation.scores import Judged
-from simulator.validation.validate import Validated
+from simulator.validation.validate import Judged, Validated
 
-TEMPLATE: Final = "evidence.html.j2"
-WORST: Final = 20
-"""Rows furthest off that are listed for each set."""
+MAX_WORST: Final = 20
+"""Rows with the largest errors that are listed for each set."""
 OTHERS: Final = "others"
 
 
 def as_html(found: Validated) -> str:
-    """The report as one HTML document that loads nothing from elsewhere."""
-    return filled(
-        TEMPLATE,
-        legend=LEGEND,
-        head=HEAD,
-        tolerance_head=TOLERANCE_HEAD,
-        sets=[_set(found, one) for one in found.sets],
-        bands=band_texts(found.bands),
-        warnings=found.warnings,
-        over=[f"{f.set}, {f.name}, {f.metric}: {'; '.join(f.over)}" for f in found.over],
+    """Return the report as one HTML document that loads nothing from elsewhere."""
+    page = Page(
+        name="Accuracy of predictions",
+        about=(LEGEND,),
+        verdict=" ".join(band_texts(found.bands)) or "Too few test rows to judge the intervals.",
+        good=not found.over,
+        blocks=(
+            *section_blocks(section("Over tolerance", notes(over_texts(found)))),
+            *section_blocks(section("Questionable figures", notes(found.warnings))),
+            *(block for one in found.sets for block in _set(found, one)),
+        ),
     )
+    return rendered([page], "plan validate", Made())
 
 
-def _set(found: Validated, one: MeasurementSet) -> dict[str, Any]:
-    own = [f for f in (*found.families, *found.totals) if f.set == one.name]
+def _set(found: Validated, one: MeasurementSet) -> Iterator[Block]:
+    first, *others = set_sections(found, one)
+    yield from section_blocks([first])
+    for metric in one.metrics:
+        for split in (Split.TEST, Split.FIT):
+            judged = [
+                j for j in found.judged if (j.set, j.metric, j.split) == (one.name, metric, split)
+            ]
+            if judged:
+                yield from soft(f"{metric}, {split} rows")
+                yield Shown(macro="plotted", what=_plot(judged, metric))
+    yield from section_blocks(others, level=3)
     judged = [j for j in found.judged if j.set == one.name]
-    worst = sorted(judged, key=lambda j: -abs(j.error))[:WORST]
-    return {
-        "name": one.name,
-        "title": one.title,
-        "source": f"{one.source.reference}, {one.source.date}",
-        "note": one.source.note,
-        "rows": len(one.rows),
-        "metrics": [_metric(found, one, metric) for metric in one.metrics],
-        "tolerances": list(tolerance_rows(own)),
-        "worst": worst,
-        "left": [left for left in found.left if left.set == one.name],
-    }
+    worst = grid(WORST_HEAD[1:], [row[1:] for row in worst_rows(judged, MAX_WORST)], "<<<>>>>>")
+    yield from titled("Largest errors", worst, level=3)
 
 
-def _metric(found: Validated, one: MeasurementSet, metric: str) -> dict[str, Any]:
-    shown = (*found.families, *found.totals)
-    families = [f for f in shown if (f.set, f.metric) == (one.name, metric)]
-    judged = [j for j in found.judged if (j.set, j.metric) == (one.name, metric)]
-    kind = "differences in percentage points" if metric in one.absolute else "relative errors"
-    return {
-        "name": metric,
-        "kind": kind,
-        "baseline": str(one.baseline),
-        "families": [cells(family) for family in families],
-        "plots": [
-            (str(split), Markup(_plot([j for j in judged if j.split is split], metric)))  # noqa: S704 - drawn here, names escaped by matplotlib
-            for split in (Split.TEST, Split.FIT)
-            if any(j.split is split for j in judged)
-        ],
-    }
-
-
-def _plot(judged: Sequence[Judged], metric: str) -> str:
+def _plot(judged: Sequence[Judged], metric: str) -> Markup:
     known = measurable(metric)
     unit = "" if known is None or known.unit is None else known.unit.symbol
     families = list(dict.fromkeys(one.family for one in judged))
-    few = len(COLOURS) - 1
-    named = families if len(families) <= len(COLOURS) else families[:few]
+    named = families if len(families) <= len(COLOURS) else families[: len(COLOURS) - 1]
     groups = {name: [j for j in judged if j.family == name] for name in named}
     rest = [j for j in judged if j.family not in named]
     if rest:
         groups[OTHERS] = rest
-    return predicted_against_measured(
+    drawn = predicted_against_measured(
         {name: dots_of(rows) for name, rows in groups.items()},
         metric,
         unit,
         logarithmic=not any(one.absolute for one in judged),
     )
+    return Markup(drawn)  # noqa: S704 - drawn here, names escaped by matplotlib

@@ -97,21 +97,12 @@ def soft(text: str) -> list[Block]:
 
 def rendered(pages: Sequence[Page], window: str, made: Made) -> str:
     """Return pages as one HTML document that loads nothing; `window` is its title."""
-    return _template("page.html.j2").render(
-        pages=pages, window=window, made=made, version=__version__
-    )
+    return _filled("page.html.j2", pages=pages, window=window, made=made, version=__version__)
 
 
 def fragment(name: str, verdict: str, blocks: Sequence[Block], *, good: bool) -> str:
     """Return blocks as a ``<div>`` for a notebook, whose style touches nothing else."""
-    return _template("fragment.html.j2").render(
-        name=name, verdict=verdict, blocks=blocks, good=good
-    )
-
-
-def filled(template: str, **context: Any) -> str:  # noqa: ANN401 - as the template needs
-    """Return the template of that name, filled in."""
-    return _template(template).render(version=__version__, **context)
+    return _filled("fragment.html.j2", name=name, verdict=verdict, blocks=blocks, good=good)
 
 
 @cache
@@ -129,8 +120,8 @@ def _environment() -> Environment:
     return environment
 
 
-def _template(name: str) -> Any:  # noqa: ANN401 - a template, whose types jinja2 does not export
-    return _environment().get_template(name)
+def _filled(template: str, **context: Any) -> str:  # noqa: ANN401 - as the template needs
+    return str(_environment().get_template(template).render(**context))
 
 
 def _safe(value: object) -> object:

@@ -113,7 +113,7 @@ def _blocks(
 
 
 def _command(answer: Recommendation, asked: str) -> str:
-    """What shows all of the winner: its step, memory, cost, sources; empty without one."""
+    """Return the command that shows all of the winner; empty without one."""
     if answer.winner is None:
         return ""
     given = (
@@ -123,7 +123,7 @@ def _command(answer: Recommendation, asked: str) -> str:
 
 
 def _verdict(answer: Recommendation) -> str:
-    """What to take, what that gives, and what other money or time would buy."""
+    """Return the machines to take, their figures, and the next trade-off."""
     winner = answer.winner
     if winner is None:
         return " ".join(report.nothing_texts(answer))

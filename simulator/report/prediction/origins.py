@@ -40,12 +40,12 @@ class Origin:
 
 
 def origins(scenario: Scenario) -> tuple[Origin, ...]:
-    """All numbers of a scenario, each with where it came from."""
+    """Return all numbers of a scenario, each with where it came from."""
     return tuple(_figures(scenario, "", scenario.name, {}, _DEPTH))
 
 
 def find(known: tuple[Origin, ...], label: str, value: float) -> Origin | None:
-    """The figure an input was taken from: the same value under a name that shares a word.
+    """Return the figure an input was taken from: the same value under a name that shares a word.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def resting(prediction: Prediction, metrics: Sequence[Metric]) -> tuple[Assumpti
 
 
 def _parts(prediction: Prediction, name: str) -> frozenset[Part]:
-    """The parts of a prediction that a metric is made of."""
+    """Return the parts of a prediction that a metric is made of."""
     for start, parts in _MEMORY.items():
         if name.startswith(start):
             return parts
@@ -163,7 +163,7 @@ def _parts(prediction: Prediction, name: str) -> frozenset[Part]:
 
 
 def _exposed(prediction: Prediction) -> frozenset[Part]:
-    """What the mean step is made of: hidden work could be half as much, and it stays as it is."""
+    """Return the parts that the mean step is made of, without hidden work."""
     split, step = prediction.timing.split, prediction.timing.step_time.mean
     return frozenset(
         part

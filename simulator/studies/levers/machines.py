@@ -42,7 +42,7 @@ def machine_count_candidates(at: SearchPoint) -> Iterator[Settings]:
         return
     scenario, job = at.baseline.scenario, at.baseline.scenario.job
     own = scenario.cluster.trainers.count
-    most = at.goal.limits.most_nodes or max(MAX_MACHINES, own)
+    most = at.goal.limits.nodes or max(MAX_MACHINES, own)
     alone = job.copies > 1 or not at.machine.networked
     counts = {1} if alone else {2**k for k in range(most.bit_length())}
     if not alone and own <= most:

@@ -99,9 +99,9 @@ def conflict_of(
 
 def _freed(goal: Goal) -> Goal:
     """The goal without any limit; more machines than it allows, to see how many would do."""
-    nodes = goal.limits.most_nodes
+    nodes = goal.limits.nodes
     everywhere = tuple(stack.value for stack in Stack)
-    limits = Limits(most_nodes=None if nodes is None else NODES_FACTOR * nodes, porting=everywhere)
+    limits = Limits(nodes=None if nodes is None else NODES_FACTOR * nodes, porting=everywhere)
     return replace(goal, limits=limits, pins={})
 
 

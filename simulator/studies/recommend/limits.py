@@ -120,7 +120,7 @@ def broken(rules: Iterable[Rule], subject: RuledOffer) -> tuple[str, ...]:
 
 
 def _of_hardware(limits: Limits) -> Iterator[Rule]:
-    nodes = limits.most_nodes
+    nodes = limits.nodes
     if nodes is not None:
         yield _hardware("nodes", f"nodes = {nodes}", lambda s: s.count <= nodes)
     if limits.clouds:

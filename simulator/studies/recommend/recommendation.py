@@ -230,7 +230,7 @@ def _broken_limits(choice: Choice, rules: Sequence[Rule]) -> Iterator[str]:
 
 
 def _disadvantages(choice: Choice, winner: Choice, objective: Objective) -> Iterator[str]:
-    """Yield disadvantages by the goal, and in time and money if these are not the goal."""
+    """Yield disadvantages under the goal, and in time and money if these are not the goal."""
     if choice.value is not None and winner.value is not None:
         factor = ratio(objective, winner.value, choice.value)
         if factor is not None and factor > EQUAL_FACTOR:

@@ -103,7 +103,7 @@ def interrupted(
     """
     if scenario.cost.purchase is not Purchase.SPOT:
         return None
-    rate = spot.rate * sum(group.count for group in scenario.cluster.groups)
+    rate = spot.interruptions * sum(group.count for group in scenario.cluster.groups)
     write = checkpoint_time(scenario)
     given = scenario.job.train.checkpoint_every_steps
     if given is None:

@@ -77,7 +77,7 @@ def _share_of_waiting(scenario: Scenario, lengths: Lengths) -> Real:
 def assured(scenario: Scenario, lengths: Lengths) -> tuple[Real, Real]:
     """Return the assured parts of the least step in a mean step and in an epoch's steps.
 
-    No mean step of a long epoch is below the least step (`engine.watch`), but for the half-width
+    No mean step of a long epoch is below the least step (`engine.recorder`), but for the half-width
     up to which a random one is known. The steps of an epoch that were simulated take at least the
     work that was drawn for them. 0 for epochs that may be too short, and for those that run on
     from one into the next.
@@ -92,7 +92,7 @@ def assured(scenario: Scenario, lengths: Lengths) -> tuple[Real, Real]:
 
 
 def expected(scenario: Scenario, lengths: Lengths) -> Real:
-    """Return the expected part of a run's settled time that its epochs take."""
+    """Return the expected part of a run's steady time that its epochs take."""
     if not random(scenario):
         return UNSETTLED
     return UNSETTLED / (1.0 + PRECISION) * (1.0 - _errors(scenario, lengths))

@@ -42,7 +42,7 @@ def expand(axes: Axes, reader: CandidateReader) -> tuple[Candidate, ...]:
         If a pattern matches no name.
     """
     found = tuple(_without_patterns(axis, reader) for axis in axes.axes)
-    rows = _grid(found) if axes.sampling is Sampling.GRID else _drawn(axes, found)
+    rows = _grid(found) if axes.sample is Sampling.GRID else _drawn(axes, found)
     keys = tuple(key for axis in found for key in axis.keys)
     return tuple(
         Candidate(index=index, settings=dict(zip(keys, values, strict=True)))
@@ -95,7 +95,7 @@ def _flat(point: Iterable[tuple[Plain, ...]]) -> tuple[Plain, ...]:
 
 def _drawn(axes: Axes, found: Sequence[Axis]) -> Iterator[tuple[Plain, ...]]:
     if axes.points is None:
-        msg = f"sampling {axes.sampling} needs to know how many points to draw"
+        msg = f"sampling {axes.sample} needs to know how many points to draw"
         raise NotModelled(msg)
     _refuse_many(axes.points)
     if not found:
@@ -115,7 +115,7 @@ def _unit_points(axes: Axes, dimensions: int) -> NDArray[np.float64]:
     from scipy.stats import qmc  # noqa: PLC0415 - takes long to import, and a grid needs none
 
     count, draws = axes.points or 0, np.random.default_rng(axes.seed)
-    if axes.sampling is Sampling.LATIN_HYPERCUBE:
+    if axes.sample is Sampling.LATIN_HYPERCUBE:
         drawn = qmc.LatinHypercube(d=dimensions, seed=draws).random(count)
     else:
         exponent = max(0, math.ceil(math.log2(count))) if count else 0

@@ -8,8 +8,7 @@ import pytest
 
 from simulator.errors import InputError, UnknownName
 from simulator.reading.document import Document, read_document
-from simulator.reading.hardware.catalogue import KINDS, Catalogue, packaged
-from simulator.reading.names import nearest_names
+from simulator.reading.hardware.catalogue import KINDS, Catalogue, nearest_names, packaged
 from simulator.schema.cost import Purchase, price_of
 from simulator.units import BYTE, BYTE_PER_SECOND, USD_PER_SECOND, parse
 

@@ -6,8 +6,7 @@ import pickle
 
 import pytest
 
-from simulator.reading.hardware.rented import RentingReader
-from simulator.reading.search.candidates import CandidateReader
+from simulator.reading.search.candidates import CandidateReader, RentingReader
 from simulator.schema.scenario import Scenario
 
 OTHER = {"hardware.machine": "instance/aws/p4d.24xlarge"}

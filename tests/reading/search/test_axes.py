@@ -140,13 +140,13 @@ def test_options_win_over_axes_of_the_file() -> None:
             parse_axis("input.workers=1..4"),
             parse_axis("train.batch_size,train.accumulation=32:4"),
         ),
-        sampling=Sampling.SOBOL,
+        sample=Sampling.SOBOL,
         points=8,
         where="fits.gpu != 'no'",
     )
     both = with_axes(own, [parse_axis("train.batch_size=64,128")])
     assert [axis.keys for axis in both.axes] == [("input.workers",), ("train.batch_size",)]
-    assert (both.sampling, both.points, both.where) == (own.sampling, own.points, own.where)
+    assert (both.sample, both.points, both.where) == (own.sample, own.points, own.where)
     assert with_axes(None, []).axes == ()
     with pytest.raises(InputError, match="is varied twice"):
         with_axes(None, [parse_axis("input.workers=1"), parse_axis("input.workers=2")])

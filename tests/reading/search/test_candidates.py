@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.errors import InputError, PlanError, UnknownName
-from simulator.reading import content
 from simulator.reading.hardware.catalogue import packaged
 from simulator.reading.scenario import load_scenario
+from simulator.reading.search import candidates as content
 from simulator.reading.search.candidates import CandidateReader
 from simulator.reading.settings import as_option
 from simulator.reading.shipped import scenario_names

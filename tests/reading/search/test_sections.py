@@ -64,7 +64,7 @@ def test_a_sweep_is_read_with_its_axes_in_order(search: Path) -> None:
         Axis(keys=("input.workers",), values=((1,), (2,), (3,))),
         Axis(keys=("train.batch_size", "train.accumulation"), values=((32, 4), (64, 2))),
     )
-    assert axes.sampling is Sampling.GRID
+    assert axes.sample is Sampling.GRID
     assert axes.where == "fits.gpu != 'no' and input.workers <= 8"
 
 
@@ -74,14 +74,14 @@ def test_a_goal_is_read_in_si_units(search: Path) -> None:
     assert goal is not None
     assert goal.objective == Objective(metric="cost.samples_per_usd", sense=Sense.MAXIMIZE)
     limits = goal.limits
-    assert (limits.deadline, limits.budget, limits.most_nodes) == (43200.0, 500.0, 4)
+    assert (limits.deadline, limits.budget, limits.nodes) == (43200.0, 500.0, 4)
     assert (limits.ram_margin, limits.gpu_memory_margin) == (0.1, 0.05)
     assert limits.gpus == ("gpu/v100*", "a100-sxm4-40gb")
     assert goal.pins == {"hardware.storage": "storage/ebs-gp3"}
     assert goal.search == (Axis(keys=("train.batch_size",), values=((32,), (64,), (128,))),)
     assert goal.spot is not None
-    assert goal.spot.rate == pytest.approx(0.05 / 3600.0)
-    assert goal.spot.source.reference == "a page"
+    assert goal.spot.interruptions == pytest.approx(0.05 / 3600.0)
+    assert goal.spot.source == "a page"
 
 
 def test_a_prediction_ignores_both(search: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_goal_stands_in_a_file_of_its_own(tmp_path: Path, search: Path) -> Non
     file.write_text('schema = 1\n[goal]\nminimize = "total_time_s"\n', encoding="utf-8")
     assert read_goal(file).objective.sense is Sense.MINIMIZE
     assert read_goal(search) == CandidateReader(str(search)).goal
-    assert read_goal(file, overrides=("goal.nodes=2",)).limits.most_nodes == 2
+    assert read_goal(file, overrides=("goal.nodes=2",)).limits.nodes == 2
     with pytest.raises(InputError, match="goal: is missing"):
         read_goal(SOUND)
     file.write_text('[goal]\nminimize = "total_time_s"\n', encoding="utf-8")

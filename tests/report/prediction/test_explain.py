@@ -46,9 +46,9 @@ def test_a_demand_shows_equation_inputs_and_sources(prediction: Prediction) -> N
     """Each input of an equation stands with its value and where it was read."""
     text = as_explanation(prediction)
     assert "= step.batch_bytes" in text
-    assert "bytes_per_sample = 114 kB   from jobs.dataset.bytes_per_sample" in text
+    assert "bytes_per_sample = 114 kB   from data.bytes_per_sample" in text
     assert "[maker's datasheet, 2020-05]" in text
-    assert "decode = 1.6 ms   from jobs.input.decode of the scenario" in text
+    assert "decode = 1.6 ms   from input.decode of the scenario" in text
 
 
 def test_only_the_resource_asked_for_is_shown(prediction: Prediction) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from simulator.predict import predict
 from simulator.reading.hardware.catalogue import Catalogue
-from simulator.reading.hardware.rented import RentingReader
-from simulator.reading.search.candidates import CandidateReader
+from simulator.reading.search.candidates import CandidateReader, RentingReader
 from simulator.results.cost import dated_prices
 from simulator.schema.goal import Plain
 from simulator.studies.purchase import buying_option, rent_or_buy

@@ -26,7 +26,7 @@ from simulator.studies.search.workers import local_workers
 pytestmark = pytest.mark.slow
 
 CHEAP = Objective(metric="cost.usd_to_train", sense=Sense.MINIMIZE)
-WIDE = Limits(most_nodes=2)
+WIDE = Limits(nodes=2)
 
 
 def problem(limits: Limits) -> SearchProblem:
@@ -40,7 +40,7 @@ def problem(limits: Limits) -> SearchProblem:
 @pytest.fixture(scope="module")
 def everything() -> list[dict[str, object]]:
     """Figures of all there is on these machines, predicted one by one."""
-    wide = problem(Limits(most_nodes=2 * NODES_FACTOR))
+    wide = problem(Limits(nodes=2 * NODES_FACTOR))
     with local_workers(1) as workers:
         search = Search(wide, SearchBackend(workers, None))
         search.all_of(search.candidates)
@@ -57,11 +57,9 @@ def kept(limits: Limits, rows: list[dict[str, object]], names: tuple[str, ...]) 
     most = {
         "deadline": ("total_time_s", limits.deadline),
         "budget": ("cost.usd_to_train", limits.budget),
-        "nodes": ("count", limits.most_nodes),
+        "nodes": ("count", limits.nodes),
     }
-    there = [
-        row for row in rows if int(str(row["count"])) <= NODES_FACTOR * (limits.most_nodes or 1)
-    ]
+    there = [row for row in rows if int(str(row["count"])) <= NODES_FACTOR * (limits.nodes or 1)]
     return any(all(float(str(row[most[n][0]])) <= most[n][1] for n in names) for row in there)  # type: ignore[operator] # those named are there
 
 
@@ -76,7 +74,7 @@ def test_the_set_is_a_smallest_one_among_everything(
     limits = {
         "deadline": replace(WIDE, deadline=times[0] / 2.0, budget=money[-1]),
         "both": replace(WIDE, deadline=times[0], budget=money[0]),
-        "all": replace(WIDE, most_nodes=1, deadline=(times[0] + ones[0]) / 2.0, budget=money[-1]),
+        "all": replace(WIDE, nodes=1, deadline=(times[0] + ones[0]) / 2.0, budget=money[-1]),
     }[tight]
     with local_workers(1) as workers:
         found = conflict_of(problem(limits), ({},), SearchBackend(workers, None), 0)

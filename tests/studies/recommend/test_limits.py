@@ -32,7 +32,7 @@ FIGURES = {
         (Limits(deadline=7200.0, budget=50.0), ()),
         (Limits(deadline=7199.0), ("deadline",)),
         (Limits(budget=49.0), ("budget",)),
-        (Limits(most_nodes=1), ("nodes",)),
+        (Limits(nodes=1), ("nodes",)),
         (Limits(clouds=("d",)), ("clouds",)),
         (Limits(regions=("north-1",)), ()),
         (Limits(regions=("south",)), ("regions",)),

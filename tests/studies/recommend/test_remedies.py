@@ -29,7 +29,7 @@ def advice(*overrides: str, device: Mapping[str, Plain] | None = None) -> Recomm
     reader = CandidateReader(STARVED, overrides=overrides)
     goal = reader.goal
     assert goal is not None
-    limits = replace(goal.limits, most_nodes=1)
+    limits = replace(goal.limits, nodes=1)
     given = {DEVICE: {**goal.alternatives[DEVICE], **(device or {})}}
     goal = replace(goal, limits=limits, alternatives=given)
     problem = define_problem(baseline_of(reader, Catalogue.default()), goal)

@@ -7,11 +7,10 @@ import pytest
 from simulator.equations.reliability import best_checkpoint_interval, time_with_interruptions
 from simulator.reading.scenario import load_scenario
 from simulator.schema.goal import Spot
-from simulator.schema.provenance import Source
 from simulator.studies.recommend.search_problem import checkpoint_time, interrupted, with_losses
 from simulator.units import HOUR
 
-HOURLY = Spot(rate=1.0 / HOUR, restart=300.0, source=Source(reference="made up", date="2026"))
+HOURLY = Spot(interruptions=1.0 / HOUR, restart=300.0, source="made up", date="2026")
 
 
 def test_on_demand_machines_are_not_taken_away() -> None:

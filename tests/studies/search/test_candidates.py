@@ -19,9 +19,9 @@ SOUND = Path(__file__).parents[2] / "data" / "broken" / "base" / "sound.toml"
 READER = CandidateReader(str(SOUND))
 
 
-def axes(*texts: str, sampling: Sampling = Sampling.GRID, points: int | None = None) -> Axes:
+def axes(*texts: str, sample: Sampling = Sampling.GRID, points: int | None = None) -> Axes:
     """Axes as the command line has them."""
-    return Axes(axes=tuple(map(parse_axis, texts)), sampling=sampling, points=points)
+    return Axes(axes=tuple(map(parse_axis, texts)), sample=sample, points=points)
 
 
 def test_a_grid_has_every_combination_in_order() -> None:
@@ -67,16 +67,16 @@ def test_what_a_grid_cannot_take_is_refused() -> None:
     with pytest.raises(NotModelled, match="11,000,000 candidates"):
         expand(axes(*many), READER)
     with pytest.raises(NotModelled, match="how many points to draw"):
-        expand(axes("input.workers=1..4", sampling=Sampling.SOBOL), READER)
+        expand(axes("input.workers=1..4", sample=Sampling.SOBOL), READER)
 
 
-@pytest.mark.parametrize("sampling", [Sampling.LATIN_HYPERCUBE, Sampling.SOBOL])
-def test_drawn_points_cover_every_axis_evenly(sampling: Sampling) -> None:
+@pytest.mark.parametrize("sample", [Sampling.LATIN_HYPERCUBE, Sampling.SOBOL])
+def test_drawn_points_cover_every_axis_evenly(sample: Sampling) -> None:
     """Of 16 points over 16 values each is drawn once; continuous ones fill each sixteenth."""
     drawn = axes(
         "input.workers=1..16",
         "hardware.storage_bandwidth=1 GB/s..17 GB/s",
-        sampling=sampling,
+        sample=sample,
         points=16,
     )
     found = expand(drawn, READER)
@@ -88,17 +88,15 @@ def test_drawn_points_cover_every_axis_evenly(sampling: Sampling) -> None:
 
 def test_draws_depend_on_the_seed_alone() -> None:
     """The same seed gives the same points, another one others."""
-    drawn = Axes(
-        axes=(parse_axis("hardware.ram=1 GB..1 TB log"),), sampling=Sampling.SOBOL, points=5
-    )
+    drawn = Axes(axes=(parse_axis("hardware.ram=1 GB..1 TB log"),), sample=Sampling.SOBOL, points=5)
     assert expand(drawn, READER) == expand(drawn, READER)
-    other = Axes(axes=drawn.axes, sampling=drawn.sampling, points=5, seed=1)
+    other = Axes(axes=drawn.axes, sample=drawn.sample, points=5, seed=1)
     assert expand(drawn, READER) != expand(other, READER)
 
 
 def test_points_that_fall_together_are_taken_once() -> None:
     """True is not 1, but two draws of the same value are one candidate."""
-    drawn = axes("input.pin_memory=true,false", sampling=Sampling.SOBOL, points=64)
+    drawn = axes("input.pin_memory=true,false", sample=Sampling.SOBOL, points=64)
     found = expand(drawn, READER)
     assert sorted(str(c.settings["input.pin_memory"]) for c in found) == ["False", "True"]
     assert [candidate.index for candidate in found] == [0, 1]
