@@ -111,9 +111,9 @@ class _Answer(ABC, Generic[Predicted]):
 
     def save(self, path: str | Path) -> None:
         """Write the report as one HTML file."""
-        from simulator.report.html import page
+        from simulator.report.html import as_page
 
-        Path(path).write_text(page(self._any), encoding="utf-8")
+        Path(path).write_text(as_page(self._any), encoding="utf-8")
 
     def __str__(self) -> str:
         return render(document(self._any, full=self.noun == JobSubject.noun), "table")
