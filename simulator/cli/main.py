@@ -59,7 +59,7 @@ class LateGroup(click.Group):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Return names of commands without importing them, and options of the group."""
+        """Return completions of command names, without importing commands, and of group options."""
         names = [
             CompletionItem(name, help=summary)
             for name, (_, summary) in self.table.items()

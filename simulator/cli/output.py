@@ -143,7 +143,7 @@ def complain(*lines: str) -> None:
 
 
 def _broken(text: str) -> list[str]:
-    """Wrap a message for the terminal; one line if standard error is none."""
+    """Wrap a message to the width of the terminal; one line if standard error is not one."""
     if not sys.stderr.isatty():
         return [text]
     import textwrap

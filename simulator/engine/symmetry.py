@@ -7,8 +7,10 @@ classes. On a deterministic machine with equal ranks all members of a class do t
 instant, so one of them represents all; for linear programs this is shown in [1]_, and max-min fair
 rates are a sequence of those.
 
-References ---------- .. [1] M. Grohe, K. Kersting, M. Mladenov, E. Selman, "Dimension Reduction via
-Colour Refinement", ESA 2014, https://doi.org/10.1007/978-3-662-44777-2_42
+References
+----------
+.. [1] M. Grohe, K. Kersting, M. Mladenov, E. Selman, "Dimension Reduction via Colour Refinement",
+   ESA 2014, https://doi.org/10.1007/978-3-662-44777-2_42
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def list_document(things: Sequence[Profile]) -> Document:
 
 
 def _legend(*tables: Table | None) -> str:
-    """Return the meaning of the mark, if any cell has it."""
+    """Return the legend of the mark of unverified figures, if a cell of the tables has it."""
     cells = (str(cell) for table in tables if table for row in table.rows for cell in row)
     return LEGEND if any(cell.endswith(SHAKY) for cell in cells) else ""
 

@@ -30,7 +30,7 @@ _LAUNCHED: Final = frozenset({Stack.CUDA, Stack.ROCM})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How to start it: a command, the arguments of the loader, resources as YAML; empty: none."""
+    """Commands to start a job: launcher, arguments of the loader, resources as YAML; or empty."""
 
     command: str
     loader: str

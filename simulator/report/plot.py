@@ -243,7 +243,7 @@ _TORNADO_HEAD: Final = 1.2
 
 
 def tornado_figure(found: Sensitivity) -> Figure:
-    """Draw bars from the metric now to its values with a rate at P10 and at P90."""
+    """Draw a tornado: for each rate, bars from the metric to its values at P10 and P90."""
     unit = select(found.metric)[0].unit
     factor, symbol = (1.0, "") if unit in {None, PER_SECOND} else scale(found.base, unit)
     names = [str(bar.rate) for bar in found.bars]
@@ -503,7 +503,7 @@ class Dots:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """What one pair of axes shows: groups of dots, the quantity and its unit."""
+    """The content of one pair of axes: groups of dots, the quantity and its unit."""
 
     groups: Mapping[str, Dots]
     quantity: str

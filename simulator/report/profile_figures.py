@@ -83,7 +83,7 @@ def shown(value: float, unit: Unit | None) -> str:
 
 
 def figures(thing: Profile) -> tuple[Figure, ...]:
-    """Return all figures of a profile in the order of its fields; parts of a machine by name."""
+    """Return all values of a profile in the order of its fields; parts of a machine by name."""
     return tuple(_figures(thing, "", thing.sources))
 
 
@@ -137,7 +137,7 @@ def _prices(prices: tuple[Price, ...]) -> Iterator[Figure]:
 def _several(
     key: str, values: tuple[object, ...], unit: Unit | None, sources: Mapping[str, Source]
 ) -> Iterator[Figure]:
-    """Curves, prices and tiers of prices one by one, anything else as a list."""
+    """Yield curves, prices and tiers of prices one by one, other values as one list."""
     if any(isinstance(value, Price) for value in values):
         yield from _prices(tuple(value for value in values if isinstance(value, Price)))
         return

@@ -338,7 +338,7 @@ def _rates(found: Findings) -> tuple[str, dict[int, float]]:
 
 
 def _others(outcome: Outcome) -> dict[str, Plain]:
-    """Return the settings of a candidate but for how many machines it has."""
+    """Return the settings of a candidate except the number of machines."""
     settings = outcome.settings
     return {key: value for key, value in settings.items() if key != MACHINES}
 

@@ -44,7 +44,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What only pages have: `what` the macro of that name in the template shows."""
+    """A block that only pages have: the macro of the template that shows it, and its content."""
 
     macro: str
     what: Any

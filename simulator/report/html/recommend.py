@@ -138,7 +138,7 @@ def _verdict(answer: Recommendation) -> str:
 
 
 def _scatter(answer: Recommendation) -> Scatter | None:
-    """Sound choices by time and cost; none where nothing has a price."""
+    """Return the ranked choices by time and cost; None if none has a price."""
     front = {choice.index for choice in answer.front}
     best = None if answer.winner is None else answer.winner.index
     points = [

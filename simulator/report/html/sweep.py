@@ -195,7 +195,7 @@ def _better(others: int) -> str:
 
 
 def _other(found: Findings) -> str:
-    """In what candidates beat the best one by the first objective."""
+    """Return the metric in which others beat the best candidate by the first objective."""
     rest = found.objectives[1:]
     return metric_called(rest[0].metric) if len(rest) == 1 else "something else"
 

@@ -74,7 +74,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """What one worker or stream did."""
+    """The bars of one worker or stream."""
 
     name: str
     pieces: tuple[Piece, ...]
@@ -82,7 +82,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """What a colour means."""
+    """An entry of the legend: a colour and its label."""
 
     name: str
     tone: int

@@ -367,7 +367,7 @@ def _stores(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Sectio
 
 
 def _equations(terms: Mapping[str, Term], unit: str, known: tuple[Origin, ...]) -> list[str]:
-    """Return terms other than zero by name, each with its value and inputs."""
+    """Format each term with its name, value and equation; terms of zero are omitted."""
     lines: list[str] = []
     for name, one in terms.items():
         if (value := float(one.value)) != 0.0:
@@ -588,7 +588,7 @@ def _input(label: str, value: float, known: tuple[Origin, ...]) -> str:
 def input_of(
     label: str, value: float, known: tuple[Origin, ...]
 ) -> tuple[str, Unit | None, Origin | None]:
-    """Name, unit and origin of what an equation was given."""
+    """Return the name, unit and origin of an input of an equation."""
     name, _, rest = label.partition(" [")
     origin = find(known, label, value)
     unit = _SYMBOLS.get(rest.removesuffix("]"), None if origin is None else origin.unit)

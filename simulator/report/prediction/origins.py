@@ -40,7 +40,7 @@ class Origin:
 
 
 def origins(scenario: Scenario) -> tuple[Origin, ...]:
-    """Return all numbers of a scenario, each with where it came from."""
+    """Return all numbers of a scenario, each with its source."""
     return tuple(_figures(scenario, "", scenario.name, {}, _DEPTH))
 
 
@@ -71,14 +71,14 @@ def _words(label: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """What is known of a field: its unit, its source, and sources of what lies within it."""
+    """The unit and source of a field, and the sources of the fields within it."""
 
     unit: Unit | None = None
     source: Source | None = None
     within: Mapping[str, Source] = field(default_factory=dict)
 
     def item(self, key: object) -> _Known:
-        """The same for an item of a mapping, which may have a source of its own."""
+        """Return the unit and source of an item of a mapping, which may have its own source."""
         return _Known(unit=self.unit, source=self.within.get(str(key), self.source))
 
 

@@ -38,7 +38,7 @@ Event = dict[str, Any]
 
 
 def as_chrome_trace(prediction: Prediction) -> dict[str, Any]:
-    """Return the prediction's trace as the object the format asks for.
+    """Return the prediction's trace as an object in the Chrome trace event format.
 
     Parameters
     ----------
