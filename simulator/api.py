@@ -61,7 +61,7 @@ Asked = TypeVar("Asked", bound=Subject[Any, Any])
 
 
 class _Answer(ABC, Generic[Predicted]):
-    """A prediction, its metrics and its report; printed, it is the report."""
+    """A prediction with its metrics; `str` of it is the report."""
 
     noun: ClassVar[str]
 
@@ -83,7 +83,7 @@ class _Answer(ABC, Generic[Predicted]):
 
     @property
     def metrics(self) -> pd.DataFrame:
-        """All figures that have a value: value, unit, and the ends of their 80% intervals."""
+        """All metrics that have a value, with unit and 80% interval."""
         rows = [
             {
                 "metric": name,
@@ -97,7 +97,7 @@ class _Answer(ABC, Generic[Predicted]):
         return pd.DataFrame(rows).set_index("metric")
 
     def interval(self, metric: str) -> Mapping[str, float | None]:
-        """Return P10, P50 and P90 of a metric; empty where nothing about it is uncertain.
+        """Return P10, P50 and P90 of a metric; an empty dict if it has no uncertainty.
 
         P90 of a service is None where the slower case is beyond saturation.
         """
@@ -111,9 +111,9 @@ class _Answer(ABC, Generic[Predicted]):
 
     def save(self, path: str | Path) -> None:
         """Write the report as one HTML file."""
-        from simulator.report.html import page
+        from simulator.report.html import as_page
 
-        Path(path).write_text(page(self._any), encoding="utf-8")
+        Path(path).write_text(as_page(self._any), encoding="utf-8")
 
     def __str__(self) -> str:
         return render(document(self._any, full=self.noun == JobSubject.noun), "table")
@@ -223,7 +223,7 @@ class ServiceAnswer(_Answer[ServicePrediction]):
 
 
 class _Configuration(Generic[Asked]):
-    """A subject with settings over its own; nothing changes one, `with_` makes another."""
+    """An immutable job or service with overridden keys; `with_` returns a changed copy."""
 
     subject: Asked
 
@@ -237,7 +237,7 @@ class _Configuration(Generic[Asked]):
 
 
 class Configuration(_Configuration[JobSubject]):
-    """A job with settings over its own; nothing changes one, `with_` makes another.
+    """An immutable job with overridden keys; `with_` returns a changed copy.
 
     Examples
     --------
@@ -259,7 +259,7 @@ class Configuration(_Configuration[JobSubject]):
         self.scenario: Scenario = self.subject.described
 
     def with_(self, settings: Mapping[str, Plain]) -> Configuration:
-        """Return the same with some keys set, such as ``{"input.workers": 8}``.
+        """Return a copy with some keys set, such as ``{"input.workers": 8}``.
 
         Raises
         ------
@@ -269,7 +269,7 @@ class Configuration(_Configuration[JobSubject]):
         return Configuration(self.subject.with_(settings))
 
     def estimate(self, settings: Mapping[str, Plain] | None = None) -> Estimate:
-        """Return the time of a step with some keys set, in closed form.
+        """Return the closed-form step time with some keys set.
 
         A thousand a second: for trying many parallelism settings, one after the other. Data loading
         is left out; `simulate` includes it.
@@ -354,7 +354,7 @@ class Configuration(_Configuration[JobSubject]):
         jobs: int | None = None,
         executor: Executor | None = None,
     ) -> pd.DataFrame:
-        """Predict many configurations: one row each, with the keys' values and all metrics.
+        """Predict many configurations; one row each, with the values of keys and all metrics.
 
         Parameters
         ----------
@@ -403,7 +403,7 @@ class Configuration(_Configuration[JobSubject]):
 
 
 class ServiceConfiguration(_Configuration[ServiceSubject]):
-    """A service with settings over its own; nothing changes one, `with_` makes another.
+    """An immutable service with overridden keys; `with_` returns a changed copy.
 
     Examples
     --------
@@ -470,7 +470,7 @@ class ServiceConfiguration(_Configuration[ServiceSubject]):
         )
 
     def recommend(self, *, seed: int = 0) -> pd.DataFrame:
-        """Return the machines of its [goal] within its limits, the cheapest first: one row each."""
+        """Return the machines that meet the limits of [goal], one row each, the cheapest first."""
         from simulator.report.service_sizing import choices_table
         from simulator.studies.service_sizing import cheapest_machines
 

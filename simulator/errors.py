@@ -2,12 +2,12 @@
 
 ::
 
-    PlanError                 anything a user can mend; the command line exits with 2
+    PlanError                 anything a user can correct; the command line exits with 2
     ├── UnitError             a quantity that does not parse or has the wrong dimension
     ├── InputError            one or more problems in files or options, reported together
     │   └── each entry is a `Problem`: where, what was found, what is allowed
     ├── UnknownName           a profile, model, scenario or metric that does not exist
-    └── NotModelled           a sound request that the model does not cover
+    └── NotModelled           a valid request that the model does not cover
 
 Any other exception is a bug of `plan` and exits with 70; `BrokenInvariant` is raised for the bugs
 that `plan` detects itself.
@@ -19,20 +19,20 @@ from dataclasses import dataclass
 
 
 class PlanError(Exception):
-    """A mistake the user can mend; its text is the whole message shown."""
+    """An error that the user can correct; its text is the whole message shown."""
 
 
 class UnitError(PlanError):
-    """A quantity that cannot be read, or that measures something else."""
+    """A quantity that cannot be parsed or has the wrong dimension."""
 
 
 class NotModelled(PlanError):  # noqa: N818 - reads as the sentence it prints
-    """A sound request that lies outside what the model describes."""
+    """A valid request that the model does not cover."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One mistake in the user's input, with everything needed to mend it.
+    """One error in the user's input, with everything needed to correct it.
 
     `origin` is a file name or an option such as ``--set``; `key` the dotted path;
     `hint` what is allowed or the nearest valid name.
@@ -52,7 +52,7 @@ class Problem:
 
     @property
     def told(self) -> str:
-        """What is wrong and what would be right, where it is clear of what."""
+        """Message, found value and hint, without origin and key."""
         found = f", found {self.found}" if self.found is not None else ""
         hint = f"; {self.hint}" if self.hint else ""
         return f"{self.message}{found}{hint}"
@@ -73,12 +73,12 @@ class InputError(PlanError):
 
 
 class UnknownName(PlanError):  # noqa: N818 - reads as the sentence it prints
-    """A name that nothing goes by; the message offers the nearest one that exists."""
+    """An unknown name; the message offers the nearest known one."""
 
 
 class StepProgramError(ImportError):
-    """A stage without a slot, or slots out of order: a mistake in the step program."""
+    """An inconsistent step program: a stage without a slot, or slots out of order."""
 
 
 class BrokenInvariant(Exception):  # noqa: N818 - reads as the sentence it prints
-    """A prediction that contradicts itself: a bug of ours that must not pass for an answer."""
+    """A prediction that violates an invariant: an internal error, never shown as an answer."""

@@ -40,7 +40,7 @@ Check: TypeAlias = Callable[[SimulationInput, Prediction], Iterator[str]]
 
 
 class Invariant(NamedTuple):
-    """A condition on predictions; `broken` yields the figures of each violation."""
+    """A condition on predictions; `broken` yields the offending metrics of each violation."""
 
     name: str
     broken: Check
@@ -256,7 +256,7 @@ def _billed(_: SimulationInput, prediction: Prediction) -> Iterator[str]:
 
 
 def _slack(prediction: Prediction) -> float:
-    """Return the share by which a run may be shorter than its bound: rounding and chance."""
+    """Return the fraction by which a run may be shorter than its bound: rounding and chance."""
     return min(0.5, ROUNDING + chance(prediction))
 
 

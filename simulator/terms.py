@@ -33,7 +33,7 @@ class Term:
 
     @property
     def name(self) -> str:
-        """The equation as the formula sheet names it, or the arithmetic of the inputs' names."""
+        """Name of the equation in the formula sheet, or the arithmetic written with input names."""
         if self.is_arithmetic:
             return _FORMULAS[self.equation](list(self.inputs))
         module = self.equation.__module__.rpartition(".")[2]
@@ -41,7 +41,7 @@ class Term:
 
     @property
     def is_arithmetic(self) -> bool:
-        """Whether the equation is plain arithmetic, which the formula sheet does not list."""
+        """True if the equation is plain arithmetic, which the formula sheet does not list."""
         return self.equation in _FORMULAS
 
     def again(self) -> Real:
@@ -176,7 +176,7 @@ def units_of(function: Callable[..., Any]) -> Mapping[str, Unit | None]:
 
 
 def unit_in(hint: object) -> Unit | None:
-    """Return the unit that an annotation carries, also within a union, tuple or mapping."""
+    """Return the unit of an annotation, also within a union, tuple or mapping."""
     if get_origin(hint) is Annotated:
         return next((mark for mark in get_args(hint)[1:] if isinstance(mark, Unit)), None)
     if get_origin(hint) in {Union, UnionType, Mapping} or hasattr(hint, "__args__"):

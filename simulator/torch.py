@@ -44,7 +44,7 @@ _MAX_BUSY_CORES: Final = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepProfile:
-    """Measured steps of one batch size: `times` of each, on `device`."""
+    """Measured training steps of one batch size: `times` of the steps [s], on `device`."""
 
     batch_size: int
     times: tuple[Seconds, ...]
@@ -307,7 +307,7 @@ def _on_device(
     step: Callable[[], object],
     repeats: int,
 ) -> Iterable[Seconds]:
-    """Return times between events that the device passes; the host may run ahead of it."""
+    """Return the times between device events [s]; the host may run ahead of the device."""
     events = [torch.cuda.Event(enable_timing=True) for _ in range(repeats + 1)]
     torch.cuda.synchronize()
     events[0].record()

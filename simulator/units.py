@@ -30,7 +30,7 @@ def at_least(least: float, value: float) -> float: ...
 @overload
 def at_least(least: Real, value: Real) -> Real: ...
 def at_least(least: Any, value: Any) -> Any:
-    """The larger of two; plain numbers stay what they are, arrays are compared by entry."""
+    """Return the larger of two numbers, elementwise for arrays; plain numbers stay plain."""
     if isinstance(least, np.ndarray) or isinstance(value, np.ndarray):
         return np.maximum(least, value)
     return max(least, value)
@@ -43,17 +43,17 @@ def at_most(most: float, value: float) -> float: ...
 @overload
 def at_most(most: Real, value: Real) -> Real: ...
 def at_most(most: Any, value: Any) -> Any:
-    """The smaller of two; plain numbers stay what they are, arrays are compared by entry."""
+    """Return the smaller of two numbers, elementwise for arrays; plain numbers stay plain."""
     if isinstance(most, np.ndarray) or isinstance(value, np.ndarray):
         return np.minimum(most, value)
     return min(most, value)
 
 
 def where(condition: Any, one: Real, other: Real) -> Real:  # noqa: ANN401 - a truth, or an array
-    """`one` where the condition holds, else the `other`, by entry where it is an array.
+    """Return `one` where the condition holds, else `other`, elementwise for arrays.
 
-    A plain truth chooses one of both as it is: an array without dimensions, which numpy makes of
-    it, is tens of times as slow to calculate with as a float.
+    For a plain condition the chosen value is returned unchanged: the array without dimensions that
+    `numpy.where` returns is tens of times slower to calculate with than a float.
     """
     if condition is True:
         return one
@@ -63,28 +63,28 @@ def where(condition: Any, one: Real, other: Real) -> Real:  # noqa: ANN401 - a t
 
 
 def anywhere(condition: Any) -> bool:  # noqa: ANN401 - a number or a truth, or an array
-    """Whether something holds, or is not zero, for any candidate."""
+    """Return whether a value is true, or not zero, for any candidate."""
     return bool(condition.any() if isinstance(condition, np.ndarray) else condition)
 
 
 def plain(value: Any) -> Real:  # noqa: ANN401 - what a function of numpy made of a number
-    """A single number of numpy's as a float, which calculates twice as fast; arrays stay."""
+    """Return a numpy scalar as a float, which calculates twice as fast; return arrays unchanged."""
     return value if isinstance(value, np.ndarray) else float(value)
 
 
 def rounded_up(value: Real) -> Real:
-    """The next whole number."""
+    """Return the smallest integer that is not below a number, elementwise for arrays."""
     return plain(np.ceil(value))
 
 
 def in_common(count: Any) -> int:  # noqa: ANN401 - a number, or an array of it
-    """The whole number that all candidates of a batch have in common."""
+    """Return the integer that all candidates of a batch have in common."""
     return int(count.flat[0]) if isinstance(count, np.ndarray) else int(count)
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """The unit a float is measured in: `symbol` as printed, `name` for messages."""
+    """The unit of a float: `symbol` as printed, `name` for messages."""
 
     symbol: str
     name: str
@@ -293,7 +293,7 @@ _EXAMPLES: Final = {
 
 
 def parse(text: str, unit: Unit) -> float:
-    """Read a quantity such as ``"25 GB/s"`` as a float in the SI unit `unit`.
+    """Parse a quantity such as ``"25 GB/s"`` as a float in the SI unit `unit`.
 
     Parameters
     ----------
@@ -337,7 +337,7 @@ def parse(text: str, unit: Unit) -> float:
 
 
 def parse_count(text: str) -> float | None:
-    """Read a number of things as people write it: with commas, or in thousands and millions.
+    """Parse a count with commas or a suffix for thousands, millions or billions.
 
     None if it is not a number.
 
@@ -357,7 +357,7 @@ def parse_count(text: str) -> float | None:
 
 
 def show_count(number: float) -> str:
-    """A number of things as people say it: millions and billions are not counted one by one.
+    """Format a count for display, with suffixes for millions and billions.
 
     Examples
     --------
@@ -416,7 +416,7 @@ _LONG_TIME: Final = {"d": 2.0, "h": 2.0, "min": 2.0}
 
 
 def parse_share(text: str) -> float:
-    """Read a share of a whole: ``1%``, or the bare number 0.01.
+    """Parse a share of a whole: ``1%``, or the bare number 0.01.
 
     Raises
     ------
@@ -441,7 +441,7 @@ def parse_share(text: str) -> float:
 
 
 def show(value: float, unit: Unit, digits: int = 4) -> str:
-    """Write a quantity for people: the largest prefix that keeps the number above one.
+    """Format a quantity with the largest prefix that keeps the number above one.
 
     Dollars have cents or none: a single decimal gets a zero.
 
@@ -480,7 +480,7 @@ _CENTS: Final = frozenset({"$", "$/h"})
 
 
 def scale(value: float, unit: Unit) -> tuple[float, str]:
-    """The size of the unit that people would give `value` in, and its symbol.
+    """Return the size and the symbol of the prefixed unit in which `value` is displayed.
 
     Examples
     --------
@@ -500,7 +500,7 @@ def scale(value: float, unit: Unit) -> tuple[float, str]:
 
 
 def _grouped(number: str) -> str:
-    """A written number with its thousands apart."""
+    """Insert thousands separators into a formatted number."""
     whole, point, rest = number.partition(".")
     return f"{int(whole):,}{point}{rest}" if whole.isdigit() else number
 

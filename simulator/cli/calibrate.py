@@ -128,8 +128,8 @@ def calibrate(  # noqa: PLR0913 - one parameter an option
     and the error as fitted and on configurations held out. Rows held out for testing are not
     used. No profile is changed: what was fitted goes into an overlay.
 
-    Runs of a service (columns such as concurrency, ttft, tpot) fit four factors of it at once,
-    and FILE is a service that extends it.
+    Runs of a service (columns such as concurrency, ttft, tpot) fit its four factors together; the
+    output FILE is then a service that extends the original.
     """
     if output is not None and output.is_file() and not force:
         hint = "give --force to replace it"

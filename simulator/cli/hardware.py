@@ -120,8 +120,8 @@ def import_(  # noqa: PLR0913 - one parameter an option
 
     FILE is a CSV with columns like those of SkyPilot's vms.csv: InstanceType, Price, Region, and
     SpotPrice, AvailabilityZone, vCPUs, AcceleratorName, AcceleratorCount where it has them. Rows
-    with errors that such catalogues are known for are left out and listed. Prices that a profile
-    has for other purchases and regions stay; a job that names no region is billed by the later one.
+    with errors that such catalogues are known for are left out and listed. Prices for other regions
+    and purchases (on-demand, spot) stay; a job without a region uses the price of the latest date.
     All profiles are written, or none.
     """
     from simulator.importers.foreign import changed

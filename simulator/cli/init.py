@@ -40,10 +40,10 @@ SAMPLE: Final = "data.bytes_per_sample"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One thing to ask: the key it answers, its flag, and what is asked.
+    """One question: the key that it sets, its flag and its text.
 
-    `own`: it describes a machine of one's own, and is asked only about such a one. `cores`,
-    `tokens`: what is asked where no accelerator computes, and where a model reads tokens.
+    `own`: asked only for a machine that the user describes. `cores`, `tokens`: other texts for
+    jobs without accelerators and for language models.
     """
 
     key: str
@@ -500,9 +500,9 @@ def _about_workers(text: str, profiles: tuple[Path, ...]) -> list[str]:
 def _answers(
     flags: Mapping[str, str | None], profiles: tuple[Path, ...], *, purpose: str
 ) -> dict[str, str]:
-    """Collect the answer to each question, from a flag or typed, over the defaults.
+    """Collect the answers from flags, prompts and defaults.
 
-    `purpose`: what the job does, where it is asked; nothing is, where it is empty.
+    `purpose`: train or prepare, which decides the prompts; if empty, nothing is prompted for.
     """
     from simulator.reading.starter import preparing_machine
 
@@ -618,7 +618,11 @@ def _asked(
     said: Mapping[str, str],
     profiles: tuple[Path, ...],
 ) -> dict[str, str]:
-    """Ask until the answer is valid; after a mistake Enter accepts the suggestion."""
+    """Prompt until the answer is valid, and return it by key.
+
+    `usual` are default answers, `said` the answers so far; after a mistake Enter accepts the
+    suggestion.
+    """
     default = usual.get(question.key, "")
     text = worded(question, usual, _host(said, profiles))
     while True:

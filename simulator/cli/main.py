@@ -46,7 +46,7 @@ class LateGroup(click.Group):
         self.sections = {"Commands": tuple(table)} if sections is None else sections
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Names of all commands, in the order of the table."""
+        """Return the names of all commands, in the order of the table."""
         return list(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
@@ -59,7 +59,7 @@ class LateGroup(click.Group):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names of commands without importing them, and options of the group."""
+        """Return completions of command names, without importing commands, and of group options."""
         names = [
             CompletionItem(name, help=summary)
             for name, (_, summary) in self.table.items()

@@ -323,7 +323,7 @@ def read_all(
 
 
 def refuse_unavailable(subject: Subject[Any, Any], options: Mapping[str, object]) -> None:
-    """Refuse options of the running verb that the kind of a subject has no answer for.
+    """Refuse options of the running verb that are not available for jobs, or for services.
 
     Raises
     ------
@@ -336,7 +336,7 @@ def refuse_unavailable(subject: Subject[Any, Any], options: Mapping[str, object]
 
 
 def refuse_given(options: Mapping[str, object], plural: str) -> None:
-    """Refuse the options that are given, which have no meaning for a kind of subject.
+    """Refuse the options that are given, which are not available for a kind of scenario.
 
     Raises
     ------
@@ -397,6 +397,8 @@ def read_job(
 
 def read_sets(names: Iterable[str], scenario: str | None = None) -> list[MeasurementSet]:
     """Read measurement sets, each once; report the mistakes of all of them at once.
+
+    `scenario` describes the runs of plain CSV tables.
 
     Raises
     ------
@@ -492,7 +494,7 @@ def next_actions(
     subject: Subject[Any, Any],
     base: Any,  # noqa: ANN401 - a prediction of its kind
 ) -> tuple[tuple[Any, ...], list[str]]:
-    """Return what to do next about a subject with this prediction, and internal errors met."""
+    """Return the recommended changes given a prediction, and the internal errors met."""
     with progress_line("looking for what helps"):
         return subject.actions(base)
 

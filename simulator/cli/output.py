@@ -143,7 +143,7 @@ def complain(*lines: str) -> None:
 
 
 def _broken(text: str) -> list[str]:
-    """Wrap a message for the terminal; one line if standard error is none."""
+    """Wrap a message to the width of the terminal; one line if standard error is not one."""
     if not sys.stderr.isatty():
         return [text]
     import textwrap
@@ -411,13 +411,13 @@ def remaining(elapsed: float, fraction: float) -> str:
 
 
 _INDENT: Final = "  "
-_COLOURS: Final = {"bad": "red", "doubtful": "yellow", "good": "green"}
+_COLOURS: Final = {"bad": "red", "unsure": "yellow", "good": "green"}
 _JUDGES: Final = re.compile(
     r"""
     (?P<bad>
         (?<=,\ )does\ not\ fit$ | (?<=:\ )does\ not\ fit(?=;)
         | ^Does\ not\ fit: | ^No\ candidate\b.* | ^Over\ tolerance$
-    ) | (?P<doubtful>
+    ) | (?P<unsure>
         (?<=,\ )uncertain:\ within\b.* | (?<=:\ )may\ not\ fit(?=,)
         | ^May\ not\ fit: | \bUNVERIFIED\b | \bunverified$
         | ^Warnings$ | ^\ \ (?!gpu\ )[\w.]+\ +(?:[\d.]+\ \S+\ +)?[\d.]+%\ .*\ bottleneck$

@@ -29,7 +29,10 @@ Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
 def search_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--store``, ``--resume``, ``--jobs`` and ``--cluster`` to a verb, which gets `means`."""
+    """Add ``--store``, ``--resume``, ``--jobs`` and ``--cluster`` to a verb.
+
+    It gets their values as the parameter `means`.
+    """
 
     @functools.wraps(verb)
     def searching(

@@ -184,7 +184,7 @@ def report(
     timeline of some steps, memory, cost, the most similar measured runs with the errors there, and
     the sources of the inputs. Exit code 1: the job does not fit.
     """
-    from simulator.report.html import page
+    from simulator.report.html import as_page
     from simulator.report.prediction.actions import action_texts
 
     with progress_line("simulating") as progress:
@@ -193,7 +193,7 @@ def report(
     found = near(subject.job, jobs, subject.profiles) if evidence else None
     actions, bugs = next_actions(subject, prediction)
     steps = action_texts(actions, prediction)
-    write_file(output, page(prediction, steps, near=found, made=made(seed)), "--output")
+    write_file(output, as_page(prediction, steps, near=found, made=made(seed)), "--output")
     complain(f"wrote {output}")
     return ended(Exit.FINE if subject.succeeds(prediction) else Exit.DOES_NOT_FIT, bugs)
 

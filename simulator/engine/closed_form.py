@@ -9,6 +9,7 @@ that never wait for data.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -55,7 +56,8 @@ def bounds(
     """
     cold, warm = demands[Phase.COLD], demands[Phase.WARM]
     first, later = np.minimum(1.0, lengths.epochs), np.maximum(0.0, lengths.epochs - 1.0)
-    slow = slowest(scenario)
+    # Every straggler of the loader may hold a batch up.
+    slow = math.prod(max(1.0, straggler.factor) for straggler in scenario.job.input.straggler)
     one_by_one = first * serial_batch(topology, cold) + later * serial_batch(topology, warm)
     starts = (worker_start(scenario) + scenario.job.input.epoch_start) * (1.0 + later)
     steps, whole = lengths.total_steps, lengths.steps * lengths.accumulation
@@ -80,12 +82,6 @@ def lower_bound(
     busiest = busiest + later * least_batch(scenario, topology, demands[Phase.WARM])
     lower: Real = (extras.once + batches * busiest) / lengths.total_steps + extras.per_step
     return lower
-
-
-def slowest(scenario: Scenario) -> float:
-    """Return the factor on a batch that every straggler of the loader affects."""
-    factors = [max(1.0, straggler.factor) for straggler in scenario.job.input.straggler]
-    return float(np.prod(factors))
 
 
 _ON_DEVICE: Final = tuple(

@@ -11,9 +11,10 @@ delayed. Where the times of all tasks are fixed, phases do not affect the mean s
 largest mean of any cycle [1]_; where tasks slow each other, they decide which of them coincide, and
 spread ones represent the many that a real run passes through.
 
-References ---------- .. [1] F. Baccelli, G. Cohen, G. J. Olsder, J.-P. Quadrat, "Synchronization
-and Linearity", Wiley, 1992, section 3.7,
-https://www.rocq.inria.fr/metalau/cohen/documents/BCOQ-book.pdf
+References
+----------
+.. [1] F. Baccelli, G. Cohen, G. J. Olsder, J.-P. Quadrat, "Synchronization and Linearity", Wiley,
+   1992, section 3.7, https://www.rocq.inria.fr/metalau/cohen/documents/BCOQ-book.pdf
 """
 
 from __future__ import annotations

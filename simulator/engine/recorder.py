@@ -395,7 +395,7 @@ class Observer:
         return self._steady is not None
 
     def begin(self, snapshot: Snapshot) -> None:
-        """RecordEvent the state before anything has happened."""
+        """Record the state before anything has happened."""
         self._snapshots.append(snapshot)
 
     def step(self, snapshot: Snapshot, issued: int, events: int = 0) -> None:
@@ -411,7 +411,7 @@ class Observer:
             self.consider(issued, events)
 
     def add(self, snapshots: Sequence[Snapshot]) -> None:
-        """RecordEvent steps without a look at whether they are steady."""
+        """Record steps without a look at whether they are steady."""
         for snapshot in snapshots:
             self._durations.append(snapshot.time - self._snapshots[-1].time)
             self._snapshots.append(snapshot)
@@ -538,11 +538,11 @@ class Recorder:
         self.supply = observer.supply
 
     def begin(self) -> None:
-        """RecordEvent the state before anything has happened."""
+        """Record the state before anything has happened."""
         self._observer.begin(self._snapshot())
 
     def on_step(self, rank: int, step: int) -> None:  # noqa: ARG002 - all ranks count alike
-        """RecordEvent that a rank has finished a step."""
+        """Record that a rank has finished a step."""
         self._finished[step] = self._finished.get(step, 0) + 1
         if self._finished[step] < len(self.ranks):
             return
@@ -551,7 +551,7 @@ class Recorder:
         Alarm(self._env, self._look, 0.0, LAST)
 
     def record(self, event: TraceEvent) -> None:
-        """RecordEvent a piece of work that ends now, of a rank and of those that do the same."""
+        """Record a piece of work that ends now, of a rank and of those that do the same."""
         length = self._env.now - event.started
         if length <= 0.0:
             return

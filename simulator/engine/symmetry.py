@@ -7,8 +7,10 @@ classes. On a deterministic machine with equal ranks all members of a class do t
 instant, so one of them represents all; for linear programs this is shown in [1]_, and max-min fair
 rates are a sequence of those.
 
-References ---------- .. [1] M. Grohe, K. Kersting, M. Mladenov, E. Selman, "Dimension Reduction via
-Colour Refinement", ESA 2014, https://doi.org/10.1007/978-3-662-44777-2_42
+References
+----------
+.. [1] M. Grohe, K. Kersting, M. Mladenov, E. Selman, "Dimension Reduction via Colour Refinement",
+   ESA 2014, https://doi.org/10.1007/978-3-662-44777-2_42
 """
 
 from __future__ import annotations
@@ -36,22 +38,14 @@ Route: TypeAlias = tuple[tuple[str, float], ...]
 """Units passed, each with the capacity that one unit of rate uses there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Classes:
-    """The class of each rank and of each unit, by number."""
-
-    ranks: tuple[int, ...]
-    units: Mapping[str, int]
-
-
 def refine(
     routes: Sequence[Sequence[Route]],
     *,
     marks: Sequence[Hashable],
     kinds: Mapping[str, Hashable],
     jobs: Sequence[int],
-) -> Classes:
-    """Find the coarsest classes of ranks and units that nothing tells apart.
+) -> tuple[tuple[int, ...], dict[str, int]]:
+    """Return the number of the class of each rank and of each unit, by the coarsest classes.
 
     Parameters
     ----------
@@ -68,7 +62,7 @@ def refine(
 
     >>> routes = [[[(f"link{r}", 1.0), (f"switch{r // 2}", 1.0)]] for r in range(4)]
     >>> kinds = {f"link{r}": 1.0 + (r == 3) for r in range(4)} | {"switch0": 5.0, "switch1": 5.0}
-    >>> refine(routes, marks=[0] * 4, kinds=kinds, jobs=[0] * 4).ranks
+    >>> refine(routes, marks=[0] * 4, kinds=kinds, jobs=[0] * 4)[0]
     (0, 0, 1, 2)
     """
     ranks, units = _numbered(marks), _named(kinds)
@@ -97,7 +91,7 @@ def refine(
             )
             for rank, own in enumerate(ranks)
         )
-    return Classes(ranks=tuple(ranks), units=units)
+    return tuple(ranks), units
 
 
 def _numbered(colours: Iterable[Hashable]) -> list[int]:
@@ -259,13 +253,13 @@ def _by_classes(
         for rank in range(topology.ranks)
     ]
     jobs = [rank // topology.ring for rank in range(topology.ranks)]
-    found = refine(routes, marks=marks, kinds=_kinds(topology, stages), jobs=jobs)
+    of_ranks, of_units = refine(routes, marks=marks, kinds=_kinds(topology, stages), jobs=jobs)
     classes: dict[int, list[int]] = {}
-    for rank, its in enumerate(found.ranks):
+    for rank, its in enumerate(of_ranks):
         classes.setdefault(its, []).append(rank)
     members = {ranks[0]: tuple(ranks) for ranks in classes.values()}
     first: dict[int, str] = {}
-    units = {unit: first.setdefault(its, unit) for unit, its in found.units.items()}
+    units = {unit: first.setdefault(its, unit) for unit, its in of_units.items()}
     return SymmetryReduction(
         ranks=tuple(members),
         counts=tuple(float(len(alike)) for alike in members.values()),

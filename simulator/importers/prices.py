@@ -141,7 +141,6 @@ PLACEHOLDER_PRICE: Final = 700.0
 _SAME_PRICE: Final = 1e-6
 _RAM_TOLERANCE: Final = 0.1
 _SAME: Final = 1e-9
-_NAMELESS: Final = "names neither a machine nor an accelerator"
 _AWS_ZONE: Final = re.compile(r"[a-z]+-[a-z]+(?:-[a-z]+)?-\d+[a-z]|[a-z]+\d+-az\d+")
 _RETIRED: Final = re.compile(r"_Promo$", re.IGNORECASE)
 
@@ -283,18 +282,15 @@ def read_prices(
     offers: dict[str, dict[tuple[Purchase, str], list[float]]] = {}
     faults: dict[tuple[str, str], list[int]] = {}
     for row in _taken(rows, regions, str(path)):
-        if not row.text(MACHINE) and not row.text(ACCELERATOR):
-            faults.setdefault((_NAMELESS, ""), []).append(row.line)
-        elif not row.text(MACHINE) and row.ragged:
-            faults.setdefault(("is cut off", ""), []).append(row.line)
-        for name in known.get(row.text(MACHINE).lower(), ()) if row.text(MACHINE) else ():
-            for offer in _offers(row, name, hosts[name], cloud, apart):
-                if isinstance(offer, str):
-                    faults.setdefault((offer, name), []).append(row.line)
-                else:
-                    purchase, price = offer
-                    by_region = offers.setdefault(name, {})
-                    by_region.setdefault((purchase, row.text(REGION)), []).append(price / HOUR)
+        named = known.get(row.text(MACHINE).lower(), ()) if row.text(MACHINE) else ()
+        found = [(name, o) for name in named for o in _offers(row, name, hosts[name], cloud, apart)]
+        for name, offer in found or [("", _nameless(row))]:
+            if isinstance(offer, tuple):
+                purchase, price = offer
+                by_region = offers.setdefault(name, {})
+                by_region.setdefault((purchase, row.text(REGION)), []).append(price / HOUR)
+            elif offer:
+                faults.setdefault((offer, name), []).append(row.line)
     left_out = tuple(_line(*key, lines) for key, lines in sorted(faults.items()))
     if not offers:
         _fail_useless(path, left_out, unknown, hosts)
@@ -342,6 +338,15 @@ def _machines(catalogue: Catalogue, cloud: str) -> dict[str, Host]:
 def _base(name: str) -> str:
     attached = _ATTACHED.fullmatch(name)
     return name if attached is None else attached["host"]
+
+
+def _nameless(row: Row) -> str:
+    """Return the fault of a row without a machine; empty if it prices accelerators, or has one."""
+    if row.text(MACHINE):
+        return ""
+    if not row.text(ACCELERATOR):
+        return "names neither a machine nor an accelerator"
+    return "is cut off" if row.ragged else ""
 
 
 def _offers(

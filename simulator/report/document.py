@@ -168,7 +168,7 @@ def tabled(columns: Columns[Thing], things: Iterable[Thing], align: str = "") ->
 
 
 def record(columns: Columns[Thing], thing: Thing) -> dict[str, Any]:
-    """Return the object of a thing.
+    """Return the value of each column for a thing, by name.
 
     Examples
     --------

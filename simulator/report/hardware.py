@@ -32,7 +32,7 @@ Column: TypeAlias = tuple[str, str, Callable[[Index], str]]
 
 
 def _at(*keys: str, otherwise: str = NOTHING) -> Callable[[Index], str]:
-    """A cell that shows the first of these figures the profile has."""
+    """Return a cell that shows the first of these figures the profile has."""
 
     def cell(index: Index) -> str:
         figure = next((index[key] for key in keys if key in index), None)
@@ -50,7 +50,7 @@ def _accelerators(index: Index) -> str:
 
 
 def _price(index: Index) -> str:
-    """The price on demand by the hour, without its unit: the column is headed by it."""
+    """Return the price on demand by the hour, without its unit: the column is headed by it."""
     return _at(ON_DEMAND, otherwise=NO_PRICE)(index).removeprefix("$").replace("/h", "")
 
 
@@ -102,7 +102,7 @@ COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = MappingProxyType(
 
 
 def kind_of(thing: Profile) -> str:
-    """One of gpu, cpu, link, storage, node and instance: how the profile's name begins."""
+    """Return the kind of a profile, the start of its name: gpu, cpu, link, storage, ..."""
     return thing.name.partition("/")[0]
 
 
@@ -140,7 +140,7 @@ def list_document(things: Sequence[Profile]) -> Document:
 
 
 def _legend(*tables: Table | None) -> str:
-    """Return the meaning of the mark, if any cell has it."""
+    """Return the legend of the mark of unverified figures, if a cell of the tables has it."""
     cells = (str(cell) for table in tables if table for row in table.rows for cell in row)
     return LEGEND if any(cell.endswith(SHAKY) for cell in cells) else ""
 

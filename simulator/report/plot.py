@@ -57,7 +57,7 @@ class Figure(figure.Figure):
 
 
 def style() -> AbstractContextManager[None]:
-    """Text stays text, names are taken literally, and the same figure has the same bytes."""
+    """Return the style: text stays text, names are literal, equal figures have equal bytes."""
     return mpl.rc_context(
         {
             "svg.hashsalt": "plan",
@@ -69,7 +69,7 @@ def style() -> AbstractContextManager[None]:
 
 
 def as_svg(drawn: figure.Figure, about: str) -> str:
-    """An ``<svg>`` element; `about` describes it to those who cannot see it."""
+    """Return an ``<svg>`` element; `about` describes it to those who cannot see it."""
     text = io.StringIO()
     drawn.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     svg = text.getvalue()
@@ -77,7 +77,7 @@ def as_svg(drawn: figure.Figure, about: str) -> str:
 
 
 def check_format(path: Path) -> str:
-    """The format that a file's name asks for.
+    """Return the format that a file's name asks for.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def check_format(path: Path) -> str:
 
 
 def as_bytes(drawn: figure.Figure, path: Path) -> bytes:
-    """The figure in the format that the name of `path` asks for.
+    """Return the figure in the format that the name of `path` asks for.
 
     Raises
     ------
@@ -114,7 +114,7 @@ _BAR_HEAD: Final = 1.1
 
 
 def prediction_figure(prediction: Prediction, what: str) -> Figure:
-    """One of `FIGURES`, by its name.
+    """Draw one of `FIGURES`, by its name.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def check_figure(what: str) -> None:
 
 
 def step(prediction: Prediction) -> Figure:
-    """The mean step as a waterfall of its exposed parts."""
+    """Draw the mean step as a waterfall of its exposed parts."""
     mean = prediction.timing.step_time.mean
     found = [(n, t) for n, t in parts(prediction.timing.split) if t > NEGLIGIBLE * mean]
     factor, symbol = scale(mean, SECOND)
@@ -164,7 +164,7 @@ def step(prediction: Prediction) -> Figure:
 
 
 def utilization(prediction: Prediction) -> Figure:
-    """How busy each resource is, the bottleneck in its own colour."""
+    """Draw the utilization of each resource, the bottleneck in its own colour."""
     timing = prediction.timing
     found = sorted(timing.usage.items(), key=lambda entry: -entry[1].mean)
     figure, axes = _bars(len(found))
@@ -187,7 +187,7 @@ def utilization(prediction: Prediction) -> Figure:
 
 
 def memory(prediction: Prediction) -> Figure:
-    """What host RAM and an accelerator's memory hold, against what there is."""
+    """Draw the items of host RAM and accelerator memory against their capacity."""
     fits: list[tuple[str, HostRam | MemoryFit]] = [("host RAM", prediction.host_ram)]
     if prediction.memory is not None:
         fits.append((f"{device_word(prediction)} memory", prediction.memory))
@@ -243,7 +243,7 @@ _TORNADO_HEAD: Final = 1.2
 
 
 def tornado_figure(found: Sensitivity) -> Figure:
-    """Bars from the metric now to where it is with a rate at its P10 and at its P90."""
+    """Draw a tornado: for each rate, bars from the metric to its values at P10 and P90."""
     unit = select(found.metric)[0].unit
     factor, symbol = (1.0, "") if unit in {None, PER_SECOND} else scale(found.base, unit)
     names = [str(bar.rate) for bar in found.bars]
@@ -292,7 +292,7 @@ class _Scale:
 
 
 def sweep_figure(found: Findings, name: str) -> Figure:
-    """What shows a sweep best.
+    """Draw a sweep.
 
     One numeric key gives a curve of the first two objectives, two give a heat map of the first
     one; else candidates are drawn by the first two objectives.
@@ -313,7 +313,7 @@ def sweep_figure(found: Findings, name: str) -> Figure:
 
 
 def _curve(figure: Figure, axes: Axes, found: Findings, key: str) -> str:
-    """The first two objectives along the axis, the second one on a scale of its own."""
+    """Draw the first two objectives along the axis, the second one on a scale of its own."""
     known = [o for o in found.outcomes if o.figures and o.status is not Status.SCREENED]
     along = _numbers(key, known) or {}
     side = _scale(list(along.values()), key, unit_of(key))
@@ -339,7 +339,7 @@ def _curve(figure: Figure, axes: Axes, found: Findings, key: str) -> str:
 
 
 def _line(axes: Axes, rows: Sequence[tuple[float, float, bool]], label: str, number: int) -> None:
-    """A curve through those that may run, and crosses for those that may not."""
+    """Draw a curve through candidates that can run, and crosses for those that cannot."""
     colour, dashes = COLOURS[number], "-" if number == 0 else "--"
     fine = [(x, y) for x, y, sound in rows if sound]
     bad = [(x, y) for x, y, sound in rows if not sound]
@@ -357,7 +357,7 @@ def _line(axes: Axes, rows: Sequence[tuple[float, float, bool]], label: str, num
 
 
 def _heat_map(figure: Figure, axes: Axes, found: Findings, keys: Sequence[str]) -> str:
-    """The first objective over both keys; what cannot run is crossed out, what is blank beaten."""
+    """Draw the first objective over both keys, with crosses for what cannot run."""
     objective = found.objectives[0]
     across, up = (_numbers(key, found.outcomes) or {} for key in keys)
     columns, lines = sorted(set(across.values())), sorted(set(up.values()))
@@ -395,7 +395,7 @@ def _ticks(axis: Axis, values: Sequence[float], key: str) -> str:
 
 
 def _scatter(axes: Axes, found: Findings) -> str:
-    """Candidates by the first two objectives, coloured by the key with the fewest values."""
+    """Draw candidates by the first two objectives, coloured by the key with the fewest values."""
     pair = (found.objectives * 2)[:2]
     points = [(o, _point(o, pair)) for o in found.outcomes if o.status is Status.PREDICTED]
     known = [(outcome, point) for outcome, point in points if point is not None]
@@ -429,7 +429,7 @@ def _scatter(axes: Axes, found: Findings) -> str:
 
 
 def _dots(axes: Axes, found: Findings, rows: Sequence[tuple[Outcome, tuple[float, float]]]) -> None:
-    """Points in the colours of the key with the fewest values, or of one if there are too many."""
+    """Draw points in the colours of the key with the fewest values."""
     varied = [key for key, distinct in found.values.items() if 1 < distinct <= MOST_GROUPS]
     key = min(varied, key=lambda name: found.values[name], default=None)
     groups: dict[str, list[tuple[float, float]]] = {}
@@ -450,7 +450,7 @@ def _dots(axes: Axes, found: Findings, rows: Sequence[tuple[Outcome, tuple[float
 
 
 def _point(outcome: Outcome, pair: Sequence[Objective]) -> tuple[float, float] | None:
-    """Both objectives of a candidate; None if one has no figure."""
+    """Return both objectives of a candidate; None if one has no figure."""
     x, y = (value_of(outcome.figures, objective) for objective in pair)
     return None if x is None or y is None else (x, y)
 
@@ -474,7 +474,7 @@ def _unit(objective: Objective) -> Unit | None:
 
 
 def _scale(values: Sequence[float], name: str, unit: Unit | None) -> _Scale:
-    """The prefix that suits the largest value, and the axis label."""
+    """Return the prefix that suits the largest value, and the axis label."""
     factor, label = scaled(values, name, unit)
     return _Scale(factor=factor, label=label)
 
@@ -503,7 +503,7 @@ class Dots:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """What one pair of axes shows: groups of dots, the quantity and its unit."""
+    """The content of one pair of axes: groups of dots, the quantity and its unit."""
 
     groups: Mapping[str, Dots]
     quantity: str
@@ -519,7 +519,7 @@ def predicted_against_measured(
     logarithmic: bool = True,
     size: tuple[float, float] = PANEL_SIZE,
 ) -> str:
-    """A scatter of predicted over measured values as SVG.
+    """Return a scatter of predicted over measured values as SVG.
 
     Parameters
     ----------
@@ -588,7 +588,7 @@ def _draw(axes: Axes, name: str, dots: Dots, number: int) -> None:
 
 
 def _frame(axes: Axes, groups: Mapping[str, Dots], *, logarithmic: bool) -> None:
-    """Equal axes, the line of perfect predictions and a band around it, and a legend."""
+    """Draw equal axes, the line of perfect predictions with a band, and a legend."""
     values = [v for dots in groups.values() for v in (*dots.measured, *dots.predicted)]
     known = [v for v in values if math.isfinite(v) and (v > 0.0 or not logarithmic)]
     low, high = (min(known), max(known)) if known else (0.1, 1.0)

@@ -66,7 +66,7 @@ class Figure:
 
 
 def shown(value: float, unit: Unit | None) -> str:
-    """A figure with its unit; memory sold in GiB is shown in GiB.
+    """Return a figure with its unit; memory sold in GiB is shown in GiB.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def shown(value: float, unit: Unit | None) -> str:
 
 
 def figures(thing: Profile) -> tuple[Figure, ...]:
-    """Everything a profile says, in the order of its fields; parts of a machine by name."""
+    """Return all values of a profile in the order of its fields; parts of a machine by name."""
     return tuple(_figures(thing, "", thing.sources))
 
 
@@ -120,7 +120,7 @@ def _said(
 
 
 def _prices(prices: tuple[Price, ...]) -> Iterator[Figure]:
-    """Each price; those in other regions than the first one name theirs."""
+    """Yield each price; those of other regions than the first one's with their region."""
     home = prices[0].region
     for number, price in enumerate(prices):
         key = f"price.{price.purchase.replace('-', '_')}"
@@ -137,7 +137,7 @@ def _prices(prices: tuple[Price, ...]) -> Iterator[Figure]:
 def _several(
     key: str, values: tuple[object, ...], unit: Unit | None, sources: Mapping[str, Source]
 ) -> Iterator[Figure]:
-    """Curves, prices and tiers of prices one by one, anything else as a list."""
+    """Yield curves, prices and tiers of prices one by one, other values as one list."""
     if any(isinstance(value, Price) for value in values):
         yield from _prices(tuple(value for value in values if isinstance(value, Price)))
         return
@@ -160,7 +160,7 @@ def _part(key: str, value: Gpu | Link | Storage, sources: Mapping[str, Source]) 
 
 
 def _measured(curve: Curve) -> Iterator[Figure]:
-    """A measured collective: what an empty message takes and the bus bandwidth, by regime."""
+    """Yield the latency and bus bandwidth of a measured collective, by regime."""
     where = "" if curve.machines == 1 else f" on {curve.machines} machines"
     how = " in the switch" if curve.in_switch else ""
     for number, regime in enumerate(curve.regimes, start=1):
@@ -174,7 +174,7 @@ def _measured(curve: Curve) -> Iterator[Figure]:
 
 
 def _tier(key: str, tier: Tier, sources: Mapping[str, Source]) -> Iterator[Figure]:
-    """A price by the amount of a month: up to which amount, and the price."""
+    """Yield a tier of prices: the amount per month up to which it holds, and the price."""
     source = sources.get(key)
     if tier.to is not None:
         yield Figure(key=f"{key} to", value=tier.to, unit=BYTE, source=source)
@@ -182,7 +182,7 @@ def _tier(key: str, tier: Tier, sources: Mapping[str, Source]) -> Iterator[Figur
 
 
 def _listed(values: tuple[object, ...]) -> str:
-    """Switches by number and uplinks, anything else in full."""
+    """Return switches by number and uplinks, other values in full."""
     uplinks = [value.uplink.name for value in values if isinstance(value, PcieSwitch)]
     if uplinks:
         return f"{len(uplinks)} below {', '.join(dict.fromkeys(uplinks))}"

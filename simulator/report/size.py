@@ -141,7 +141,7 @@ def _size(size: Size) -> str:
 
 
 def _up(value: float) -> float:
-    """To `DIGITS` significant digits, upwards."""
+    """Return a value rounded up to `DIGITS` significant digits."""
     step = 10.0 ** (math.floor(math.log10(value)) - DIGITS + 1)
     return math.ceil(value / step - 1e-9) * step
 
@@ -164,7 +164,7 @@ def _trial(found: SizeAnswer) -> Code | Notes:
 
 
 def _option(size: Size) -> str:
-    """The keys for a size, written as people write them."""
+    """Return the settings for a size, as users write them."""
     value, knob = size.value or 0.0, size.knob
     if knob.settings is None:
         return ""
@@ -189,7 +189,7 @@ def _object(found: SizeAnswer) -> dict[str, Any]:
 
 
 def _offer_object(one: Offer) -> dict[str, Any]:
-    """A store for the data, or one machine."""
+    """Return a store for the data, or one machine, as plain values."""
     return {"name": one.name, "usd_per_month": one.per_month, "usd_per_s": one.per_second}
 
 

@@ -45,7 +45,7 @@ def render(document: Document, width: int = WIDTH) -> str:
 
 
 def _label(document: Document) -> int:
-    """The columns of labels in rows that no section indents."""
+    """Return the width of labels in rows that no section indents."""
     items = [item for part in document.sections if not part.title for item in part.items]
     pairs = [*document.question, *(row for i in items if isinstance(i, Rows) for row in i.rows)]
     return max((len(label) for label, _ in pairs), default=0)

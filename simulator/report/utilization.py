@@ -37,7 +37,7 @@ class Seen:
 
 
 def observed(found: Utilization) -> list[Seen]:
-    """What was seen of each quantity, in the order of `Quantity`."""
+    """Return the observed values of each quantity, in the order of `Quantity`."""
     return [
         _seen(quantity, here)
         for quantity in Quantity
@@ -60,7 +60,7 @@ def _seen(quantity: Quantity, series: list[Series]) -> Seen:
 
 
 def _kernel_runs(prediction: Prediction) -> float | None:
-    """Share of a step in which some kernel runs: compute, and communication not hidden under it."""
+    """Return the share of a step in which a kernel runs: compute and exposed communication."""
     step, split = prediction.timing.step_time.mean, prediction.timing.split
     if prediction.timing.accelerator_utilization is None or step <= 0.0:
         return None
@@ -113,7 +113,7 @@ def _shown(quantity: Quantity, value: float) -> str:
 
 
 def predicted(quantity: Quantity, prediction: Prediction | None) -> float | None:
-    """What a prediction says of a quantity; None if nothing."""
+    """Return the predicted value of a quantity; None if there is none."""
     get = _PREDICTED.get(quantity)
     if prediction is None or get is None:
         return None
@@ -164,7 +164,7 @@ def _row(seen: Seen, prediction: Prediction | None) -> list[str]:
 
 
 def _difference(seen: Seen, expected: float) -> str:
-    """Predicted less observed: points for shares, else a fraction of the observed value."""
+    """Return predicted less observed: points for shares, else relative to the observed value."""
     basis = seen.peak if seen.quantity in _PEAKS else seen.mean
     if seen.quantity not in _UNITS:
         return f"{100.0 * (expected - basis):+.1f} points"

@@ -260,7 +260,7 @@ def _flips(found: WhatIf) -> tuple[Table | None, Notes]:
 
 
 def _rough(knob: Knob, value: float) -> float:
-    """Where the limit moves to `ROUGH` digits; what is counted one by one stays as it is."""
+    """Return the point of the move to `ROUGH` digits; small counts in full."""
     near = float(f"{value:.{ROUGH}g}")
     return value if knob.whole and abs(near - value) < 1.0 else near
 

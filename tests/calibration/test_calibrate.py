@@ -47,7 +47,7 @@ def test_a_made_up_truth_is_found_between_its_intervals() -> None:
 
 
 def test_the_fit_is_better_than_the_start_and_honest_about_new_rows() -> None:
-    """The error falls to the noise; held out it is no smaller than fitted."""
+    """The error falls to the noise; held out it is not smaller than fitted."""
     found = calibrate([made_up()], [CPU, STORE], predictor=model)
     before, fitted, held = (
         error_statistics(found.residuals, which) for which in ("before", "fitted", "held_out")
@@ -140,7 +140,7 @@ def test_excluded_rows_are_not_used() -> None:
 
 
 def test_too_few_configurations_give_no_interval() -> None:
-    """With as many parameters as configurations the rows are met exactly, whatever is true."""
+    """With as many parameters as configurations the rows are met exactly in any case."""
     found = calibrate([made_up(workers=(1, 8))], [CPU, STORE], predictor=model)
     assert {one.log_sd for one in found.estimates} == {None}
     assert {one.p10 for one in found.estimates} == {None}

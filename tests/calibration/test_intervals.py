@@ -21,7 +21,7 @@ def fitted(errors: np.ndarray, slopes: np.ndarray, configurations: int) -> Estim
 
 @pytest.mark.parametrize("repeats", [1, 4])
 def test_eight_in_ten_hold_the_truth(repeats: int) -> None:
-    """With independent rows, and where all rows of a configuration err alike."""
+    """With independent rows, and where all rows of a configuration have equal errors."""
     draw = np.random.default_rng(3)
     configurations, held = 8, 0
     for _ in range(600):

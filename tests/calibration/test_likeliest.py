@@ -1,4 +1,4 @@
-"""Where nobody says what to fit, the factor is found that made the runs."""
+"""Without named parameters, the factor that made the runs is found."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ RATE = "throughput_samples_per_s"
 
 
 def explained(name: str, metric: str, value: float, *overrides: str) -> Explained:
-    """A shipped scenario beside an observation."""
+    """A shipped scenario and an observation."""
     reader = CandidateReader(name, overrides=overrides)
     return explain_observation(lambda given: reader.read(given).scenario, metric, value)
 

@@ -1,4 +1,4 @@
-"""`evidence/ablations.py`: what it takes away is there; only families that change are told."""
+"""`evidence/ablations.py`: what it takes away is there; only families that change are reported."""
 
 from __future__ import annotations
 

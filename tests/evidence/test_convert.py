@@ -1,4 +1,4 @@
-"""`evidence/convert.py` on a small table of language-model runs that nobody has seen."""
+"""`evidence/convert.py` on a small table of language-model runs without a precedent."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def table(tmp_path: Path) -> Path:
 def test_an_unknown_series_converts_and_says_what_was_assumed(
     table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its rows become scenarios with the generic software of their framework, and that is told."""
+    """Its rows become scenarios with the generic software of their framework, which is reported."""
     assert convert.main(["llm_training", str(table), "-o", str(tmp_path / "mine")]) == 0
     out = capsys.readouterr().out
     assert "3 rows, 1 left out, 0 anchors, 0 fit, 3 test" in out

@@ -1,4 +1,4 @@
-"""`evidence/foreign.py`: what lies outside of its interval is told, or the program says so."""
+"""`evidence/foreign.py`: what lies outside of its interval is reported, or the program says so."""
 
 from __future__ import annotations
 

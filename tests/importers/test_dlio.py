@@ -101,7 +101,7 @@ def test_the_summary_tells_the_rate() -> None:
 
 @pytest.mark.parametrize("time", ["0", "1.0e-300"])
 def test_no_time_is_no_endless_rate(time: str, tmp_path: Path) -> None:
-    """An accelerator that takes no time limits nothing; nobody is told of `inf` samples."""
+    """An accelerator that takes no time limits nothing; `inf` samples are not printed."""
     path = variant(tmp_path, "computation_time: 0.323", f"computation_time: {time}")
     said = " ".join(dlio.read(path).summary)
     assert "takes 7 samples as soon as they are there: it never limits" in said
@@ -158,14 +158,14 @@ def test_one_message_says_what_is_wrong(old: str, new: str, message: str, tmp_pa
 
 @pytest.mark.parametrize("text", ["a: 1\n", "3\n", "- 1\n", "just text\n"])
 def test_other_yaml_is_refused(text: str, tmp_path: Path) -> None:
-    """YAML of another kind is no workload."""
+    """YAML of another kind is not a workload."""
     path = tmp_path / "other.yaml"
     path.write_text(text, encoding="utf-8")
     assert ["is not a DLIO workload" in line for line in refused("dlio", path)] == [True]
 
 
 def test_aliases_that_multiply_do_no_harm(tmp_path: Path) -> None:
-    """A file whose aliases stand for billions of entries is refused at once."""
+    """A file whose aliases represent billions of entries is refused at once."""
     lines = ["a: &a [x, x, x, x, x, x, x, x, x]"]
     names = "abcdefghijk"
     for before, name in itertools.pairwise(names):

@@ -212,7 +212,7 @@ def test_a_failed_job(tmp_path: Path, problems: Refused) -> None:
     ],
 )
 def test_other_files(tmp_path: Path, problems: Refused, content: str, message: str) -> None:
-    """What is no output of fio is said to be none."""
+    """What is not an output of fio is said to be none."""
     path = tmp_path / "other.json"
     path.write_text(content, encoding="utf-8")
     assert message in problems(read, [path])[0]
@@ -254,7 +254,7 @@ TREES = st.recursive(
 )
 @given(job=TREES)
 def test_any_job_is_read_or_refused(tmp_path: Path, job: object) -> None:
-    """Whatever stands where a job should, there is a profile or there are messages."""
+    """For anything in the place of a job, there is a profile or there are messages."""
     path = tmp_path / "any.json"
     path.write_text(json.dumps({"jobs": [job], "timestamp": 1e300}), encoding="utf-8")
     told = refusal(read, [path])

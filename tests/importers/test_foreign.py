@@ -23,7 +23,7 @@ Refused = Callable[..., list[str]]
 
 
 def test_plain_and_gzip_read_alike(tmp_path: Path) -> None:
-    """A gzip file is told by its first bytes, whatever it is called; members are joined."""
+    """A gzip file is found by its first bytes, under any name; members are joined."""
     plain, packed = tmp_path / "a.json", tmp_path / "b.json"
     plain.write_text('{"a": [1]}')
     packed.write_bytes(gzip.compress(b'{"a": ') + gzip.compress(b"[1]}"))
@@ -55,7 +55,7 @@ def test_a_gzip_cut_in_half(tmp_path: Path, problems: Refused) -> None:
 
 
 def test_a_damaged_gzip(tmp_path: Path, problems: Refused) -> None:
-    """Bytes that are no stream are said to be none."""
+    """Bytes that are not a stream are said to be none."""
     path = tmp_path / "damaged.gz"
     path.write_bytes(b"\x1f\x8b" + b"\xff" * 50)
     assert "is damaged: not a gzip stream" in problems(read_bytes, path)[0]
@@ -106,7 +106,7 @@ def test_utf_16_of_a_windows_shell_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_broken_json(problems: Refused, text: str, message: str) -> None:
-    """What is cut off is told from what is wrong."""
+    """What is cut off is distinguished from what is wrong."""
     assert message in problems(parse_json, text, "f.json")[0]
 
 

@@ -59,7 +59,7 @@ COUNTED = [
         247_577_856,
     ),
 ]
-# Parameters that the samples' makers state.
+# Parameters that the samples' vendors state.
 PUBLISHED = {
     "llama-3.1-8b": 8.03e9,
     "gpt2": 124e6,
@@ -98,7 +98,7 @@ def test_parameters_are_those_that_transformers_builds(
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_samples_have_the_published_parameters(name: str) -> None:
-    """A published configuration comes to the parameters its maker states."""
+    """A published configuration comes to the parameters its vendor states."""
     path = DATA / f"hf-{name}.json"
     keys = json.loads(path.read_text(encoding="utf-8"))
     found = parameters(shape(keys["model_type"], **keys))

@@ -204,7 +204,7 @@ def test_problems_of_all_runs_are_told(tmp_path: Path) -> None:
 
 
 def test_folders_without_a_run_are_refused(tmp_path: Path) -> None:
-    """An empty folder, a file and nothing at all are told apart."""
+    """An empty folder, a file and nothing at all are distinguished."""
     assert "holds no summary.json" in refused("mlperf-storage", tmp_path)[0]
     assert "is a file" in refused("mlperf-storage", REAL / "summary.json")[0]
     assert "does not exist" in refused("mlperf-storage", tmp_path / "none")[0]

@@ -70,7 +70,7 @@ def test_a_tracked_rate_is_better_than_none(tmp_path: Path) -> None:
 
 
 def test_a_run_without_success_is_no_score(tmp_path: Path) -> None:
-    """The rate stands, the status is told."""
+    """The rate is kept, the status is reported."""
     run = read(altered(tmp_path, '"status": "success"', '"status": "aborted"'))
     assert run.labels["status"] == "aborted"
     assert "the run ended with status 'aborted': its time is not a score" in run.warnings
@@ -119,7 +119,7 @@ def test_a_count_without_end_is_none(tmp_path: Path, problems: Refused, count: s
 
 
 def test_a_log_that_says_no_samples(tmp_path: Path, problems: Refused) -> None:
-    """Times without progress are no rate."""
+    """Times without progress are not a rate."""
     lines = [
         ':::MLLOG {"key": "run_start", "time_ms": 1000, "value": null}',
         ':::MLLOG {"key": "run_stop", "time_ms": 2000, "value": null}',

@@ -134,7 +134,7 @@ def test_ranks_follow_from_the_ratio(data: Path, tmp_path: Path) -> None:
 
 
 def test_the_collective_may_be_unknown(data: Path, tmp_path: Path, problems: Refused) -> None:
-    """Three collectives have the same ratio: without a name nobody knows."""
+    """Three collectives have the same ratio: without a name it is unknown."""
     text = (data / ALL_TO_ALL).read_text(encoding="utf-8")
     path = tmp_path / "run.txt"
     path.write_text(text.replace("# Collective test starting: alltoall_perf\n", ""))

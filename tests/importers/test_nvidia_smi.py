@@ -194,7 +194,7 @@ def test_other_text(tmp_path: Path, problems: Refused, text: str, message: str) 
 
 
 def test_what_a_driver_does_not_know_is_missing() -> None:
-    """N/A, refusals and deprecation are no figures and no problems."""
+    """N/A, refusals and deprecation are neither figures nor problems."""
     text = NEW_QUERY.read_text(encoding="utf-8")
     for old, new in (
         ("700.00 W", "[N/A]"),

@@ -82,7 +82,7 @@ FILES: Final = {
     "text after a quote": (f'{HEADING}"p4d"x,A100\n'.encode(), "is not a CSV of prices"),
     "only strangers": (f"{HEADING}x9.large,,,1,1,1,,here,\n".encode(), "it has x9.large"),
 }
-"""Files that are no catalogue: their content and what is said of them."""
+"""Files that are not catalogues: their content and what is said of them."""
 
 ROWS: Final = {
     "no price": ("p4d.24xlarge,A100,8,96,1152,,,us-east-1,", "has no price on demand"),
@@ -135,7 +135,7 @@ def test_a_file_that_is_no_catalogue_is_refused(read: Read, content: bytes, told
 
 @pytest.mark.parametrize(("row", "told"), ROWS.values(), ids=ROWS)
 def test_a_broken_row_is_left_out_and_listed(read: Read, row: str, told: str) -> None:
-    """With a good row beside it the line is named; alone it is why the file is refused."""
+    """With a good row next to it the line is named; alone it is why the file is refused."""
     found = read(f"{HEADING}{GOOD}{row}\n")
     (listed,) = found.left_out
     assert listed.endswith("(line 3)")

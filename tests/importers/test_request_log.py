@@ -45,7 +45,7 @@ def test_mistakes_of_a_log_are_told_at_once(tmp_path: Path) -> None:
 
 
 def test_its_files_are_a_service_and_a_set(tmp_path: Path) -> None:
-    """The service has the trace for its load, whatever load the one it extends has."""
+    """The service has the trace for its load, for any load of the one it extends."""
     log = request_log.read(written(tmp_path / "log.csv", LOG))
     files = request_log.service_files(log, "llama3-8b-chat-h100", "mine")
     for name, text in files.items():

@@ -11,7 +11,7 @@ RANKS = (1, 2, 4, 8, 64)
 
 
 def collective(operation: str, *, tree: bool = False) -> Message:
-    """A collective of four ranks in bf16; its size is given anew."""
+    """A collective of four ranks in bf16; its size is given again."""
     return Message(operation=operation, size=1.0, ranks=4, element=2.0, tree=tree)
 
 
@@ -22,7 +22,7 @@ GATHER = collective("all_gather")
 
 @pytest.mark.parametrize("message", [RING, TREE, GATHER], ids=["ring", "tree", "gather"])
 def test_more_ranks_take_longer(message: Message) -> None:
-    """One rank has nobody to talk to; the same buffer over more ranks is never faster."""
+    """One rank has no peer; the same buffer over more ranks is never faster."""
     times = [WIRE.time(message, 100e6, ranks) for ranks in RANKS]
     assert times[0] == 0.0
     assert times == sorted(set(times))

@@ -215,7 +215,7 @@ def test_a_trace_makes_a_scenario(tmp_path: Path) -> None:
 
 
 def test_without_a_batch_there_is_a_table_only() -> None:
-    """How many samples a step takes is in no trace: the table stands in comments."""
+    """How many samples a step takes is in no trace: the table is in comments."""
     outcome = call("torch-trace", INVENTED)
     assert outcome.code == 0
     assert tomllib.loads(outcome.out) == {}
@@ -247,7 +247,7 @@ def test_older_traces_are_read(tmp_path: Path) -> None:
 
 
 def test_a_trace_without_marks_needs_their_number(tmp_path: Path) -> None:
-    """Nothing says where steps begin: refused, or taken as so many."""
+    """Nothing says where steps begin: refused, or taken as a given number."""
 
     def unmarked(events: list[dict[str, Any]]) -> None:
         events[:] = [e for e in events if not e["name"].startswith("ProfilerStep")]
@@ -355,7 +355,7 @@ def test_many_mistakes_are_cut_short(tmp_path: Path) -> None:
     ],
 )
 def test_other_json_is_refused(text: str, message: str, tmp_path: Path) -> None:
-    """JSON that is no trace, or no JSON, is one message."""
+    """JSON that is not a trace, or no JSON, is one message."""
     path = tmp_path / "trace.json"
     path.write_text(text, encoding="utf-8")
     lines = refused("torch-trace", path)
@@ -374,7 +374,7 @@ def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
 
 
 def test_a_binary_file_is_refused(tmp_path: Path) -> None:
-    """Bytes that are no text are told as such."""
+    """Bytes that are not text are reported as such."""
     path = tmp_path / "trace.json"
     path.write_bytes(bytes(range(256)) * 10)
     assert "is a binary file, not a trace" in refused("torch-trace", path)[0]
@@ -392,7 +392,7 @@ def test_a_binary_file_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_options_that_do_not_fit_are_refused(options: tuple[str, ...], message: str | None) -> None:
-    """Options that lack others, or fit no trace, are told; twelve devices are fine."""
+    """Options that lack others, or fit no trace, are reported; twelve devices are fine."""
     outcome = call("torch-trace", INVENTED, *options)
     assert (outcome.code == 0) == (message is None)
     assert message is None or message in outcome.err

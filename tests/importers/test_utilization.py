@@ -59,7 +59,7 @@ def test_without_units_the_header_counts() -> None:
 
 
 def test_start_and_end_are_left_out() -> None:
-    """Three idle samples before and two after; memory is cut alike."""
+    """Three idle samples before and two after; memory is cut equally."""
     found = read([CSV])
     assert {len(series.values) for series in found.series} == {25}
     assert of(found, Quantity.GPU_BUSY)[0].values.min() >= 0.8
@@ -212,7 +212,7 @@ def test_broken_logs(tmp_path: Path, problems: Refused, text: str, message: str)
 
 
 def test_many_problems_are_counted(tmp_path: Path, problems: Refused) -> None:
-    """Twenty are told, the others counted."""
+    """Twenty are reported, the others counted."""
     text = "t, utilization.gpu [%]\n" + "x, -3 %\n" * 50
     found = problems(read, [text_file(tmp_path, text)])
     assert len(found) == 21

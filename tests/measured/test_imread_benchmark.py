@@ -117,7 +117,7 @@ def held_out(machine: Machine, contention: float) -> Array:
 
 
 def mean_error(errors: Array) -> float:
-    """Mean absolute error, every split counting alike."""
+    """Mean absolute error, every split counting equally."""
     return float(np.nanmean(np.nanmean(np.abs(errors), axis=(1, 2))))
 
 

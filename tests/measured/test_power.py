@@ -68,7 +68,7 @@ def test_machines_under_load() -> None:
 
 
 def test_intervals_hold_all_machines() -> None:
-    """What was metered lies in the 80% interval of what is told."""
+    """What was metered lies in the 80% interval of what is reported."""
     end = math.exp(1.2816 * LOG_SD)
     for error in errors().values():
         assert 1.0 / end < 1.0 / (1.0 + error) < end

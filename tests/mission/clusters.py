@@ -1,4 +1,4 @@
-"""Two published pairs: a machine alone, and the same one with machines beside it that make batches.
+"""Two published pairs: a machine alone, and the same one with machines that make batches.
 
 Source of both: AWS Machine Learning Blog (2022) and its notebooks,
 aws/amazon-sagemaker-examples, training/heterogeneous-clusters. `Row` holds what it measured. The
@@ -216,7 +216,7 @@ def from_row(row: Row, *, together: bool) -> Prediction:
 
 @cache
 def offloaded(mechanisms: Mechanisms) -> Prediction:
-    """The second pair's row with the machine beside it, from the row without."""
+    """The second pair's row with the machine next to it, from the row without."""
     cost = calibrated(
         lambda cost: pytorch(cost, mechanisms, together=False), A11.step, A11.step / A11.samples
     )

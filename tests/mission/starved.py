@@ -32,7 +32,7 @@ def starved(  # noqa: PLR0913 - what the example varies
 ) -> Scenario:
     """A job whose GPUs need `per_gpu` vCPUs each to stay busy.
 
-    Every vCPU counts the same here, whatever the machine and whatever else runs: that is what a
+    Every vCPU counts the same here for any machine and whatever else runs: that is what a
     sum of vCPUs means.
 
     Parameters

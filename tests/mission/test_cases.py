@@ -24,14 +24,14 @@ def test_the_command_answers_as_published(case: Case) -> None:
 
 
 def test_every_scenario_is_asked() -> None:
-    """No file lies beside the rows that none of them reads."""
+    """No file lies next to the rows that none of them reads."""
     named = {name for case in cases() for name in (case.scenario, case.beside)}
     extended = {"one-device.toml", "cases.toml"}
     assert {path.name for path in FOLDER.glob("*.toml")} - named <= extended
 
 
 def test_a_row_that_is_off_does_not_hold() -> None:
-    """A figure that nobody published is told from ours."""
+    """A figure that was not published is distinguished from ours."""
     (first,) = [case for case in cases() if case.what == "vCPUs short"]
     off = Case(id="A1", what="", scenario=first.scenario, of=first.of, published=65.0)
     assert first.holds

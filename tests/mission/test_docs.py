@@ -35,7 +35,7 @@ def milliseconds(seconds: float) -> str:
 
 
 def step_row(name: str, found: Prediction, measured: Row, basis: str) -> str:
-    """A predicted step beside the measured one."""
+    """A predicted step next to the measured one."""
     step = found.timing.step_time.mean
     error = step / measured.step - 1.0
     times = f"{milliseconds(measured.step)} | {milliseconds(step)}"

@@ -1,4 +1,4 @@
-"""Eight GPUs and four machines beside them, fed and starved."""
+"""Eight GPUs and four machines next to them, fed and starved."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simulator.schema.scenario import Scenario
 
 
 def with_machines(count: int, *, shares_batches: bool) -> Scenario:
-    """The first published pair with `count` machines beside the one that trains."""
+    """The first published pair with `count` machines next to the one that trains."""
     plan = tensorflow(2.2e-3, A6.device_time, together=True)
     own, other = plan.cluster.groups
     assert plan.job.remote is not None

@@ -17,7 +17,7 @@ from simulator.schema.machines import short_name
 
 
 def is_job(name: str) -> bool:
-    """Whether a shipped file is no service."""
+    """Whether a shipped file is not a service."""
     path = scenario_path(name)
     return path is not None and not describes_service([read_document(path)])
 

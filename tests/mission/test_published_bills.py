@@ -1,10 +1,10 @@
 """Training runs whose time and bill were published, with the price they state.
 
 Nothing was fitted to them. A depth of nanochat (PyPI nanochat 0.1.2, README.md, 2025-10) is a model
-of so many layers. Not in there, and guesses: 64 channels a layer and a vocabulary of 2 ** 16 (both
-give the 1.9 billion parameters that it states at depth 32), heads of 128, windows of 2,048 tokens,
-2 ** 19 tokens a step. The other stages of its scripts, tokenizer and fine-tuning, are in what is
-published and not in what is predicted.
+of this many layers. Not in there, and guesses: 64 channels a layer and a vocabulary of 2 ** 16
+(both give the 1.9 billion parameters that it states at depth 32), heads of 128, windows of 2,048
+tokens, 2 ** 19 tokens a step. The other stages of its scripts, tokenizer and fine-tuning, are in
+what is published and not in what is predicted.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ price = "$24/h"
 
 
 def nanochat(folder: Path, *, depth: int, tokens: float, batch: int) -> Prediction:
-    """A run of so many tokens with so many windows a GPU at once."""
+    """A run of this many tokens with this many windows a GPU at once."""
     text = NANOCHAT.format(
         windows=round(tokens / WINDOW),
         depth=depth,

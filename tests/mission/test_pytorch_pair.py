@@ -1,9 +1,9 @@
-"""Rows A11, A12, A14 and A15: 8 workers of a p3.2xlarge, or 32 of a c5.9xlarge beside it.
+"""Rows A11, A12, A14 and A15: 8 workers of a p3.2xlarge, or 32 of a c5.9xlarge next to it.
 
 Calibrated on A11 alone: the CPU time of a sample, so that its step is 1,193 ms. A12 is then
 predicted with one mechanism after another; none has a figure of its own to turn: CoreMark or base
 clock, what a core's second thread adds (0.014) and how much busy cores slow one another (0.53) are
-the catalogue's, and the pin thread's rate is somebody else's measurement. CoreMark was run with
+the catalogue's, and the pin thread's rate is another's measurement. CoreMark was run with
 all vCPUs busy, so contention is in it already and changes nothing.
 """
 
@@ -45,7 +45,7 @@ def test_a14_the_anchors() -> None:
 
 
 def test_a12_by_worker_count() -> None:
-    """Four times the workers, all alike: 1193 x 8 / 32 = 298 ms, 62% above the measured 184."""
+    """Four times the workers, all equal: 1193 x 8 / 32 = 298 ms, 62% above the measured 184."""
     assert offloaded(COREMARK["worker count"]).timing.step_time.mean == pytest.approx(
         0.29825, rel=0.005
     )
@@ -81,7 +81,7 @@ def test_a12_the_device_does_not_matter() -> None:
 
 
 def test_a12_utilizations() -> None:
-    """Data machine 92% busy: 32 of 36 vCPUs are workers. Trainer 16%: hardly anything here.
+    """Data machine 92% busy: 32 of 36 vCPUs are workers. Trainer 16%: almost nothing here.
 
     What takes 16% of 8 vCPUs for 184 ms (235 ms of a vCPU a batch) the source doesn't say:
     unpacking 25.7 MB from gRPC in two processes, pinning, the loop. Only pinning is modelled.

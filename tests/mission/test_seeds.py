@@ -168,7 +168,7 @@ def test_d7_a_billion_small_files() -> None:
 
 
 def test_d7_the_term_is_per_file() -> None:
-    """Half the bytes in as many files is hardly faster; the latency stays."""
+    """Half the bytes in as many files is barely faster; the latency stays."""
     lustre = store("fsx-lustre-persistent1-ssd")
     whole, half = (
         reading(Layout.FILES, lustre, size=size).timing.step_time.mean for size in (1e4, 5e3)

@@ -1,4 +1,4 @@
-"""Rows A6, A7, A9 and A10: a p4d.24xlarge alone and with two c5.18xlarge beside it.
+"""Rows A6, A7, A9 and A10: a p4d.24xlarge alone and with two c5.18xlarge next to it.
 
 What is calibrated: the CPU time of a sample, so that the simulated step of one row is the one it
 measured; and the device time, from that row's GPU utilization. The speed of a c5's vCPU against a
@@ -44,7 +44,7 @@ def test_a7_from_a6() -> None:
 
 
 def test_a6_from_a7() -> None:
-    """192 ms a step on the one machine, within 10%; 209 ms stands in the notebook (E8)."""
+    """192 ms a step on the one machine, within 10%; 209 ms is in the notebook (E8)."""
     found = from_row(A7, together=False)
     assert abs(error(found, A6)) < 0.10
     assert abs(error(found, replace(A6, step=0.209))) < 0.10
@@ -52,7 +52,7 @@ def test_a6_from_a7() -> None:
 
 
 def test_a6_utilizations_from_a7() -> None:
-    """GPU 38% (45% at its peak) and CPU 93% beside what A7 predicts for the machine alone."""
+    """GPU 38% (45% at its peak) and CPU 93% next to what A7 predicts for the machine alone."""
     timing = from_row(A7, together=False).timing
     assert timing.accelerator_utilization == pytest.approx(A6.gpu, abs=0.09)
     assert timing.usage["cpu"].mean == pytest.approx(A6.cpu, abs=0.08)
@@ -107,7 +107,7 @@ def test_a10_the_network() -> None:
 
 
 def test_a10_by_vcpus_alone() -> None:
-    """With vCPUs that count alike and a network that takes no time 60% crosses it, as printed."""
+    """With vCPUs that count equally and a network that takes no time 60% crosses it, as printed."""
     plan = tensorflow(2.2e-3, 0.01, together=True)
     groups = tuple(replace(group, host=well_connected(group.host)) for group in plan.cluster.groups)
     work = replace(plan.job.input, coremark_per_vcpu=None)
@@ -128,5 +128,5 @@ def network(host: Host) -> Network:
 
 
 def well_connected(host: Host) -> Host:
-    """The machine with vCPUs that count alike and a network that takes no time."""
+    """The machine with vCPUs that count equally and a network that takes no time."""
     return replace(alike(host), network=replace(network(host), bandwidth=WIDE, per_flow=None))

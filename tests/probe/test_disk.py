@@ -147,7 +147,7 @@ def test_space_is_left_on_the_disk(
 
 
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
-    """A file, and nothing at all, are no folders."""
+    """A file, and nothing at all, are not folders."""
     (tmp_path / "file").write_text("")
     for name in ("file", "none"):
         with pytest.raises(InputError, match="is not a folder"):

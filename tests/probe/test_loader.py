@@ -26,7 +26,7 @@ from simulator.torch import WorkloadProfile, profile_loader, profile_step
 
 
 class Hand:
-    """A clock that stands still but where somebody sleeps, in place of the module `time`."""
+    """A clock that stands still but where someone sleeps, instead of the module `time`."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -202,7 +202,7 @@ def test_a_loader_that_does_not_batch_is_refused() -> None:
 
 
 def test_the_users_own_error_is_passed_on() -> None:
-    """What the data set raises is told in a line, not as a bug of plan."""
+    """What the data set raises is reported in a line, not as a bug of plan."""
 
     class Broken(FakeLoader):
         def __iter__(self) -> Iterator[object]:
@@ -233,13 +233,13 @@ def test_a_stream_that_ends_early_is_said(batches: int) -> None:
 
 
 def test_too_few_batches_are_refused() -> None:
-    """One batch is no measurement."""
+    """One batch is not a measurement."""
     with pytest.raises(PlanError, match="3 at least"):
         profile_loader(FakeLoader(), batches=1)
 
 
 def test_costs_are_cpu_time_where_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time in line for a core is nobody's cost, time on nothing is waiting for reads."""
+    """Time in line for a core is not counted, time on nothing is waiting for reads."""
     run = Timed(size=10, count=2, made=(1.0, 1.0), taken=0.1, first=1.5, read=1e6,
                 held=5e7, cpu=0.2, blocked=0.3, batch_bytes=1e5)  # fmt: skip
     monkeypatch.setattr(probe, "measure", lambda *_: [run])

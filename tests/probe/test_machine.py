@@ -70,7 +70,7 @@ def test_a_program_may_run_on_some_threads_only(
     ids=["version 2", "version 1"],
 )
 def test_a_containers_limits_count(fake: Path, files: dict[str, str]) -> None:
-    """The tightest limit up the tree of control groups stands in for the hardware, and is said."""
+    """The tightest limit up the tree of control groups replaces the hardware, and is said."""
     write(fake, files)
     found = look(fake)
     assert (found.threads, found.cores) == (2, 2)
@@ -79,7 +79,7 @@ def test_a_containers_limits_count(fake: Path, files: dict[str, str]) -> None:
 
 
 def test_a_machine_that_says_nothing(tmp_path: Path) -> None:
-    """Without /proc and /sys Python's own view stands in."""
+    """Without /proc and /sys Python's own view is used instead."""
     found = look(tmp_path)
     assert found.threads >= found.cores >= 1
     assert found.ram > 0.0

@@ -105,7 +105,7 @@ def test_a_disk_alone_is_no_machine() -> None:
 
 
 def test_a_machine_without_a_disk(tmp_path: Path) -> None:
-    """Without disk figures the machine has no drives, and defaults stand in for what is missing."""
+    """Without disk figures the machine has no drives, and defaults replace what is missing."""
     host = machine(written(profiles(probed("memory"), "mine"), tmp_path))
     assert host.local_storage is None
     assert "measured by" not in host.sources["cpu.contention"].reference
@@ -120,7 +120,7 @@ def test_a_network_store_is_no_drive(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_an_unknown_accelerator_gets_a_profile(tmp_path: Path) -> None:
-    """What was measured stands in for a datasheet, marked as such, and a warning says so."""
+    """What was measured replaces a datasheet, marked as such, and a warning says so."""
     made = profiles(with_gpu(FakeDevice()), "mine")
     host = machine(written(made, tmp_path))
     assert host.gpu is not None

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from simulator.reading.scenario import load_scenario
 from simulator.schema.scenario import Scenario
 from simulator.schema.uncertainty import P90, Rate, UncertaintyComponent
 from simulator.studies.sensitivity import deviations, tornado
@@ -62,3 +63,10 @@ def test_doubts_about_one_rate_add_up() -> None:
 def test_a_metric_without_a_value_has_no_sensitivity() -> None:
     """What the job has no figure for cannot depend on anything."""
     assert tornado(uncertain(workers=0.1), "cost.usd_to_train") is None
+
+
+def test_a_file_states_no_uncertainty_but_its_tornado_has_bars() -> None:
+    """The rates that are varied are those that the prediction assessed."""
+    found = tornado(load_scenario("remote-workers-mnist-alone"), "step_time_s.mean")
+    assert found is not None
+    assert found.bars

@@ -65,7 +65,7 @@ def test_a_row_outside_the_interval_widens_all_that_goes_with_the_step(
 
 
 def test_a_row_within_the_interval_changes_nothing(prediction: Prediction) -> None:
-    """What is measured where it was expected widens nothing, and is still told."""
+    """What is measured where it was expected widens nothing, and is still reported."""
     near = around(row("as expected", 1.01))
     assert widened(prediction, near).interval == prediction.interval
     assert [here.outside for here in measured_here(prediction, near)] == [False]
@@ -121,7 +121,7 @@ def test_a_run_outside_the_interval_is_held_and_told(prediction: Prediction) -> 
 
 
 def test_a_run_inside_the_interval_changes_nothing(prediction: Prediction) -> None:
-    """Nothing is widened or told where the prediction agrees."""
+    """Nothing is widened or reported where the prediction agrees."""
     assert holding(prediction, [run(1.01, prediction)]) == (prediction, ())
 
 

@@ -60,7 +60,7 @@ def test_distances_are_factors_of_two() -> None:
 
 
 def test_a_single_feature_counts_only_so_far() -> None:
-    """A million times the batch is no farther than 32 times, and what one lacks counts 2."""
+    """A million times the batch is not farther than 32 times, and what one lacks counts 2."""
     huge = replace(OWN, numbers={"batch size": 8e6, "workers": 2.0})
     assert distance(OWN, huge) == MAX_DISTANCE
     assert distance(OWN, replace(OWN, numbers={"batch size": 8.0})) == 2.0

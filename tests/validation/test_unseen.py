@@ -1,4 +1,4 @@
-"""Series predicted as if nobody had measured them."""
+"""Series predicted as if no one had measured them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def found() -> LeftOut:
 
 
 def test_other_figures_predict_a_series_that_was_fitted_to(found: LeftOut) -> None:
-    """A series that figures were fitted to is predicted otherwise, one that was not alike."""
+    """A series that figures were fitted to is predicted otherwise, one that was not the same."""
     by = {(one.name, one.metric): one for one in found.families}
     titan, kort = (by[name, "step_time_s.mean"] for name in ("titan", "kort5"))
     assert titan.by == REFITTED_KERNELS

@@ -1,4 +1,4 @@
-"""Constants of a system that nobody measured, from those of others."""
+"""Constants of a system without measurements, from those of others."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def test_fit_rows_are_never_judged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_tolerance_of_its_own_replaces_the_general_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is said of a family holds in place of what is said of all."""
+    """What is said of a family holds instead of what is said of all."""
     one = steps()
     own = replace(one.tolerances[0], family="large", mean=0.2)
     assert validated(monkeypatch, replace(one, tolerances=(*one.tolerances, own))).over == ()
@@ -115,7 +115,7 @@ def test_groups_without_an_anchor_are_listed(found: Validated) -> None:
 
 
 def test_a_slip_of_units_is_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Milliseconds in place of seconds are a factor of a thousand, and said so row by row."""
+    """Milliseconds instead of seconds are a factor of a thousand, and said so row by row."""
     one = steps()
     rows = tuple(
         replace(row, measured={"step_time_s.mean": 1000 * row.measured["step_time_s.mean"]})

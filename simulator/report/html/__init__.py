@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from simulator.validation.local_coverage import Neighbourhood
 
 
-def page(
+def as_page(
     prediction: Prediction | ServicePrediction,
     steps: Sequence[str] = (),
     *,

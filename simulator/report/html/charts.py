@@ -46,12 +46,12 @@ class Axis:
     ticks: tuple[Tick, ...] = ()
 
     def at(self, value: float) -> float:
-        """Where a value in SI units lies, 0 to 1."""
+        """Return the place of a value in SI units, 0 to 1."""
         return _share(value / self.factor, self.low, self.high, logarithmic=self.logarithmic)
 
 
 def axis(values: Sequence[float], name: str, unit: Unit | None) -> Axis:
-    """The axis that shows some values, with room around them.
+    """Return the axis that shows some values, with room around them.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def axis(values: Sequence[float], name: str, unit: Unit | None) -> Axis:
 
 
 def _text(value: float, label: str) -> str:
-    """A value of an axis: thousands are set apart, money has its sign."""
+    """Return a value of an axis: thousands are set apart, money has its sign."""
     plain = f"{value:,.10g}"
     return f"${plain}" if label.endswith("[$]") else plain
 
@@ -94,7 +94,7 @@ def _share(value: float, low: float, high: float, *, logarithmic: bool) -> float
 
 
 def _named(low: float, high: float, *, logarithmic: bool) -> list[float]:
-    """Round values between the ends.
+    """Return round values between the ends.
 
     Examples
     --------
@@ -172,7 +172,7 @@ class Scatter:
 
 
 def scatter(points: Sequence[Point], across: str, up: str) -> Scatter | None:
-    """Points by the metrics `across` and `up`; None where there are none."""
+    """Return points by the metrics `across` and `up`; None where there are none."""
     if not points:
         return None
     sides = (
@@ -198,7 +198,7 @@ def scatter(points: Sequence[Point], across: str, up: str) -> Scatter | None:
 
 
 def _labelled(dots: Sequence[Dot]) -> tuple[Dot, ...]:
-    """Dots with the labels that there is room for: the best one's, then along the front."""
+    """Return dots with the labels that there is room for: the best one's, then along the front."""
     kept: list[Dot] = []
     for dot in sorted(dots, key=lambda dot: (not dot.best, dot.x)):
         if dot.label and dot.front and not any(_overlap(dot, other) for other in kept):
@@ -207,7 +207,7 @@ def _labelled(dots: Sequence[Dot]) -> tuple[Dot, ...]:
 
 
 def _overlap(one: Dot, other: Dot) -> bool:
-    """Whether their labels would be written over each other."""
+    """Return whether their labels would overlap."""
     (low, high), (least, most) = _reach(one), _reach(other)
     return abs(one.y - other.y) < _LINE and low < most and least < high
 
@@ -253,7 +253,7 @@ class Scaling:
 
 
 def scaling(found: Findings) -> Scaling | None:
-    """The rate for each number of machines, all else as in the best candidate.
+    """Return the rate for each number of machines, all else as in the best candidate.
 
     None where no two numbers can be compared. Ideal is what the fewest machines do, times as many.
     """
@@ -291,7 +291,7 @@ def scaling(found: Findings) -> Scaling | None:
 
 
 def _of_counts(counts: Sequence[int]) -> Axis:
-    """The axis of machines, which names the numbers of them that were predicted."""
+    """Return the axis of machines, which names the numbers of them that were predicted."""
     across = axis([float(count) for count in counts], "machines", None)
     places = {count: across.at(count) for count in counts}
     shown: list[int] = []
@@ -303,7 +303,7 @@ def _of_counts(counts: Sequence[int]) -> Axis:
 
 
 def _with_room(marks: Sequence[Mark]) -> tuple[Mark, ...]:
-    """Marks with the labels that there is room for; the first and the last always have theirs."""
+    """Return marks with the labels that fit; the first and the last keep theirs."""
     wide, narrow = (_apart(marks, room) for room in (_CROWDED, _CROWDED_NARROW))
     return tuple(
         replace(mark, label=mark.label if mark.x in wide else "", minor=mark.x not in narrow)
@@ -312,7 +312,7 @@ def _with_room(marks: Sequence[Mark]) -> tuple[Mark, ...]:
 
 
 def _apart(marks: Sequence[Mark], room: float) -> set[float]:
-    """Places of the first mark, the last one, and others at least so far from those kept."""
+    """Return places of the first mark, the last one, and others at least so far from those kept."""
     kept = {marks[0].x, marks[-1].x}
     for mark in marks:
         if all(abs(mark.x - x) >= room for x in kept):
@@ -321,7 +321,7 @@ def _apart(marks: Sequence[Mark], room: float) -> set[float]:
 
 
 def _rates(found: Findings) -> tuple[str, dict[int, float]]:
-    """The rate that is drawn, for each number of machines that differ in nothing else."""
+    """Return the rate that is drawn, for each number of machines that differ in nothing else."""
     if found.values.get(MACHINES, 0) < 2 or not found.front:  # noqa: PLR2004 - as above
         return "", {}
     kept = _others(found.front[0].outcome)
@@ -338,7 +338,7 @@ def _rates(found: Findings) -> tuple[str, dict[int, float]]:
 
 
 def _others(outcome: Outcome) -> dict[str, Plain]:
-    """The settings of a candidate but for how many machines it has."""
+    """Return the settings of a candidate except the number of machines."""
     settings = outcome.settings
     return {key: value for key, value in settings.items() if key != MACHINES}
 
@@ -391,7 +391,7 @@ class Stack:
 
 
 def waterfall(prediction: Prediction) -> tuple[Bar, ...]:
-    """The mean step as exposed parts, each beginning where the one before it ends.
+    """Return the mean step as exposed parts, each beginning where the one before it ends.
 
     Computing is drawn as its forward, backward and other passes where it has several.
     """
@@ -416,7 +416,7 @@ def waterfall(prediction: Prediction) -> tuple[Bar, ...]:
 
 
 def _pieces(prediction: Prediction) -> list[tuple[str, Seconds, int]]:
-    """The exposed parts of a step with what they are called and their colours."""
+    """Return the exposed parts of a step with what they are called and their colours."""
     timing, names = prediction.timing, part_labels(prediction)
     found = []
     for name, length in parts(timing.split):
@@ -436,7 +436,7 @@ def _pieces(prediction: Prediction) -> list[tuple[str, Seconds, int]]:
 
 
 def busy(prediction: Prediction) -> tuple[Bar, ...]:
-    """How busy each resource is, busiest first; those that do next to nothing are left out."""
+    """Return the utilization of each resource, busiest first, without those below `IDLE`."""
     timing = prediction.timing
     marked = marks(prediction)
     ordered = sorted(timing.usage.items(), key=lambda entry: -entry[1].mean)
@@ -455,7 +455,7 @@ def busy(prediction: Prediction) -> tuple[Bar, ...]:
 
 
 def idle(prediction: Prediction) -> str:
-    """Resources that `busy` leaves out, in a sentence; empty where there is none."""
+    """Return the resources that `busy` leaves out, in a sentence; empty if there are none."""
     marked = marks(prediction)
     names = [
         resource_called(str(name), prediction.scenario)
@@ -466,13 +466,13 @@ def idle(prediction: Prediction) -> str:
 
 
 def _busy_notes(usage: Usage, said: str) -> list[str]:
-    """How many of several units that is, and what the verdict says of the resource."""
+    """Return the number of units in use, and the remark of the verdict on the resource."""
     many = [f"{significant(usage.total, 3)} of {usage.units:,}"] if usage.units > 1 else []
     return [*many, *([said] if said else [])]
 
 
 def stack(title: str, fit: MemoryFit | HostRam) -> Stack:
-    """What a memory holds, against its capacity."""
+    """Return the items of a memory against its capacity."""
     whole = max(fit.total, fit.capacity)
     drawn, before = [], 0.0
     for number, (name, size) in enumerate(_largest(fit.items)):
@@ -499,7 +499,7 @@ def stack(title: str, fit: MemoryFit | HostRam) -> Stack:
 
 
 def _largest(items: Mapping[str, Bytes]) -> list[tuple[str, Bytes]]:
-    """Items by size, as many as there are colours; the last one is the sum of all smaller ones."""
+    """Return as many items by size as there are colours; the last sums up the smaller ones."""
     sizes = sorted(((n, s) for n, s in items.items() if s > 0.0), key=lambda item: -item[1])
     shown, rest = sizes[:COLOURS], sizes[COLOURS:]
     if rest:

@@ -44,7 +44,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What only pages have: `what` the macro of that name in the template shows."""
+    """A block that only pages have: the macro of the template that shows it, and its content."""
 
     macro: str
     what: Any
@@ -120,8 +120,8 @@ def _environment() -> Environment:
     return environment
 
 
-def _filled(name: str, **context: Any) -> str:  # noqa: ANN401 - as the template needs
-    return str(_environment().get_template(name).render(**context))
+def _filled(template: str, **context: Any) -> str:  # noqa: ANN401 - as the template needs
+    return str(_environment().get_template(template).render(**context))
 
 
 def _safe(value: object) -> object:

@@ -113,7 +113,7 @@ def _blocks(
 
 
 def _command(answer: Recommendation, asked: str) -> str:
-    """What shows all of the winner: its step, memory, cost, sources; empty without one."""
+    """Return the command that shows all of the winner; empty without one."""
     if answer.winner is None:
         return ""
     given = (
@@ -123,7 +123,7 @@ def _command(answer: Recommendation, asked: str) -> str:
 
 
 def _verdict(answer: Recommendation) -> str:
-    """What to take, what that gives, and what other money or time would buy."""
+    """Return the machines to take, their figures, and the next trade-off."""
     winner = answer.winner
     if winner is None:
         return " ".join(report.nothing_texts(answer))
@@ -138,7 +138,7 @@ def _verdict(answer: Recommendation) -> str:
 
 
 def _scatter(answer: Recommendation) -> Scatter | None:
-    """Sound choices by time and cost; none where nothing has a price."""
+    """Return the ranked choices by time and cost; None if none has a price."""
     front = {choice.index for choice in answer.front}
     best = None if answer.winner is None else answer.winner.index
     points = [

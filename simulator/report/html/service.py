@@ -127,7 +127,7 @@ def _between(band: Band) -> str:
 
 
 def _ends(band: Band, up: Axis) -> tuple[float, float] | None:
-    """Where an interval lies on the axis; up to its end where the slower run is saturated."""
+    """Return the ends of an interval on the axis, whose end stands for saturation."""
     low, high = band.get("p10"), band.get("p90")
     if low is None:
         return None
@@ -137,7 +137,7 @@ def _ends(band: Band, up: Axis) -> tuple[float, float] | None:
 def drawing(
     loads: Sequence[ServicePrediction], name: str, own: ServicePrediction | None = None
 ) -> Scatter | None:
-    """A latency against the load, joined by a line; None where there is nothing to draw.
+    """Return a latency against the load, joined by a line; None where there is nothing to draw.
 
     Upright lines are its 80% intervals, as far as the drawing goes. `own` is the service at its own
     load, which is marked, as is its limit.

@@ -164,7 +164,7 @@ def _table(found: Findings) -> Table:
 
 
 def _tiles(found: Findings) -> list[Tile]:
-    """The figures of the best candidate by the first objective."""
+    """Return the figures of the best candidate by the first objective."""
     if not found.front:
         return []
     best = found.front[0].outcome
@@ -177,7 +177,7 @@ def _tiles(found: Findings) -> list[Tile]:
 
 
 def _verdict(found: Findings) -> str:
-    """The best by the first objective, in a sentence."""
+    """Return the best by the first objective, in a sentence."""
     if not found.front:
         return "No candidate can run."
     best, objective = found.front[0].outcome, found.objectives[0]
@@ -195,13 +195,13 @@ def _better(others: int) -> str:
 
 
 def _other(found: Findings) -> str:
-    """In what candidates beat the best one by the first objective."""
+    """Return the metric in which others beat the best candidate by the first objective."""
     rest = found.objectives[1:]
     return metric_called(rest[0].metric) if len(rest) == 1 else "something else"
 
 
 def _short_figure(value: float, unit: Unit | None) -> str:
-    """A figure to three digits, which is as much as a prediction can claim."""
+    """Return a figure to three digits, which is as much as a prediction can claim."""
     return figure(value, unit) if unit == USD_PER_HOUR else quantity(value, unit, DIGITS)
 
 
@@ -222,7 +222,7 @@ def _cell(value: object, name: str) -> str:
 
 
 def _scatter(found: Findings) -> Scatter | None:
-    """Predicted candidates by the first two objectives; None where there are no two."""
+    """Return predicted candidates by the first two objectives; None where there are no two."""
     if len(found.objectives) < _PAIR:
         return None
     pair = found.objectives[:_PAIR]
@@ -250,7 +250,7 @@ def _scatter(found: Findings) -> Scatter | None:
 
 
 def _label(outcome: Outcome, found: Findings) -> str:
-    """The values that set a candidate apart, in a few words."""
+    """Return the values that set a candidate apart, in a few words."""
     label = ""
     for key, number in found.values.items():
         value = outcome.settings.get(key)
@@ -269,7 +269,7 @@ def _hint(outcome: Outcome, objectives: Sequence[Objective]) -> str:
 
 
 def _heat_map(found: Findings) -> HeatMap | None:
-    """The first objective over the two keys that vary; None where it is not two."""
+    """Return the first objective over the two keys that vary; None where it is not two."""
     keys = [key for key, distinct in found.values.items() if distinct > 1]
     if len(keys) != _PAIR:
         return None
@@ -306,7 +306,7 @@ def _heat_map(found: Findings) -> HeatMap | None:
 
 
 def _crowded(names: Sequence[str]) -> str:
-    """Whether names side by side get in each other's way; of many only some are shown."""
+    """Return where names of columns overlap: everywhere, on narrow pages, or nowhere."""
     longest = max(map(len, names), default=0)
     if longest * min(len(names), MOST_NAMES) > ROOM:
         return "steep"
@@ -318,7 +318,7 @@ def _why_not(outcome: Outcome) -> str:
 
 
 def _ordered(key: str, outcomes: Sequence[Outcome]) -> list[object]:
-    """The values a key takes, by size where they are numbers or quantities."""
+    """Return the values a key takes, by size where they are numbers or quantities."""
     values = dict.fromkeys(o.candidate.settings[key] for o in outcomes)
     unit = unit_of(key)
 
@@ -331,7 +331,7 @@ def _ordered(key: str, outcomes: Sequence[Outcome]) -> list[object]:
 
 
 def _shade(value: float | None, values: Collection[float], objective: Objective) -> int | None:
-    """From 0, the worst of all, to `SHADES` - 1, the best; even in the logarithm."""
+    """Return a shade from 0, the worst, to `SHADES` - 1, the best, even in the logarithm."""
     known = [v for v in values if v > 0.0]
     if value is None or value <= 0.0:
         return None
@@ -342,7 +342,7 @@ def _shade(value: float | None, values: Collection[float], objective: Objective)
 
 
 def _range(shade: int, values: Collection[float], objective: Objective) -> str:
-    """The values that have a shade, with their unit; says so at the best and the worst."""
+    """Return the values that have a shade, with their unit; says so at the best and the worst."""
     known = [v for v in values if v > 0.0]
     low, high = min(known), max(known)
     ends = (shade / SHADES, (shade + 1) / SHADES)
@@ -353,6 +353,6 @@ def _range(shade: int, values: Collection[float], objective: Objective) -> str:
 
 
 def _short(value: float, objective: Objective) -> str:
-    """A value with its unit, to three digits."""
+    """Return a value with its unit, to three digits."""
     unit = _UNITS.get(objective.metric)
     return figure(value, unit) if unit in {None, PER_SECOND} else show(value, unit, DIGITS)

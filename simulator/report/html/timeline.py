@@ -74,7 +74,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """What one worker or stream did."""
+    """The bars of one worker or stream."""
 
     name: str
     pieces: tuple[Piece, ...]
@@ -82,7 +82,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """What a colour means."""
+    """An entry of the legend: a colour and its label."""
 
     name: str
     tone: int
@@ -102,7 +102,7 @@ class Timeline:
 
 
 def timeline(trace: Trace, mean: Seconds, many: str = "steps") -> Timeline | None:
-    """A few simulated steps that take as long as the mean one; None where nothing was traced.
+    """Return a few simulated steps that take as long as the mean one; None without a trace.
 
     Parameters
     ----------
@@ -153,12 +153,12 @@ def timeline(trace: Trace, mean: Seconds, many: str = "steps") -> Timeline | Non
 
 
 def _works(slices: Sequence[Slice], start: Seconds, end: Seconds) -> bool:
-    """Whether a lane has more in it than waits, as that of a device that is not there has not."""
+    """Return whether a lane has work in it, not only waits."""
     return any(not s.name.startswith(WAITS) for s in slices) and _is_seen(slices, start, end)
 
 
 def _is_seen(slices: Sequence[Slice], start: Seconds, end: Seconds) -> bool:
-    """Whether a pixel or more of a lane, or of a colour, would be drawn."""
+    """Return whether a pixel or more of a lane or colour would be drawn."""
     time = sum(min(end, s.start + s.length) - max(start, s.start) for s in slices)
     return time > VISIBLE * (end - start)
 
@@ -196,20 +196,20 @@ def _steps(first: int, shown: int, many: str) -> str:
 
 
 def _lane_name(part: Slice) -> str:
-    """A track, led by its machine instead of the first rank if that is another one than trains."""
+    """Return a track, with the name of its machine if that does not train."""
     away = part.process and not part.track.startswith(part.process)
     return f"{part.process}: {part.track.removeprefix('rank 0 ')}" if away else part.track
 
 
 def _step_of_stages(trace: Trace) -> tuple[int, int] | None:
-    """The one step in which the stages of a pipeline are shown; None without any."""
+    """Return the one step in which the stages of a pipeline are shown; None without any."""
     steps = (part.step for part in trace.slices if part.process == PIPELINE)
     step = next(steps, None)
     return None if step is None else (step, 1)
 
 
 def _window(step_times: Sequence[Seconds], mean: Seconds) -> tuple[int, int]:
-    """First step and number of steps of the shortest window that is like all steps.
+    """Return first step and number of steps of the shortest window that is like all steps.
 
     From the middle of the run on, where the start is over; if none is like them, some steps there.
     """
@@ -223,14 +223,14 @@ def _window(step_times: Sequence[Seconds], mean: Seconds) -> tuple[int, int]:
 
 
 def _chosen(slices: Sequence[Slice]) -> tuple[str, ...]:
-    """The first rank's lanes and what the others compute, as many as fit."""
+    """Return the first rank's lanes and what the others compute, as many as fit."""
     places = {s.track: _place(s.track) for s in slices}
     wanted = [track for track, place in places.items() if place is not None]
     return tuple(sorted(wanted, key=lambda track: places[track] or ()))[:MOST_LANES]
 
 
 def _place(track: str) -> tuple[int, int, int] | None:
-    """Streams of the first rank, compute of others, stages, workers by number; None: not shown."""
+    """Return the sort key of a track: streams of rank 0, compute of others, stages, workers."""
     words = track.split()
     numbers = [int(word) for word in words if word.isdigit()]
     lane = " ".join(word for word in words[2:] if not word.isdigit())

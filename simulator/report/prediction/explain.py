@@ -176,7 +176,7 @@ def _checkpoints(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[S
 
 
 def _checkpoint(prediction: Prediction) -> tuple[Section, ...]:
-    """What writing a checkpoint takes, and the part of it that falls on a step."""
+    """Return the demands of a checkpoint, and its share of a step."""
     scenario = prediction.scenario
     written = float(checkpoints(scenario))
     stages = ask(CHECKPOINTING, scenario, Phase.WARM)
@@ -199,7 +199,7 @@ def _checkpoint(prediction: Prediction) -> tuple[Section, ...]:
 
 
 def _ledger(prediction: Prediction) -> list[str]:
-    """Lines of the step's ledger, each with the part of the step that it counts for."""
+    """Return the lines of the step's ledger, each with its part of the step."""
     rows = [
         (name, show(seconds, SECOND), f"in {LINES[name]}")
         for name, seconds in prediction.timing.ledger.items()
@@ -249,7 +249,7 @@ def _memory(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Sectio
 
 
 def _sureness(fit: MemoryFit | HostRam) -> tuple[tuple[str, str], ...]:
-    """How far what is needed may be off, and how probable it is that it fits."""
+    """Return the interval of the needed memory and the probability that it fits."""
     if not isinstance(fit, MemoryFit) or fit.probability is None:
         return ()
     low, high = (show(end, BYTE) for end in fit.band)
@@ -257,7 +257,7 @@ def _sureness(fit: MemoryFit | HostRam) -> tuple[tuple[str, str], ...]:
 
 
 def _energy(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section, ...]:  # noqa: ARG001 - one signature
-    """What each part of the machines draws, at rest, at work, and in the mean of a step."""
+    """Return the power of each part of the machines: idle, busy, and in the mean of a step."""
     found, called = draws(prediction.scenario, prediction.timing), batch_called(prediction.scenario)
     if found is None:
         gpu = prediction.scenario.cluster.trainers.host.gpu
@@ -287,7 +287,7 @@ def _energy(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Sectio
 
 
 def _run_energy(prediction: Prediction) -> list[str]:
-    """The equations of the run's energy, and what is not known of it."""
+    """Return the equations of the run's energy, and the unknown figures."""
     energy, known = prediction.energy, origins(prediction.scenario)
     made = [
         line
@@ -336,7 +336,7 @@ def _symbol(name: str) -> str:
 
 
 def _whole_bill(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section, ...]:
-    """Machines and stores, as they are added up."""
+    """Return the sum of machines and stores."""
     machines, stores = prediction.cost.for_machines, prediction.storage
     if machines is None or prediction.in_all is None:
         return _cost(prediction, metrics)
@@ -367,7 +367,7 @@ def _stores(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Sectio
 
 
 def _equations(terms: Mapping[str, Term], unit: str, known: tuple[Origin, ...]) -> list[str]:
-    """Terms by name, each with its value and what made it; those that are nothing are left out."""
+    """Format each term with its name, value and equation; terms of zero are omitted."""
     lines: list[str] = []
     for name, one in terms.items():
         if (value := float(one.value)) != 0.0:
@@ -384,7 +384,7 @@ _COUNTED: Final = {
 
 
 def _arithmetic(prediction: Prediction, metrics: tuple[Metric, ...]) -> tuple[Section, ...]:
-    """The calls that count FLOPs, each with its inputs."""
+    """Return the calls that count FLOPs, each with its inputs."""
     scenario, rate = prediction.scenario, prediction.timing.throughput
     known = origins(scenario)
     lines: list[str] = []
@@ -468,7 +468,7 @@ def _demands(prediction: Prediction, only: frozenset[Resource] | None) -> tuple[
 def _is_of(
     demand: Demand, only: frozenset[Resource] | None, topology: Topology, place: Location
 ) -> bool:
-    """Whether a demand is for one of these resources; an exchange is for all links it passes."""
+    """Return whether a demand is for one of these resources; an exchange is for all its links."""
     if only is None or demand.resource in only:
         return True
     exchanged = topology.way(demand, place) if demand.path is Path.EXCHANGE else ()
@@ -480,7 +480,7 @@ def _is_of(
 def _way(
     demand: Demand, topology: Topology, place: Location, known: tuple[Origin, ...]
 ) -> list[str]:
-    """What slows a demand most on its way through an otherwise idle machine."""
+    """Return the slowest unit of a demand in an otherwise idle machine."""
     slowest = slowest_unit(topology, demand, place) if float(demand.amount) > 0.0 else None
     if slowest is None or not math.isfinite(float(slowest[1])):
         return []
@@ -491,7 +491,7 @@ def _way(
 
 
 def asks(demand: Demand) -> bool:
-    """Whether a demand is for anything at all."""
+    """Return whether a demand has an amount or a latency."""
     return float(demand.amount) > 0.0 or float(demand.latency) > 0.0
 
 
@@ -517,7 +517,7 @@ def _demand(
 
 
 def term_lines(term: Term, known: tuple[Origin, ...], unit: str, indent: int = 0) -> list[str]:
-    """An equation and what it was given; what other equations gave stands with theirs below it.
+    """Return an equation and its inputs, those of nested equations below them.
 
     `unit` is that of the term's value.
     """
@@ -552,12 +552,12 @@ def symbol_of(term: Term, parameter: str, unit: str) -> str:
 
 
 def unit_of(demand: Demand) -> Unit:
-    """The unit of a demand's amount."""
+    """Return the unit of a demand's amount."""
     return _UNIT_OF.get(demand.resource, BYTE)
 
 
 def _limits(demand: Demand) -> list[str]:
-    """What else than its amount slows a demand."""
+    """Return what limits a demand besides its amount."""
     parts = []
     if float(demand.operations) > 0.0:
         parts.append(f"{count(float(demand.operations))} operations")
@@ -588,7 +588,7 @@ def _input(label: str, value: float, known: tuple[Origin, ...]) -> str:
 def input_of(
     label: str, value: float, known: tuple[Origin, ...]
 ) -> tuple[str, Unit | None, Origin | None]:
-    """Name, unit and origin of what an equation was given."""
+    """Return the name, unit and origin of an input of an equation."""
     name, _, rest = label.partition(" [")
     origin = find(known, label, value)
     unit = _SYMBOLS.get(rest.removesuffix("]"), None if origin is None else origin.unit)
@@ -635,7 +635,7 @@ class TermRow:
 
 
 def terms(prediction: Prediction, path: str | None = None) -> tuple[TermRow, ...]:
-    """What `as_explanation` shows, number by number; raises as it does."""
+    """Return the numbers of an explanation one by one; raises as `document`."""
     metrics = select("step_time_s" if path is None else path)
     return (*_figure_terms(prediction, metrics), *_terms_behind(prediction, metrics))
 
@@ -687,7 +687,7 @@ def _figure_terms(prediction: Prediction, metrics: tuple[Metric, ...]) -> Iterat
 
 
 def _terms_behind(prediction: Prediction, metrics: tuple[Metric, ...]) -> Iterator[TermRow]:
-    """Memory and the bill are made of items, times of demands and parts."""
+    """Yield items for memory and the bill, demands and parts for times."""
     starts = {metric.name.partition(".")[0].removesuffix("_bytes") for metric in metrics}
     if not starts.isdisjoint(_MEMORY):
         yield from _item_terms(prediction, starts)
@@ -762,7 +762,7 @@ def _demand_term(demand: Demand, owner: str, known: tuple[Origin, ...]) -> Itera
 
 
 def _input_terms(term: Term, of: str, known: tuple[Origin, ...], own: str) -> Iterator[TermRow]:
-    """What an equation was given; after a value that another equation gave, what that was given.
+    """Yield the inputs of an equation; after a nested value, the inputs of its equation.
 
     `own` is the unit of the term's value.
     """

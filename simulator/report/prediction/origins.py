@@ -40,12 +40,12 @@ class Origin:
 
 
 def origins(scenario: Scenario) -> tuple[Origin, ...]:
-    """All numbers of a scenario, each with where it came from."""
+    """Return all numbers of a scenario, each with its source."""
     return tuple(_figures(scenario, "", scenario.name, {}, _DEPTH))
 
 
 def find(known: tuple[Origin, ...], label: str, value: float) -> Origin | None:
-    """The figure an input was taken from: the same value under a name that shares a word.
+    """Return the figure an input was taken from: the same value under a name that shares a word.
 
     Parameters
     ----------
@@ -71,14 +71,14 @@ def _words(label: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """What is known of a field: its unit, its source, and sources of what lies within it."""
+    """The unit and source of a field, and the sources of the fields within it."""
 
     unit: Unit | None = None
     source: Source | None = None
     within: Mapping[str, Source] = field(default_factory=dict)
 
     def item(self, key: object) -> _Known:
-        """The same for an item of a mapping, which may have a source of its own."""
+        """Return the unit and source of an item of a mapping, which may have its own source."""
         return _Known(unit=self.unit, source=self.within.get(str(key), self.source))
 
 
@@ -152,7 +152,7 @@ def resting(prediction: Prediction, metrics: Sequence[Metric]) -> tuple[Assumpti
 
 
 def _parts(prediction: Prediction, name: str) -> frozenset[Part]:
-    """The parts of a prediction that a metric is made of."""
+    """Return the parts of a prediction that a metric is made of."""
     for start, parts in _MEMORY.items():
         if name.startswith(start):
             return parts
@@ -163,7 +163,7 @@ def _parts(prediction: Prediction, name: str) -> frozenset[Part]:
 
 
 def _exposed(prediction: Prediction) -> frozenset[Part]:
-    """What the mean step is made of: hidden work could be half as much, and it stays as it is."""
+    """Return the parts that the mean step is made of, without hidden work."""
     split, step = prediction.timing.split, prediction.timing.step_time.mean
     return frozenset(
         part

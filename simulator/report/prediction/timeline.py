@@ -38,7 +38,7 @@ Event = dict[str, Any]
 
 
 def as_chrome_trace(prediction: Prediction) -> dict[str, Any]:
-    """The prediction's trace as the object the format asks for.
+    """Return the prediction's trace as an object in the Chrome trace event format.
 
     Parameters
     ----------
@@ -62,13 +62,13 @@ def as_chrome_trace(prediction: Prediction) -> dict[str, Any]:
 
 
 def timeline_text(prediction: Prediction) -> str:
-    """The prediction's trace as JSON text."""
+    """Return the prediction's trace as JSON text."""
     tree = as_chrome_trace(prediction)
     return json.dumps(tree, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def counter_name(counter: Counter) -> str:
-    """What a unit's counter is called in the file, without its machine.
+    """Return the name of a unit's counter in the file, without its machine.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def _processes(trace: Trace, home: str) -> list[str]:
 
 
 def _natural(text: str) -> list[tuple[str, int]]:
-    """Sorts worker 2 before worker 10."""
+    """Return a key that sorts worker 2 before worker 10."""
     return [
         (word, -1) if number == "" else ("", int(number))
         for word, number in re.findall(r"(\D+)|(\d+)", text)
@@ -113,7 +113,7 @@ def _process_names(pids: Mapping[str, int], prediction: Prediction) -> Iterator[
 
 
 def _steps(part: Part, pid: int) -> Iterator[Event]:
-    """Steps of all ranks as bars, and their ends as instants."""
+    """Yield steps of all ranks as bars, and their ends as instants."""
     trace, tid = part.trace, 0
     if not trace.ends:
         return
@@ -128,7 +128,7 @@ def _steps(part: Part, pid: int) -> Iterator[Event]:
 
 
 def _bars(slices: Sequence[Slice], pids: Mapping[str, int]) -> Iterator[Event]:
-    """Every lane as a thread; what overlaps on a lane goes to further threads of the same name."""
+    """Yield every lane as a thread; overlapping bars go to further threads of the same name."""
     lanes: dict[tuple[int, str], list[Slice]] = {}
     for part in slices:
         name = part.track.removeprefix(f"{part.process} ")
@@ -148,7 +148,7 @@ def _place(lane: str) -> tuple[int, list[tuple[str, int]]]:
 
 
 def _rows(slices: Sequence[Slice]) -> list[list[Slice]]:
-    """The slices in rows of which each holds one at a time."""
+    """Return the slices in rows of which each holds one at a time."""
     rows: list[list[Slice]] = []
     free: list[float] = []
     for part in sorted(slices, key=lambda part: part.start):
@@ -213,7 +213,7 @@ def _about(prediction: Prediction, part: Part) -> dict[str, Any]:
 
 
 def _which(part: Part) -> str:
-    """Which of the simulated steps the file holds, in words."""
+    """Return in words which of the simulated steps the file holds."""
     shown = len(part.trace.ends)
     if shown == part.simulated:
         return f"all {shown} simulated steps of the last simulated epoch"
@@ -274,7 +274,7 @@ class Part:
 
 
 def part_of(trace: Trace, most: int = MOST) -> Part:
-    """The whole trace, or the last whole steps of the steady window if it is too long.
+    """Return the whole trace, or the last whole steps of the steady window if it is too long.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ def part_of(trace: Trace, most: int = MOST) -> Part:
 
 
 def _changes(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """The samples that say something: the last of an instant, and only if it is another value.
+    """Yield the last sample of each instant, if its value differs from the one before.
 
     Times are rounded to what a file tells apart.
     """
@@ -308,19 +308,19 @@ def _changes(samples: Iterable[Sample]) -> Iterator[Sample]:
 
 
 def _is_new(sample: Sample, said: dict[str, float]) -> bool:
-    """Whether a unit's value is another one than said before; it is said now."""
+    """Return whether a unit's value differs from the last one, and note it."""
     new = said.get(sample.unit) != sample.value
     said[sample.unit] = sample.value
     return new
 
 
 def rounded(time: Seconds) -> Seconds:
-    """A time in whole nanoseconds, as fine as Perfetto counts [s]."""
+    """Return a time in whole nanoseconds, as fine as Perfetto counts [s]."""
     return round(time / FINEST) * FINEST
 
 
 def _first_kept(trace: Trace, most: int) -> int:
-    """The first step of those that are kept."""
+    """Return the first step of those that are kept."""
     starts = (trace.start, *trace.ends)
     events = [0] * (trace.last + 1)
     times = [part.start for part in trace.slices] + [sample.time for sample in trace.samples]
@@ -354,7 +354,7 @@ def _within(slices: Iterable[Slice], start: Seconds, end: Seconds) -> Iterator[S
 
 
 def _from(samples: Iterable[Sample], start: Seconds, end: Seconds) -> Iterator[Sample]:
-    """Samples of a span of time, led by what counters stood at when it began."""
+    """Yield samples of a span of time, after the values of the counters at its start."""
     before: dict[str, Sample] = {}
     inside: list[Sample] = []
     for sample in samples:

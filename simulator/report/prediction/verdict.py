@@ -63,7 +63,7 @@ def marks(prediction: Prediction) -> Mapping[str, str]:
 
 
 def _full_enough(prediction: Prediction) -> bool:
-    """Whether the verdict names the resource that binds, and not who waits for it."""
+    """Return whether the verdict names the bottleneck resource, not an actor."""
     timing = prediction.timing
     if timing.bottleneck == Resource.GPU or _serial(prediction) is not None:
         return timing.bottleneck == Resource.GPU
@@ -146,7 +146,7 @@ def _fed(prediction: Prediction, device: str) -> str:
 
 
 def _next(prediction: Prediction) -> str:
-    """What would bind next, where it does something worth naming."""
+    """Return the next bottleneck, if it is worth naming."""
     timing = prediction.timing
     behind = timing.next_bottleneck
     if behind is None:
@@ -188,7 +188,7 @@ def _busy(timing: Timing, resource: str) -> str:
 
 
 def _use(timing: Timing, resource: str) -> float:
-    """How busy a resource is; 0 where that is not counted."""
+    """Return the utilization of a resource; 0 if it is not counted."""
     usage = timing.usage.get(resource)
     return 0.0 if usage is None else max(usage.mean, usage.busiest)
 

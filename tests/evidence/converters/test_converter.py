@@ -121,7 +121,7 @@ def test_every_row_but_anchors_is_held_out(table: Write, tmp_path: Path) -> None
 
 @pytest.mark.usefixtures("shipped")
 def test_configurations_are_held_out_by_their_hash(table: Write, tmp_path: Path) -> None:
-    """With the rule, SHA-256 of the configuration decides, for all rows of it alike."""
+    """With the rule, SHA-256 of the configuration decides, for all rows of it equally."""
     lines = [f"m{i},{w},100,x" for i in range(20) for w in (2, 4)]
     text = "\n".join(["machine,workers,step_ms,extra", *lines, *lines])
     made = import_table("made_up", table(text), tmp_path / "mine.toml", by_configuration=True)
@@ -144,7 +144,7 @@ def test_a_split_column_wins(table: Write, tmp_path: Path, *, by_configuration: 
 
 
 def test_the_shipped_declaration_is_kept(shipped: Path, table: Write) -> None:
-    """Writing the shipped set anew leaves its TOML file, comments and all, as it is."""
+    """Writing the shipped set again leaves its TOML file, comments and all, as it is."""
     output = shipped / "made_up.toml"
     made = import_table("made_up", table(), output, by_configuration=True)
     assert made.declared
@@ -197,7 +197,7 @@ def test_a_broken_table_is_told_and_nothing_written(  # noqa: PLR0913, PLR0917 -
     new: str,
     message: str,
 ) -> None:
-    """Mistakes are told with the line of the user's file, and no file appears."""
+    """Mistakes are reported with the line of the user's file, and no file appears."""
     path = table(TABLE.replace(old, new, 1))
     assert convert.main(["made_up", str(path), "-o", str(tmp_path / "mine.toml")]) == 2
     assert message in capsys.readouterr().err
@@ -227,7 +227,7 @@ def test_an_odd_row_is_left_out_with_its_reason(  # noqa: PLR0913, PLR0917 - fix
 
 @pytest.mark.usefixtures("shipped")
 def test_many_odd_rows_are_left_out_at_once(table: Write, tmp_path: Path) -> None:
-    """More of them than are ever told one by one."""
+    """More of them than are ever listed one by one."""
     lines = [f"m{i},9999,100,x" for i in range(100)]
     path = table("\n".join(["machine,workers,step_ms,extra", "m0,2,100,x", *lines]))
     made = import_table("made_up", path, tmp_path / "mine.toml", by_configuration=False)
@@ -276,7 +276,7 @@ def test_tolerances_of_families_that_a_file_lacks_are_dropped(
 
 @pytest.mark.usefixtures("shipped")
 def test_rows_may_be_chosen_by_a_cell(table: Write, tmp_path: Path) -> None:
-    """Only rows whose cell begins as asked for are read; a column that is missing is told."""
+    """Only rows whose cell begins as asked for are read; a column that is missing is reported."""
     output = tmp_path / "mine.toml"
     made = import_table("made_up", table(), output, only={"machine": "m2"})
     assert {row.labels["machine"] for row in made.found.rows} == {"m2"}
@@ -286,7 +286,7 @@ def test_rows_may_be_chosen_by_a_cell(table: Write, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["table_machines", "llm"])
 def test_what_converters_share_is_no_table(name: str) -> None:
-    """A module beside the converters has no table's name."""
+    """A module next to the converters has no table's name."""
     assert name not in table_names()
     with pytest.raises(UnknownName, match="there is no table"):
         converter.converter(name)

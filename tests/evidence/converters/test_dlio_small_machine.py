@@ -86,7 +86,7 @@ def test_settings_of_the_loader(rows: list[TableRow]) -> None:
 
 
 def test_what_has_no_pieces_is_left_out_with_the_reason(rows: list[TableRow]) -> None:
-    """Kinds of files and stores that nobody measured piece by piece."""
+    """Kinds of files and stores that were not measured piece by piece."""
     found = {cells["id"]: cells.get("exclude", "") for cells in convert(rows)}
     assert found["x01"] == "no pieces were measured for 'hdf5'"
     assert found["x02"] == "no pieces were measured for jpg read from the drive"

@@ -34,7 +34,7 @@ def test_nothing_measured_is_read(rows: list[TableRow]) -> None:
 
 
 def test_rows_that_cannot_be_predicted_say_why(cells: dict[str, dict[str, str]]) -> None:
-    """Each reason is its own; nobody is left out silently."""
+    """Each reason is its own; no row is left out silently."""
     reasons = {name: row["exclude"] for name, row in cells.items() if "exclude" in row}
     assert reasons == {
         "b2": "layers, heads not stated",
@@ -111,7 +111,7 @@ def test_memory_is_in_the_unit_of_its_source(cells: dict[str, dict[str, str]]) -
 
 
 def test_series_that_are_kept_back_are_never_fitted_to(cells: dict[str, dict[str, str]]) -> None:
-    """They say so themselves, whatever the hash of their configuration is."""
+    """They say so themselves, for any hash of their configuration."""
     assert cells["k1"]["split"] == "test"
     assert "split" not in cells["b1"]
 

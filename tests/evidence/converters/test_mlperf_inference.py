@@ -40,7 +40,7 @@ def test_a_system_is_so_many_replicas_as_hold_the_weights_in_half_their_memory()
 
 
 def test_runs_for_two_accuracy_targets_count_once() -> None:
-    """The stricter target is left out beside the other, and stays where it is alone."""
+    """The stricter target is left out if the other is there, and stays where it is alone."""
     both = cells({}, {"model": "llama2-70b-99.9"})
     (alone,) = cells({"model": "llama2-70b-99.9"})
     assert ["exclude" in row for row in both] == [False, True]

@@ -100,7 +100,7 @@ def test_hosts_and_their_networks(found: dict[str, dict[str, str]]) -> None:
 
 
 def test_figures_are_named_by_version(found: dict[str, dict[str, str]]) -> None:
-    """v0.5 has no utilization whose formula is known; from v2.0 on throughput is counted anew."""
+    """v0.5 has no utilization whose formula is known; from v2.0 on throughput is counted again."""
     group = "measured.mlperf_storage"
     assert found["a1"][f"{group}.accelerator_utilization"] == "0.962"
     assert found["h1"][f"{group}.accelerator_utilization"] == ""
@@ -118,7 +118,7 @@ def test_first_steps_are_fitted_where_they_show_the_store(
 
 
 def test_a_run_without_a_barrier_waits_for_nobody(found: dict[str, dict[str, str]]) -> None:
-    """It is no anchor, however small it is."""
+    """It is not an anchor, however small it is."""
     assert found["f1"]["train.mode"] == "infer"
     assert found["g1"]["train.mode"] == ""
 

@@ -131,7 +131,7 @@ def test_which_of_two_figures_is_a_rows_own(
     ],
 )
 def test_why_an_example_is_left_out(change: Mapping[str, str], reason: str) -> None:
-    """Each with its own reason, beside rows that are not."""
+    """Each with its own reason, next to rows that are not."""
     *_, odd = examples(*sizes(1, 8), {"n_gpus": "8", **change})
     assert odd["exclude"] == reason
 

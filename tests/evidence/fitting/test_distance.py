@@ -33,7 +33,7 @@ def samples(spread: float, *, series: tuple[str, ...] = ("some",)) -> distance.S
 
 @pytest.mark.parametrize("spread", [0.01, 0.2])
 def test_what_steps_are_made_of_shares_a_free_factor(spread: float) -> None:
-    """Errors far from what was expected move grades nobody measured along, differences not."""
+    """Errors far from what was expected move grades without measurements, not differences."""
     found = dict(zip(NAMES, np.exp(distance.fitted_apart(samples(spread))), strict=True))
     expected = distance.EXPECTED
     assert found[Grade.FITTED] == pytest.approx(spread, rel=0.15)

@@ -1,4 +1,4 @@
-"""Free figures: what is expected of them, and the files they stand in."""
+"""Free figures: what is expected of them, and the files they are in."""
 
 from __future__ import annotations
 

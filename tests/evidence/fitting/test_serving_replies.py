@@ -1,4 +1,4 @@
-"""What requests take beside iterations: found again from times that it made."""
+"""Time of requests outside iterations: found again from times that it made."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_rates_follow_from_both_latencies() -> None:
 
 
 def test_intervals_hold_four_of_five_rows() -> None:
-    """Errors of a known spread give it back; what passes beside iterations adds to it."""
+    """Errors of a known spread give it back; the time outside iterations adds to it."""
     errors = np.random.default_rng(1).normal(0.0, 0.2, 4000)
     found = scores.deviations({"one": made(errors)})
     assert found["forward_pass"] == pytest.approx(0.2, rel=0.05)
@@ -53,7 +53,7 @@ def test_each_model_counts_alike() -> None:
 
 
 def test_coverage_is_that_of_intervals_from_other_models() -> None:
-    """Models that are off alike cover each other by 80%; one that is off more is covered less."""
+    """Models that are off equally cover each other by 80%; one that is off more is covered less."""
     draw = np.random.default_rng(3)
     alike = {name: made(draw.normal(0.0, 0.2, 2000)) for name in ("a", "b")}
     lines = [*scores.coverage({**alike, "c": made(draw.normal(0.0, 1.0, 2000))})]

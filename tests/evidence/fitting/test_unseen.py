@@ -10,7 +10,7 @@ from simulator.uncertainty.scenario import unseen_groups
 
 
 def test_every_series_stands_in_one_group_or_has_no_siblings() -> None:
-    """Whatever figures are fitted to is in a group, once."""
+    """All that figures are fitted to is in a group, once."""
     named = [series for group in groups() for series in group]
     assert len(named) == len(set(named))
     rows = [row for row in load_set(SET).rows if not row.excluded and row.split == "fit"]
