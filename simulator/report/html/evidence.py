@@ -29,7 +29,8 @@ from simulator.report.html.page import (
 from simulator.report.plot import COLOURS, dots_of, predicted_against_measured
 from simulator.results.metrics import measurable
 from simulator.schema.measurement import MeasurementSet, Split
-from simulator.validation.validate import Judged, Validated
+from simulator.validation.scores import Judged
+from simulator.validation.validate import Validated
 
 MAX_WORST: Final = 20
 """Rows with the largest errors that are listed for each set."""

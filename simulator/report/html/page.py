@@ -71,6 +71,11 @@ def heading(text: str, level: int = 2, place: str = "") -> Shown:
     return Shown(macro="heading", what=(text, level), about=place)
 
 
+def shown(macro: str, what: object | None, about: str = "") -> Shown | None:
+    """Return a drawing; None if there is nothing to draw."""
+    return None if what is None else Shown(macro=macro, what=what, about=about)
+
+
 def section_blocks(sections: Iterable[Section], level: int = 2) -> list[Block]:
     """Return sections of a document as blocks."""
     found: list[Block] = []

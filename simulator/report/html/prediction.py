@@ -8,6 +8,7 @@ from typing import Final
 
 from markupsafe import Markup
 
+from simulator.reading.document import shown
 from simulator.report import goodput
 from simulator.report.document import Actions, Code, Rows, grid, notes, rows, section
 from simulator.report.evidence import about, apart, headline, score_texts
@@ -153,7 +154,7 @@ def whole(prediction: Prediction, near: Neighbourhood | None = None, level: int 
             level=level,
         ),
         *titled("Utilization", used, *soft(idle(prediction)), level=level),
-        *titled("Timeline", lanes and Shown(macro="lanes", what=lanes), level=level),
+        *titled("Timeline", shown("lanes", lanes), level=level),
         *titled("Memory", *(Shown(macro="stacked", what=one) for one in memories), level=level),
         *section_blocks(parts, level),
         *titled("Uncertainty", *([] if near is None else _evidence(near)), level=level),

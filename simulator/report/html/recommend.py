@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from simulator.reading.document import shown
 from simulator.report import recommend as report
 from simulator.report.document import Code, Rows, grid, notes, section
 from simulator.report.html.charts import Point, Scatter, scatter
@@ -61,9 +62,9 @@ def as_page(
             about=(f"Goal: {report.goal_text(answer.goal)}", report.looked_text(answer)),
             verdict=_verdict(answer),
             good=answer.winner is not None,
-            blocks=tuple(_blocks(answer, launch, _command(answer, typed), shown)),
+            blocks=tuple(_blocks(answer, launch, _command(answer, typed), whole)),
         )
-        for answer, launch, typed, shown in parts
+        for answer, launch, typed, whole in parts
     ]
     one = f"{answers[0].scenario.name}: " if len(answers) == 1 else ""
     return rendered(pages, f"{one}which machines to take", how)
@@ -84,7 +85,7 @@ def _blocks(
         ]
         yield from titled(report.best_title(answer), tiles(figures), Rows(rows=tuple(settings)))
     dots, front = _scatter(answer), report.front_table(answer)
-    yield from titled("Time against cost", dots and Shown(macro="scatter", what=dots), front)
+    yield from titled("Time against cost", shown("scatter", dots), front)
     compared = report.about_texts(answer) if winner is not None else []
     yield from section_blocks(
         (

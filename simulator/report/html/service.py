@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from simulator.reading.document import shown
 from simulator.report.document import Actions, notes, rows, section
 from simulator.report.html.charts import Axis, Dot, Scatter, Tick, axis
 from simulator.report.html.page import (
@@ -77,11 +78,7 @@ def as_page(
             *titled("Do next", *steps, place="next"),
             *titled("Settings", rows(report.setting_rows(service)), place="asked"),
             *section_blocks(section("Latency", report.latency_table(prediction))),
-            *(
-                block
-                for title, chart in drawings
-                for block in titled(title, chart and Shown(macro="line", what=chart))
-            ),
+            *(block for title, chart in drawings for block in titled(title, shown("line", chart))),
             *section_blocks(
                 (
                     *section("Rates", rows(report.rate_rows(prediction))),

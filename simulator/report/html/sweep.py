@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from simulator.reading.document import shown
 from simulator.reading.settings import unit_of
 from simulator.report import sweep as report
 from simulator.report.document import Code, Table
@@ -120,8 +121,8 @@ def as_page(
         good=bool(found.front),
         blocks=(
             *([tiles(_tiles(found))] if found.front else []),
-            *titled("Scaling", growth and Shown(macro="scaling", what=growth)),
-            *titled("Candidates by both objectives", dots and Shown(macro="scatter", what=dots)),
+            *titled("Scaling", shown("scaling", growth)),
+            *titled("Candidates by both objectives", shown("scatter", dots)),
             *(titled(_title(heat), Shown(macro="heat_map", what=heat)) if heat else []),
             *titled("Best candidates", _table(found) if found.front else None),
             *section_blocks(report.rejections(found)),

@@ -50,7 +50,13 @@ def action_texts(
 
 
 def action_text(action: Action | ServiceAction, base: Prediction | ServicePrediction) -> str:
-    """Return what to change, the gain, the price, and the keys to set."""
+    """Return what to change, the gain, the price, and the keys to set.
+
+    Raises
+    ------
+    TypeError
+        If the action is of a job and the prediction of a service, or the other way round.
+    """
     if isinstance(action, Action) and isinstance(base, Prediction):
         parts = [
             _gain(action, base),
@@ -60,9 +66,12 @@ def action_text(action: Action | ServiceAction, base: Prediction | ServicePredic
             *_space(action),
         ]
         settings = action.settings
-    else:
+    elif isinstance(action, ServiceAction) and isinstance(base, ServicePrediction):
         parts = [_served(action.prediction), _service_price(action, base), action.change.note]
         settings = action.change.settings
+    else:
+        msg = "an action and a prediction are both of a job or both of a service"
+        raise TypeError(msg)
     said = "; ".join(part for part in parts if part)
     return f"{action.change.name}: {said}. Set {lines(settings)}"
 
