@@ -8,7 +8,6 @@ from typing import Final
 
 from markupsafe import Markup
 
-from simulator.reading.document import shown
 from simulator.report import goodput
 from simulator.report.document import Actions, Code, Rows, grid, notes, rows, section
 from simulator.report.evidence import about, apart, headline, score_texts
@@ -23,6 +22,7 @@ from simulator.report.html.page import (
     heading,
     rendered,
     section_blocks,
+    shown,
     soft,
     tiles,
     titled,

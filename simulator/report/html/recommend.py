@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from simulator.reading.document import shown
 from simulator.report import recommend as report
 from simulator.report.document import Code, Rows, grid, notes, section
 from simulator.report.html.charts import Point, Scatter, scatter
@@ -17,6 +16,7 @@ from simulator.report.html.page import (
     Tile,
     rendered,
     section_blocks,
+    shown,
     tiles,
     titled,
 )

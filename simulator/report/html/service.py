@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from simulator.reading.document import shown
 from simulator.report.document import Actions, notes, rows, section
 from simulator.report.html.charts import Axis, Dot, Scatter, Tick, axis
 from simulator.report.html.page import (
@@ -15,6 +14,7 @@ from simulator.report.html.page import (
     Tile,
     rendered,
     section_blocks,
+    shown,
     tiles,
     titled,
 )

@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from simulator.reading.document import shown
 from simulator.reading.settings import unit_of
 from simulator.report import sweep as report
 from simulator.report.document import Code, Table
@@ -21,6 +20,7 @@ from simulator.report.html.page import (
     Tile,
     rendered,
     section_blocks,
+    shown,
     tiles,
     titled,
 )
