@@ -31,8 +31,7 @@ def test_links_are_busy_where_there_is_communication(name: str) -> None:
     """Exchange passes links of the machine, and the machine's network where there are several."""
     found = predicted(name)
     timing, trainers = found.timing, found.scenario.cluster.trainers
-    exchanged = timing.communication
-    if exchanged.exposed + exchanged.hidden == 0.0:
+    if timing.split.communication + timing.hidden_communication == 0.0:
         return
     assert sum(timing.usage[link].mean for link in LINKS if link in timing.usage) > 0.0
     if trainers.count > 1 and trainers.host.network is not None:
