@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Final
 
 from simulator.report.profile_figures import units_of
@@ -17,6 +17,8 @@ from simulator.units import Unit
 
 _DEPTH = 8
 """How deep a scenario nests at most."""
+_LEFT_OUT = re.compile(r"\((\S+) not given\)$")
+"""Key of a default, at the end of its note."""
 _SAYS_NOTHING = frozenset(
     {"per", "the", "of", "amount", "factor", "one", "other", "share", "value"}
 )
@@ -40,8 +42,16 @@ class Origin:
 
 
 def origins(scenario: Scenario) -> tuple[Origin, ...]:
-    """Return all numbers of a scenario, each with its source."""
-    return tuple(_figures(scenario, "", scenario.name, {}, _DEPTH))
+    """Return all numbers of a scenario, each with its source, also of keys left out."""
+    assumed = {
+        left_out[1]: note.source
+        for note in scenario.notes
+        if (left_out := _LEFT_OUT.search(note.what))
+    }
+    return tuple(
+        replace(one, source=one.source or assumed.get(one.path.removeprefix("jobs.")))
+        for one in _figures(scenario, "", scenario.name, {}, _DEPTH)
+    )
 
 
 def find(known: tuple[Origin, ...], label: str, value: float) -> Origin | None:

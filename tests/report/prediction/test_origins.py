@@ -49,3 +49,13 @@ def test_a_factor_is_no_other_factor() -> None:
     same = [o for o in known if o.name == "factor" and o.value == 1.0]
     assert same
     assert find(known, "factor", 1.0) is None
+
+
+def test_a_key_left_out_has_the_source_of_its_default() -> None:
+    """The scenario does not state `input.receive_per_batch`; its default was measured."""
+    known = origins(load_scenario("resnet50-imagenet-p4d"))
+    found = find(known, "per_batch [s]", 0.00205)
+    assert found is not None
+    assert found.path == "jobs.input.receive_per_batch"
+    assert found.source is not None
+    assert "own measurement" in found.source.reference
