@@ -61,7 +61,7 @@ class Identifiability:
 
     `effects` are the singular values divided by the root of the number of observations.
     `correlated` are pairs that cannot be separated, with the correlation of their estimates.
-    `faint` are directions with hardly any effect on the rows: combinations of parameters (weights
+    `faint` are directions with almost no effect on the rows: combinations of parameters (weights
     of the logarithms by key), and the root mean square change of the log errors per unit along
     them.
     """

@@ -41,7 +41,7 @@ Forecasts: TypeAlias = Mapping[tuple[str, str], Forecast]
 """Forecasts by name of the set and id of the row."""
 
 EVERY_FAMILY: Final = "*"
-"""Name of the family, in tolerances and scores, that stands for all rows of a set."""
+"""Name of the family, in tolerances and scores, that includes all rows of a set."""
 SPLITS: Final = (Split.TEST, Split.FIT)
 """Order in which the splits of a set are shown."""
 LEVELS: Final = ("median", "mean", "p90", "largest")
