@@ -25,17 +25,17 @@ from simulator.calibration.fitting import LOG_STEP, Errors, Vector, box
 Function: TypeAlias = Callable[[Vector], Vector]
 
 MET_ERROR: Final = 0.002
-"""Absolute log error at or below which an observation counts as met."""
+"""Log error at which an observation counts as met."""
 NOISE: Final = 0.01
 """Log error of an observation that no parameter explains; scales the prior."""
 MIN_SLOPE: Final = 0.01
 """Change of log error per log parameter below which a parameter does nothing here."""
 MAX_UNEXPLAINED: Final = 0.03
-"""Absolute log error above which parameters that had no effect at the start are tried too."""
+"""Log error left by the parameters that matter from which on others are looked at."""
 MAX_STRIDE: Final = 3.0
 """Longest step in log parameter: a factor of 20."""
 MIN_GAIN: Final = 0.005
-"""Relative decrease of the cost below which no further step is taken with the same slopes."""
+"""Gain of a step, as a share of the cost, that is not worth another one."""
 MAX_SECANT_STEPS: Final = 8
 HALVINGS: Final = 2
 SINGLE_PAIR: Final = 2
@@ -44,11 +44,7 @@ SINGLE_PAIR: Final = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """Parameters in log space, the log errors there, and a mask of the parameters with an effect.
-
-    `x`: logarithms of the parameters, shape (n,). `errors`: log errors, shape (m,). `moved`: for
-    each parameter, true if it changes any error at the points where its slope was computed.
-    """
+    """A point, the log errors there, and which parameters the observations moved."""
 
     x: Vector
     errors: Vector
@@ -56,24 +52,24 @@ class Point:
 
     @property
     def worst(self) -> float:
-        """Largest absolute log error."""
+        """The largest log error."""
         return float(np.max(np.abs(self.errors), initial=0.0))
 
 
 def solve(errors: Function, start: Vector, low: Vector, high: Vector) -> Point:
-    """Minimize log errors between bounds with few evaluations (Broyden's method).
+    """Return parameters between bounds at which all errors are least, by few evaluations.
 
     Parameters
     ----------
     errors : callable
-        Maps log parameters, shape (n,), to log errors, shape (m,).
+        Log errors, shape (m,), at a point of log parameters, shape (n,).
     start, low, high : numpy.ndarray
-        Initial log parameters and their lower and upper bounds, each of shape (n,).
+        Where to begin and to stay, shape (n,).
 
     Returns
     -------
     Point
-        The evaluated point with the least cost; parameters without effect keep their start value.
+        With the least cost seen; parameters that do nothing stand at their start.
     """
     search = _Search(errors, start, low, high)
     at_start = errors(start)
@@ -96,10 +92,9 @@ def solve(errors: Function, start: Vector, low: Vector, high: Vector) -> Point:
 
 
 def within_reach(errors: Function, start: Vector, low: Vector, high: Vector) -> Vector:
-    """Return an initial point at which every parameter that can reduce an error has an effect.
+    """Return a point from which each parameter that can meet an error at all has an effect.
 
-    It equals `start`, except for parameters that have no effect at `start` but have one nearer to a
-    bound.
+    The start, but for parameters that do nothing there and something nearer to a bound.
     """
     x, _, _ = _Search(errors, start, low, high).slopes(start.copy(), errors(start), reach=True)
     return x
@@ -117,15 +112,11 @@ class _Search:
         self.prior = prior_weights(low, high)
 
     def cost(self, x: Vector, found: Vector) -> float:
-        """Return the sum of squared log errors and of squared deviations weighted by the prior."""
+        """Sum of squares of errors and of what the prior minds."""
         return float(np.sum(found**2) + np.sum((self.prior * (x - self.start)) ** 2))
 
     def slopes(self, x: Vector, found: Vector, *, reach: bool) -> tuple[Vector, Vector, Vector]:
-        """Return a point, the log errors there, and their slopes by parameter, shape (m, n).
-
-        The point is `x`. With `reach`, a parameter that has no effect at `x` is first moved to
-        where it has one, if there is such a value.
-        """
+        """Return slopes of errors; with `reach`, where each parameter has an effect if it can."""
         table = np.zeros((len(found), len(x)))
         for j in range(len(x)):
             column = self._slope(x, found, j)
@@ -143,10 +134,9 @@ class _Search:
         return (self.errors(_with(x, j, x[j] + step)) - found) / step
 
     def _reach(self, x: Vector, found: Vector, j: int) -> tuple[float, Vector]:
-        """Return the value of parameter `j` at which an error of `x` vanishes, and its slopes.
+        """Return where along a parameter an error is met that is not met here, and the slope.
 
-        An error qualifies if it changes sign between `x` and a bound of the parameter. Without such
-        an error, return the current value and zero slopes: the parameter does not cause the errors.
+        Here and no slope where it is met nowhere: the parameter is not to blame.
         """
         for edge in (self.low[j], self.high[j]):
             there = _with(x, j, edge)
@@ -162,10 +152,7 @@ class _Search:
         return float(x[j]), np.zeros(len(found))
 
     def descend(self, x: Vector, found: Vector, slopes: Vector) -> tuple[Vector, Vector]:
-        """Take Broyden steps until the errors are met or stop falling; return point and errors.
-
-        Slopes are recomputed by finite differences when a step gains too little.
-        """
+        """Take Broyden's steps until met or no better; recompute slopes where they don't help."""
         is_fresh = True
         for _ in range(MAX_SECANT_STEPS):
             before = self.cost(x, found)
@@ -184,10 +171,7 @@ class _Search:
         return x, found
 
     def _downhill(self, x: Vector, found: Vector, slopes: Vector) -> tuple[Vector, Vector, Vector]:
-        """Take one step, halved until it lowers the cost; return point, errors and updated slopes.
-
-        If no step lowers the cost, the point stays where it was.
-        """
+        """Return where a step ends, halved while it doesn't help; where it began if none helps."""
         step, before = self._step(x, found, slopes), self.cost(x, found)
         for _ in range(HALVINGS + 1):
             if np.max(np.abs(step)) < MET_ERROR:
@@ -201,7 +185,7 @@ class _Search:
         return x, found, slopes
 
     def _step(self, x: Vector, found: Vector, slopes: Vector) -> Vector:
-        """Return the least-squares step of the linear model, within `MAX_STRIDE` and the bounds."""
+        """Return the step to the least cost of the linear model, cut to stride and bounds."""
         table = np.vstack([slopes, np.diag(self.prior)])
         target = np.concatenate([-found, self.prior * (self.start - x)])
         step = np.linalg.lstsq(table, target, rcond=None)[0]
@@ -217,23 +201,23 @@ def _with(x: Vector, j: int, value: float) -> Vector:
 
 
 SOFT_FROM: Final = 0.1
-"""Log error beyond which the loss of an observation grows linearly."""
+"""Log error from which on an observation's pull barely grows."""
 MAX_EVALUATIONS: Final = 12
 PARAMETER_TOLERANCE: Final = 1e-4
-"""Relative change of the log parameters below which the fit stops."""
+"""Change of a log parameter that no longer counts."""
 COST_TOLERANCE: Final = 1e-4
-"""Relative change of the cost below which the fit stops."""
+"""Change of the cost, as a share of it, that no longer counts."""
 
 
 def robust_fit(errors: Errors, begin: Vector) -> Vector:
-    """Return the log parameters within their bounds that minimize the soft-L1 cost with the prior.
+    """Return the point between the bounds with the least robust cost, the prior's included.
 
     Parameters
     ----------
     errors : Errors
-        Log errors of the observations as a function of the log parameters.
+        Log errors of the observations.
     begin : numpy.ndarray
-        Initial log parameters, near the solution, shape (n,).
+        Where to begin, near the solution, shape (n,).
     """
     start, low, high = box(errors.knobs)
     weights, m = prior_weights(low, high), len(errors.seen)
@@ -260,11 +244,7 @@ def robust_fit(errors: Errors, begin: Vector) -> Vector:
 
 
 def _loss(squares: Vector, m: int) -> Vector:
-    """Return the soft-L1 loss and its two derivatives, shape (3, m + n), for `scipy` least squares.
-
-    Only the first `m` squared residuals (observations) are softened; those of the prior stay
-    quadratic.
-    """
+    """Return the soft l1 loss of the first `m` squares and its derivatives; others stay squares."""
     root, rest = np.sqrt(1.0 + squares[:m]), squares[m:]
     robust = np.array([2.0 * (root - 1.0), 1.0 / root, -0.5 / root**3])
     plain = np.array([rest, np.ones_like(rest), np.zeros_like(rest)])

@@ -1,8 +1,4 @@
-"""Errors on unseen systems: constants of other submitters, speedups, and series left out.
-
-A submitter is who measured a run, on a system of its own. A series is the measurements of one
-accelerator that kernel efficiencies are fitted to.
-"""
+"""Errors on systems that nothing was fitted to: carried constants, speedups, held-out series."""
 
 from __future__ import annotations
 
@@ -44,35 +40,35 @@ from simulator.validation.scores import (
 from simulator.validation.validate import EVERY_FAMILY, judge
 
 MIN_LOG_SD: Final = 0.05
-"""Minimum log standard deviation of a constant between systems."""
+"""Log deviation that a constant differs by from one system to another, at least."""
 _NINETY: Final = 0.9
 _NO_BOUNDS: Final = (-math.inf, math.inf)
 _BOUND_TOLERANCE: Final = 1e-4
-"""Log distance below which a constant counts as at a bound."""
+"""Log distance within which a constant is at a bound."""
 _MIN_SUBMITTERS: Final = 2
-"""Minimum number of submitters for a standard deviation of their constants."""
+"""Number of submitters from which on their constants have a spread."""
 
 Submitter: TypeAlias = tuple[str, ...]
 Vector: TypeAlias = NDArray[np.float64]
 
 
 Constants: TypeAlias = tuple[Submitter, Mapping[str, str]]
-"""A submitter, and the constants fitted to one group of its runs, as texts by key."""
+"""A submitter, and texts by key of the constants fitted to one group of its runs."""
 
 
 def carried(
     found: MeasurementSet, row: Row, others: Sequence[Constants]
 ) -> tuple[tuple[str, ...], tuple[TransferError, ...]]:
-    """Return overrides with the average constants of other submitters, and their uncertainty.
+    """Return the median constants of other submitters for a row, with their uncertainty.
 
     Parameters
     ----------
     found : MeasurementSet
-        Set of the row: `fit` are its constants, `submitter` the columns that identify a submitter.
+        The row's set: its `fit` are the constants, `submitter` says who measured a row.
     row : Row
-        Row to predict.
+        What is to be predicted.
     others : sequence of Constants
-        Constants of each group of another submitter; if empty, both results are empty.
+        One for each group of another submitter; nothing follows from none.
     """
     if not others:
         return (), ()
@@ -101,12 +97,12 @@ def carried(
 def deviation(
     logs: Vector, weights: Vector, submitters: int, bounds: tuple[float, float] = _NO_BOUNDS
 ) -> float:
-    """Return the log standard deviation to predict for the constant of an unseen submitter.
+    """Return the log deviation of the next submitter's constant, as of a normal 80% interval.
 
-    With few submitters neither mean nor spread is known well: the result is that of the normal
-    distribution with the same P10 and P90 as the prediction interval of Student's t, whose degrees
-    of freedom are the submitters minus 1. It is 0 for one submitter, whose spread is unknown.
-    Constants at one of the `bounds` of the fit count as censored: they are there or beyond.
+    Of few submitters neither the middle nor the spread is known well: a prediction interval of
+    Student's t with one degree of freedom less than submitters, written as the normal deviation
+    that has the same P10 and P90. With one submitter nothing is known of the spread. Constants that
+    a fit left at one of its `bounds` lie there or beyond.
 
     Examples
     --------
@@ -123,7 +119,7 @@ def deviation(
 
 
 def _spread(logs: Vector, weights: Vector, bounds: tuple[float, float]) -> float:
-    """Return the maximum-likelihood deviation of a normal with values at bounds censored."""
+    """Return the likeliest deviation of a normal distribution, values at bounds censored."""
     low, high = (np.isclose(logs, bound, atol=_BOUND_TOLERANCE) for bound in bounds)
     middle = float(weights @ logs)
     plain = math.sqrt(float(weights @ (logs - middle) ** 2))
@@ -134,7 +130,7 @@ def _spread(logs: Vector, weights: Vector, bounds: tuple[float, float]) -> float
     from scipy.special import log_ndtr  # noqa: PLC0415 - as above
 
     def unlikely(x: Vector) -> float:
-        """Return the weighted negative log-likelihood of the mean x[0] and log deviation x[1]."""
+        """Return negative logarithm of the weighted likelihood, by middle and log deviation."""
         off = (logs - x[0]) / math.exp(x[1])
         own = np.where(low, -log_ndtr(off), np.where(high, -log_ndtr(-off), 0.5 * off**2 + x[1]))
         return float(weights @ own)
@@ -149,7 +145,7 @@ def _bounds(parameter: Parameter) -> tuple[float, float]:
 
 
 def correlation(one: Vector, other: Vector, weights: Vector) -> float:
-    """Return the weighted correlation of two constants over systems; 0 if either is constant."""
+    """Return the correlation of two constants over systems; 0 where one is the same on all."""
     off, beside = one - float(weights @ one), other - float(weights @ other)
     whole = math.sqrt(float(weights @ off**2) * float(weights @ beside**2))
     return float(weights @ (off * beside)) / whole if whole > 0.0 else 0.0
@@ -161,7 +157,7 @@ def _weights(others: Sequence[Constants]) -> Vector:
 
 
 def _middle(parameter: Parameter, logs: Vector, weights: Vector) -> float:
-    """Return the weighted mean of the logs, or the median if any is at a bound or at its start."""
+    """Return the mean of logarithms; the median where some constants are known as bounds only."""
     start = math.log(numeric_key(parameter.key).value(parameter.start))
     if not np.isin(logs, (start, *_bounds(parameter))).any():
         return float(weights @ logs)
@@ -178,7 +174,7 @@ def _text(parameter: Parameter, log: float) -> str:
 def _logs(
     found: MeasurementSet, row: Row, parameter: Parameter, others: Sequence[Constants]
 ) -> Vector:
-    """Return the logs of the constants of others, scaled to the speed of the row's system."""
+    """Return logarithms of others' constants, each carried over to the row's system."""
     kind = numeric_key(parameter.key)
     texts = (values.get(parameter.key, parameter.start) for _, values in others)
     there = [math.log(kind.value(text)) for text in texts]
@@ -199,7 +195,7 @@ def _slower(own: Mapping[Submitter, float], theirs: Mapping[Submitter, float]) -
 def _paces(
     found: MeasurementSet, pace: str, submitter: Submitter
 ) -> Iterator[tuple[Submitter, float]]:
-    """Yield the log of the key `pace` on a submitter's rows, by the rest of the configuration."""
+    """Return logarithms of a key on a submitter's rows, by what else their configuration is."""
     rest = tuple(name for name in found.configuration if name not in found.submitter)
     kind: Key = numeric_key(pace)
     for row in found.rows:
@@ -215,10 +211,9 @@ _HARDWARE: Final = "hardware."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speedup:
-    """Speedup of a job on the accelerator `faster` over that on `slower`, measured and predicted.
+    """Speedup of a job on `faster` over `slower`, measured and predicted.
 
-    `slower` and `faster` are full names of accelerators; `rows` are the ids of their runs in that
-    order.
+    The two are full names of accelerators; `rows` are the ids of their runs in that order.
     """
 
     set: str
@@ -232,23 +227,23 @@ class Speedup:
 
     @property
     def error(self) -> float:
-        """Relative error of the speedup: predicted / measured - 1."""
+        """The predicted ratio over the measured one, less 1."""
         return self.predicted / self.measured - 1.0
 
 
 def speedups(
     found: MeasurementSet, judged: Iterable[Judged], catalogue: Catalogue
 ) -> tuple[Speedup, ...]:
-    """Return the speedup between every two runs of a set that differ only in the accelerator.
+    """Return every pair of judged runs of a set that differ in the accelerator alone.
 
     Parameters
     ----------
     found : MeasurementSet
-        Measurement set with the configurations of the runs.
+        Whose rows say what was run.
     judged : iterable of Judged
-        Measured and predicted metrics; those that are neither time nor rate are skipped.
+        Their measured and predicted figures; those that are neither time nor rate are skipped.
     catalogue : Catalogue
-        Hardware catalogue, to look up the accelerators of a machine.
+        Which accelerators a machine has.
     """
     rows = {row.id: row for row in found.rows}
     alike: dict[tuple[object, ...], list[tuple[str, Judged]]] = defaultdict(list)
@@ -287,7 +282,7 @@ def _measured_rate(one: Judged) -> float:
 
 
 def _accelerators(row: Row, catalogue: Catalogue) -> tuple[str, int]:
-    """Return the accelerator of a row's machines and its number; ("", 0) if unknown or emulated."""
+    """Return accelerator of a row's machines, and their number; none where no key names it."""
     keys = _keys(row)
     if "hardware.machine" not in keys:
         return "", 0
@@ -303,11 +298,11 @@ def _keys(row: Row) -> Mapping[str, str]:
 
 
 SERIES: Final = "series"
-"""Label of a row that names its series."""
+"""The label of a row that names its series."""
 UNSEEN_COVERAGE: Final = (0.72, 0.88)
-"""Target range of the share of unseen values of a metric within P10 to P90."""
+"""Share of all unseen figures of a metric that should lie within P10 to P90."""
 UNSEEN_FAMILY_COVERAGE: Final = (0.65, 0.92)
-"""Target range of this share in every family of at least `MIN_UNSEEN_FIGURES` rows."""
+"""The same in every family of at least `MIN_UNSEEN_FIGURES` rows."""
 MIN_UNSEEN_FIGURES: Final = 40
 
 REFITTED_KERNELS: Final = "kernel figures fitted without it"
@@ -317,11 +312,11 @@ AS_SHIPPED: Final = "as shipped: nothing was fitted to it"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unseen:
-    """Errors of one family in one metric, predicted as unseen and as shipped.
+    """Errors of one family, unseen and as shipped, in one metric.
 
-    `name` is `EVERY_FAMILY` for all rows of a set. `by` names the method of the unseen prediction.
-    `constant_width_score` is the interval score of the one width that fits all unseen values of the
-    metric best.
+    `name` is `EVERY_FAMILY` for all of a set. `by` says what it was predicted by.
+    `constant_width_score` is the interval score of the one width that would have served all unseen
+    figures of the metric best.
     """
 
     set: str
@@ -335,7 +330,7 @@ class Unseen:
 
     @property
     def off(self) -> bool:
-        """True if the coverage is outside its target range; false with too few rows to judge."""
+        """Return whether coverage is not what it should be, where there are enough rows to say."""
         low, high = UNSEEN_COVERAGE if self.name == EVERY_FAMILY else UNSEEN_FAMILY_COVERAGE
         share = self.unseen.coverage
         return (
@@ -350,8 +345,8 @@ class LeftOut:
     """Result of leaving series out.
 
     `families` are in the order of the rows, each set's total last. `judged` are the unseen
-    predictions, `speedups` those between two types of accelerators. `resting` maps the names of
-    other sets to the reason why none of their measurements can be left out.
+    figures, `speedups` what they say of jobs that ran on two types of accelerators. `resting` says
+    of other sets by name which figures of their own they rest on.
     """
 
     sets: tuple[MeasurementSet, ...]
@@ -362,7 +357,7 @@ class LeftOut:
 
     @property
     def off(self) -> tuple[Unseen, ...]:
-        """Families, and totals of sets, whose coverage is outside its target range."""
+        """Families, and whole sets, whose coverage is not what it should be."""
         return tuple(one for one in self.families if one.off)
 
 
@@ -373,18 +368,18 @@ def leave_out(
     progress: Progress | None = None,
     profiles: tuple[Path, ...] = (),
 ) -> LeftOut:
-    """Predict every row from measurements of other series or submitters, and as shipped.
+    """Predict every row by figures fitted without it and its siblings, and as shipped.
 
     Parameters
     ----------
     sets : sequence of MeasurementSet
-        Measurement sets to predict.
+        What was measured.
     processes : int, optional
-        Number of worker processes; all cores by default.
+        How many to spread the work over; all cores by default.
     progress : callable, optional
         Called with the finished share, 0 to 1.
     profiles : tuple of pathlib.Path
-        Folders of hardware profiles, searched before the usual ones.
+        Folders of hardware profiles that come before the usual ones.
 
     Raises
     ------
@@ -424,7 +419,7 @@ def leave_out(
 
 
 def _resting(found: MeasurementSet) -> str:
-    """Return the reason why no measurements of a set can be left out; empty if they can."""
+    """Return the set's own figures that it rests on; empty where they can be left out."""
     if found.serves:
         return "nothing else: plan validate itself leaves the models of services out"
     if not found.fit or found.submitter:
@@ -449,7 +444,7 @@ def _case(
     constants: Mapping[GroupKey, Fitted],
     profiles: tuple[Path, ...],
 ) -> Case:
-    """Return the arguments to predict a row as if its series had not been measured."""
+    """Return the case of a row as if its series had not been measured."""
     bare = case_of(found, row, {}, profiles)
     if found.submitter:
         return _elsewhere(bare, found, row, constants)
@@ -460,7 +455,7 @@ def _case(
 def _elsewhere(
     bare: Case, found: MeasurementSet, row: Row, constants: Mapping[GroupKey, Fitted]
 ) -> Case:
-    """Return the case with average constants fitted to the groups of other submitters."""
+    """Return the case with the middle of the constants fitted to groups of other submitters."""
     submitters = {
         (found.name, one.key(found.group_by)): one.key(found.submitter)
         for one in found.rows
