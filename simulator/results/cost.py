@@ -686,8 +686,8 @@ def service_cost(
 ) -> ServiceCost:
     """Return the costs of machines, tokens and requests of a service.
 
-    Rates are those of the run `told`, or at saturation if it is None. Under autoscaling, rented
-    machines are billed at their average number; owned ones are always paid.
+    Rates are those of the simulated run if it is given, else those at saturation. Under
+    autoscaling, rented machines are billed at their average number; owned ones are always paid.
     """
     from simulator.results.serving import ServiceCost  # noqa: PLC0415 - no job needs it
 

@@ -412,8 +412,8 @@ def service_energy(
 ) -> ServiceEnergy:
     """Return the power of all machines of a service, and energy per token and request.
 
-    Rates are those of the run `told`, or at saturation if it is None. Accelerators without a
-    replica are idle. Under autoscaling, the average number of machines counts.
+    Rates are those of the simulated run if it is given, else those at saturation. Accelerators
+    without a replica are idle. Under autoscaling, the average number of machines counts.
     """
     from simulator.results.serving import ServiceEnergy  # noqa: PLC0415 - no job needs it
 
@@ -450,8 +450,8 @@ def _emitted(plan: EnergyPlan | None, energy: Joules) -> Kilograms | None:
 def _busy(service: Service, told: Answered | None) -> tuple[float, float]:
     """Return the utilization of all accelerators and of all processors.
 
-    Without `told`, all replicas are busy (saturation). With accelerators, processors are busy only
-    with requests before they are batched.
+    Without a simulated run, all replicas are busy (saturation). With accelerators, processors are
+    busy only with requests before they are batched.
     """
     group, devices = service.group, sum(count * busy for count, busy in _kinds(service, told))
     used = min(1.0, devices / (group.count * group.gpus_per_host))

@@ -159,7 +159,7 @@ def nearest(names: Names, place: Place, envelope: Envelope) -> tuple[Measured | 
 
 
 def comparable(names: Names, one: Measured) -> bool:
-    """Return whether a run and a scenario are timed alike: by fitted kernels or by operators."""
+    """Return whether a run and a scenario are timed equally: by fitted kernels or operators."""
     paths = (names.get(PATH), one.names.get(PATH))
     return paths[0] == paths[1] or OPERATORS not in paths
 
