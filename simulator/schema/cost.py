@@ -85,10 +85,14 @@ PueField = Annotated[float, Number(low=1.0, high=10.0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnergySection(Section):
-    """Source of the electricity; with it, plan reports energy and emissions of the run."""
+class EnergyPlan(Section):
+    """Source of the electricity; with it, plan reports energy and emissions of the run.
 
-    pue: PueField | None = None
+    `emissions` is what is emitted to make the electricity, `price` what it costs; None: not known.
+    `figures` are the sources of all three, by key.
+    """
+
+    pue: PueField = field(default=1.0, metadata=DEPENDS)
     """Power of the building over that of its machines (power usage effectiveness); 1.54 by default,
     the average of a survey of data centres of 2025."""
     grid: TextField | None = None
@@ -98,19 +102,9 @@ class EnergySection(Section):
     """Price of electricity: $0.08/kWh, or a place such as us/iowa/industrial. Rent includes it: it
     is on the bill of owned machines only."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnergyPlan:
-    """Figures of the building and its grid.
-
-    `pue` is the building's power over that of its machines. `grid` is what is emitted to make the
-    electricity, `tariff` what it costs; None: not known. `sources` are by the names of the fields.
-    """
-
-    pue: float
-    grid: KilogramsPerJoule | None = None
-    tariff: UsdPerJoule | None = None
-    sources: dict[str, Source]
+    emissions: KilogramsPerJoule | None = field(default=None, metadata=DERIVED)
+    price: UsdPerJoule | None = field(default=None, metadata=DERIVED)
+    figures: Mapping[str, Source] = field(default_factory=dict, metadata=DERIVED)
 
 
 ShareField = Annotated[float, Percent()]
