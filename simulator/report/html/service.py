@@ -124,7 +124,7 @@ def _between(band: Band) -> str:
 
 
 def _ends(band: Band, up: Axis) -> tuple[float, float] | None:
-    """Return the ends of an interval on the axis, whose end stands for saturation."""
+    """Return the ends of an interval on the axis; an unbounded one reaches the end of the axis."""
     low, high = band.get("p10"), band.get("p90")
     if low is None:
         return None
