@@ -11,13 +11,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from simulator.equations.uncertainty import doublings_outside
 from simulator.physics.device_time import Evidence, evidence_of, uses_fitted_kernels
 from simulator.physics.transformer import of_tokens
 from simulator.schema.accelerators import Precision
 from simulator.schema.data_loading import LoaderKind
+from simulator.schema.fields import (
+    Choice,
+    Citation,
+    Length,
+    NumberField,
+    NumberOrZeroField,
+    TextField,
+)
 from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import Mode
@@ -62,6 +70,8 @@ _WARNED: Final = 0.05
 _SHOWN: Final = 4
 """Maximum number of measured values of a feature that a warning lists."""
 
+AxisField: TypeAlias = Annotated[Axis, Choice(Axis)]
+SpanField: TypeAlias = Annotated[tuple[NumberField, ...], Length(2, 2)]
 Names: TypeAlias = Mapping[str, str]
 Place: TypeAlias = Mapping[Axis, float]
 Differences: TypeAlias = Mapping[str, float]
@@ -70,31 +80,29 @@ Differences: TypeAlias = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A series of measured runs with the same categorical features.
+    """A series of measured runs with the same categorical features."""
 
-    `names` are these features, `spans` the smallest and the largest value on each axis.
-    """
-
-    series: str
-    names: Names
-    spans: Mapping[Axis, tuple[float, float]]
+    series: TextField
+    """Name of the series."""
+    names: Mapping[str, TextField]
+    """Categorical features that the runs have in common."""
+    spans: Mapping[AxisField, SpanField]
+    """Smallest and largest value by axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Apart:
-    """Uncertainty added by a difference from measured runs.
+class Apart(Citation):
+    """Uncertainty added by a difference from measured runs in one feature or axis."""
 
-    `log_sd` is a log standard deviation: per difference of a categorical feature, or per doubling
-    along an axis.
-    """
-
-    log_sd: float
-    source: Source
+    kind: TextField
+    """Categorical feature or axis that differs."""
+    log_sd: NumberOrZeroField
+    """Log standard deviation added: once for a feature, per doubling along an axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A measured range, and the uncertainty added to `rate` outside of it."""
+    """A measured range, and the uncertainty added to a rate outside of it."""
 
     reach: Reach
     rate: Rate
@@ -190,7 +198,7 @@ def _unlike(scenario: Scenario, envelope: Envelope) -> Iterator[UncertaintyCompo
     one, differences = nearest(names, place, envelope)
     wide = distance(differences)
     if wide > 0.0:
-        source = next(envelope.apart[kind].source for kind in differences)
+        source = next(envelope.apart[kind].cited for kind in differences)
         yield UncertaintyComponent(
             name="distance from measured runs",
             rate=Rate.STEP if uses_fitted_kernels(scenario) else Rate.DEVICE,
