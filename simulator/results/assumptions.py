@@ -169,11 +169,15 @@ def _electricity(billed: Billed) -> Iterator[Assumption]:
         return
     for name, what, value in (
         ("pue", "power usage effectiveness", f"{plan.pue:g}"),
-        ("grid", "emissions of the grid", plan.grid and show(plan.grid, KILOGRAM_PER_JOULE)),
-        ("tariff", "tariff", plan.tariff and show(plan.tariff, USD_PER_JOULE)),
+        (
+            "grid",
+            "emissions of the grid",
+            plan.emissions and show(plan.emissions, KILOGRAM_PER_JOULE),
+        ),
+        ("tariff", "tariff", plan.price and show(plan.price, USD_PER_JOULE)),
     ):
         if value is not None:
-            yield Assumption(what=what, value=str(value), source=plan.sources[name])
+            yield Assumption(what=what, value=str(value), source=plan.figures[name])
 
 
 def _ownership(billed: Billed) -> Iterator[Assumption]:

@@ -230,7 +230,7 @@ def standing(billed: Billed, group: Group) -> Standing | None:
     """Return the fixed costs of one machine of a group; None if a figure is missing."""
     plan, energy = billed.owned, billed.energy
     paid, watts = capex_of(billed, group), _power(group)
-    if plan is None or energy is None or energy.tariff is None or paid is None or watts is None:
+    if plan is None or energy is None or energy.price is None or paid is None or watts is None:
         return None
     rest, most = watts
     usual = in_a_rack(group)
@@ -262,7 +262,7 @@ def in_a_rack(group: Group) -> bool:
 def electricity_by_time(plan: EnergyPlan, power: Watts) -> Term:
     """Return the electricity cost of a power, with its part of the building [$/s]."""
     building = term(building_energy, energy=power, pue=plan.pue)
-    return term(electricity_cost, energy=building, tariff=plan.tariff or 0.0)
+    return term(electricity_cost, energy=building, tariff=plan.price or 0.0)
 
 
 def owned_price(billed: Billed, group: Group) -> Term | None:
@@ -353,7 +353,7 @@ def electricity_of(scenario: Scenario, timing: Timing) -> Term | None:
     Rent has the electricity of rented machines in it.
     """
     plan, found = scenario.energy, _of_owned(scenario, timing)
-    if plan is None or plan.tariff is None or found is None:
+    if plan is None or plan.price is None or found is None:
         return None
     return _of_building(plan, _of_machines(scenario, timing, found))["price"]
 
@@ -361,7 +361,7 @@ def electricity_of(scenario: Scenario, timing: Timing) -> Term | None:
 def electricity_in_a_step(scenario: Scenario, timing: Timing) -> Term | None:
     """Return the same per time during steps [$/s]."""
     plan, found = scenario.energy, _of_owned(scenario, timing)
-    if plan is None or plan.tariff is None or found is None:
+    if plan is None or plan.price is None or found is None:
         return None
     return electricity_by_time(plan, sum(draw.mean for draw in found))
 
@@ -386,10 +386,10 @@ def _of_machines(scenario: Scenario, timing: Timing, found: tuple[Draw, ...]) ->
 def _of_building(plan: EnergyPlan, machines: Term) -> dict[str, Term]:
     building = term(building_energy, energy=machines, pue=plan.pue)
     terms = {"of_building": building}
-    if plan.grid is not None:
-        terms["emitted"] = term(emissions, energy=building, grid=plan.grid)
-    if plan.tariff is not None:
-        terms["price"] = term(electricity_cost, energy=building, tariff=plan.tariff)
+    if plan.emissions is not None:
+        terms["emitted"] = term(emissions, energy=building, grid=plan.emissions)
+    if plan.price is not None:
+        terms["price"] = term(electricity_cost, energy=building, tariff=plan.price)
     return terms
 
 
@@ -404,7 +404,7 @@ def _missing(scenario: Scenario) -> Iterator[str]:
         if gpu is not None and gpu.power is None and not gpu.emulated:
             yield f"the power of {short_name(gpu.name)}: its profile states none"
     plan = scenario.energy
-    if plan is not None and plan.grid is None and plan.tariff is None:
+    if plan is not None and plan.emissions is None and plan.price is None:
         yield "energy.grid, for the emissions: an amount in g/kWh, or the region of a cloud"
 
 
@@ -443,9 +443,9 @@ def service_energy(
 
 def _emitted(plan: EnergyPlan | None, energy: Joules) -> Kilograms | None:
     """Return the emissions for an energy at the plugs [kg]; None if the grid is unknown."""
-    if plan is None or plan.grid is None:
+    if plan is None or plan.emissions is None:
         return None
-    return float(emissions(building_energy(energy, plan.pue), plan.grid))
+    return float(emissions(building_energy(energy, plan.pue), plan.emissions))
 
 
 def _busy(service: Service, told: Answered | None) -> tuple[float, float]:

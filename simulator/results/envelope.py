@@ -11,13 +11,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from simulator.equations.uncertainty import doublings_outside
 from simulator.physics.device_time import Evidence, evidence_of, uses_fitted_kernels
 from simulator.physics.transformer import of_tokens
 from simulator.schema.accelerators import Precision
 from simulator.schema.data_loading import LoaderKind
+from simulator.schema.fields import (
+    Choice,
+    Citation,
+    Length,
+    NumberField,
+    NumberOrZeroField,
+    TextField,
+)
 from simulator.schema.provenance import Source
 from simulator.schema.scenario import Scenario
 from simulator.schema.training import Mode
@@ -62,6 +70,8 @@ _WARNED: Final = 0.05
 _SHOWN: Final = 4
 """Number of names of a kind that are listed as measured."""
 
+AxisField: TypeAlias = Annotated[Axis, Choice(Axis)]
+SpanField: TypeAlias = Annotated[tuple[NumberField, ...], Length(2, 2)]
 Names: TypeAlias = Mapping[str, str]
 Place: TypeAlias = Mapping[Axis, float]
 Differences: TypeAlias = Mapping[str, float]
@@ -70,25 +80,24 @@ Differences: TypeAlias = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Measured runs of one kind, all of one series.
+    """Measured runs of one kind, all of one series."""
 
-    `names` says what they have in common, `spans` the least and the greatest value of each axis.
-    """
-
-    series: str
-    names: Names
-    spans: Mapping[Axis, tuple[float, float]]
+    series: TextField
+    """Their series."""
+    names: Mapping[str, TextField]
+    """What they have in common, by kind."""
+    spans: Mapping[AxisField, SpanField]
+    """Least and largest value by axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Apart:
-    """The added uncertainty of a difference from measured runs.
+class Apart(Citation):
+    """Additional deviation of jobs that differ from measured runs in one respect."""
 
-    `log_sd` is a log deviation: as a whole for a name, for each doubling along an axis.
-    """
-
-    log_sd: float
-    source: Source
+    kind: TextField
+    """What differs: a name, or a place along an axis."""
+    log_sd: NumberOrZeroField
+    """Log deviation that is added: once for a name, for each doubling along an axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +198,7 @@ def _unlike(scenario: Scenario, envelope: Envelope) -> Iterator[UncertaintyCompo
     one, differences = nearest(names, place, envelope)
     wide = distance(differences)
     if wide > 0.0:
-        source = next(envelope.apart[kind].source for kind in differences)
+        source = next(envelope.apart[kind].cited for kind in differences)
         yield UncertaintyComponent(
             name="distance from measured runs",
             rate=Rate.STEP if uses_fitted_kernels(scenario) else Rate.DEVICE,
