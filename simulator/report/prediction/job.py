@@ -358,11 +358,11 @@ def _energy(prediction: Prediction) -> str:
     if energy.of_building is None:
         return f"unknown: {'; '.join(energy.missing)}" if energy.missing else ""
     text = f"{known(prediction, 'energy.kwh')} for the run"
-    if energy.price is not None and plan.tariff is not None:
-        price, rate = quantity(energy.price, USD, 2), show(plan.tariff, USD_PER_JOULE)
-        text += f", {price} at {rate} ({plan.sources['tariff'].date})"
+    if energy.price is not None and plan.price is not None:
+        price, rate = quantity(energy.price, USD, 2), show(plan.price, USD_PER_JOULE)
+        text += f", {price} at {rate} ({plan.figures['tariff'].date})"
     if energy.emitted is not None:
-        text += f", {quantity(energy.emitted, KILOGRAM, 2)} CO2e ({plan.sources['grid'].date})"
+        text += f", {quantity(energy.emitted, KILOGRAM, 2)} CO2e ({plan.figures['grid'].date})"
     return text
 
 

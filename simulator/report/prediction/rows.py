@@ -182,13 +182,13 @@ def _electricity_rows(prediction: Prediction) -> list[Row]:
         machines = numbers.known(prediction, "energy.machines_kwh")
         text = f"{whole}, {machines} at the machines, PUE {plan.pue:g}"
         rows.append(("energy of the run", text))
-    if energy.price is not None and plan.tariff is not None:
-        paid, rate = numbers.known(prediction, "energy.usd"), show(plan.tariff, USD_PER_JOULE)
-        rows.append(("electricity", f"{paid} at {rate}, {plan.sources['tariff'].date}"))
-    if energy.emitted is not None and plan.grid is not None:
+    if energy.price is not None and plan.price is not None:
+        paid, rate = numbers.known(prediction, "energy.usd"), show(plan.price, USD_PER_JOULE)
+        rows.append(("electricity", f"{paid} at {rate}, {plan.figures['tariff'].date}"))
+    if energy.emitted is not None and plan.emissions is not None:
         emitted = numbers.known(prediction, "energy.kg_co2e")
-        rate = show(plan.grid, KILOGRAM_PER_JOULE)
-        rows.append(("emissions", f"{emitted} CO2e at {rate}, {plan.sources['grid'].date}"))
+        rate = show(plan.emissions, KILOGRAM_PER_JOULE)
+        rows.append(("emissions", f"{emitted} CO2e at {rate}, {plan.figures['grid'].date}"))
     return rows
 
 
