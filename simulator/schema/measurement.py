@@ -15,10 +15,20 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
-from simulator.schema.fields import NumberField, NumberOrZeroField, TextField
-from simulator.schema.provenance import Source
+from simulator.schema.fields import (
+    DERIVED,
+    REQUIRED,
+    Choice,
+    NumberField,
+    NumberOrZeroField,
+    Text,
+    TextField,
+)
+from simulator.schema.training import ServiceMode
+
+NameField = Annotated[str, Text(longest=100)]
 
 
 class Split(StrEnum):
@@ -158,35 +168,80 @@ class Baseline(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MissTable:
+    """A family that predictions are far off from."""
+
+    family: TextField
+    """Its name."""
+    metric: TextField
+    """The measured metric."""
+    why: TextField
+    """Why, as far as it is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementSet:
-    """Rows measured in one way, and the rules by which predictions of them are judged.
+    """A measurement set: rows of a CSV file, what they are, and how predictions are judged."""
 
-    `metrics` are the measured columns that are scored, most important first. `configuration` names
-    the labels that make a configuration, whose rows stay together in a split. `group_by` names
-    those that make a group with its own anchors, to which the parameters in `fit` are fitted before
-    the group's other rows are predicted. `absolute` lists metrics whose error is a difference (a
-    share such as accelerator utilization), not a fraction of the measured value. `regime` is the
-    label with the regimes of a row: errors are shown for each as well. `submitter` names the labels
-    of the submitter of a group, for predicting a group from the constants of others only. `misses`
-    are the reasons of large errors, by family and metric. `serves`: its rows are runs of services,
-    not of jobs.
-    """
-
-    name: str
-    title: str
-    source: Source
-    rows: tuple[Row, ...]
-    metrics: tuple[str, ...]
-    split_rule: str
-    configuration: tuple[str, ...] = ()
-    group_by: tuple[str, ...] = ()
-    anchor: str = ""
+    name: NameField
+    """Short name of the set."""
+    mode: Annotated[ServiceMode | None, Choice(ServiceMode)] = None
+    """serve: rows are runs of services, and so are their bases; jobs by default."""
+    title: TextField = field(default="", metadata=REQUIRED)
+    """One line that says what was measured."""
+    data: TextField = field(default="", metadata=REQUIRED)
+    """The CSV file in the same folder that holds the rows."""
+    source: TextField
+    """Who measured it, and where it was read."""
+    date: TextField
+    """When: a date, a month, a year, or undated."""
+    metrics: tuple[TextField, ...]
+    """The measured metrics that are judged, most important first, such as step_time_s.mean."""
+    verified: bool = True
+    """Whether the figures were read or measured, not guessed."""
+    note: TextField = ""
+    """Under which conditions it was measured."""
+    base: TextField | None = None
+    """Scenario that rows without a base of their own change."""
+    family: TextField | None = None
+    """Family of the rows without one of their own; the set's name by default."""
+    absolute: tuple[TextField, ...] = ()
+    """Metrics whose error is a difference, such as accelerator_utilization."""
+    split: Annotated[SplitRule, Choice(SplitRule)] = SplitRule.GIVEN
+    """Which rows nothing may be fitted to: given (by each row), configuration (hash), or test."""
+    configuration: tuple[TextField, ...] = ()
+    """Columns that make one configuration, whose rows stay together in a split."""
+    group_by: tuple[TextField, ...] = ()
+    """Columns that make one group, with anchors of its own."""
+    anchor: TextField = ""
+    """Which row of a group is its anchor, in words."""
     fit: tuple[Parameter, ...] = ()
-    tolerances: tuple[Tolerance, ...] = ()
-    baseline: Baseline = Baseline.CONSTANT
-    baseline_by: tuple[str, ...] = ()
-    absolute: tuple[str, ...] = ()
-    regime: str = ""
-    submitter: tuple[str, ...] = ()
-    misses: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    serves: bool = False
+    """Constants fitted to each group's anchors."""
+    regime: TextField = ""
+    """Column that names the regimes a row lies in, parted by "; "; errors are shown for each."""
+    maker: tuple[TextField, ...] = ()
+    """Columns that say who measured a group, or on which system; plan validate --unseen predicts
+    its rows with the constants of the others."""
+    miss: tuple[MissTable, ...] = ()
+    """Families that predictions are far off from, with the reason."""
+    baseline: Annotated[Baseline, Choice(Baseline)] = Baseline.CONSTANT
+    """The naive predictor to compare with: constant, linear, slowest part, or constant MFU."""
+    baseline_by: tuple[TextField, ...] = ()
+    """Columns within whose values the baseline is one constant."""
+    tolerance: tuple[Tolerance, ...] = ()
+    """How wrong families may be."""
+    notes: Mapping[str, object] = field(default_factory=dict)
+    """Anything else worth keeping; not read."""
+
+    rows: tuple[Row, ...] = field(default=(), metadata=DERIVED)
+    """The rows of the CSV file."""
+
+    @property
+    def serves(self) -> bool:
+        """True if its rows are runs of services, not of jobs."""
+        return self.mode is not None
+
+    @property
+    def misses(self) -> Mapping[tuple[str, str], str]:
+        """Reasons why predictions are far off, by family and metric."""
+        return {(one.family, one.metric): one.why for one in self.miss}

@@ -180,9 +180,9 @@ def _logs(
     there = [math.log(kind.value(text)) for text in texts]
     if not parameter.pace:
         return np.array(there)
-    submitters = {row.key(found.submitter) for row in found.rows}
+    submitters = {row.key(found.maker) for row in found.rows}
     paces = {one: dict(_paces(found, parameter.pace, one)) for one in submitters}
-    own = paces[row.key(found.submitter)]
+    own = paces[row.key(found.maker)]
     slower = [_slower(own, paces[submitter]) for submitter, _ in others]
     return np.array([log + more for log, more in zip(there, slower, strict=True)])
 
@@ -196,11 +196,11 @@ def _paces(
     found: MeasurementSet, pace: str, submitter: Submitter
 ) -> Iterator[tuple[Submitter, float]]:
     """Return logarithms of a key on a submitter's rows, by what else their configuration is."""
-    rest = tuple(name for name in found.configuration if name not in found.submitter)
+    rest = tuple(name for name in found.configuration if name not in found.maker)
     kind: Key = numeric_key(pace)
     for row in found.rows:
         stated = dict(override.split("=", 1) for override in row.overrides).get(pace)
-        if stated is not None and row.key(found.submitter) == submitter:
+        if stated is not None and row.key(found.maker) == submitter:
             yield row.key(rest), math.log(kind.value(stated))
 
 
@@ -422,7 +422,7 @@ def _resting(found: MeasurementSet) -> str:
     """Return the set's own figures that it rests on; empty where they can be left out."""
     if found.serves:
         return "nothing else: plan validate itself leaves the models of services out"
-    if not found.fit or found.submitter:
+    if not found.fit or found.maker:
         return ""
     keys = " and ".join(parameter.key for parameter in found.fit)
     return f"{keys} of each {', '.join(found.group_by)}, fitted to {found.anchor}"
@@ -433,7 +433,7 @@ def _rows(found: MeasurementSet) -> Iterator[Row]:
 
 
 def _by(found: MeasurementSet, row: Row) -> str:
-    if found.submitter:
+    if found.maker:
         return CARRIED_CONSTANTS
     return REFITTED_KERNELS if siblings(row.labels.get(SERIES, "")) else AS_SHIPPED
 
@@ -446,7 +446,7 @@ def _case(
 ) -> Case:
     """Return the case of a row as if its series had not been measured."""
     bare = case_of(found, row, {}, profiles)
-    if found.submitter:
+    if found.maker:
         return _elsewhere(bare, found, row, constants)
     series = row.labels.get(SERIES, "")
     return replace(bare, unseen=series) if siblings(series) else bare
@@ -457,11 +457,11 @@ def _elsewhere(
 ) -> Case:
     """Return the case with the middle of the constants fitted to groups of other submitters."""
     submitters = {
-        (found.name, one.key(found.group_by)): one.key(found.submitter)
+        (found.name, one.key(found.group_by)): one.key(found.maker)
         for one in found.rows
         if not one.excluded
     }
-    own = row.key(found.submitter)
+    own = row.key(found.maker)
     others = [
         (submitter, dict(text.split("=", 1) for text in group.overrides))
         for key, group in constants.items()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Final
 
 from simulator import units
 from simulator.errors import InputError, Problem, UnitError
@@ -21,93 +21,17 @@ from simulator.reading.table import Line, Table
 from simulator.reading.tables import FileTable, key_at, table_keys
 from simulator.results.metrics import Metric, measurable, measurable_names
 from simulator.schema.fields import (
-    Choice,
-    Text,
-    TextField,
     nearest,
     nearest_hint,
 )
 from simulator.schema.measurement import (
-    Baseline,
-    Parameter,
+    MeasurementSet,
     Row,
     Split,
     SplitRule,
-    Tolerance,
     held_out,
 )
-from simulator.schema.training import ServiceMode
 from simulator.units import Unit
-
-NameField = Annotated[str, Text(longest=100)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MissTable:
-    """A family that predictions are far off from."""
-
-    family: TextField
-    """Its name."""
-    metric: TextField
-    """The measured metric."""
-    why: TextField
-    """Why, as far as it is known."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetFile:
-    """A measurement set: rows of a CSV file, what they are, and how predictions are judged."""
-
-    name: NameField
-    """Short name of the set."""
-    mode: Annotated[ServiceMode | None, Choice(ServiceMode)] = None
-    """serve: rows are runs of services, and so are their bases; jobs by default."""
-    title: TextField
-    """One line that says what was measured."""
-    data: TextField
-    """The CSV file in the same folder that holds the rows."""
-    source: TextField
-    """Who measured it, and where it was read."""
-    date: TextField
-    """When: a date, a month, a year, or undated."""
-    metrics: tuple[TextField, ...]
-    """The measured metrics that are judged, most important first, such as step_time_s.mean."""
-    verified: bool = True
-    """Whether the figures were read or measured, not guessed."""
-    note: TextField | None = None
-    """Under which conditions it was measured."""
-    base: TextField | None = None
-    """Scenario that rows without a base of their own change."""
-    family: TextField | None = None
-    """Family of the rows without one of their own; the set's name by default."""
-    absolute: tuple[TextField, ...] = ()
-    """Metrics whose error is a difference, such as accelerator_utilization."""
-    split: Annotated[SplitRule, Choice(SplitRule)] = SplitRule.GIVEN
-    """Which rows nothing may be fitted to: given (by each row), configuration (hash), or test."""
-    configuration: tuple[TextField, ...] = ()
-    """Columns that make one configuration, whose rows stay together in a split."""
-    group_by: tuple[TextField, ...] = ()
-    """Columns that make one group, with anchors of its own."""
-    anchor: TextField | None = None
-    """Which row of a group is its anchor, in words."""
-    fit: tuple[Parameter, ...] = ()
-    """Constants fitted to each group's anchors."""
-    regime: TextField | None = None
-    """Column that names the regimes a row lies in, parted by "; "; errors are shown for each."""
-    maker: tuple[TextField, ...] = ()
-    """Columns that say who measured a group, or on which system; plan validate --unseen predicts
-    its rows with the constants of the others."""
-    miss: tuple[MissTable, ...] = ()
-    """Families that predictions are far off from, with the reason."""
-    baseline: Annotated[Baseline, Choice(Baseline)] = Baseline.CONSTANT
-    """The naive predictor to compare with: constant, linear, slowest part, or constant MFU."""
-    baseline_by: tuple[TextField, ...] = ()
-    """Columns within whose values the baseline is one constant."""
-    tolerance: tuple[Tolerance, ...] = ()
-    """How wrong families may be."""
-    notes: dict[str, Any] = field(default_factory=dict)
-    """Anything else worth keeping; not read."""
-
 
 OWN: Final = ("id", "base", "family", "split", "anchor", "exclude", "source")
 """Columns without a dot that mean something; the others are labels."""
@@ -131,12 +55,12 @@ _MOST: Final = 5e14
 class Context:
     """Context of the rows of a set: its file, its table, and the folder of both."""
 
-    file: SetFile
+    file: MeasurementSet
     table: Table
     folder: Path
 
 
-def described_by(file: SetFile) -> type[FileTable]:
+def described_by(file: MeasurementSet) -> type[FileTable]:
     """Return the table of the files of a set's rows: jobs or services."""
     if file.mode is None:
         return ScenarioFile
@@ -274,7 +198,7 @@ def _is_count(key: str, cell: str, whole: str, file: type[FileTable]) -> bool:
     return sound and bool(_value_problems(key, cell, file))
 
 
-def _judged(row: Row, file: SetFile) -> bool:
+def _judged(row: Row, file: MeasurementSet) -> bool:
     return any(metric in row.measured for metric in file.metrics)
 
 
@@ -344,7 +268,7 @@ def _is_below(path: str, key: str) -> bool:
     return path.startswith((f"{key}.", f"{key}["))
 
 
-def _word_problems(table: Table, line: Line, file: SetFile) -> Iterator[Problem]:
+def _word_problems(table: Table, line: Line, file: MeasurementSet) -> Iterator[Problem]:
     splits = tuple(split.value for split in Split)
     split, anchor = line.cells.get("split", ""), line.cells.get("anchor", "")
     if split and split not in splits:
@@ -360,7 +284,7 @@ def _word_problems(table: Table, line: Line, file: SetFile) -> Iterator[Problem]
 
 
 def _numbers(
-    table: Table, line: Line, heading: Heading, file: SetFile
+    table: Table, line: Line, heading: Heading, file: MeasurementSet
 ) -> tuple[dict[str, float], list[Problem]]:
     """Return the measured and spread figures of a row by column, and those that are none."""
     numbers: dict[str, float] = {}
