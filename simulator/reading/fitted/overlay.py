@@ -32,8 +32,8 @@ def read_overlay(path: Path) -> Overlay:
     Raises
     ------
     InputError
-        With all problems: no such file, not an overlay, unknown keys, values that the keys cannot have,
-        an invalid covariance.
+        With all problems: no such file, not an overlay, unknown keys, values that the keys cannot
+        have, an invalid covariance.
     """
     document = read_document(path)
     given = check(Overlay, document)
