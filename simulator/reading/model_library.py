@@ -557,7 +557,7 @@ def build_model(document: Document, section: KeyPath) -> Model:
     Parameters
     ----------
     document : Document
-        Document with ``family`` and a table ``shape`` at `section`; the shape needs no source there.
+        Document with ``family`` and a table ``shape``, without source, at `section`.
     section : KeyPath
         Path of the section.
 
