@@ -396,7 +396,7 @@ def _of_building(plan: EnergyPlan, machines: Term) -> dict[str, Term]:
 def _missing(scenario: Scenario) -> Iterator[str]:
     """Yield texts for inputs that are missing for energy and emissions.
 
-    The grid is requested only if the scenario has an [energy] section without tariff and grid.
+    The grid is requested if the scenario describes energy, but neither its price nor its emissions.
     """
     for group in scenario.cluster.groups:
         gpu = group.host.gpu
