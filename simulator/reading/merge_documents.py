@@ -298,7 +298,7 @@ def _key_path(key: str, origin: str) -> KeyPath:
 
 
 def value_of_text(raw: str, *, text: bool) -> object:
-    """Parse a value as TOML; return it as text if that fails, or if `text` and it is not a string."""
+    """Parse a value as TOML; return the text if that fails, or with `text` if not a string."""
     try:
         value = tomllib.loads(f"value = {raw}")
     except (ValueError, RecursionError):

@@ -304,14 +304,14 @@ def interruptions_of(
     Parameters
     ----------
     document : Document
-        All that a scenario's files and options say.
+        The contents of a scenario's files and options.
     devices : int
-        Accelerators of one machine; published rates count machines of a certain size.
+        Accelerators of one machine; published rates are for machines of a certain size.
     spot : bool
-        Whether the machines are bought as spot capacity; [spot] counts only then.
+        Whether the machines are bought as spot capacity; [spot] applies only then.
     machines : int
-        Those of the job: where it says nothing of failures, published rates stand in if they were
-        seen in jobs as large.
+        Machines of the job. If the document states no failures, published rates of jobs of that
+        size are used.
     cards : int
         Network cards of one machine.
 
