@@ -169,69 +169,70 @@ class Baseline(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissTable:
-    """A family that predictions are far off from."""
+    """A family of rows whose predictions are known to be inaccurate."""
 
     family: TextField
-    """Its name."""
+    """Name of the family."""
     metric: TextField
     """The measured metric."""
     why: TextField
-    """Why, as far as it is known."""
+    """Reason, as far as known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementSet:
-    """A measurement set: rows of a CSV file, what they are, and how predictions are judged."""
+    """A measurement set: rows of a CSV file, their description, and how predictions are judged."""
 
     name: NameField
     """Short name of the set."""
     mode: Annotated[ServiceMode | None, Choice(ServiceMode)] = None
     """serve: rows are runs of services, and so are their bases; jobs by default."""
     title: TextField = field(default="", metadata=REQUIRED)
-    """One line that says what was measured."""
+    """One line on the measurement."""
     data: TextField = field(default="", metadata=REQUIRED)
     """The CSV file in the same folder that holds the rows."""
     source: TextField
-    """Who measured it, and where it was read."""
+    """Author of the measurement, and where it was published."""
     date: TextField
-    """When: a date, a month, a year, or undated."""
+    """Date of the measurement: a date, a month, a year, or undated."""
     metrics: tuple[TextField, ...]
     """The measured metrics that are judged, most important first, such as step_time_s.mean."""
     verified: bool = True
     """Whether the figures were read or measured, not guessed."""
     note: TextField = ""
-    """Under which conditions it was measured."""
+    """Conditions of the measurement."""
     base: TextField | None = None
-    """Scenario that rows without a base of their own change."""
+    """Default base scenario of rows."""
     family: TextField | None = None
-    """Family of the rows without one of their own; the set's name by default."""
+    """Default family of rows; the set's name by default."""
     absolute: tuple[TextField, ...] = ()
     """Metrics whose error is a difference, such as accelerator_utilization."""
     split: Annotated[SplitRule, Choice(SplitRule)] = SplitRule.GIVEN
-    """Which rows nothing may be fitted to: given (by each row), configuration (hash), or test."""
+    """Rule for rows that are for testing only: given (by each row), configuration (hash), or
+    test."""
     configuration: tuple[TextField, ...] = ()
-    """Columns that make one configuration, whose rows stay together in a split."""
+    """Columns that identify a configuration, whose rows stay together in a split."""
     group_by: tuple[TextField, ...] = ()
-    """Columns that make one group, with anchors of its own."""
+    """Columns that identify a group, which has its own anchors."""
     anchor: TextField = ""
-    """Which row of a group is its anchor, in words."""
+    """Description of the row that is the anchor of a group."""
     fit: tuple[Parameter, ...] = ()
     """Constants fitted to each group's anchors."""
     regime: TextField = ""
-    """Column that names the regimes a row lies in, parted by "; "; errors are shown for each."""
+    """Column with the regimes of a row, separated by "; "; errors are shown for each."""
     maker: tuple[TextField, ...] = ()
-    """Columns that say who measured a group, or on which system; plan validate --unseen predicts
+    """Columns that identify who measured a group, or its system; plan validate --unseen predicts
     its rows with the constants of the others."""
     miss: tuple[MissTable, ...] = ()
-    """Families that predictions are far off from, with the reason."""
+    """Families whose predictions are known to be inaccurate, with the reason."""
     baseline: Annotated[Baseline, Choice(Baseline)] = Baseline.CONSTANT
-    """The naive predictor to compare with: constant, linear, slowest part, or constant MFU."""
+    """Naive predictor to compare with: constant, linear, slowest part, or constant MFU."""
     baseline_by: tuple[TextField, ...] = ()
-    """Columns within whose values the baseline is one constant."""
+    """Labels with separate constants of the baseline."""
     tolerance: tuple[Tolerance, ...] = ()
-    """How wrong families may be."""
+    """Largest errors of families."""
     notes: Mapping[str, object] = field(default_factory=dict)
-    """Anything else worth keeping; not read."""
+    """Further notes, which are ignored."""
 
     rows: tuple[Row, ...] = field(default=(), metadata=DERIVED)
     """The rows of the CSV file."""

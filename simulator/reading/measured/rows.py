@@ -34,12 +34,12 @@ from simulator.schema.measurement import (
 from simulator.units import Unit
 
 OWN: Final = ("id", "base", "family", "split", "anchor", "exclude", "source")
-"""Columns without a dot that mean something; the others are labels."""
+"""Columns without a dot that have a meaning; the others are labels."""
 MEASURED: Final = "measured."
 SPREAD: Final = "spread."
 _YES: Final = "yes"
 _WHOLE: Final = re.compile(r"(?:0|[1-9][0-9]*)\.0+")
-"""A whole number as programs write it that know only fractions."""
+"""An integer as written by programs that store only floats."""
 
 _SHARE: Final = "write a share, such as 0.93 for 93%"
 _LONGEST_STEP: Final = "1 d"
@@ -48,12 +48,12 @@ _SHORTEST: Final = "1 ns"
 _LEAST_MEMORY: Final = "1 MB"
 _STEP_PARTS: Final = ("step_time_s", "step_split_s", "communication_s", "bound_s")
 _MOST: Final = 5e14
-"""More than anything that is counted."""
+"""Larger than any count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """Context of the rows of a set: its file, its table, and the folder of both."""
+    """The file of a set, its table, and the folder of both."""
 
     file: MeasurementSet
     table: Table
@@ -61,7 +61,7 @@ class Context:
 
 
 def described_by(file: MeasurementSet) -> type[FileTable]:
-    """Return the table of the files of a set's rows: jobs or services."""
+    """Return the table that describes the scenario files of a set's rows: jobs or services."""
     if file.mode is None:
         return ScenarioFile
     from simulator.reading.service.sections import ServiceFile
@@ -71,9 +71,9 @@ def described_by(file: MeasurementSet) -> type[FileTable]:
 
 @dataclass(frozen=True)
 class Heading:
-    """The columns of a set by what they are, and what is wrong with their names.
+    """The columns of a set by kind, and mistakes in their names.
 
-    `model` says which keys the files of its rows have.
+    `model` is the table with the keys of the rows' scenario files.
     """
 
     table: Table
@@ -91,22 +91,22 @@ class Heading:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """Keys of the scenario."""
+        """Columns that are keys of the scenario."""
         others = (MEASURED, SPREAD)
         return tuple(c for c in self.table.columns if "." in c and not c.startswith(others))
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """Columns that nothing is predicted from."""
+        """Columns that are not used for predictions."""
         return tuple(c for c in self.table.columns if "." not in c and c not in OWN)
 
     def misspelt(self, metric: str) -> bool:
-        """Return true if a measured column of an unknown metric must be meant for this one."""
+        """Return whether a measured column is a misspelling of this metric."""
         wrong = [name for name in self.measured if measurable(name) is None]
         return nearest(metric, wrong) is not None
 
     def problems(self) -> Iterator[Problem]:
-        """Check the columns."""
+        """Yield mistakes in the columns."""
         table = self.table
         if "id" not in table.columns:
             yield Problem(origin=table.origin, line=1, key="id", message="is missing")
@@ -142,7 +142,7 @@ class Heading:
 
 
 def all_keys(file: type[FileTable]) -> tuple[str, ...]:
-    """Return all ``section.key`` of a scenario, and the figures of a model's shape."""
+    """Return all keys ``section.key`` of a scenario, including those of a model's shape."""
     named = (
         f"{section}.{name}"
         for section, each in table_keys(file).items()
@@ -152,7 +152,7 @@ def all_keys(file: type[FileTable]) -> tuple[str, ...]:
 
 
 def rows_of(context: Context, heading: Heading) -> tuple[tuple[Row, ...], tuple[Problem, ...]]:
-    """Return all rows of a table whose heading is sound, and what is wrong with their cells."""
+    """Return the rows of a table with a valid heading, and the problems of their cells."""
     table = _with_whole_counts(context.table, heading)
     context = replace(context, table=table)
     bases, wrong = _bases(context)
@@ -172,9 +172,9 @@ def rows_of(context: Context, heading: Heading) -> tuple[tuple[Row, ...], tuple[
 
 
 def _with_whole_counts(table: Table, heading: Heading) -> Table:
-    """Return the table with 8 for 8.0 where only a count will do.
+    """Return the table with integers such as 8.0 written as 8 in columns of counts.
 
-    Programs that keep a column with gaps as fractions write its counts so.
+    Programs that store a column with gaps as floats write its counts so.
     """
     known: dict[tuple[str, str], str] = {}
 
@@ -211,7 +211,7 @@ def _base(context: Context, line: Line) -> str:
 
 
 def _bases(context: Context) -> tuple[dict[str, str], list[Problem]]:
-    """Return the scenario file of each base, and one problem for each that is not found."""
+    """Return the scenario file of each base, and a problem for each that is not found."""
     found: dict[str, str] = {}
     problems = []
     for line in context.table.lines:
@@ -244,7 +244,7 @@ def _repeats(table: Table) -> Iterator[Problem]:
 def _key_problems(
     table: Table, line: Line, heading: Heading, known: dict[tuple[str, str], tuple[Problem, ...]]
 ) -> Iterator[Problem]:
-    """Check the values of scenario keys; each value of a column is checked once."""
+    """Yield problems with the values of scenario keys; each value of a column is checked once."""
     for key in heading.keys:
         cell = line.cells[key]
         if cell and (key, cell) not in known:
@@ -254,7 +254,7 @@ def _key_problems(
 
 
 def _value_problems(key: str, cell: str, file: type[FileTable]) -> tuple[Problem, ...]:
-    """Check one value by itself: other keys are checked with the base."""
+    """Return problems with a value alone; together with other keys it is checked with the base."""
     try:
         document = parse_override(f"{key}={cell}", file)
     except InputError as error:
@@ -286,7 +286,7 @@ def _word_problems(table: Table, line: Line, file: MeasurementSet) -> Iterator[P
 def _numbers(
     table: Table, line: Line, heading: Heading, file: MeasurementSet
 ) -> tuple[dict[str, float], list[Problem]]:
-    """Return the measured and spread figures of a row by column, and those that are none."""
+    """Return the measured and spread figures of a row by column, and problems with the others."""
     numbers: dict[str, float] = {}
     problems = []
     for prefix, names in ((MEASURED, heading.measured), (SPREAD, heading.spread)):
@@ -307,7 +307,7 @@ def _numbers(
 
 
 def _number(cell: str, unit: Unit | None) -> tuple[float, str, str]:
-    """Return the bare number in a cell; else what is wrong, and what to write."""
+    """Return the number in a cell; if invalid, also the mistake and a hint."""
     try:
         value = float(cell)
     except ValueError:
@@ -328,7 +328,7 @@ def _advice(cell: str, unit: Unit | None) -> str:
 
 
 def _implausible(value: float, name: str, metric: Metric, *, zero: bool) -> tuple[str, str]:
-    """Return the fault of a measured value, and what is allowed; empty for a plausible value."""
+    """Return the mistake in an implausible measured value and a hint; empty texts if plausible."""
     if value < 0.0:
         return "is negative", "what was measured cannot be negative"
     if value == 0.0:
@@ -352,7 +352,7 @@ def _is_share(name: str) -> bool:
 
 
 def _range(name: str, metric: Metric) -> tuple[float, float]:
-    """Return the smallest and largest plausible value."""
+    """Return the smallest and largest plausible value of a metric."""
     if metric.unit is units.SECOND:
         longest = _LONGEST_STEP if name.partition(".")[0] in _STEP_PARTS else _LONGEST
         return units.parse(_SHORTEST, units.SECOND), units.parse(longest, units.SECOND)
@@ -390,10 +390,7 @@ def _row(
 
 
 def split_of(row: Row, given: str, rule: SplitRule, configuration: tuple[str, ...]) -> Split:
-    """Return true if a row may be fitted to.
-
-    As it says, anchors always, the rest by the set's rule.
-    """
+    """Return the split of a row: as stated, fit for anchors, else by the set's rule."""
     if row.anchor or given == Split.FIT:
         return Split.FIT
     if given or rule is not SplitRule.CONFIGURATION:
